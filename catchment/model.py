@@ -1,0 +1,364 @@
+"""The records that travel: small, frozen, honest. What a platform said, what was asked, what we follow.
+
+Unknown is None, never 0. Times are aware and UTC: they are turned at the edge, by the reader, and never again.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Self
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from catchment.errors import PlatformError
+
+
+class Record(Struct, frozen=True):
+    """A value. To change one, `plus(field=…)` makes another."""
+
+    def plus(self, **changes: Any) -> Self:
+        return replace(self, **changes)
+
+
+# ── what is followed ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Target(Record):
+    """What a person typed, understood: one thing of a platform that can be followed."""
+
+    kind: str
+    address: str
+    """The canonical form: the same thing typed in two ways gives one address."""
+    name: str | None = None
+    settings: dict[str, Any] = {}
+    """Settings of the source that the typed text implied (`search:WORDS`, a page's query string)."""
+
+
+class SourceState(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"
+    """By a person; stays until a person resumes it."""
+    RETIRED = "retired"
+    """The platform says that it is gone for good (410, banned). A person may resume it."""
+    REMOVED = "removed"
+    """No longer followed; its items stay."""
+
+
+class Source(Record):
+    """One thing that is followed on a platform."""
+
+    id: int
+    key: str
+    """Stays the same when the address changes; the scope of ids that are unique within a source only."""
+    platform: str
+    kind: str
+    target: str
+    name: str
+    created_at: datetime
+    settings: dict[str, Any] = {}
+    credential: str | None = None
+    """A name in the vault; never a secret."""
+    interval_minutes: int | None = None
+    """The source's own interval; None: its kind's."""
+    categories: tuple[str, ...] = ()
+    priority: str = "medium"
+    quality_score: float | None = None
+    state: SourceState = SourceState.ACTIVE
+    state_reason: str | None = None
+
+
+class Watermark(Record):
+    """The newest that is safely stored: a time, and the ids that share it, so that ties lose nothing."""
+
+    at: datetime
+    ids: tuple[str, ...] = ()
+
+
+class Progress(Record):
+    """How far a source is captured. One for each source; written in the transaction that it describes."""
+
+    watermark: Watermark | None = None
+    newest_shown_at: datetime | None = None
+    """Newest entry of the last good answer: an answer that ends before it may be stale."""
+    etag: str | None = None
+    last_modified: str | None = None
+    body_hash: bytes | None = None
+    reader_version: int | None = None
+    """Of the reader that read the last answer. A newer reader asks for the whole answer again."""
+    cursor: dict[str, Any] = {}
+    """Small state of the platform's own."""
+    moved_to: str | None = None
+    moved_count: int = 0
+    """How many polls in a row a permanent redirect pointed to `moved_to`."""
+    stale_count: int = 0
+    """Stale answers in a row."""
+    first_polled_at: datetime | None = None
+    last_polled_at: datetime | None = None
+    last_success_at: datetime | None = None
+    last_new_at: datetime | None = None
+    next_due_at: datetime | None = None
+    """Set where something other than the kind's interval decides; `due_reason` says what."""
+    due_reason: str | None = None
+    failures_in_a_row: int = 0
+    last_error: str | None = None
+    last_error_code: str | None = None
+    poll_count: int = 0
+    failure_count: int = 0
+    empty_in_a_row: int = 0
+    new_share: float | None = None
+    """Moving average of the share of a fetch that was new."""
+    last_shown_count: int | None = None
+
+
+# ── asking and answering ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Order(StrEnum):
+    """How a listing is ordered. Only a newest-first walk proves that nothing is missing."""
+
+    NEWEST_FIRST = "newest_first"
+    RANKED = "ranked"
+    SNAPSHOT = "snapshot"
+
+
+class Listing(Record):
+    """What a platform declares about one of its listings."""
+
+    name: str
+    order: Order
+    reach: int | None = None
+    """How many items can be seen at all; None: unknown, or as many as there are."""
+    page_size: int | None = None
+    overlap: int = 0
+    """How many more items to read past the first one that is known."""
+    is_window: bool = False
+    """A feed: one page, the newest few, order not guaranteed, no way to reach further back."""
+
+
+class Ask(Record):
+    """What pace decided about this visit: which listing, how much."""
+
+    listing: str
+    limit: int
+    is_first: bool = False
+    """The source was never read with success."""
+
+
+class Identity(StrEnum):
+    NONE = "none"
+    OPTIONAL = "optional"
+    NEEDED = "needed"
+
+
+class Request(Record):
+    """What is to be asked of a platform. A value: nothing is sent by making one."""
+
+    url: str
+    method: str = "GET"
+    params: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+    step: str = "list"
+    """The reader's own name for this sort of request."""
+    listing: str = ""
+    carried: dict[str, Any] = {}
+    """Small state the reader needs when the answer comes (page number, cursor, thread)."""
+    timeout_seconds: float | None = None
+    max_bytes: int | None = None
+    identity: Identity = Identity.NONE
+    credential: str | None = None
+    is_keepable: bool = True
+    """Whether the answer may be kept: never for logins."""
+    otherwise: Request | None = None
+    """Asked instead, if this one turns out to be missing or not what was hoped for."""
+
+
+class Answer(Record):
+    """What came back."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; repeated headers joined by ", "."""
+    body: bytes
+    url: str
+    """Where it came from in the end, after redirects."""
+    answered_at: datetime
+    moved_to: str | None = None
+    """The new address, if every redirect on the way was a permanent one."""
+
+
+class Cure(Record):
+    """What may turn a refusal into an answer, tried once: cookies to set, headers to add, a request to repeat."""
+
+    cookies: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    repeat: Request | None = None
+    """None: the same request again."""
+
+
+class Blame(StrEnum):
+    """What failed, and so what backs off."""
+
+    REQUEST = "request"
+    HOST = "host"
+    CREDENTIAL = "credential"
+    PLATFORM = "platform"
+
+
+class Refusal(Record):
+    """An answer that is none: what failed, as which error, and perhaps what would cure it."""
+
+    error: PlatformError
+    blames: Blame = Blame.REQUEST
+    cure: Cure | None = None
+
+
+# ── what an answer yields ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Media(Record, omit_defaults=True):
+    """An image, a film, a sound, a file; by address only."""
+
+    url: str
+    kind: str = "image"
+    """image, video, audio or file"""
+    mime: str | None = None
+    width: int | None = None
+    height: int | None = None
+    size_bytes: int | None = None
+    duration_seconds: float | None = None
+    alt: str | None = None
+
+
+class Reference(Record, omit_defaults=True):
+    """That an item points to another: what it answers, quotes, repeats, or where it came from."""
+
+    relation: str
+    """replied_to, quoted, retweeted, crossposted, discussed_at, via"""
+    external_id: str | None = None
+    url: str | None = None
+    author: str | None = None
+    text: str | None = None
+
+
+class Item(Record):
+    """What a platform said about one post at one moment."""
+
+    external_id: str
+    """Empty: the platform gave none; refining derives one."""
+    scope: str = ""
+    """Within which the id is unique. Left empty by readers of platforms whose ids are unique in a source: the
+    source's key is filled in for them."""
+    kind: str = "entry"
+    created_at: datetime | None = None
+    is_zone_guessed: bool = False
+    """The time came without a zone and was taken as UTC."""
+    edited_at: datetime | None = None
+    """By the source's own word."""
+    title: str | None = None
+    text: str | None = None
+    """Plain text; None where only HTML was given (refining derives it)."""
+    html: str | None = None
+    """As given; refining sanitises it."""
+    base_url: str | None = None
+    """What relative addresses inside `html` stand on; None: the answer's own address."""
+    url: str | None = None
+    """Where the item itself can be read."""
+    target_url: str | None = None
+    """What it points to, if that is not the item itself (a link post)."""
+    author: str | None = None
+    author_id: str | None = None
+    author_display_name: str | None = None
+    score: int | None = None
+    reply_count: int | None = None
+    view_count: int | None = None
+    rounded: tuple[str, ...] = ()
+    """Which of the counters are only approximations ("1.2万")."""
+    thread_id: str | None = None
+    floor_number: int | None = None
+    is_deleted: bool = False
+    is_folded: bool = False
+    is_pinned: bool = False
+    is_digest: bool = False
+    is_adult: bool = False
+    media: tuple[Media, ...] = ()
+    references: tuple[Reference, ...] = ()
+    tags: tuple[str, ...] = ()
+    language: str | None = None
+
+
+class Skipped(Record):
+    """An item that could not be used, and why. Counted as invalid; the rest goes on."""
+
+    reason: str
+    """Short and countable: no content, bad id, not an object."""
+    excerpt: str = ""
+
+
+class Hints(Record):
+    """What the answer says about polling. Hints only ever delay."""
+
+    min_interval_seconds: int | None = None
+    is_final: bool = False
+    """The source says that it will never change again."""
+
+
+class Reading(Record):
+    """What one answer yields."""
+
+    items: tuple[Item, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    follow: tuple[Request, ...] = ()
+    """Proposed next requests. collect/ decides which of them are wanted."""
+    is_end: bool = True
+    """The listing has no more behind this page."""
+    title: str | None = None
+    """What the source calls itself."""
+    target: str | None = None
+    """The source's true address, where reading found it (a site's feed)."""
+    hints: Hints = Hints()
+    cursor: dict[str, Any] | None = None
+    """The platform's own state to keep with the progress; None: unchanged."""
+    notes: tuple[str, ...] = ()
+    """What had to be repaired, in a few words each."""
+
+
+# ── what a platform declares ──────────────────────────────────────────────────────────────────────────────────────
+
+
+class Budget(Record):
+    """How many requests in how many seconds, and how many at once, for the whole deployment."""
+
+    name: str
+    limit: int
+    window_seconds: float
+    concurrency: int | None = None
+    is_per_credential: bool = False
+
+
+class Field(Record):
+    """A setting of a source, as forms, docs and checks need it."""
+
+    name: str
+    what: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+
+
+class Kind(Record):
+    """One sort of source of a platform."""
+
+    name: str
+    what: str
+    interval_minutes: int
+    example: str
+    """A target that a person could type."""
+    listings: tuple[Listing, ...]
+    """The first one is the default."""
+    fields: tuple[Field, ...] = ()
+    base_limit: int = 100
+    item_kind: str = "entry"

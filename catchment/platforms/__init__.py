@@ -1,0 +1,103 @@
+"""The platforms: one module each, found by looking, listed nowhere.
+
+A platform is a module with the names of `Platform` below (pure functions and declarations). It never sees the
+database, never sends a request, never looks at the clock: what should be asked next, it returns. Modules of this
+folder are found by name; packages of third parties announce theirs through the entry point `catchment.platforms`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import pkgutil
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Protocol, cast, runtime_checkable
+
+from catchment.errors import InvalidInput
+from catchment.model import Answer, Ask, Budget, Kind, Listing, Progress, Reading, Refusal, Request, Source, Target
+
+log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class Platform(Protocol):
+    """What every platform module has. Optional verbs (detail, floors, look_again, reach, login, token, dress) are
+    looked up by name where they are used."""
+
+    NAME: str
+    KINDS: tuple[Kind, ...]
+    HOSTS: tuple[str, ...]
+    """The hosts that an operator's base URL replaces; empty where sources bring their own."""
+    BUDGET: Budget | None
+    """Declared request budget; None: only polite per host."""
+    IS_SCOPED: bool
+    """Ids are unique within a source only (feeds, websites, custom APIs)."""
+    READER_VERSION: int
+    """Raised when `read` learns to see more: old answers are then read again."""
+
+    def understand(self, text: str) -> Target: ...
+
+    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]: ...
+
+    def read(self, answer: Answer, request: Request) -> Reading: ...
+
+    def refusal(self, answer: Answer, request: Request) -> Refusal | None: ...
+
+
+class Platforms:
+    """The platforms of this installation, by name and by kind."""
+
+    def __init__(self, modules: tuple[Platform, ...]) -> None:
+        self.by_name = {module.NAME: module for module in modules}
+        self._by_kind = {kind.name: (module, kind) for module in modules for kind in module.KINDS}
+
+    def __iter__(self) -> Iterator[Platform]:
+        return iter(self.by_name.values())
+
+    def of_kind(self, kind: str) -> Platform | None:
+        """The platform of a kind; None for a kind that this installation does not know: skipped, never an error."""
+        known = self._by_kind.get(kind)
+        return known[0] if known else None
+
+    def kind(self, name: str) -> Kind | None:
+        known = self._by_kind.get(name)
+        return known[1] if known else None
+
+    def kinds(self) -> tuple[Kind, ...]:
+        return tuple(kind for _, kind in self._by_kind.values())
+
+    def needed(self, kind: str) -> Platform:
+        platform = self.of_kind(kind)
+        if platform is None:
+            raise InvalidInput(
+                f"unknown kind {kind!r}", f"known kinds: {', '.join(sorted(self._by_kind))}", field="kind"
+            )
+        return platform
+
+
+def listing_of(kind: Kind, name: str) -> Listing:
+    """The listing of that name; the kind's default for an unknown one."""
+    return next((listing for listing in kind.listings if listing.name == name), kind.listings[0])
+
+
+@cache
+def installed() -> Platforms:
+    """All platforms: our modules, then those of installed packages. A broken package is said so and left out."""
+    found: list[Platform] = []
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "NAME"):
+            found.append(cast(Platform, module))
+    for entry in entry_points(group="catchment.platforms"):
+        try:
+            module = entry.load()
+        except Exception as error:  # a stranger's code: whatever it raises must not stop ours
+            log.warning("platform package %s cannot be loaded: %s", entry.name, error)
+            continue
+        if isinstance(module, Platform):
+            found.append(module)
+        else:
+            log.warning("platform package %s has not all names of a platform; left out", entry.name)
+    return Platforms(tuple(found))
