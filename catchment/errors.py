@@ -1,28 +1,28 @@
 """What can go wrong, as a small family. A class exists where somebody acts differently; the rest is the message.
 
-    CatchmentError
-    ├── InvalidInput            what a person or program gave is wrong; the text says what would be right
-    │   └── BadSetting          a setting's name, its value and what is allowed
-    ├── NotFound                no such source, item, credential …
-    ├── Conflict                it is there already, or somebody else has it
-    ├── StoreError              the database cannot do it now
-    │   ├── SchemaMismatch      needs `catchment migrate`, or is newer than this program, or is not the one we knew
-    │   └── LeaseLost           somebody else has taken the work over; what is under way must not be written
-    ├── VaultError              no master key, or a secret that this key does not open
-    ├── Stopped                 a stop was asked for; the work goes on next time
-    └── PlatformError           something at the other end, about one source
-        ├── NetworkError        no connection, reset, cut body: tried again
-        ├── TimedOut            too slow: tried again
-        ├── ServerTrouble       5xx: tried again
-        ├── SlowDown            429 or the like: wait as told; counts against nobody
-        ├── Unreadable          the answer came and is kept; our reader is behind, or it is not what was asked for
-        │   └── TooLarge        the answer was cut off at the size limit, and is not kept
-        ├── Missing             404: perhaps for now; asked again with growing pauses
-        ├── Gone                410, banned, deleted for good: a fact to record; not asked again
-        ├── Refused             403 and other refusals: a person should look
-        ├── LoginNeeded         401: no attempt helps before a person acts
-        ├── AddressRefused      the address guard said no (loopback, private, metadata, file://, redirect loops)
-        └── StaleAnswer         200 with old data: a failure, not a success
+CatchmentError
+├── InvalidInput            what a person or program gave is wrong; the text says what would be right
+│   └── BadSetting          a setting's name, its value and what is allowed
+├── NotFound                no such source, item, credential …
+├── Conflict                it is there already, or somebody else has it
+├── StoreError              the database cannot do it now
+│   ├── SchemaMismatch      needs `catchment migrate`, or is newer than this program, or is not the one we knew
+│   └── LeaseLost           somebody else has taken the work over; what is under way must not be written
+├── VaultError              no master key, or a secret that this key does not open
+├── Stopped                 a stop was asked for; the work goes on next time
+└── PlatformError           something at the other end, about one source
+    ├── NetworkError        no connection, reset, cut body: tried again
+    ├── TimedOut            too slow: tried again
+    ├── ServerTrouble       5xx: tried again
+    ├── SlowDown            429 or the like: wait as told; counts against nobody
+    ├── Unreadable          the answer came and is kept; our reader is behind, or it is not what was asked for
+    │   └── TooLarge        the answer was cut off at the size limit, and is not kept
+    ├── Missing             404: perhaps for now; asked again with growing pauses
+    ├── Gone                410, banned, deleted for good: a fact to record; not asked again
+    ├── Refused             403 and other refusals: a person should look
+    ├── LoginNeeded         401: no attempt helps before a person acts
+    ├── AddressRefused      the address guard said no (loopback, private, metadata, file://, redirect loops)
+    └── StaleAnswer         200 with old data: a failure, not a success
 """
 
 from __future__ import annotations
@@ -89,7 +89,9 @@ class PlatformError(CatchmentError):
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
 
-    def __init__(self, what: str, helps: str = "", *, status: int | None = None, retry_at: datetime | None = None) -> None:
+    def __init__(
+        self, what: str, helps: str = "", *, status: int | None = None, retry_at: datetime | None = None
+    ) -> None:
         super().__init__(what, helps)
         self.status = status
         self.retry_at = retry_at

@@ -25,7 +25,7 @@ class Record(Struct, frozen=True):
 # ── what is followed ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Target(Record):
+class Target(Record, frozen=True):
     """What a person typed, understood: one thing of a platform that can be followed."""
 
     kind: str
@@ -46,7 +46,7 @@ class SourceState(StrEnum):
     """No longer followed; its items stay."""
 
 
-class Source(Record):
+class Source(Record, frozen=True):
     """One thing that is followed on a platform."""
 
     id: int
@@ -69,14 +69,14 @@ class Source(Record):
     state_reason: str | None = None
 
 
-class Watermark(Record):
+class Watermark(Record, frozen=True):
     """The newest that is safely stored: a time, and the ids that share it, so that ties lose nothing."""
 
     at: datetime
     ids: tuple[str, ...] = ()
 
 
-class Progress(Record):
+class Progress(Record, frozen=True):
     """How far a source is captured. One for each source; written in the transaction that it describes."""
 
     watermark: Watermark | None = None
@@ -123,7 +123,7 @@ class Order(StrEnum):
     SNAPSHOT = "snapshot"
 
 
-class Listing(Record):
+class Listing(Record, frozen=True):
     """What a platform declares about one of its listings."""
 
     name: str
@@ -137,7 +137,7 @@ class Listing(Record):
     """A feed: one page, the newest few, order not guaranteed, no way to reach further back."""
 
 
-class Ask(Record):
+class Ask(Record, frozen=True):
     """What pace decided about this visit: which listing, how much."""
 
     listing: str
@@ -152,7 +152,7 @@ class Identity(StrEnum):
     NEEDED = "needed"
 
 
-class Request(Record):
+class Request(Record, frozen=True):
     """What is to be asked of a platform. A value: nothing is sent by making one."""
 
     url: str
@@ -175,7 +175,7 @@ class Request(Record):
     """Asked instead, if this one turns out to be missing or not what was hoped for."""
 
 
-class Answer(Record):
+class Answer(Record, frozen=True):
     """What came back."""
 
     status: int
@@ -189,7 +189,7 @@ class Answer(Record):
     """The new address, if every redirect on the way was a permanent one."""
 
 
-class Cure(Record):
+class Cure(Record, frozen=True):
     """What may turn a refusal into an answer, tried once: cookies to set, headers to add, a request to repeat."""
 
     cookies: dict[str, str] = {}
@@ -207,7 +207,7 @@ class Blame(StrEnum):
     PLATFORM = "platform"
 
 
-class Refusal(Record):
+class Refusal(Record, frozen=True):
     """An answer that is none: what failed, as which error, and perhaps what would cure it."""
 
     error: PlatformError
@@ -218,7 +218,7 @@ class Refusal(Record):
 # ── what an answer yields ─────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Media(Record, omit_defaults=True):
+class Media(Record, frozen=True, omit_defaults=True):
     """An image, a film, a sound, a file; by address only."""
 
     url: str
@@ -232,7 +232,7 @@ class Media(Record, omit_defaults=True):
     alt: str | None = None
 
 
-class Reference(Record, omit_defaults=True):
+class Reference(Record, frozen=True, omit_defaults=True):
     """That an item points to another: what it answers, quotes, repeats, or where it came from."""
 
     relation: str
@@ -243,7 +243,7 @@ class Reference(Record, omit_defaults=True):
     text: str | None = None
 
 
-class Item(Record):
+class Item(Record, frozen=True):
     """What a platform said about one post at one moment."""
 
     external_id: str
@@ -289,7 +289,7 @@ class Item(Record):
     language: str | None = None
 
 
-class Skipped(Record):
+class Skipped(Record, frozen=True):
     """An item that could not be used, and why. Counted as invalid; the rest goes on."""
 
     reason: str
@@ -297,7 +297,7 @@ class Skipped(Record):
     excerpt: str = ""
 
 
-class Hints(Record):
+class Hints(Record, frozen=True):
     """What the answer says about polling. Hints only ever delay."""
 
     min_interval_seconds: int | None = None
@@ -305,7 +305,7 @@ class Hints(Record):
     """The source says that it will never change again."""
 
 
-class Reading(Record):
+class Reading(Record, frozen=True):
     """What one answer yields."""
 
     items: tuple[Item, ...] = ()
@@ -328,7 +328,7 @@ class Reading(Record):
 # ── what a platform declares ──────────────────────────────────────────────────────────────────────────────────────
 
 
-class Budget(Record):
+class Budget(Record, frozen=True):
     """How many requests in how many seconds, and how many at once, for the whole deployment."""
 
     name: str
@@ -338,7 +338,7 @@ class Budget(Record):
     is_per_credential: bool = False
 
 
-class Field(Record):
+class Field(Record, frozen=True):
     """A setting of a source, as forms, docs and checks need it."""
 
     name: str
@@ -349,7 +349,7 @@ class Field(Record):
     maximum: int | None = None
 
 
-class Kind(Record):
+class Kind(Record, frozen=True):
     """One sort of source of a platform."""
 
     name: str

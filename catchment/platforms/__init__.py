@@ -93,7 +93,7 @@ def installed() -> Platforms:
     for entry in entry_points(group="catchment.platforms"):
         try:
             module = entry.load()
-        except Exception as error:  # a stranger's code: whatever it raises must not stop ours
+        except Exception as error:  # noqa: BLE001 — a stranger's code: whatever it raises must not stop ours
             log.warning("platform package %s cannot be loaded: %s", entry.name, error)
             continue
         if isinstance(module, Platform):
