@@ -1,0 +1,270 @@
+"""The settings, each defined once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from catchment import __version__
+from catchment.settings.forms import (
+    Form,
+    address,
+    choice,
+    database,
+    flag,
+    folder,
+    line,
+    minutes,
+    moving,
+    number,
+    size,
+    waits,
+    web,
+    whole,
+)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The definition of one setting, or of a family of them: `FETCH_INTERVAL_<KIND>`."""
+
+    name: str
+    form: Form[Any]
+    what: str
+    default: Any = None
+    default_words: str = ""
+    """Where the default is not one value: what it is."""
+    older: tuple[str, ...] = ()
+    """Names that were used before, and still work where the name itself is not given."""
+    is_secret: bool = False
+
+    @property
+    def family(self) -> str | None:
+        """What the members of this family are: kind, platform or job."""
+        match = re.search("<(.+)>", self.name)
+        return match[1].lower() if match else None
+
+    def member(self, name: str) -> str | None:
+        """Which member of this family a variable is about."""
+        before, _, after = re.sub("<.+>", "\0", self.name).partition("\0")
+        match = re.fullmatch(f"{before}(.+){after}", name) if self.family else None
+        if match is None:
+            return None
+        # Jobs are named with hyphens, which no variable can have.
+        return match[1].lower().replace("_", "-") if self.family == "job" else match[1].lower()
+
+    def variable(self, member: str) -> str:
+        """The variable that is about one member of this family."""
+        return re.sub("<.+>", member.upper().replace("-", "_"), self.name)
+
+    def owns(self, name: str) -> bool:
+        return name in (self.name, *self.older) or self.member(name) is not None
+
+    def show(self, value: Any) -> str:
+        if value is None and not self.family:
+            return ""
+        return "set" if self.is_secret else without_password(self.form.show(value))
+
+    def shown_default(self) -> str:
+        return self.default_words or self.show(self.default)
+
+
+def without_password(text: str) -> str:
+    """An address as it may be shown. Greedy: a password may hold an @ or a slash."""
+    return re.sub(r"(password=)[^&\s]+", r"\1***", re.sub(r"//\S*@", "//***@", text))
+
+
+def setting(name: str, form: Form[T], default: T | None, what: str, **more: Any) -> Any:
+    return field(default=default, metadata={"setting": Setting(name, form, what, default, **more)})
+
+
+def members(name: str, form: Form[Any], what: str) -> Any:
+    return field(default_factory=dict, metadata={"setting": Setting(name, form, what)})
+
+
+@dataclass(frozen=True, repr=False)
+class Settings:
+    """All settings of one process. Built by `read_settings` at the door; by hand in tests."""
+
+    home: Path = field(
+        metadata={
+            "setting": Setting(
+                "CATCHMENT_HOME",
+                folder,
+                "The folder for everything that is kept.",
+                default_words="$XDG_DATA_HOME/catchment, else ~/.local/share/catchment; "
+                "on macOS ~/Library/Application Support/catchment",
+            )
+        }
+    )
+    database_url: str = setting(
+        "CATCHMENT_DATABASE_URL",
+        database,
+        None,
+        "The database. SQLite needs nothing else; PostgreSQL serves many processes and machines.",
+        default_words="the file catchment.db in CATCHMENT_HOME",
+    )
+    redis_url: str | None = setting(
+        "CATCHMENT_REDIS_URL",
+        address("redis", "rediss"),
+        None,
+        "Redis, where there is one: shared budgets and the hot store live there instead of in the database.",
+    )
+    host: str = setting("CATCHMENT_HOST", line, "127.0.0.1", "The address that `serve` listens on.")
+    port: int = setting("CATCHMENT_PORT", whole(0, 65535), 8700, "The port that `serve` listens on; 0: any free one.")
+    api_key: str | None = setting(
+        "CATCHMENT_API_KEY", line, None, "A key for the API, given from outside.", is_secret=True
+    )
+    master_key: str | None = setting(
+        "COOKIE_MASTER_KEY",
+        line,
+        None,
+        "What credentials are encrypted with; `catchment credentials new-key` makes one. Several, separated by "
+        "commas, while keys are changed: the first one encrypts, all of them decrypt.",
+        is_secret=True,
+    )
+
+    tick_seconds: float = setting(
+        "COLLECTOR_TICK",
+        number(0.1, 86_400),
+        60.0,
+        "Seconds from one look for due sources to the next.",
+        older=("COLLECTOR_INTERVAL",),
+    )
+    concurrency: int = setting("COLLECTOR_CONCURRENCY", whole(1, 256), 5, "How many sources are collected at once.")
+    intervals: Mapping[str, int] = members(
+        "FETCH_INTERVAL_<KIND>", minutes, "Minutes from one visit of a source of this kind to the next."
+    )
+    jobs: Mapping[str, int | None] = members(
+        "CATCHMENT_JOB_<JOB>", moving, "Switches a job off, or sets every how many minutes it runs."
+    )
+    failures_before_probation: int = setting(
+        "CATCHMENT_FAILURES_BEFORE_PROBATION",
+        whole(1, 1000),
+        5,
+        "After how many failures in a row a source is put on probation.",
+    )
+    stop_seconds: float = setting(
+        "CATCHMENT_STOP_SECONDS",
+        number(0, 3600),
+        30.0,
+        "How long work under way may go on after a stop was asked for, in seconds.",
+    )
+
+    base_urls: Mapping[str, str] = members(
+        "CATCHMENT_<PLATFORM>_BASE_URL",
+        web,
+        "Where a platform is asked, instead of its own hosts.",
+    )
+    is_private_allowed: bool = setting(
+        "CATCHMENT_ALLOW_PRIVATE_NETWORKS",
+        flag,
+        False,
+        "Whether sources may lie on this machine and in private networks. Link-local and metadata addresses never may.",
+    )
+    user_agent: str = setting(
+        "CATCHMENT_USER_AGENT",
+        line,
+        f"catchment/{__version__}",
+        "What we call ourselves when asking. Good manners: add an address where you can be reached.",
+        default_words="catchment/ and the version",
+    )
+    timeout_seconds: float = setting(
+        "CATCHMENT_TIMEOUT_SECONDS", number(0.1, 3600), 30.0, "How long an answer may take, in seconds."
+    )
+    max_bytes: int = setting("CATCHMENT_MAX_BYTES", size, 20_000_000, "How large an answer may be, once unpacked.")
+    retry_waits: tuple[float, ...] = setting(
+        "CATCHMENT_RETRY_WAITS", waits, (1.0, 2.0, 4.0), "Seconds before each further attempt at a request."
+    )
+    proxy: str | None = setting(
+        "CATCHMENT_PROXY",
+        address("http", "https", "socks5", "socks5h"),
+        None,
+        "A proxy for all requests to platforms.",
+    )
+    host_concurrency: int = setting(
+        "CATCHMENT_HOST_CONCURRENCY",
+        whole(1, 256),
+        4,
+        "How many requests to one host at once, where the platform declares no budget.",
+    )
+    host_requests_per_second: float = setting(
+        "CATCHMENT_HOST_REQUESTS_PER_SECOND",
+        number(0, 10_000),
+        5.0,
+        "How many requests a second to one host, where the platform declares no budget; 0: no limit.",
+    )
+
+    text_limit: int = setting(
+        "CATCHMENT_TEXT_LIMIT",
+        whole(1_000, 100_000_000),
+        1_000_000,
+        "Characters of an item's text that are kept; a cut is marked.",
+    )
+    raw_answers_days: int = setting(
+        "CATCHMENT_RAW_ANSWERS_DAYS",
+        whole(0, 36_500),
+        14,
+        "Days for which raw answers are kept, to be read again by a better reader; 0: none are kept.",
+    )
+    runs_days: int = setting("CATCHMENT_RUNS_DAYS", whole(1, 36_500), 90, "Days for which records of runs are kept.")
+    attempts_days: int = setting(
+        "CATCHMENT_ATTEMPTS_DAYS", whole(1, 36_500), 7, "Days for which counts of attempts are kept."
+    )
+
+    log_format: str = setting(
+        "CATCHMENT_LOG_FORMAT",
+        choice("auto", "people", "json"),
+        "auto",
+        "How log lines look; auto: for people on a terminal, JSON elsewhere.",
+    )
+    log_level: str = setting(
+        "CATCHMENT_LOG_LEVEL",
+        choice("debug", "info", "warning", "error"),
+        "info",
+        "From which severity on events are logged.",
+    )
+    clock: str | None = setting(
+        "CATCHMENT_CLOCK",
+        line,
+        None,
+        "For tests and the demo only: <start>,<rate>, a clock that starts elsewhere and runs faster.",
+    )
+
+    warnings: tuple[str, ...] = ()
+    """What is odd about the given settings, but does not stop us."""
+    origins: Mapping[str, str] = field(default_factory=dict)
+    """Where each setting that was given comes from, by its name."""
+
+    def __post_init__(self) -> None:
+        if self.database_url is None:
+            object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'catchment.db'}")
+
+    def differing(self) -> list[tuple[str, str, str]]:
+        """Name, value and default of every setting that is not at its default; a secret's value is "set"."""
+        return [row for attribute, setting in DEFINED.items() for row in self._differing(attribute, setting)]
+
+    def _differing(self, attribute: str, setting: Setting) -> Iterator[tuple[str, str, str]]:
+        value = getattr(self, attribute)
+        if setting.family:
+            for member, one in value.items():
+                yield setting.variable(member), setting.show(one), ""
+        elif self._is_moved(setting, value):
+            yield setting.name, setting.show(value), setting.shown_default()
+
+    def _is_moved(self, setting: Setting, value: Any) -> bool:
+        # A default that is put together from other things cannot be compared with; that a value was given, is known.
+        return setting.name in self.origins if setting.default_words else value != setting.default
+
+    def __repr__(self) -> str:
+        given = ", ".join(f"{name}={value}" for name, value, _ in self.differing())
+        return f"Settings({self.home}{'; ' if given else ''}{given})"
+
+
+DEFINED: dict[str, Setting] = {f.name: f.metadata["setting"] for f in fields(Settings) if "setting" in f.metadata}
+"""The definitions, by the attribute that each one fills."""

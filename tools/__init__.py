@@ -1,0 +1,1 @@
+"""Tools for those who work on catchment; not part of what is installed."""

@@ -1,0 +1,72 @@
+"""Writes the pages that are built from the code's own words: `make docs`. A test fails when one of them is behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from catchment.settings import DEFINED, Setting
+
+REPOSITORY = Path(__file__).parents[1]
+
+SETTINGS_HEAD = """\
+# Settings
+
+<!-- Built by `make docs` from catchment/settings/table.py; change it there. -->
+
+A setting comes from the first of these that has it:
+
+1. the environment of the process,
+2. `.env` in the working folder: one `NAME=value` a line, with or without quotes,
+3. `catchment.toml` in the working folder, or else in `CATCHMENT_HOME`. The names may be written in small letters, and
+   tables are joined to their keys: `port` in the table `[catchment]` is `CATCHMENT_PORT`.
+
+An empty value counts as none. A value that is not allowed is refused at the start, all of them together; a name that
+looks like a setting and is none is warned of. `catchment doctor` shows what differs from the defaults.
+"""
+
+ENV_HEAD = """\
+# Copy this file to .env and take away the # before what you want to change.
+# Built by `make docs` from catchment/settings/table.py; docs/settings.md says the same at more length.
+"""
+
+
+def settings_page() -> str:
+    return SETTINGS_HEAD + "\n" + "\n".join(_table())
+
+
+def _table() -> Iterator[str]:
+    yield "| name | meaning | allowed | default |"
+    yield "|---|---|---|---|"
+    for setting in DEFINED.values():
+        older = "".join(f", or the older `{name}`" for name in setting.older)
+        default = f"`{setting.shown_default()}`" if setting.shown_default() and not setting.default_words else ""
+        yield f"| `{setting.name}`{older} | {setting.what} | {setting.form.allowed} | {default or _in_words(setting)} |"
+    yield ""
+
+
+def _in_words(setting: Setting) -> str:
+    return setting.default_words or ("each one's own" if setting.family else "none")
+
+
+def env_example() -> str:
+    return "\n".join([ENV_HEAD, *(_env_lines(setting) for setting in DEFINED.values())])
+
+
+def _env_lines(setting: Setting) -> str:
+    default = "" if setting.default_words or setting.family else setting.shown_default()
+    words = f" Default: {setting.default_words}." if setting.default_words else ""
+    return f"# {setting.what}{words}\n# Allowed: {setting.form.allowed}.\n#{setting.name}={default}\n"
+
+
+PAGES: dict[str, Callable[[], str]] = {"docs/settings.md": settings_page, ".env.example": env_example}
+"""Every built page, by its path in the repository."""
+
+
+def main() -> None:
+    for path, page in PAGES.items():
+        (REPOSITORY / path).write_text(page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
