@@ -61,7 +61,7 @@ TRIGGERS = (
 """No pattern above matches a text that has none of these: most texts are done after looking for them."""
 
 AMBIGUOUS = frozenset({"session", "sid", "a1"})
-"""Names so short that they are often something else: with a short value they are left alone."""
+"""Names that are often something else: with a short value, or a plain number, they are left alone."""
 HARMLESS = frozenset(
     {HIDDEN.lower(), "null", "none", "true", "false", "undefined", "set", "missing", "expired", "invalid"}
 )
@@ -102,6 +102,11 @@ def is_secret_name(name: str) -> bool:
     return SECRET_NAME.search(name) is not None
 
 
+def is_secret_parameter(name: str, value: str) -> bool:
+    """The same for a parameter of an address, by its value too: `sid=17` is the number of a section."""
+    return (name.lower() in QUERY_NAMES or is_secret_name(name)) and not _is_harmless(name, value)
+
+
 def _hide_cookies(match: re.Match[str]) -> str:
     return match[1] + COOKIE_VALUE.sub(rf"\1{HIDDEN}", match[2])
 
@@ -116,7 +121,7 @@ def _hide_pair(match: re.Match[str]) -> str:
 
 
 def _is_harmless(name: str, value: str) -> bool:
-    if len(value) < 6 and name.lower() in AMBIGUOUS:
+    if name.lower() in AMBIGUOUS and (len(value) < 6 or value.isdigit()):
         return True
     return not value or value.lower() in HARMLESS or value.endswith(f"={HIDDEN}")
 
