@@ -1,0 +1,48 @@
+# Needs Python 3.11 or newer and make; everything else is set up in .venv by the first target that needs it.
+
+BIN := .venv/bin
+WORKERS ?= 2
+
+help:
+	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
+	@echo "make test    check style and types, run every test"
+	@echo "make lint    check style and types"
+	@echo "make bench   run the benchmarks"
+	@echo "make docs    build the pages that come from the code's own words"
+	@echo "make clean   remove what these targets made; data stays"
+
+run: .venv/ready-to-run
+	$(BIN)/catchment serve
+
+test: lint
+	$(BIN)/pytest -n $(WORKERS)
+
+lint: .venv/ready-to-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: .venv/ready-to-bench
+	$(BIN)/python -m bench
+
+docs: .venv/ready-to-run
+	$(BIN)/python -m tools.docs
+
+clean:
+	rm -rf .venv build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Touched when the packages are as pyproject.toml wants them: the next run starts at once.
+.venv/ready-to-run: pyproject.toml tools/make-venv
+	tools/make-venv
+	@touch $@
+
+.venv/ready-to-test: pyproject.toml tools/make-venv
+	tools/make-venv "[dev]"
+	@touch $@
+
+.venv/ready-to-bench: pyproject.toml tools/make-venv
+	tools/make-venv "[bench]"
+	@touch $@
+
+.PHONY: help run test lint bench docs clean
