@@ -1,0 +1,22 @@
+"""The only place that opens a connection to a platform.
+
+`client` is the door; around it, each rule has a module of its own: `urls` and `redirects` (where to), `guard` (never
+there), `identity` (as whom), `manners` and `budgets` (not too often), `wire` (the exchange itself), `encodings` and
+`headers` (what came), `refusals` (what it means). All but `client`, `manners` and `wire` are pure.
+"""
+
+from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets
+from catchment.fetch.client import Fetch
+from catchment.fetch.headers import cache_seconds, keepable_headers
+from catchment.fetch.settings import Attempt, FetchSettings
+
+__all__ = [
+    "Attempt",
+    "Budgets",
+    "Fetch",
+    "FetchSettings",
+    "Grant",
+    "MemoryBudgets",
+    "cache_seconds",
+    "keepable_headers",
+]

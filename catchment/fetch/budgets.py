@@ -1,0 +1,132 @@
+"""Request budgets of a deployment: so many in so many seconds, whoever asks.
+
+`grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis):
+whoever keeps it implements `Budgets`. A process takes small blocks of tokens and hands them out to its threads.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Protocol
+
+from catchment.clock import micros, moment
+from catchment.model import Budget, Record
+
+AIM = 0.97
+"""Of the limit: a server that counts a little differently must not have to complain."""
+_SHARE_OF_A_LIFE = 8
+"""A block is an eighth of what one lifetime can hold, so that the tokens which lapse unused stay few."""
+_SLOTS = 60
+"""Blocks of the same sixtieth of the window are kept as one, so that the state stays small at any rate."""
+
+
+class WindowState(Record, frozen=True):
+    """What was granted lately: (microseconds since 1970, tokens), oldest first. Fit for JSON."""
+
+    blocks: tuple[tuple[int, int], ...] = ()
+
+
+class Grant(Record, frozen=True):
+    """A block of tokens, to be used until it lapses; or none, and when to ask again."""
+
+    tokens: int
+    granted_at: datetime
+    lapses_at: datetime
+    wait_until: datetime | None = None
+
+    def is_alive(self, now: datetime) -> bool:
+        # A clock that was set back ends the block as well: how old it really is can no longer be told.
+        return self.tokens > 0 and self.granted_at <= now <= self.lapses_at
+
+
+class Budgets(Protocol):
+    def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        """A block of `block_size(budget)` tokens at most, of the budget that `key` names."""
+        ...
+
+
+def key(budget: Budget, credential: str | None) -> str:
+    """The name under which a budget's state is kept."""
+    return f"{budget.name}/{credential or ''}" if budget.is_per_credential else budget.name
+
+
+def life(budget: Budget) -> timedelta:
+    """How long a block may be used after it was granted."""
+    return timedelta(seconds=min(budget.window_seconds / 12, 5.0))
+
+
+def block_size(budget: Budget) -> int:
+    """How many tokens are taken at once: one for slow budgets, more where asking for each would cost too much."""
+    in_a_life = _aim(budget) * life(budget).total_seconds() / budget.window_seconds
+    return max(1, int(in_a_life / _SHARE_OF_A_LIFE))
+
+
+def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple[WindowState, int, datetime | None]:
+    """The new state, how many of the wanted tokens are granted, and if none: when to ask again.
+
+    A block granted at t is used between t and t + life. Counting all blocks of window + life before now therefore
+    bounds what is sent in any stretch of one window. Tokens are never given back.
+    """
+    at, span = micros(now), _span(budget)
+    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never opens the
+    # gate early, and a clock that was once a year ahead does not close it for a year.
+    counted = tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
+    free = _aim(budget) - sum(count for _, count in counted)
+    granted = max(0, min(want, free))
+    if granted == 0:
+        return WindowState(counted), 0, moment(counted[0][0] + span + 1)
+    return WindowState(_with(counted, at, granted, slot=span // _SLOTS)), granted, None
+
+
+def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -> tuple[tuple[int, int], ...]:
+    if blocks and blocks[-1][0] // slot == at // slot:
+        # Merged under the later time: counted a little longer than needed, never shorter.
+        return (*blocks[:-1], (at, blocks[-1][1] + count))
+    return (*blocks, (at, count))
+
+
+def _aim(budget: Budget) -> int:
+    return max(1, math.floor(budget.limit * AIM))
+
+
+def _span(budget: Budget) -> int:
+    return (timedelta(seconds=budget.window_seconds) + life(budget)) // timedelta(microseconds=1)
+
+
+class MemoryBudgets:
+    """Budgets of one process alone, for tests and single commands."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, WindowState] = {}
+        self._lock = Lock()
+
+    def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        name = key(budget, credential)
+        with self._lock:
+            state, tokens, wait_until = grant(
+                self._states.get(name, WindowState()), budget, now, want=block_size(budget)
+            )
+            self._states[name] = state
+        return Grant(tokens, now, now + life(budget), wait_until)
+
+
+class Tokens:
+    """The blocks that this process holds, handed out to its threads one token at a time."""
+
+    def __init__(self, budgets: Budgets) -> None:
+        self._budgets = budgets
+        self._held: dict[str, Grant] = {}
+        self._lock = Lock()
+
+    def take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
+        """Use one token. None: it is there, send now. Otherwise: when to try again."""
+        name = key(budget, credential)
+        # Under the lock, the asking too: threads that find nothing wait for one block rather than take one each.
+        with self._lock:
+            held = self._held.get(name)
+            if held is None or not held.is_alive(now):
+                held = self._budgets.take(budget, credential, now)
+            self._held[name] = held.plus(tokens=max(0, held.tokens - 1))
+            return None if held.tokens else held.wait_until or held.lapses_at
