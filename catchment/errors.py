@@ -85,7 +85,11 @@ class Stopped(CatchmentError):
 
 
 class PlatformError(CatchmentError):
-    """Something at the other end. `status` is the HTTP status where one came."""
+    """Something at the other end. `status` is the HTTP status where one came.
+
+    `is_contact` tells that the other end was reached although it did not answer (a refused or reset connection): then
+    our own line is not to blame.
+    """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
 
@@ -95,6 +99,7 @@ class PlatformError(CatchmentError):
         super().__init__(what, helps)
         self.status = status
         self.retry_at = retry_at
+        self.is_contact = False
 
 
 class NetworkError(PlatformError):

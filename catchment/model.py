@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -98,6 +98,8 @@ class Progress(Record, frozen=True):
     last_polled_at: datetime | None = None
     last_success_at: datetime | None = None
     last_new_at: datetime | None = None
+    expected_by: datetime | None = None
+    """When something new should have been seen, by the source's own rhythm; later than that it is stale."""
     next_due_at: datetime | None = None
     """Set where something other than the kind's interval decides; `due_reason` says what."""
     due_reason: str | None = None
@@ -362,3 +364,181 @@ class Kind(Record, frozen=True):
     fields: tuple[Field, ...] = ()
     base_limit: int = 100
     item_kind: str = "entry"
+
+
+@runtime_checkable
+class Platform(Protocol):
+    """What every platform module has: pure functions and declarations, no socket, clock, database or settings.
+
+    Optional verbs (detail, floors, look_again, reach, login, token, dress) are looked up by name where they are used.
+    """
+
+    NAME: str
+    KINDS: tuple[Kind, ...]
+    HOSTS: tuple[str, ...]
+    """The hosts that an operator's base URL replaces; empty where sources bring their own."""
+    BUDGET: Budget | None
+    """Declared request budget; None: only polite per host."""
+    IS_SCOPED: bool
+    """Ids are unique within a source only (feeds, websites, custom APIs)."""
+    READER_VERSION: int
+    """Raised when `read` learns to see more: old answers are then read again."""
+
+    def understand(self, text: str) -> Target: ...
+
+    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]: ...
+
+    def read(self, answer: Answer, request: Request) -> Reading: ...
+
+    def refusal(self, answer: Answer, request: Request) -> Refusal | None: ...
+
+
+# ── what we write, what we know, what follows from it ─────────────────────────────────────────────────────────────
+
+
+class RefinedItem(Record, frozen=True):
+    """What we write of one item."""
+
+    item: Item
+    """Identified and cleaned: title on one line, text plain, HTML safe, times UTC, addresses absolute."""
+    fingerprint: bytes
+    """Of the whole content, before any cut: tells an edit from a change of counters."""
+    is_text_cut: bool = False
+    """The title or the text was longer than the limit; only its beginning is kept."""
+    is_html_dropped: bool = False
+    """There was HTML, too large or too twisted to keep safely; its text is kept."""
+
+
+class Refined(Record, frozen=True):
+    """What we write of one reading."""
+
+    items: tuple[RefinedItem, ...]
+    skipped: tuple[Skipped, ...] = ()
+    """The reader's own first, then ours."""
+
+
+class Known(Record, frozen=True):
+    """What we hold of an item: just enough to judge what came."""
+
+    id: int
+    external_id: str
+    fingerprint: bytes
+    version: int
+    ordered_at: int
+    """Microseconds, as stored: never shown, only handed back to the store."""
+    applied_at: datetime
+    """When the newest answer that showed it came."""
+    title: str | None
+    url: str | None
+    author: str | None
+    author_display_name: str | None
+    edited_at: datetime | None
+    score: int | None
+    reply_count: int | None
+    view_count: int | None
+    rounded: tuple[str, ...]
+    is_deleted: bool
+    is_folded: bool
+    is_pinned: bool
+    is_digest: bool
+    tags: tuple[str, ...]
+    volatile_until: datetime | None
+    is_shown_by_source: bool
+    """Whether this very source showed it before (another one may have)."""
+
+
+class Deed(StrEnum):
+    NEW = "new"
+    EDITED = "edited"
+    COUNTED = "counted"
+    SAME = "same"
+
+
+class Verdict(Record, frozen=True):
+    """What is to be done about one item."""
+
+    deed: Deed
+    reasons: tuple[str, ...] = ()
+    """Why a revision is written; in the order that SEMANTICS gives."""
+    is_content_kept: bool = False
+    """The platform withholds the text now ("[removed]"): what we hold stays."""
+    is_volatile: bool = False
+    """It flips between known contents: counted, and no revision until tomorrow."""
+
+
+class Judged(Record, frozen=True):
+    """One item of a page with what we know and what is to be done."""
+
+    item: RefinedItem
+    known: Known | None
+    verdict: Verdict
+    is_alias: bool = False
+    """Known under another id: the new id is noted down as an alias."""
+
+
+class Gap(Record, frozen=True):
+    """A stretch known to be missing, or possibly so."""
+
+    is_certain: bool
+    """Known, as against possible."""
+    from_at: datetime
+    """The newest that is stored before it …"""
+    to_at: datetime
+    """… and the oldest that was shown after it."""
+    cause: str
+    from_ids: tuple[str, ...] = ()
+    id: int | None = None
+
+
+class Counts(Record, frozen=True):
+    """What became of the items shown: the four always add up to their number."""
+
+    new: int = 0
+    updated: int = 0
+    duplicate: int = 0
+    invalid: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(
+            self.new + other.new,
+            self.updated + other.updated,
+            self.duplicate + other.duplicate,
+            self.invalid + other.invalid,
+        )
+
+
+class Outcome(StrEnum):
+    SUCCEEDED = "succeeded"
+    UNCHANGED = "unchanged"
+    """The platform said, or the bytes showed, that nothing changed. A success."""
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Result(Record, frozen=True):
+    """What became of one visit to one source."""
+
+    source_id: int
+    name: str
+    kind: str
+    outcome: Outcome
+    counts: Counts = Counts()
+    requests: int = 0
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    http_status: int | None = None
+    error_code: str | None = None
+    error: str | None = None
+    is_retryable: bool | None = None
+    watermark_before: datetime | None = None
+    watermark_after: datetime | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Lease(Record, frozen=True):
+    """A claim on a piece of work: the number grows with every claim, and a superseded number cannot write."""
+
+    resource: str
+    resource_id: int
+    owner_id: int
+    number: int

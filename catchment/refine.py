@@ -18,7 +18,7 @@ from urllib.parse import urljoin
 from msgspec.structs import replace
 
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
-from catchment.refining.markup import CONTROL, clean_text, html_to_text, sanitise, strip_tags
+from catchment.refining.markup import clean_text, html_to_text, sanitise, strip_tags, without_controls
 
 __all__ = [
     "FINGERPRINT_RULE",
@@ -194,9 +194,7 @@ def _media_identity(url: str) -> str:
 
 def _line(text: str) -> str:
     """On one line, without control characters."""
-    if not text.isprintable():
-        text = CONTROL.sub("", text)
-    return " ".join(text.split())
+    return _flat(without_controls(text))
 
 
 def _name(text: str | None, limit: int = MAX_NAME) -> str | None:
@@ -231,7 +229,7 @@ def _url(given: str | None, base: str) -> str | None:
         return None
     if _PLAIN_ADDRESS.fullmatch(given):
         return given
-    url = CONTROL.sub("", given).strip()
+    url = without_controls(given).strip()
     if not url.startswith(("https://", "http://")):
         try:
             url = urljoin(base, url)

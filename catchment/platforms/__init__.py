@@ -1,6 +1,6 @@
 """The platforms: one module each, found by looking, listed nowhere.
 
-A platform is a module with the names of `Platform` below (pure functions and declarations). It never sees the
+A platform is a module with the names of `model.Platform` (pure functions and declarations). It never sees the
 database, never sends a request, never looks at the clock: what should be asked next, it returns. Modules of this
 folder are found by name; packages of third parties announce theirs through the entry point `catchment.platforms`.
 """
@@ -13,37 +13,14 @@ import pkgutil
 from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 from catchment.errors import InvalidInput
-from catchment.model import Answer, Ask, Budget, Kind, Listing, Progress, Reading, Refusal, Request, Source, Target
+from catchment.model import Kind, Listing, Platform
+
+__all__ = ["Platform", "Platforms", "installed", "listing_of"]
 
 log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class Platform(Protocol):
-    """What every platform module has. Optional verbs (detail, floors, look_again, reach, login, token, dress) are
-    looked up by name where they are used."""
-
-    NAME: str
-    KINDS: tuple[Kind, ...]
-    HOSTS: tuple[str, ...]
-    """The hosts that an operator's base URL replaces; empty where sources bring their own."""
-    BUDGET: Budget | None
-    """Declared request budget; None: only polite per host."""
-    IS_SCOPED: bool
-    """Ids are unique within a source only (feeds, websites, custom APIs)."""
-    READER_VERSION: int
-    """Raised when `read` learns to see more: old answers are then read again."""
-
-    def understand(self, text: str) -> Target: ...
-
-    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]: ...
-
-    def read(self, answer: Answer, request: Request) -> Reading: ...
-
-    def refusal(self, answer: Answer, request: Request) -> Refusal | None: ...
 
 
 class Platforms:

@@ -9,7 +9,8 @@ from html import unescape
 import nh3
 
 # PostgreSQL refuses NUL, UTF-8 refuses lone surrogates, and no reader wants the rest. Tab and the line ends stay.
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_ORDINARY = re.compile("[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
 
 
 def _names(text: str) -> list[str]:
@@ -59,17 +60,22 @@ _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'
 _TAG = re.compile(rf"</?[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE})*+[\s/]*+>?")
 
 
+def without_controls(text: str) -> str:
+    # Asked first, because the yes is twice as fast as a search in vain.
+    return text if _ORDINARY.fullmatch(text) else _CONTROL.sub("", text)
+
+
 def sanitise(html: str, base_url: str) -> str | None:
     """The HTML with nothing in it that acts, loads or posts; links and images absolute. Films and sounds become links.
 
     None: parsing it could take longer than any post deserves; `strip_tags` still gives its text.
     """
-    html = CONTROL.sub("", html)
+    html = without_controls(html)
     if _is_heavy(html):
         return None
     clean = _cleaner(base_url).clean(_EMBEDDED.sub(r'<a href="\2\3\4">[\1]</a>', html))
     # Written as a number, a control character gets past the parser.
-    return CONTROL.sub("", clean) if "&#" in html else clean
+    return without_controls(clean) if "&#" in html else clean
 
 
 @lru_cache(maxsize=256)
@@ -120,13 +126,13 @@ def html_to_text(html: str) -> str:
 
 def strip_tags(html: str) -> str:
     """The words of any HTML, in one pass over it: for what must not be parsed. Rougher than `html_to_text`."""
-    text = _TAG.sub(" ", _UNSPOKEN.sub(" ", CONTROL.sub("", html)))
+    text = _TAG.sub(" ", _UNSPOKEN.sub(" ", without_controls(html)))
     return clean_text(unescape(text))
 
 
 def clean_text(text: str) -> str:
     """Plain text without control characters; spaces collapsed, at most two newlines in a row."""
-    text = CONTROL.sub("", text)
+    text = without_controls(text)
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     lines = "\n".join([" ".join(line.split()) for line in text.split("\n")])

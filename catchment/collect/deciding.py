@@ -1,0 +1,190 @@
+"""The decisions about one page of one visit, put together for the store to carry out. Pure: told everything, asks nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from catchment import continuity, pace
+from catchment.continuity import End, Walk
+from catchment.judge import judge
+from catchment.model import (
+    Counts,
+    Deed,
+    Known,
+    Order,
+    Outcome,
+    Progress,
+    Reading,
+    Record,
+    RefinedItem,
+    Result,
+    Source,
+    Verdict,
+)
+from catchment.store.pages import Conclusion, Ending, Found
+
+# A walk that goes on and on is cut, and leaves a gap that says so.
+MOST_PAGES = 200
+# A feed's older pages are read on the first visit only, and not for ever.
+MOST_WINDOW_PAGES = 10
+STALE_HELP = "a cache on the way, or the site, serves an old copy; it is asked again"
+
+
+class Visiting(Record, frozen=True):
+    """What a page's decisions need to know about the visit it belongs to."""
+
+    source: Source
+    progress: Progress
+    """As it will be after this page, if this is the last one: polled, validators and all; without the watermark."""
+    walk: Walk
+    kind_minutes: int
+    limit: int
+    page_number: int
+    is_queue_empty: bool
+    hint_seconds: int | None
+    before: Result
+    """The visit's result so far; its counts are those of the pages before."""
+    new_target: str | None = None
+    new_name: str | None = None
+
+
+class PageDeciding:
+    """Implements the store's `Deciding` for one page."""
+
+    def __init__(self, visit: Visiting, reading: Reading, skipped: int, answered_at: datetime) -> None:
+        self._visit, self._reading, self._skipped, self._at = visit, reading, skipped, answered_at
+        self.walk = visit.walk
+
+    def recognise(self, strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mapping[str, Known]:
+        return continuity.recognise(strangers, held)
+
+    def judge(self, known: Known | None, item: RefinedItem) -> Verdict:
+        return judge(known, item, self._at)
+
+    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
+        return pace.expected_by(newest_first, self._visit.source.interval_minutes or self._visit.kind_minutes)
+
+    def conclude(self, found: Found) -> Conclusion:
+        earlier = {
+            item_id: [(one.fingerprint, one.valid_to) for one in many] for item_id, many in found.earlier.items()
+        }
+        if self._is_stale(found):
+            judged = continuity.without_changes(found.judged)
+            counts = counted([one.verdict for one in judged], self._skipped)
+            return Conclusion(judged, counts, is_seen=False, ending=self._stale_ending(counts))
+        judged = tuple(
+            continuity.calmed(one, earlier.get(one.known.id, ()), self._at) if one.known else one
+            for one in found.judged
+        )
+        counts = counted([one.verdict for one in judged], self._skipped)
+        is_repeat = continuity.is_repeat(self._visit.walk, [one.item for one in judged])
+        self.walk = continuity.step(self._visit.walk, judged, self._at)
+        closed = continuity.closed_gaps(self.walk, found.open_gaps)
+        end = self._end(is_repeat)
+        if end is None:
+            return Conclusion(judged, counts, closed=closed)
+        return Conclusion(
+            judged,
+            counts,
+            gap=continuity.gap_after(self.walk, end, self._at),
+            closed=closed,
+            ending=self._good_ending(counts),
+        )
+
+    # ── whether to go on ──────────────────────────────────────────────────────────────────────────────────────────
+
+    def wanted(self) -> bool:
+        """Whether the pages that follow are worth asking for."""
+        walk, visit = self.walk, self._visit
+        if not self._reading.follow:
+            return False
+        if walk.listing.is_window:
+            return walk.watermark is None and visit.page_number < MOST_WINDOW_PAGES
+        if walk.listing.order != Order.NEWEST_FIRST or walk.watermark is None:
+            return walk.shown < visit.limit
+        return not walk.is_satisfied
+
+    def _end(self, is_repeat: bool) -> End | None:
+        """Why the visit ends with this page; None: it goes on."""
+        if self.walk.is_satisfied and self._visit.is_queue_empty:
+            return End.REACHED
+        if is_repeat:
+            return End.REPEATS
+        if self._visit.page_number >= MOST_PAGES:
+            return End.CAP
+        return None if self.wanted() or not self._visit.is_queue_empty else End.LAST_PAGE
+
+    # ── how it ends ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _is_stale(self, found: Found) -> bool:
+        return self._visit.page_number == 1 and continuity.is_stale(
+            found.judged,
+            {item_id: [one.fingerprint for one in many] for item_id, many in found.earlier.items()},
+            continuity.newest_shown((one.item for one in found.judged), self._at),
+            self._visit.progress.newest_shown_at,
+            is_body_seen_before=found.is_body_seen_before,
+            stale_count=self._visit.progress.stale_count,
+        )
+
+    def _good_ending(self, counts: Counts) -> Ending:
+        visit, total = self._visit, self._visit.before.counts + counts
+        mark = continuity.moved(self.walk, self._at)
+        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
+        progress = visit.progress.plus(
+            watermark=mark,
+            newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
+            stale_count=0,
+            last_success_at=self._at,
+            last_new_at=self._at if total.new else visit.progress.last_new_at,
+            empty_in_a_row=0 if total.new else visit.progress.empty_in_a_row + 1,
+            last_shown_count=self.walk.shown,
+            next_due_at=due.at,
+            due_reason=due.reason,
+        )
+        result = visit.before.plus(
+            outcome=Outcome.SUCCEEDED, counts=total, finished_at=self._at, watermark_after=mark.at if mark else None
+        )
+        is_final = self._reading.hints.is_final
+        return Ending(
+            result,
+            progress.plus(failures_in_a_row=0, last_error=None, last_error_code=None),
+            is_recovered=visit.progress.last_error is not None,
+            retire="the source says that it will not change any more" if is_final else None,
+            new_target=visit.new_target,
+            new_name=visit.new_name,
+        )
+
+    def _stale_ending(self, counts: Counts) -> Ending:
+        visit = self._visit
+        words = f"{visit.source.name}: the answer is older than the one before — {STALE_HELP}"
+        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
+        # Validators and watermark stay as they were: the next visit must get the whole answer.
+        progress = visit.progress.plus(
+            etag=None,
+            last_modified=None,
+            body_hash=None,
+            stale_count=visit.progress.stale_count + 1,
+            failure_count=visit.progress.failure_count + 1,
+            last_error=words,
+            last_error_code="STALE_ANSWER",
+            next_due_at=due.at,
+            due_reason=due.reason,
+        )
+        result = visit.before.plus(
+            outcome=Outcome.FAILED,
+            counts=visit.before.counts + counts,
+            finished_at=self._at,
+            error_code="STALE_ANSWER",
+            error=words,
+            is_retryable=True,
+            watermark_after=visit.before.watermark_before,
+        )
+        return Ending(result, progress, alert=words)
+
+
+def counted(verdicts: Sequence[Verdict], invalid: int) -> Counts:
+    """New + updated + duplicate + invalid is always the number of items shown."""
+    new = sum(1 for one in verdicts if one.deed == Deed.NEW)
+    updated = sum(1 for one in verdicts if one.deed in (Deed.EDITED, Deed.COUNTED))
+    return Counts(new, updated, len(verdicts) - new - updated, invalid)

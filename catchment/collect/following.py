@@ -1,0 +1,139 @@
+"""Following: what a person types becomes a source, its secrets go to the vault at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from catchment import pace
+from catchment.collect.visit import Visitor
+from catchment.errors import InvalidInput
+from catchment.fetch import Attempt
+from catchment.model import Field, Item, Kind, Progress, Reading, Source, SourceState, Target
+from catchment.platforms import Platforms
+from catchment.refine import refine
+from catchment.store import Store
+from catchment.store.sources import key_of
+from catchment.vault import Safe, strip_url
+
+PRIORITIES = ("high", "medium", "low")
+_MOST_MINUTES = 525_600
+
+
+def understand(platforms: Platforms, kind: str, text: str) -> Target:
+    """The target that a person meant; an error that says what would be right. Asks nobody."""
+    platform = platforms.needed(kind)
+    return platform.understand(text).plus(kind=kind)
+
+
+def follow(
+    store: Store,
+    safe: Safe,
+    platforms: Platforms,
+    kind: str,
+    text: str,
+    now: datetime,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    credential: str | None = None,
+    interval_minutes: int | None = None,
+    categories: Sequence[str] = (),
+    priority: str = "medium",
+    quality_score: float | None = None,
+) -> tuple[Source, bool]:
+    """The source, and whether it is new. A secret inside the address is taken out and kept in the vault."""
+    platform = platforms.needed(kind)
+    declared = platforms.kind(kind)
+    assert declared is not None
+    plain, secret = strip_url(text)
+    target = platform.understand(plain).plus(kind=kind)
+    checked = checked_settings(declared, settings or {})
+    check_pace(interval_minutes, priority)
+    if credential is not None:
+        store.credentials.sealed(credential)  # raises if there is none of that name
+    if secret is not None:
+        if credential is not None:
+            raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
+        credential = f"{urlsplit(target.address).hostname or kind}-{key_of(platform.NAME, target.address)[:6]}"
+        safe.add(platform.NAME, credential, secret, now, replace=True)
+    return store.sources.follow(
+        target,
+        platform.NAME,
+        now,
+        name=name,
+        settings=checked,
+        credential=credential,
+        interval_minutes=interval_minutes,
+        categories=categories,
+        priority=priority,
+        quality_score=quality_score,
+    )
+
+
+def check_pace(interval_minutes: int | None, priority: str) -> None:
+    if interval_minutes is not None and not 1 <= interval_minutes <= _MOST_MINUTES:
+        raise InvalidInput(
+            f"an interval of {interval_minutes} minutes is not possible", f"1 to {_MOST_MINUTES}", field="interval"
+        )
+    if priority not in PRIORITIES:
+        raise InvalidInput(f"unknown priority {priority!r}", f"one of {', '.join(PRIORITIES)}", field="priority")
+
+
+def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a source, each of the right sort; refuses names that its kind does not have."""
+    fields = {field.name: field for field in kind.fields}
+    for name in given:
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise InvalidInput(f"{kind.name} has no setting {name!r}", f"its settings: {known}", field=name)
+    return {name: _checked(fields[name], value) for name, value in given.items()}
+
+
+def _checked(field: Field, value: Any) -> Any:
+    if field.choices and value not in field.choices:
+        raise InvalidInput(f"{field.name}={value!r}", f"one of {', '.join(field.choices)}", field=field.name)
+    if field.minimum is None and field.maximum is None:
+        return value
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{field.name}={value!r} is not a whole number", field=field.name) from None
+    low, high = field.minimum, field.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise InvalidInput(f"{field.name}={number}", f"from {low} to {high}", field=field.name)
+    return number
+
+
+def preview(visitor: Visitor, source: Source) -> tuple[list[Item], Reading]:
+    """Ask the platform once, as a first visit would, and store nothing: the items as they would be kept.
+
+    Follows a site to its feed. Raises what a visit would fail with.
+    """
+    platform, kind = visitor.platforms.needed(source.kind), visitor.platforms.kind(source.kind)
+    assert kind is not None
+    attempts: list[Attempt] = []
+    waiting = platform.first(source, Progress(), pace.ask(kind, source, Progress()))
+    while True:
+        request = waiting[0]
+        answer = visitor.fetch(request, platform, subject=source.name, attempts=attempts)
+        reading = platform.read(answer, request)
+        if reading.items or not reading.follow:
+            refined = refine(reading, scope=source.key, answer_url=answer.url, text_limit=visitor.rules.text_limit)
+            return [one.item for one in refined.items], reading
+        waiting = list(reading.follow)
+
+
+def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> Source:
+    return store.sources.set_state(source_id, SourceState.PAUSED, reason or "paused by a person", now)
+
+
+def resume(store: Store, source_id: int, now: datetime) -> Source:
+    return store.sources.set_state(source_id, SourceState.ACTIVE, None, now)
+
+
+def remove(store: Store, source_id: int, now: datetime) -> Source:
+    """No longer followed; its items stay."""
+    return store.sources.set_state(source_id, SourceState.REMOVED, "removed by a person", now)

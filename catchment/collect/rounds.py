@@ -1,0 +1,141 @@
+"""Visiting many sources at once: claims as many as there are free hands, and keeps one's failure from the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+from threading import Event
+
+import structlog
+
+from catchment.collect.visit import Visitor
+from catchment.model import Outcome, Result
+from catchment.store import Presence
+from catchment.store.sources import Claimed
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT = timedelta(seconds=20)
+Claim = Callable[[int], list[Claimed]]
+"""Claims up to so many sources; an empty list: there are none left."""
+Seen = Callable[[Result], None]
+
+
+class Rounds:
+    """Collects rounds of sources for one process."""
+
+    def __init__(self, visitor: Visitor, presence: Presence, stop: Event, concurrency: int) -> None:
+        self.visitor, self.presence, self.stop, self.concurrency = visitor, presence, stop, concurrency
+        self.store, self.clock = visitor.store, visitor.clock
+        self._heard_at = self.clock.now()
+
+    def due(self, job: str, started_by: str, seen: Seen = lambda _: None) -> list[Result]:
+        """Everything that is due now. Silent, and without a trace in the database, if nothing is."""
+        # By the time the round began: what it has visited cannot become due again within it.
+        began = self.clock.now()
+
+        def claim(free: int) -> list[Claimed]:
+            rules = self.visitor.rules
+            return self.store.sources.claim_due(self.presence.owner_id, rules.intervals, rules.minutes(""), began, free)
+
+        return self._collect(claim, job, started_by, seen)
+
+    def these(self, source_ids: Sequence[int], job: str, started_by: str, seen: Seen = lambda _: None) -> list[Result]:
+        """These sources, whatever their schedule says. What somebody else is collecting is skipped, and says who."""
+        left: Iterator[int] = iter(source_ids)
+        held: list[int] = []
+
+        def claim(free: int) -> list[Claimed]:
+            claimed: list[Claimed] = []
+            while not claimed and (ids := [one for _, one in zip(range(free), left, strict=False)]):
+                claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
+                taken = {one.source.id for one in claimed}
+                held.extend(one for one in ids if one not in taken)
+            return claimed
+
+        results = self._collect(claim, job, started_by, seen)
+        for one in held:
+            results.append(self._held_by_another(one))
+            seen(results[-1])
+        return results
+
+    def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> list[Result]:
+        results: list[Result] = []
+        claimed = self._claimed(claim, self.concurrency)
+        if not claimed:
+            return results
+        run_id = self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+        with ThreadPoolExecutor(self.concurrency, thread_name_prefix="collect") as hands:
+            at_work: set[Future[Result]] = set()
+            while claimed or at_work:
+                at_work |= {hands.submit(self.visitor.visit, one, run_id) for one in claimed}
+                done, at_work = wait(at_work, timeout=5, return_when=FIRST_COMPLETED)
+                for future in done:
+                    results.append(future.result())
+                    self._tell(results[-1])
+                    seen(results[-1])
+                self._heartbeat()
+                claimed = self._claimed(claim, self.concurrency - len(at_work))
+        self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
+        return results
+
+    def _claimed(self, claim: Claim, free: int) -> list[Claimed]:
+        return [] if self.stop.is_set() or free < 1 else claim(free)
+
+    def _heartbeat(self) -> None:
+        now = self.clock.now()
+        if now - self._heard_at >= HEARTBEAT:
+            self._heard_at = now
+            self.presence.heartbeat(now)
+
+    def _held_by_another(self, source_id: int) -> Result:
+        source = self.store.sources.get(source_id)
+        holder = self.store.sources.holder(source_id)
+        who = f"{holder.work} (process {holder.pid} on {holder.machine})" if holder else "another process"
+        words = f"{source.name} is being collected by {who} at this moment"
+        return Result(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
+
+    @staticmethod
+    def _tell(result: Result) -> None:
+        told = {"source": result.source_id, "name": result.name, "kind": result.kind}
+        if result.outcome == Outcome.FAILED:
+            log.warning("source failed", **told, code=result.error_code, error=result.error)
+        elif result.counts.new or result.counts.updated:
+            log.info("source collected", **told, new=result.counts.new, updated=result.counts.updated)
+
+
+def summed(results: Sequence[Result], began: datetime, now: datetime) -> dict[str, object]:
+    """What `collect` answers."""
+    outcomes = [one.outcome for one in results]
+    return {
+        "sources": len(results),
+        "succeeded": sum(1 for one in outcomes if one in (Outcome.SUCCEEDED, Outcome.UNCHANGED)),
+        "failed": outcomes.count(Outcome.FAILED),
+        "skipped": outcomes.count(Outcome.SKIPPED),
+        "new": sum(one.counts.new for one in results),
+        "updated": sum(one.counts.updated for one in results),
+        "duplicate": sum(one.counts.duplicate for one in results),
+        "invalid": sum(one.counts.invalid for one in results),
+        "requests": sum(one.requests for one in results),
+        "duration_seconds": round((now - began).total_seconds(), 3),
+        "results": [shown(one) for one in results],
+    }
+
+
+def shown(result: Result) -> dict[str, object]:
+    error = None
+    if result.error is not None:
+        error = {"code": result.error_code, "message": result.error, "retryable": bool(result.is_retryable)}
+    return {
+        "source_id": result.source_id,
+        "name": result.name,
+        "kind": result.kind,
+        "outcome": str(result.outcome),
+        "new": result.counts.new,
+        "updated": result.counts.updated,
+        "duplicate": result.counts.duplicate,
+        "invalid": result.counts.invalid,
+        "requests": result.requests,
+        "error": error,
+    }

@@ -1,0 +1,431 @@
+"""Bring one source up to date: ask, read, refine, write; page by page, until it is caught up."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import Counter, deque
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import structlog
+import zstandard
+
+from catchment import continuity, pace
+from catchment.clock import Clock
+from catchment.collect.deciding import PageDeciding, Visiting
+from catchment.collect.reachability import Reachability, host_of
+from catchment.continuity import Walk
+from catchment.errors import (
+    AddressRefused,
+    CatchmentError,
+    Gone,
+    LeaseLost,
+    LoginNeeded,
+    Missing,
+    PlatformError,
+    Refused,
+    ServerTrouble,
+    SlowDown,
+    Stopped,
+    Unreadable,
+)
+from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers
+from catchment.logs import redact
+from catchment.model import Answer, Counts, Kind, Outcome, Platform, Progress, Reading, Record, Request, Result, Source
+from catchment.platforms import Platforms, listing_of
+from catchment.refine import FINGERPRINT_RULE, refine
+from catchment.store import Store
+from catchment.store.pages import Ending, Page, RawAnswer
+from catchment.store.sources import Claimed
+
+log = structlog.get_logger(__name__)
+
+# A permanent redirect is believed after so many visits: hotel networks redirect everything, once.
+REDIRECTS_BELIEVED = 3
+_TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
+_compressors = threading.local()
+
+
+class Rules(Record, frozen=True):
+    """The settings that a visit obeys, as values."""
+
+    intervals: Mapping[str, int]
+    failures_before_probation: int = 5
+    text_limit: int = 1_000_000
+    keeps_raw: bool = True
+
+    def minutes(self, kind: str) -> int:
+        return self.intervals.get(kind, pace.UNKNOWN_KIND_MINUTES)
+
+
+class Visitor:
+    """Visits sources. One for a process; safe for threads."""
+
+    def __init__(self, store: Store, platforms: Platforms, fetch: Fetch, clock: Clock, rules: Rules) -> None:
+        self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
+        self._reachability = Reachability()
+        self._warned_kinds: set[str] = set()
+
+    def visit(self, claimed: Claimed, run_id: int) -> Result:
+        """One source, whatever happens to it: its failure is its own, and is written down."""
+        visit = _Visit(self, claimed, run_id)
+        platform, kind = self.platforms.of_kind(claimed.source.kind), self.platforms.kind(claimed.source.kind)
+        if platform is None or kind is None:
+            return visit.skip(self._unknown_kind(claimed.source))
+        try:
+            return visit.collect(platform, kind)
+        except LeaseLost as error:
+            return visit.lost(error)
+        except Stopped as error:
+            return visit.stopped(error)
+        except PlatformError as error:
+            return visit.fail(error, self._blames_source(claimed.source, error))
+        except CatchmentError as error:
+            return visit.fail(error, is_counted=True)
+        except Exception as error:  # a bug of ours, met by one source, must not stop the others
+            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            return visit.fail(CatchmentError(f"an error inside catchment ({type(error).__name__})"), is_counted=True)
+
+    def _blames_source(self, source: Source, error: PlatformError) -> bool:
+        return self._reachability.blames_source(host_of(source.target), source.id, error, self.clock.now())
+
+    def answered(self, answer: Answer) -> None:
+        self._reachability.answered(host_of(answer.url), answer.answered_at)
+
+    def _unknown_kind(self, source: Source) -> str:
+        words = f"no platform is installed for kind {source.kind!r}"
+        if source.kind not in self._warned_kinds:
+            self._warned_kinds.add(source.kind)
+            log.warning(words, first_source=source.id)
+        return words
+
+
+class _Visit:
+    """One visit: what it has come to so far."""
+
+    def __init__(self, visitor: Visitor, claimed: Claimed, run_id: int) -> None:
+        self._by, self._run_id = visitor, run_id
+        self._source, self._progress, self._lease = claimed.source, claimed.progress, claimed.lease
+        self._minutes = visitor.rules.minutes(claimed.source.kind)
+        self._attempts: list[Attempt] = []
+        self._attempts_told = 0
+        mark = claimed.progress.watermark
+        self._result = Result(
+            claimed.source.id,
+            claimed.source.name,
+            claimed.source.kind,
+            Outcome.FAILED,
+            started_at=visitor.clock.now(),
+            watermark_before=mark.at if mark else None,
+            watermark_after=mark.at if mark else None,
+        )
+
+    # ── the good way ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def collect(self, platform: Platform, kind: Kind) -> Result:
+        ask = pace.ask(kind, self._source, self._progress)
+        waiting = deque(platform.first(self._source, self._progress, ask))
+        walk = Walk(listing_of(kind, ask.listing), self._progress.watermark)
+        new_target, pages = None, 0
+        # What will be known once the visit is whole. Until then nothing of it counts: with the validators of a first
+        # page stored, a visit that broke off on the second would look like "nothing changed" the next time.
+        progress = self._progress
+        while waiting:
+            answer, request = self._ask(waiting.popleft(), platform)
+            is_first_page = pages == 0
+            body_hash = hashlib.sha256(answer.body).digest()
+            if is_first_page and self._is_unchanged(answer, body_hash, platform):
+                return self._unchanged(answer)
+            reading = self._read(answer, request, platform, body_hash)
+            if not reading.items and reading.follow and is_first_page and not reading.skipped:
+                # A page that only points on (a site's page, which names its feed): nothing to write yet.
+                waiting.extend(reading.follow)
+                continue
+            pages += 1
+            new_target = reading.target or new_target
+            if is_first_page:
+                progress = self._progress_after(answer, body_hash, platform, reading)
+            visiting = Visiting(
+                source=self._source,
+                progress=progress,
+                walk=walk,
+                kind_minutes=self._minutes,
+                limit=ask.limit,
+                page_number=pages,
+                is_queue_empty=not waiting,
+                hint_seconds=_longest(
+                    reading.hints.min_interval_seconds, cache_seconds(answer.headers, answer.answered_at)
+                ),
+                before=self._result.plus(
+                    requests=len(self._attempts),
+                    http_status=answer.status,
+                    notes=tuple(dict.fromkeys((*self._result.notes, *reading.notes))),
+                ),
+                new_target=new_target or self._moved_for_good(answer),
+                new_name=self._own_name(reading),
+            )
+            deciding = self._write(platform, answer, request, reading, body_hash, visiting)
+            if deciding is None:
+                return self._result
+            walk = deciding.walk
+            if deciding.wanted():
+                waiting.extend(reading.follow)
+        return self._unchanged(None)
+
+    def _ask(self, request: Request, platform: Platform) -> tuple[Answer, Request]:
+        """The answer, and the request that got it: `otherwise` takes over from one that leads nowhere."""
+        if self._source.credential and request.credential is None:
+            request = request.plus(credential=self._source.credential)
+        subject = f"{self._source.name} (source {self._source.id})"
+        try:
+            answer = self._by.fetch(request, platform, subject=subject, attempts=self._attempts)
+        except _TRY_OTHERWISE:
+            if request.otherwise is None:
+                raise
+            return self._ask(request.otherwise, platform)
+        self._by.answered(answer)
+        return answer, request
+
+    def _is_unchanged(self, answer: Answer, body_hash: bytes, platform: Platform) -> bool:
+        if answer.status == 304:
+            return True
+        return body_hash == self._progress.body_hash and self._progress.reader_version == platform.READER_VERSION
+
+    def _read(self, answer: Answer, request: Request, platform: Platform, body_hash: bytes) -> Reading:
+        try:
+            return platform.read(answer, request)
+        except Unreadable as error:
+            if self._by.rules.keeps_raw and request.is_keepable and answer.body:
+                raw = self._raw(answer, request, platform, body_hash, is_read=False)
+                self._by.store.pages.keep_raw(self._source, self._run_id, answer.answered_at, raw)
+            if request.otherwise is not None:
+                # Asked in the place of this one; the answer it would have had is not what was hoped for.
+                return Reading(follow=(request.otherwise,))
+            raise type(error)(
+                f"{self._source.name} (source {self._source.id}): {error.what}", error.helps, status=answer.status
+            ) from error
+
+    def _write(
+        self,
+        platform: Platform,
+        answer: Answer,
+        request: Request,
+        reading: Reading,
+        body_hash: bytes,
+        visiting: Visiting,
+    ) -> PageDeciding | None:
+        """Write the page; gives what was decided about it, or None if the visit is over."""
+        refined = refine(
+            reading,
+            scope=self._source.key if platform.IS_SCOPED else "",
+            answer_url=answer.url,
+            text_limit=self._by.rules.text_limit,
+        )
+        deciding = PageDeciding(visiting, reading, len(refined.skipped), answer.answered_at)
+        newest = continuity.newest_shown(refined.items, answer.answered_at)
+        before = visiting.progress.newest_shown_at
+        page = Page(
+            source=self._source,
+            lease=self._lease,
+            run_id=self._run_id,
+            answered_at=answer.answered_at,
+            items=refined.items,
+            fingerprint_rule=FINGERPRINT_RULE,
+            may_have_new_ids=platform.IS_SCOPED and visiting.walk.watermark is not None,
+            suspects_staleness=newest is not None and before is not None and newest < before,
+            raw=self._raw(answer, request, platform, body_hash) if self._keeps(request) else None,
+            outcomes=self._untold_attempts(),
+        )
+        conclusion = self._by.store.pages.write(page, deciding)
+        if conclusion.ending is not None:
+            self._result = conclusion.ending.result
+            return None
+        self._result = visiting.before.plus(counts=visiting.before.counts + conclusion.counts)
+        return deciding
+
+    # ── ends without a page ───────────────────────────────────────────────────────────────────────────────────────
+
+    def _unchanged(self, answer: Answer | None) -> Result:
+        """304, or the very bytes of last time."""
+        now = self._by.clock.now()
+        hint = cache_seconds(answer.headers, now) if answer else None
+        due = pace.next_due(self._source, self._minutes, hint, now)
+        progress = self._polled(now).plus(
+            last_success_at=now,
+            failures_in_a_row=0,
+            last_error=None,
+            last_error_code=None,
+            stale_count=0,
+            empty_in_a_row=self._progress.empty_in_a_row + 1,
+            next_due_at=due.at,
+            due_reason=due.reason,
+        )
+        if answer is not None:
+            progress = self._with_redirect(progress, answer).plus(
+                etag=answer.headers.get("etag") or progress.etag,
+                last_modified=answer.headers.get("last-modified") or progress.last_modified,
+            )
+        shown = self._progress.last_shown_count or 0
+        result = self._result.plus(
+            outcome=Outcome.UNCHANGED,
+            # The bytes came again: what they show was shown again. A 304 shows nothing.
+            counts=Counts(duplicate=shown) if answer is not None and answer.status != 304 else Counts(),
+            finished_at=now,
+            http_status=answer.status if answer else None,
+        )
+        return self._end(
+            Ending(
+                result,
+                progress,
+                is_recovered=self._progress.last_error is not None,
+                new_target=self._moved_for_good(answer) if answer else None,
+            )
+        )
+
+    def skip(self, words: str) -> Result:
+        now = self._by.clock.now()
+        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
+        return self._end(Ending(result.plus(error=None), self._polled(now)))
+
+    def stopped(self, error: Stopped) -> Result:
+        """Cut off by a stop: nothing is charged, and the source is as due as before."""
+        now = self._by.clock.now()
+        result = self._result.plus(
+            outcome=Outcome.SKIPPED, finished_at=now, error_code=error.code, error=str(error), is_retryable=True
+        )
+        return self._end(Ending(result, self._progress))
+
+    def lost(self, error: LeaseLost) -> Result:
+        """Somebody else has the source now: writing anything would be writing over them."""
+        return self._result.plus(
+            outcome=Outcome.SKIPPED,
+            finished_at=self._by.clock.now(),
+            error_code=error.code,
+            error=str(error),
+            is_retryable=True,
+        )
+
+    def fail(self, error: CatchmentError, is_counted: bool) -> Result:
+        now = self._by.clock.now()
+        words = redact(str(error))
+        failures = self._progress.failures_in_a_row + is_counted
+        limit = self._by.rules.failures_before_probation
+        if isinstance(error, SlowDown):
+            due = pace.next_due_when_told_to_wait(self._source, self._minutes, error.retry_at, now)
+        else:
+            due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now)
+        progress = self._polled(now).plus(
+            failures_in_a_row=failures,
+            failure_count=self._progress.failure_count + 1,
+            last_error=words,
+            last_error_code=error.code,
+            next_due_at=due.at,
+            due_reason=due.reason,
+        )
+        result = self._result.plus(
+            outcome=Outcome.FAILED,
+            finished_at=now,
+            http_status=getattr(error, "status", None),
+            error_code=error.code,
+            error=words,
+            is_retryable=error.retryable,
+        )
+        is_alarming = isinstance(error, LoginNeeded | Gone) or (is_counted and failures >= limit)
+        return self._end(
+            Ending(
+                result,
+                progress,
+                alert=words if is_alarming else None,
+                retire=words if isinstance(error, Gone) else None,
+            )
+        )
+
+    def _end(self, ending: Ending) -> Result:
+        ending = ending.plus(result=ending.result.plus(requests=len(self._attempts)))
+        try:
+            self._by.store.pages.end(self._source, self._lease, self._run_id, ending, self._untold_attempts())
+        except LeaseLost as error:
+            return self.lost(error)
+        return ending.result
+
+    # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
+
+    def _polled(self, now: datetime) -> Progress:
+        return self._progress.plus(
+            first_polled_at=self._progress.first_polled_at or now,
+            last_polled_at=now,
+            poll_count=self._progress.poll_count + 1,
+        )
+
+    def _progress_after(self, answer: Answer, body_hash: bytes, platform: Platform, reading: Reading) -> Progress:
+        progress = self._with_redirect(self._polled(answer.answered_at), answer)
+        return progress.plus(
+            etag=answer.headers.get("etag"),
+            last_modified=answer.headers.get("last-modified"),
+            body_hash=body_hash,
+            reader_version=platform.READER_VERSION,
+            cursor=progress.cursor if reading.cursor is None else reading.cursor,
+        )
+
+    def _with_redirect(self, progress: Progress, answer: Answer) -> Progress:
+        if answer.moved_to is None:
+            return progress if progress.moved_to is None else progress.plus(moved_to=None, moved_count=0)
+        is_same = answer.moved_to == self._progress.moved_to
+        return progress.plus(moved_to=answer.moved_to, moved_count=self._progress.moved_count + 1 if is_same else 1)
+
+    def _moved_for_good(self, answer: Answer) -> str | None:
+        if answer.moved_to is None or answer.moved_to != self._progress.moved_to:
+            return None
+        return answer.moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
+
+    def _own_name(self, reading: Reading) -> str | None:
+        name = " ".join((reading.title or "").split())[:200]
+        return name if name and name != self._source.name else None
+
+    def _keeps(self, request: Request) -> bool:
+        return self._by.rules.keeps_raw and request.is_keepable
+
+    def _raw(
+        self, answer: Answer, request: Request, platform: Platform, body_hash: bytes, *, is_read: bool = True
+    ) -> RawAnswer:
+        return RawAnswer(
+            step=request.step,
+            request=_shown_request(request),
+            url=redact(answer.url),
+            http_status=answer.status,
+            headers=keepable_headers(answer.headers),
+            reader_version=platform.READER_VERSION,
+            is_read=is_read,
+            body_hash=body_hash,
+            body=_compressed(answer.body),
+        )
+
+    def _untold_attempts(self) -> dict[tuple[str, datetime], int]:
+        untold = self._attempts[self._attempts_told :]
+        self._attempts_told = len(self._attempts)
+        return Counter((one.outcome, one.at.replace(second=0, microsecond=0)) for one in untold)
+
+
+def _shown_request(request: Request) -> dict[str, Any]:
+    """What a mended reader needs to read the answer again; without headers, which may carry an identity."""
+    return {
+        "method": request.method,
+        "url": redact(request.url),
+        "params": {name: redact(value) for name, value in request.params.items()},
+        "listing": request.listing,
+        "carried": request.carried,
+    }
+
+
+def _compressed(body: bytes) -> bytes:
+    compressor = getattr(_compressors, "zstd", None)
+    if compressor is None:
+        compressor = _compressors.zstd = zstandard.ZstdCompressor(level=1)
+    packed: bytes = compressor.compress(body)
+    return packed
+
+
+def _longest(*seconds: int | None) -> int | None:
+    return max((one for one in seconds if one is not None), default=None)

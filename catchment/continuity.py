@@ -1,0 +1,225 @@
+"""Whether anything is missing between two visits: the walk down a listing, the watermark, gaps, stale answers. Pure.
+
+Only a newest-first walk proves anything. It is whole when it meets the watermark; until then the watermark stays where
+it is, so that a visit that broke off in the middle is simply walked again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from catchment.clock import micros
+from catchment.model import Deed, Gap, Judged, Known, Listing, Order, Record, RefinedItem, Verdict, Watermark
+
+# Ids that share the watermark's time; a platform that stamps thousands of items alike must not grow our row.
+_MOST_TIES = 200
+# A feed of one or two entries says nothing about what it left out.
+_SMALLEST_WINDOW = 3
+# So many stale answers in a row, and we believe them: the source was put back, not a cache.
+_STALE_ENOUGH = 3
+_FLIPS_A_DAY = 3
+
+
+class End(StrEnum):
+    """Why a walk ended."""
+
+    REACHED = "reached"
+    """It met the watermark."""
+    LAST_PAGE = "last_page"
+    CAP = "cap"
+    """Our own limit of pages, or of money."""
+    REPEATS = "repeats"
+    """The platform showed the same page again: its cursor loops."""
+
+
+class Walk(Record, frozen=True):
+    """How far down a listing this visit has come."""
+
+    listing: Listing
+    watermark: Watermark | None
+    """Where the last whole walk began; None: there was none."""
+    shown: int = 0
+    unpinned: int = 0
+    newest: Watermark | None = None
+    oldest_at: datetime | None = None
+    is_reached: bool = False
+    past: int = 0
+    """Items shown after the watermark was met."""
+    ids: frozenset[str] = frozenset()
+
+    @property
+    def is_satisfied(self) -> bool:
+        """Nothing more needs to be asked."""
+        return self.is_reached and self.past >= self.listing.overlap
+
+
+def step(walk: Walk, judged: Sequence[Judged], answered_at: datetime) -> Walk:
+    """The walk after one more page."""
+    newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
+    unpinned = walk.unpinned
+    for one in judged:
+        past += is_reached
+        if one.item.item.is_pinned:
+            continue
+        unpinned += 1
+        created = one.item.item.created_at
+        if created is not None:
+            newest = _newer(newest, min(created, answered_at), one.item.item.external_id)
+            oldest = created if oldest is None else min(oldest, created)
+        is_reached = is_reached or _meets(walk, one)
+    return walk.plus(
+        shown=walk.shown + len(judged),
+        unpinned=unpinned,
+        newest=newest,
+        oldest_at=oldest,
+        is_reached=is_reached,
+        past=past,
+        ids=walk.ids | {one.item.item.external_id for one in judged},
+    )
+
+
+def _meets(walk: Walk, one: Judged) -> bool:
+    """Whether this item shows that the walk has come down to what is stored."""
+    mark, item = walk.watermark, one.item.item
+    if mark is None:
+        return False
+    if walk.listing.is_window:
+        # One page, one transaction: whatever is stored was stored whole.
+        return one.known is not None or (item.created_at is not None and item.created_at <= mark.at)
+    # Further down, an item may be stored by a visit that broke off above it: only the watermark counts.
+    if item.created_at is None:
+        return item.external_id in mark.ids
+    return item.created_at < mark.at or (item.created_at == mark.at and item.external_id in mark.ids)
+
+
+def _newer(newest: Watermark | None, at: datetime, external_id: str) -> Watermark:
+    if newest is None or at > newest.at:
+        return Watermark(at, (external_id,))
+    if at == newest.at and external_id not in newest.ids and len(newest.ids) < _MOST_TIES:
+        return Watermark(at, (*newest.ids, external_id))
+    return newest
+
+
+def is_repeat(walk: Walk, items: Iterable[RefinedItem]) -> bool:
+    """A page on which everything was shown earlier in this walk: asking on would never end."""
+    ids = {one.item.external_id for one in items}
+    return bool(ids) and bool(walk.ids) and ids <= walk.ids
+
+
+def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
+    """The watermark after a whole walk. It never goes back; items without dates leave the time of the answer."""
+    if walk.listing.order != Order.NEWEST_FIRST or not walk.shown:
+        return walk.watermark
+    newest = walk.newest or Watermark(answered_at, tuple(sorted(walk.ids))[:_MOST_TIES])
+    mark = walk.watermark
+    if mark is None or newest.at > mark.at:
+        return newest
+    if newest.at == mark.at:
+        ties = dict.fromkeys((*mark.ids, *newest.ids))
+        return Watermark(mark.at, tuple(ties)[-_MOST_TIES:])
+    return mark
+
+
+def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
+    """The hole that this walk leaves between itself and what was stored before, if it leaves one."""
+    mark = walk.watermark
+    if mark is None or walk.is_reached or walk.listing.order != Order.NEWEST_FIRST:
+        return None
+    if walk.listing.is_window:
+        cause = "window" if walk.unpinned >= _SMALLEST_WINDOW else None
+    elif end == End.LAST_PAGE:
+        # A listing that ended by itself before its reach has shown all there is.
+        reach = walk.listing.reach
+        cause = "reach" if reach is not None and walk.shown >= 0.95 * reach else None
+    else:
+        cause = str(end)
+    if cause is None:
+        return None
+    to_at = walk.oldest_at or answered_at
+    return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
+
+
+def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, str], ...]:
+    """The open gaps that this walk has shown from edge to edge."""
+    if walk.listing.order != Order.NEWEST_FIRST or walk.newest is None:
+        return ()
+    return tuple((gap.id, "shown again") for gap in gaps if gap.id is not None and _spans(walk, gap))
+
+
+def _spans(walk: Walk, gap: Gap) -> bool:
+    assert walk.newest is not None
+    return walk.newest.at >= gap.to_at and not walk.ids.isdisjoint(gap.from_ids)
+
+
+# ── ids that change ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def recognise(strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mapping[str, Known]:
+    """Unknown entries that are known ones under a new id: by content or link, and of the same date.
+
+    Only if half or more of the unknown are such: then the feed changed its ids. Otherwise they are reposts.
+    """
+    by_content = _unique(held, lambda one: one.fingerprint)
+    by_link = _unique(held, lambda one: one.url)
+    found: dict[str, Known] = {}
+    taken: set[int] = set()
+    for one in strangers:
+        known = by_content.get(one.fingerprint) or by_link.get(one.item.url)
+        if known and known.id not in taken and _is_same_date(one, known):
+            found[one.item.external_id] = known
+            taken.add(known.id)
+    return found if 2 * len(found) >= len(strangers) else {}
+
+
+def _unique(held: Sequence[Known], trait: Callable[[Known], object]) -> dict[object, Known]:
+    """By a trait that only one of them has: a link that many share (the home page) tells nothing."""
+    groups: dict[object, list[Known]] = defaultdict(list)
+    for one in held:
+        groups[trait(one)].append(one)
+    return {value: many[0] for value, many in groups.items() if value and len(many) == 1}
+
+
+def _is_same_date(one: RefinedItem, known: Known) -> bool:
+    # "All systems operational", posted anew each morning, is each time another entry.
+    return one.item.created_at is None or micros(one.item.created_at) == known.ordered_at
+
+
+# ── answers from yesterday, contents that flip ────────────────────────────────────────────────────────────────────
+
+
+def newest_shown(items: Iterable[RefinedItem], answered_at: datetime) -> datetime | None:
+    dated = (one.item.created_at for one in items if not one.item.is_pinned)
+    return max((min(at, answered_at) for at in dated if at is not None), default=None)
+
+
+def is_stale(
+    judged: Sequence[Judged],
+    earlier: Mapping[int, Sequence[bytes]],
+    newest: datetime | None,
+    newest_before: datetime | None,
+    *,
+    is_body_seen_before: bool,
+    stale_count: int,
+) -> bool:
+    """200 with old data: it ends earlier than the last answer did, and says what was said before."""
+    if newest is None or newest_before is None or newest >= newest_before or stale_count >= _STALE_ENOUGH:
+        return False
+    edited = [one for one in judged if one.known and one.verdict.deed == Deed.EDITED]
+    said_before = [one for one in edited if one.known and one.item.fingerprint in earlier.get(one.known.id, ())]
+    return len(said_before) == len(edited) and (bool(edited) or is_body_seen_before)
+
+
+def without_changes(judged: Sequence[Judged]) -> tuple[Judged, ...]:
+    """What a stale answer may do: add what was never seen, touch nothing else."""
+    return tuple(one if one.verdict.deed == Deed.NEW else one.plus(verdict=Verdict(Deed.SAME)) for one in judged)
+
+
+def calmed(one: Judged, earlier: Sequence[tuple[bytes, datetime]], answered_at: datetime) -> Judged:
+    """An edit that only goes back and forth between known contents, the fourth time in a day, is no news."""
+    if one.verdict.deed != Deed.EDITED or one.item.fingerprint not in {content for content, _ in earlier}:
+        return one
+    flips = sum(1 for _, until in earlier if until > answered_at - timedelta(days=1))
+    return one.plus(verdict=Verdict(Deed.COUNTED, is_volatile=True)) if flips >= _FLIPS_A_DAY else one

@@ -1,0 +1,228 @@
+"""Dates as strangers write them, read to UTC.
+
+Nearly all dates of feeds are RFC 3339 or RFC 822 and are read by two short paths. The rest is what people's programs
+made of them: localised months, missing zones, ISO dates in pubDate, Chinese and Korean forms, epoch seconds. What
+cannot be read is None, never a guess at today.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import NamedTuple
+
+
+class Dated(NamedTuple):
+    """A moment in UTC, and whether its zone had to be guessed."""
+
+    at: datetime
+    is_zone_guessed: bool = False
+
+
+RFC_822 = re.compile(
+    r"(?:[^\W\d]+\.?,?\s*)?"  # the day's name, in any language, adds nothing
+    r"(\d{1,2})(?:st|nd|rd|th)?[\s.-]+([^\W\d]{3,})\.?,?[\s-]+(\d{2,4}),?"
+    r"(?:\s+(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?)?\s*(.*)",
+    re.DOTALL,
+)
+NUMERIC = re.compile(
+    r"(\d{4})\s?[-/.年년]\s?(\d{1,2})(?:\s?[-/.月월]\s?(\d{1,2})\s?[日일.]?)?"
+    r"(?:[T\s,]*(上午|下午|오전|오후|午前|午後)?\s?(\d{1,2})[:時时点시]\s?(\d{2})(?:[:分분]\s?(\d{2})(?:[.,]\d+)?)?[秒초분分]?)?\s*(.*)",
+    re.IGNORECASE | re.DOTALL,
+)
+OFFSET = re.compile(r"(?:GMT|UTC|UT)?\s*([+-])(\d{1,2}):?(\d{2})?(?!\d)", re.IGNORECASE)
+HALF_OF_DAY = re.compile(r"([ap])\.?m\.?\b\s*", re.IGNORECASE)
+AFTERNOON = ("下午", "오후", "午後", "p")
+
+# By their first three letters, or four where three are not enough.
+MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            "jan ene gen янв sty ιαν oca led",
+            "feb fév fev fevr févr фев lut φεβ şub úno",
+            "mar mär mrt мар μαρ bře",
+            "apr avr abr апр kwi απρ nis dub",
+            "may mai mag maj мая май μαι μαϊ μάι kvě",
+            "jun juin giu июн cze ιουν ιούν haz čer",
+            "jul juil lug июл lip ιουλ ιούλ tem čvc",
+            "aug aoû aou ago авг sie αυγ αύγ ağu srp",
+            "sep set сен wrz σεπ eyl zář",
+            "oct okt ott out окт paź οκτ eki říj",
+            "nov ноя lis νοε νοέ kas",
+            "dec déc dez dic дек gru δεκ ara pro",
+        ),
+        start=1,
+    )
+    for name in names.split()
+}
+
+ENGLISH_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MONTH_NUMBERS = {name: f"{number:02}" for number, name in enumerate(ENGLISH_MONTHS, start=1)}
+
+# Hours from UTC. CST and IST are claimed by several countries: RFC 822 means the American CST; IST is India's.
+ZONES = {
+    name: hours
+    for hours, names in {
+        0: "ut utc gmt z wet",
+        1: "cet bst west met",
+        2: "cest eet sast mest",
+        3: "msk eest",
+        4: "gst msd",
+        5.5: "ist",
+        8: "hkt sgt awst pht",
+        9: "jst kst",
+        9.5: "acst",
+        10: "aest",
+        10.5: "acdt",
+        11: "aedt",
+        12: "nzst",
+        13: "nzdt",
+        -3: "brt art adt",
+        -4: "edt ast",
+        -5: "est cdt",
+        -6: "cst mdt",
+        -7: "mst pdt",
+        -8: "pst akdt",
+        -9: "akst",
+        -10: "hst",
+    }.items()
+    for name in names.split()
+}
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# No date is longer; what is, is a page in the wrong element.
+LONGEST = 100
+
+
+def read_date(text: str) -> Dated | None:
+    """The moment that a text names; None if it names none."""
+    text = text.strip()
+    try:
+        if text[4:5] == "-":
+            return _utc(datetime.fromisoformat(text))
+        if text[3:5] == ", ":
+            return _utc(datetime.fromisoformat(_as_iso(text)))
+    except (ValueError, OverflowError, KeyError):
+        pass  # not as its standard has it: the patient readers' turn
+    if not text or len(text) > LONGEST:
+        return None
+    try:
+        return _rfc_822(text) or _numeric(text) or _epoch(text) or _anything(text)
+    except (ValueError, OverflowError):
+        return None
+
+
+def from_epoch(number: float) -> datetime | None:
+    """The moment of a number of seconds since 1970, or of milliseconds if seconds would be absurd."""
+    seconds = number / 1000 if abs(number) >= 1e11 else number
+    try:
+        return EPOCH + timedelta(seconds=seconds)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _utc(moment: datetime) -> Dated | None:
+    if moment.year == 1:
+        return None  # some programs write their zero, the year 1, for "no date"
+    if moment.tzinfo is UTC:
+        return Dated(moment)
+    if moment.tzinfo is None:
+        return Dated(moment.replace(tzinfo=UTC), is_zone_guessed=True)
+    return Dated(moment.astimezone(UTC))
+
+
+def _as_iso(text: str) -> str:
+    """`Thu, 01 Jan 2026 10:00:00 GMT` in the order that the fast reader reads; by position, since most are just so."""
+    if text[6] == " ":
+        text = f"{text[:5]}0{text[5:]}"
+    zone = text[26:]
+    return f"{text[12:16]}-{MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{'Z' if zone == 'GMT' else zone}"
+
+
+def _rfc_822(text: str) -> Dated | None:
+    found = RFC_822.match(text)
+    if not found:
+        return None
+    day, name, year, hour, minute, second, rest = found.groups()
+    month = _month(name)
+    if not month:
+        return None
+    return _moment(_full_year(year), month, int(day), _hour(hour, rest), minute, second, rest)
+
+
+def _month(name: str) -> int | None:
+    name = name.casefold()
+    return MONTHS.get(name[:3]) or MONTHS.get(name[:4])
+
+
+def _full_year(year: str) -> int:
+    """Two digits as RFC 2822 has it: 49 is 2049, 50 is 1950; three digits count from 1900."""
+    number = int(year)
+    if len(year) == 4:
+        return number
+    return number + (2000 if number < 50 else 1900)
+
+
+def _numeric(text: str) -> Dated | None:
+    """The year first: 2005/11/9 12:30, 2005年11月9日, 2005-11-09 오후 11:23:17, 2005-11."""
+    found = NUMERIC.match(text)
+    if not found:
+        return None
+    year, month, day, half, hour, minute, second, rest = found.groups()
+    return _moment(int(year), int(month), int(day or 1), _hour(hour, half or rest), minute, second, rest)
+
+
+def _hour(hour: str | None, words: str) -> int:
+    """The hour of 24, where the words around it may say morning or afternoon."""
+    number = int(hour or 0)
+    half = HALF_OF_DAY.match(words)
+    said = half[1].lower() if half else words
+    if said in AFTERNOON and number < 12:
+        return number + 12
+    is_midnight = number == 12 and (said == "a" or said in ("上午", "오전", "午前"))
+    return 0 if is_midnight else number
+
+
+def _moment(
+    year: int, month: int, day: int, hour: int, minute: str | None, second: str | None, rest: str
+) -> Dated | None:
+    # Leap seconds and 24:00 are times too: counted on from the day's beginning.
+    time = timedelta(hours=hour, minutes=int(minute or 0), seconds=int(second or 0))
+    if time > timedelta(days=1):
+        return None
+    offset = _offset(HALF_OF_DAY.sub("", rest, count=1))
+    if offset is None:
+        return _utc(datetime(year, month, day) + time)  # noqa: DTZ001 — the zone is missing, and marked so
+    return _utc(datetime(year, month, day, tzinfo=UTC) + time - offset)
+
+
+def _offset(rest: str) -> timedelta | None:
+    """What a time's zone adds to UTC; None if there is none, or an unknown one."""
+    if found := OFFSET.match(rest):
+        sign, hours, minutes = found.groups()
+        ahead = timedelta(hours=int(hours), minutes=int(minutes or 0))
+        return -ahead if sign == "-" else ahead
+    words = rest.split(None, 1)
+    hours_ahead = ZONES.get(words[0].strip("()").lower()) if words else None
+    return None if hours_ahead is None else timedelta(hours=hours_ahead)
+
+
+def _epoch(text: str) -> Dated | None:
+    """Nine to thirteen digits are seconds or milliseconds since 1970."""
+    moment = from_epoch(float(text)) if text.isdecimal() and 9 <= len(text) <= 13 else None
+    return Dated(moment) if moment else None
+
+
+def _anything(text: str) -> Dated | None:
+    """What a patient reader makes of it, but only if nothing is added: read on another day, and with the day
+    before the month, it must be the same."""
+    if not any(char.isdigit() for char in text):
+        return None
+    from dateutil import parser  # last resort, hardly ever needed
+
+    zones = {name.upper(): timezone(timedelta(hours=hours)) for name, hours in ZONES.items()}
+    days = (datetime(2001, 2, 3), datetime(2012, 12, 21))  # noqa: DTZ001 — only their difference matters
+    one, other = (parser.parse(text, default=day, dayfirst=day == days[1], tzinfos=zones) for day in days)
+    return _utc(one) if one == other else None

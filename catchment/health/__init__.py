@@ -1,0 +1,1 @@
+"""Whether all is well: sources that fell silent, platforms that did."""

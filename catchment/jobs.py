@@ -1,0 +1,93 @@
+"""What runs when: a table. The engines read it, and know nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+from catchment import logs
+from catchment.clock import moment
+from catchment.health.silence import Late, alerts_for
+from catchment.model import Record
+from catchment.settings import Settings
+from catchment.shop import Shop
+
+log = logs.logger(__name__)
+
+
+class Job(Record, frozen=True):
+    """A piece of work that comes back."""
+
+    name: str
+    every: timedelta | None
+    """None: with every tick of the collector."""
+    run: Callable[[Shop], None]
+    queue: str
+    why: str
+
+    def period(self, settings: Settings) -> timedelta | None:
+        """How often, by the settings; None: switched off."""
+        if self.name in settings.jobs:
+            minutes = settings.jobs[self.name]
+            return None if minutes is None else timedelta(minutes=minutes)
+        return self.every or timedelta(seconds=settings.tick_seconds)
+
+
+def collect_due(shop: Shop) -> None:
+    shop.rounds().due("collect-due", "schedule")
+
+
+def clear_old(shop: Shop) -> None:
+    gone = shop.store.clearing.clear(
+        shop.clock.now(),
+        raw_days=shop.settings.raw_answers_days,
+        run_days=shop.settings.runs_days,
+        attempt_days=shop.settings.attempts_days,
+    )
+    if any(gone.values()):
+        log.info("cleared what is past its time", **gone)
+
+
+def notice_silence(shop: Shop) -> None:
+    alerts = shop.store.alerts
+    now = shop.clock.now()
+    late = [Late(one[0], one[1], one[2], moment(one[3])) for one in alerts.late_sources(now)]
+    opened, closed = alerts.keep_open(" silent", alerts_for(late, alerts.with_rhythm()), now)
+    if opened or closed:
+        log.warning("silence", opened=opened, closed=closed)
+
+
+def recover_leases(shop: Shop) -> None:
+    freed = shop.presence.bury(shop.clock.now())
+    if freed:
+        log.warning("freed what dead processes held", processes=freed)
+
+
+JOBS = (
+    Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
+    Job("recover-leases", timedelta(minutes=15), recover_leases, "maintenance", "claims whose process died"),
+    Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
+    Job("clear-old", timedelta(hours=1), clear_old, "cleanup", "what we keep about running is bounded"),
+)
+NAMES = [job.name for job in JOBS]
+
+
+def run_if_due(shop: Shop, job: Job) -> bool:
+    """Run the job if it is due and nobody else does; gives whether it ran. Its failure is written down, and it comes
+    back at its next time."""
+    period = job.period(shop.settings)
+    if period is None or shop.stop.is_set():
+        return False
+    started_at = shop.clock.now()
+    lease = shop.store.jobs.claim(job.name, shop.presence.owner_id, started_at)
+    if lease is None:
+        return False
+    error = None
+    try:
+        job.run(shop)
+    except Exception as failure:  # noqa: BLE001 — a job that fails must come back, and the others must go on
+        error = logs.redact(f"{type(failure).__name__}: {failure}")
+        log.error("job failed", job=job.name, error=error)
+    now = shop.clock.now()
+    shop.store.jobs.done(lease, started_at, max(started_at + period, now), now, error)
+    return True

@@ -1,0 +1,66 @@
+"""Telling new from edited from merely counted. Pure: looks at what is known and what came, at nothing else."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from catchment.model import Deed, Item, Known, RefinedItem, Verdict
+
+_COUNTERS = ("score", "reply_count", "view_count")
+_DETAILS = ("url", "author", "author_display_name", "edited_at")
+
+
+def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdict:
+    """What is to be done about one item that an answer of that time showed."""
+    if known is None:
+        return Verdict(Deed.NEW)
+    # An answer that was overtaken by a newer one has nothing to tell about an item we hold.
+    if answered_at < known.applied_at:
+        return Verdict(Deed.SAME)
+    is_kept = is_withheld(one.item)
+    # Content before counters: an edit usually moves the score as well, and must still leave a revision.
+    reasons = _reasons(known, one, is_kept)
+    if reasons and known.volatile_until is not None and answered_at < known.volatile_until:
+        return Verdict(Deed.COUNTED, is_volatile=True)
+    if reasons:
+        return Verdict(Deed.EDITED, reasons, is_content_kept=is_kept)
+    return Verdict(Deed.COUNTED if _is_counted(known, one.item) else Deed.SAME)
+
+
+def is_withheld(item: Item) -> bool:
+    """The platform shows that the item is gone and no longer its text: what we hold must not be overwritten."""
+    return item.is_deleted and not item.text and not item.html
+
+
+def _reasons(known: Known, one: RefinedItem, is_kept: bool) -> tuple[str, ...]:
+    """In the order that every reader of revisions may rely on."""
+    item = one.item
+    is_changed = not is_kept and known.fingerprint != one.fingerprint
+    told = (
+        (is_changed, "content_fingerprint_changed"),
+        (item.is_deleted and not known.is_deleted, "marked_deleted_by_source"),
+        (item.is_folded and not known.is_folded, "marked_folded_by_source"),
+        (known.is_deleted and not item.is_deleted, "restored_by_source"),
+        (known.is_folded and not item.is_folded, "unfolded_by_source"),
+        (is_changed and known.title != item.title, "title_changed"),
+    )
+    return tuple(reason for is_so, reason in told if is_so)
+
+
+def _is_counted(known: Known, item: Item) -> bool:
+    return (
+        any(_counter_moved(known, item, name) for name in _COUNTERS)
+        or known.is_pinned != item.is_pinned
+        or known.is_digest != item.is_digest
+        # Untold is not changed: a listing may show less than the item's own page did.
+        or any(getattr(item, name) not in (None, getattr(known, name)) for name in _DETAILS)
+        or not set(item.tags) <= set(known.tags)
+    )
+
+
+def _counter_moved(known: Known, item: Item, name: str) -> bool:
+    told, held = getattr(item, name), getattr(known, name)
+    if told is None or told == held:
+        return False
+    # A rounded counter never overwrites an exact one.
+    return held is None or name not in item.rounded or name in known.rounded

@@ -1,0 +1,102 @@
+"""When a source is due next, and how much to ask for. Pure: from records and `now`.
+
+Precedence, decided once: a person's pause (the source is then not active) · the source's own interval · its tier ·
+the setting in the database for its kind · FETCH_INTERVAL_<KIND> · the kind's default. What servers ask for, and
+probation, only ever delay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from catchment.model import Ask, Kind, Progress, Record, Source
+
+LONGEST = timedelta(days=1)
+# For kinds that this installation does not know: they are looked at seldom, and skipped.
+UNKNOWN_KIND_MINUTES = 240
+# Without a word from the server on how long to wait.
+_SLOW_DOWN = timedelta(minutes=15)
+_MOST_HISTORY = 50
+_LEAST_HISTORY = 10
+
+DEFAULT_INTERVALS = {
+    "twitter_feed": 30,
+    "twitter_list": 30,
+    "twitter_bookmarks": 60,
+    "hackernews": 60,
+    "reddit": 60,
+    "rss": 240,
+    "digest_feed": 240,
+    "github_trending": 240,
+    "website": 240,
+    "custom_api": 120,
+    "nga_forum": 720,
+    "xhs_keyword": 60,
+    "xhs_note": 720,
+}
+"""Minutes, for the kinds that catchment's specifications name, whether or not their platform is installed."""
+
+
+class Due(Record, frozen=True):
+    """When next, and why then; no time: by the interval of its kind."""
+
+    at: datetime | None = None
+    reason: str | None = None
+
+
+def kind_intervals(
+    kinds: Iterable[Kind], stored: Mapping[str, int] = {}, given: Mapping[str, int] = {}
+) -> dict[str, int]:
+    """Minutes for each kind: what the database says, else the environment, else the default."""
+    declared = {kind.name: kind.interval_minutes for kind in kinds}
+    return {**DEFAULT_INTERVALS, **declared, **given, **stored}
+
+
+def ask(kind: Kind, source: Source, progress: Progress) -> Ask:
+    """Which listing, and how much of it at first."""
+    wanted = source.settings.get("limit", kind.base_limit)
+    limit = wanted if isinstance(wanted, int) and wanted > 0 else kind.base_limit
+    listing = str(source.settings.get("sort") or source.settings.get("listing") or kind.listings[0].name)
+    return Ask(listing, limit, is_first=progress.last_success_at is None)
+
+
+def next_due(source: Source, kind_minutes: int, hint_seconds: int | None, now: datetime) -> Due:
+    """After a success: the interval, or later if the source asks for that."""
+    minutes = source.interval_minutes or kind_minutes
+    if hint_seconds is not None and hint_seconds > minutes * 60:
+        wait = min(timedelta(seconds=hint_seconds), max(LONGEST, timedelta(minutes=minutes)))
+        return Due(now + wait, "the source asks to be polled less often")
+    return Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
+
+
+def next_due_after_failure(source: Source, kind_minutes: int, failures_in_a_row: int, limit: int, now: datetime) -> Due:
+    """After `limit` failures in a row a source is on probation: tried again at growing intervals, at most a day."""
+    minutes = source.interval_minutes or kind_minutes
+    if failures_in_a_row < limit:
+        return Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
+    # The exponent is capped: the interval reaches a day long before numbers grow too large.
+    wait = timedelta(minutes=minutes * 2 ** min(failures_in_a_row - limit + 1, 16))
+    return Due(now + max(timedelta(minutes=minutes), min(wait, LONGEST)), "probation")
+
+
+def next_due_when_told_to_wait(source: Source, kind_minutes: int, retry_at: datetime | None, now: datetime) -> Due:
+    """429 and the like: when the server said, else after a pause; never sooner than its interval lets it."""
+    pause = min(_SLOW_DOWN, timedelta(minutes=source.interval_minutes or kind_minutes))
+    at = min(max(retry_at or now + pause, now + timedelta(seconds=1)), now + LONGEST)
+    return Due(at, "told to wait")
+
+
+def expected_by(newest_first: Sequence[datetime], interval_minutes: int) -> datetime | None:
+    """By when something new should be seen: the newest post plus max(2 intervals, 5 × the p95 gap between posts).
+
+    None with fewer than ten posts: a rhythm cannot be told from that.
+    """
+    times = newest_first[:_MOST_HISTORY]
+    if len(times) < _LEAST_HISTORY:
+        return None
+    pauses = sorted(later - earlier for later, earlier in pairwise(times))
+    usual = pauses[math.ceil(0.95 * len(pauses)) - 1]
+    return times[0] + max(2 * timedelta(minutes=interval_minutes), 5 * usual)

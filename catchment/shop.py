@@ -1,0 +1,150 @@
+"""The parts put together: what every door opens first, and closes last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from threading import Event
+
+from catchment import logs
+from catchment.clock import Clock, clock_from
+from catchment.collect.rounds import Rounds
+from catchment.collect.visit import Rules, Visitor
+from catchment.fetch import Fetch, FetchSettings, Grant
+from catchment.fetch.budgets import WindowState, block_size, grant, key, life
+from catchment.model import Budget
+from catchment.pace import kind_intervals
+from catchment.platforms import Platforms, installed
+from catchment.refine import fingerprint
+from catchment.settings import Settings, read_settings
+from catchment.store import Presence, Store, open_store
+from catchment.store.kept import BudgetRows
+from catchment.vault import Box, Safe
+
+
+class SharedBudgets:
+    """Budgets of the whole deployment, kept in the database."""
+
+    def __init__(self, rows: BudgetRows) -> None:
+        self._rows = rows
+
+    def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        def deed(stored: object) -> tuple[object, tuple[int, datetime | None]]:
+            blocks = tuple((at, count) for at, count in stored) if isinstance(stored, list) else ()
+            state, tokens, wait_until = grant(WindowState(blocks), budget, now, block_size(budget))
+            return state.blocks, (tokens, wait_until)
+
+        tokens, wait_until = self._rows.change(key(budget, credential), now, deed)
+        return Grant(tokens, now, now + life(budget), wait_until)
+
+
+class Shop:
+    """Everything that a verb needs. Parts are made when they are first used: `sources list` opens no connection."""
+
+    def __init__(self, settings: Settings, store: Store, clock: Clock, platforms: Platforms, work: str) -> None:
+        self.settings, self.store, self.clock, self.platforms, self._work = settings, store, clock, platforms, work
+        self.stop = Event()
+        """No new work."""
+        self.cut = Event()
+        """Nor may what is under way go on."""
+        self._presence: Presence | None = None
+        self._fetch: Fetch | None = None
+
+    @cached_property
+    def safe(self) -> Safe:
+        return Safe(self.store.credentials, Box(self.settings.master_key))
+
+    @property
+    def fetch(self) -> Fetch:
+        if self._fetch is None:
+            self._fetch = Fetch(
+                fetch_settings(self.settings),
+                self.clock,
+                stop=self.stop,
+                cut=self.cut,
+                budgets=SharedBudgets(self.store.budgets),
+                secrets=self.safe.secret,
+            )
+        return self._fetch
+
+    @property
+    def presence(self) -> Presence:
+        if self._presence is None:
+            self._presence = self.store.enter(self._work, self.clock.now())
+        return self._presence
+
+    @cached_property
+    def visitor(self) -> Visitor:
+        return Visitor(self.store, self.platforms, self.fetch, self.clock, self.rules())
+
+    def intervals(self) -> dict[str, int]:
+        """Minutes by kind, as they are at this moment."""
+        return kind_intervals(self.platforms.kinds(), self.store.settings.intervals(), self.settings.intervals)
+
+    def rules(self) -> Rules:
+        return Rules(
+            self.intervals(),
+            failures_before_probation=self.settings.failures_before_probation,
+            text_limit=self.settings.text_limit,
+            keeps_raw=self.settings.raw_answers_days > 0,
+        )
+
+    def rounds(self) -> Rounds:
+        """A fresh round: a setting that was changed in the database counts from here on."""
+        self.visitor.rules = self.rules()
+        return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency)
+
+    def close(self) -> None:
+        if self._fetch is not None:
+            self._fetch.close()
+        try:
+            if self._presence is not None:
+                self._presence.leave(self.clock.now())
+        finally:
+            self.store.close()
+
+    def __enter__(self) -> Shop:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def fetch_settings(settings: Settings) -> FetchSettings:
+    return FetchSettings(
+        user_agent=settings.user_agent,
+        timeout_seconds=settings.timeout_seconds,
+        max_bytes=settings.max_bytes,
+        max_wire_bytes=settings.max_bytes,
+        retry_waits=settings.retry_waits,
+        allow_private_networks=settings.is_private_allowed,
+        base_urls=dict(settings.base_urls),
+        proxy=settings.proxy,
+        per_host_concurrency=settings.host_concurrency,
+        per_host_per_second=settings.host_requests_per_second,
+        stop_grace_seconds=max(0.0, settings.stop_seconds - 5),
+    )
+
+
+def open_shop(settings: Settings, work: str, *, may_migrate: bool = False, platforms: Platforms | None = None) -> Shop:
+    """Open the database and stand ready. Nothing is claimed or asked yet."""
+    clock = clock_from(settings.clock, settings.home)
+    # One connection for each hand, and a few for whoever asks meanwhile.
+    pool_size = settings.concurrency + 8
+    store = open_store(
+        settings.database_url, settings.home, clock.now(), fingerprint, may_migrate=may_migrate, pool_size=pool_size
+    )
+    return Shop(settings, store, clock, platforms or installed(), work)
+
+
+def settings_from(environ: Mapping[str, str], folder: Path, jobs: list[str]) -> Settings:
+    """Read the settings once, at the door, and set up logging by them."""
+    platforms = installed()
+    kinds = [*kind_intervals(platforms.kinds())]
+    settings = read_settings(environ, folder, kinds=kinds, platforms=[one.NAME for one in platforms], jobs=jobs)
+    logs.configure(settings.log_format, settings.log_level)
+    if settings.api_key:
+        logs.know_secret(settings.api_key)
+    return settings

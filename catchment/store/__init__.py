@@ -1,0 +1,64 @@
+"""The only place with SQL. One object a topic; each method answers one question the product asks, in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from catchment.model import Media
+from catchment.store import opening
+from catchment.store.alerts import Alerts
+from catchment.store.credentials import ApiKeys, Credentials
+from catchment.store.database import Database
+from catchment.store.gaps import Gaps
+from catchment.store.items import Items
+from catchment.store.kept import BudgetRows, Clearing, KeptSettings
+from catchment.store.leases import Presence
+from catchment.store.pages import Pages
+from catchment.store.runs import Jobs, Runs
+from catchment.store.sources import Sources
+
+__all__ = ["Presence", "Store", "open_store"]
+
+Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
+
+
+class Store:
+    """One database of catchment, opened."""
+
+    def __init__(self, database: Database, home: Path, fingerprint: Fingerprint) -> None:
+        self.database, self.home = database, home
+        self.sources = Sources(database)
+        self.pages = Pages(database, fingerprint)
+        self.items = Items(database)
+        self.gaps = Gaps(database)
+        self.runs = Runs(database)
+        self.jobs = Jobs(database)
+        self.alerts = Alerts(database)
+        self.credentials = Credentials(database)
+        self.api_keys = ApiKeys(database)
+        self.settings = KeptSettings(database)
+        self.budgets = BudgetRows(database)
+        self.clearing = Clearing(database)
+
+    def enter(self, work: str, now: datetime) -> Presence:
+        """Become one of the processes that may hold leases."""
+        presence = Presence(self.database, self.home, work, now)
+        presence.bury(now)
+        return presence
+
+    def close(self) -> None:
+        self.database.close()
+
+
+def open_store(
+    url: str, home: Path, now: datetime, fingerprint: Fingerprint, *, may_migrate: bool = False, pool_size: int = 12
+) -> Store:
+    database = Database(url, pool_size=pool_size)
+    try:
+        opening.ready(database, home, now, may_migrate=may_migrate)
+    except BaseException:
+        database.close()
+        raise
+    return Store(database, home, fingerprint)

@@ -1,0 +1,91 @@
+"""Alerts: open once, close by themselves."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from catchment.clock import micros
+from catchment.store.database import Database, Transaction
+from catchment.store.rows import with_iso
+
+
+def raise_alert(
+    tx: Transaction, subject: str, message: str, now: int, *, source_id: int | None = None, severity: str = "P1"
+) -> None:
+    """Open the alert of that subject, or say it anew if it is open already."""
+    tx.run(
+        """
+        INSERT INTO alerts (subject, severity, source_id, message, opened_at) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (subject) WHERE closed_at IS NULL DO UPDATE SET message = excluded.message
+        """,
+        subject,
+        severity,
+        source_id,
+        message,
+        now,
+    )
+
+
+def close(tx: Transaction, subject: str, now: int) -> None:
+    tx.run("UPDATE alerts SET closed_at = ? WHERE subject = ? AND closed_at IS NULL", now, subject)
+
+
+class Alerts:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def open(self, limit: int = 100) -> list[dict[str, Any]]:
+        """The open ones, newest first."""
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                """
+                SELECT id, subject, severity, source_id, message, opened_at FROM alerts
+                 WHERE closed_at IS NULL ORDER BY id DESC LIMIT ?
+                """,
+                limit,
+            )
+        )
+        return [with_iso(row, "opened_at") for row in rows]
+
+    def late_sources(self, now: datetime, limit: int = 1000) -> list[tuple[int, str, str, int]]:
+        """Sources that should have shown something new and, asked since, did not: (id, name, platform, expected by)."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT s.id, s.name, s.platform, p.expected_by FROM progress p JOIN sources s ON s.id = p.source_id
+                 WHERE p.is_active AND p.expected_by IS NOT NULL AND p.expected_by < ?
+                   AND p.last_success_at > p.expected_by
+                 ORDER BY p.expected_by LIMIT ?
+                """,
+                micros(now),
+                limit,
+            )
+        )
+        return [(row[0], row[1], row[2], row[3]) for row in rows]
+
+    def with_rhythm(self) -> dict[str, int]:
+        """How many active sources of each platform have a rhythm that silence can be told from."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT s.platform, count(*) FROM progress p JOIN sources s ON s.id = p.source_id
+                 WHERE p.is_active AND p.expected_by IS NOT NULL GROUP BY s.platform
+                """
+            )
+        )
+        return dict(rows)
+
+    def keep_open(self, ending: str, wanted: dict[str, tuple[str, int | None]], now: datetime) -> tuple[int, int]:
+        """Of the alerts whose subject ends so, have exactly these open; gives how many were opened and closed."""
+
+        def deed(tx: Transaction) -> tuple[int, int]:
+            rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL AND subject LIKE ?", f"%{ending}")
+            is_open = {row[0] for row in rows}
+            for subject, (message, source_id) in wanted.items():
+                raise_alert(tx, subject, message, micros(now), source_id=source_id)
+            for subject in is_open - wanted.keys():
+                close(tx, subject, micros(now))
+            return len(wanted.keys() - is_open), len(is_open - wanted.keys())
+
+        return self._db.write(deed)

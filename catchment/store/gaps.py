@@ -1,0 +1,45 @@
+"""Gaps: what is known to be missing, or possibly is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catchment.store.database import Database
+from catchment.store.rows import with_iso
+
+
+class Gaps:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def page(
+        self, *, source_id: int | None = None, include_closed: bool = False, after: int = 0, limit: int = 1000
+    ) -> list[dict[str, Any]]:
+        """In order of id."""
+        where, values = "", []
+        if source_id is not None:
+            where, values = "AND g.source_id = ?", [source_id]
+        if not include_closed:
+            where += " AND g.closed_at IS NULL"
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                f"""
+                SELECT g.id, g.source_id, s.name AS source_name, g.is_certain, g.from_at, g.to_at, g.cause,
+                       g.opened_at, g.closed_at, g.closed_because
+                  FROM gaps g JOIN sources s ON s.id = g.source_id
+                 WHERE g.id > ? {where} ORDER BY g.id LIMIT ?
+                """,
+                after,
+                *values,
+                limit,
+            )
+        )
+        return [
+            with_iso(row, "from_at", "to_at", "opened_at", "closed_at")
+            | {"is_certain": bool(row["is_certain"]), "certainty": "known" if row["is_certain"] else "possible"}
+            for row in rows
+        ]
+
+    def count_open(self) -> int:
+        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM gaps WHERE closed_at IS NULL"))
+        return int(row[0]) if row else 0

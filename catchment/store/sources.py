@@ -1,0 +1,408 @@
+"""Sources and their progress: following, changing, pausing; and claiming what is due."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from catchment.clock import micros
+from catchment.errors import Conflict, NotFound
+from catchment.model import Lease, Progress, Record, Source, SourceState, Target
+from catchment.store import leases
+from catchment.store.database import Database, Row, Transaction, placeholders
+from catchment.store.rows import (
+    PROGRESS,
+    SOURCE_COLUMNS,
+    progress_from,
+    progress_values,
+    source_from,
+    to_json,
+    to_micros,
+)
+
+_BEGINNING = progress_values(Progress())
+
+
+class Claimed(Record, frozen=True):
+    """A source that is ours to visit now."""
+
+    source: Source
+    progress: Progress
+    lease: Lease
+
+
+class Holder(Record, frozen=True):
+    """Who has a source at the moment."""
+
+    source: Source
+    machine: str
+    pid: int
+    work: str
+
+
+class Sources:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    # ── following ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def follow(
+        self,
+        target: Target,
+        platform: str,
+        now: datetime,
+        *,
+        name: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        credential: str | None = None,
+        interval_minutes: int | None = None,
+        categories: Sequence[str] = (),
+        priority: str = "medium",
+        quality_score: float | None = None,
+    ) -> tuple[Source, bool]:
+        """The source of that target, and whether it is new. One that was removed comes back with its items."""
+
+        def deed(tx: Transaction) -> tuple[int, bool]:
+            known = tx.one("SELECT id, state FROM sources WHERE kind = ? AND target = ?", target.kind, target.address)
+            if known and known[1] != SourceState.REMOVED:
+                return known[0], False
+            if known:
+                _set_state(tx, known[0], SourceState.ACTIVE, None, now)
+                return known[0], True
+            given = name or target.name
+            row = tx.one(
+                """
+                INSERT INTO sources (key, platform, kind, target, name, is_name_given, settings, credential,
+                                     interval_minutes, categories, priority, quality_score, state, state_changed_at,
+                                     created_at)
+                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?) RETURNING id
+                """,
+                key_of(platform, target.address),
+                platform,
+                target.kind,
+                target.address,
+                given or target.address,
+                given is not None,
+                to_json({**target.settings, **(settings or {})}),
+                credential,
+                interval_minutes,
+                to_json(list(categories)),
+                priority,
+                quality_score,
+                micros(now),
+                micros(now),
+            )
+            assert row is not None
+            tx.run(
+                f"""
+                INSERT INTO progress (source_id, kind, is_active, {", ".join(PROGRESS)})
+                VALUES (?, ?, ?, {", ".join("?" * len(PROGRESS))})
+                """,
+                row[0],
+                target.kind,
+                True,
+                *_BEGINNING,
+            )
+            return row[0], True
+
+        source_id, is_new = self._db.write(deed)
+        return self.get(source_id), is_new
+
+    def get(self, source_id: int) -> Source:
+        row = self._db.read(lambda tx: tx.one(f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id))
+        if row is None or row[13] == SourceState.REMOVED:
+            raise NotFound(f"there is no source {source_id}", "`catchment sources list` shows what is followed")
+        return source_from(row)
+
+    def page(
+        self, after: int = 0, limit: int = 100, *, kind: str | None = None, states: Iterable[SourceState] = ()
+    ) -> list[tuple[Source, Progress]]:
+        """Sources with their progress in order of id; the next page begins after the last one's id."""
+        wanted = list(states) or [SourceState.ACTIVE, SourceState.PAUSED, SourceState.RETIRED]
+        where, values = "", []
+        if kind is not None:
+            where, values = "AND s.kind = ?", [kind]
+
+        def question(tx: Transaction) -> list[Row]:
+            return tx.among(
+                f"""
+                SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id
+                 WHERE s.id > ? {where} AND s.state IN {{few}} ORDER BY s.id LIMIT ?
+                """,
+                [str(state) for state in wanted],
+                before=[after, *values],
+                after=[limit],
+            )
+
+        return [_split(row) for row in self._db.read(question)]
+
+    def with_progress(self, source_id: int) -> tuple[Source, Progress]:
+        self.get(source_id)
+        row = self._db.read(
+            lambda tx: tx.one(
+                f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id = ?",
+                source_id,
+            )
+        )
+        assert row is not None
+        return _split(row)
+
+    def counts(self) -> dict[str, int]:
+        """How many sources there are in each state."""
+        rows = self._db.read(lambda tx: tx.all("SELECT state, count(*) FROM sources GROUP BY state"))
+        return dict(rows)
+
+    # ── changing ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def set_state(self, source_id: int, state: SourceState, reason: str | None, now: datetime) -> Source:
+        self.get(source_id)
+        self._db.write(lambda tx: _set_state(tx, source_id, state, reason, now))
+        return self.get(source_id) if state != SourceState.REMOVED else _gone(self._db, source_id)
+
+    def change(self, source_id: int, **fields: Any) -> Source:
+        """Change what a person may change: name, settings, credential, interval_minutes, categories, priority."""
+        self.get(source_id)
+        values = {
+            name: to_json(value) if name in ("settings", "categories") else value for name, value in fields.items()
+        }
+        if values.get("name"):
+            values["is_name_given"] = True
+
+        def deed(tx: Transaction) -> None:
+            tx.run(f"UPDATE sources SET {placeholders(values)} WHERE id = ?", *values.values(), source_id)
+            if "interval_minutes" in values:
+                # The new interval counts from the last poll; what waits for another reason goes on waiting.
+                _set_pace(tx, source_id, fields["interval_minutes"])
+
+        if values:
+            self._db.write(deed)
+        return self.get(source_id)
+
+    def mark_due(self, source_id: int, now: datetime) -> None:
+        """To be visited at the next tick, whatever its schedule says."""
+        self.get(source_id)
+        self._db.write(
+            lambda tx: tx.run(
+                "UPDATE progress SET next_due_at = ?, due_reason = 'asked for' WHERE source_id = ?",
+                micros(now),
+                source_id,
+            )
+        )
+
+    # ── claiming ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def claim_due(
+        self, owner_id: int, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int
+    ) -> list[Claimed]:
+        """Claim up to `limit` of what is due: never visited first, then what is most overdue.
+
+        `intervals` are the minutes of each kind, `otherwise` those of kinds it does not name. The cost grows with
+        what is due: each question runs along an index and stops at `limit`.
+        """
+        if limit < 1:
+            return []
+        # Looking before locking: an empty tick takes no lock and writes nothing.
+        due = self._db.read(lambda tx: _due(tx, intervals, otherwise, now, limit))
+        return self._db.write(lambda tx: _claim_unvisited(tx, due, owner_id, now)) if due else []
+
+    def claim(self, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
+        """Claim these, whatever their schedule says; those that somebody holds are left out."""
+        return self._db.write(lambda tx: _claim(tx, source_ids, owner_id, now)) if source_ids else []
+
+    def holder(self, source_id: int) -> Holder | None:
+        """Who is collecting it at this moment."""
+        row = self._db.read(
+            lambda tx: tx.one(
+                """
+                SELECT o.machine, o.pid, o.work FROM leases l JOIN owners o ON o.id = l.owner_id
+                 WHERE l.resource = 'source' AND l.resource_id = ?
+                """,
+                source_id,
+            )
+        )
+        return Holder(self.get(source_id), *row) if row else None
+
+    def ids(self, *, kind: str | None = None) -> list[int]:
+        """All that are active, oldest visit first."""
+        where, values = ("AND kind = ?", [kind]) if kind else ("", [])
+        rows = self._db.read(
+            lambda tx: tx.all(
+                f"""
+                SELECT source_id FROM progress WHERE is_active {where}
+                 ORDER BY coalesce(last_polled_at, 0), source_id
+                """,
+                *values,
+            )
+        )
+        return [row[0] for row in rows]
+
+
+def key_of(platform: str, address: str) -> str:
+    """A source's stable key: made from its first address, kept when the address changes."""
+    return hashlib.sha256(f"{platform}\n{address}".encode()).hexdigest()[:20]
+
+
+def _joined_columns() -> str:
+    source = ", ".join(f"s.{name.strip()}" for name in SOURCE_COLUMNS.split(","))
+    return f"{source}, {', '.join(f'p.{name}' for name in PROGRESS)}"
+
+
+def _split(row: Row) -> tuple[Source, Progress]:
+    width = len(row) - len(PROGRESS)
+    return source_from(row[:width]), progress_from(row[width:])
+
+
+def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str | None, now: datetime) -> None:
+    tx.run(
+        "UPDATE sources SET state = ?, state_reason = ?, state_changed_at = ? WHERE id = ?",
+        str(state),
+        reason,
+        micros(now),
+        source_id,
+    )
+    is_active = state == SourceState.ACTIVE
+    tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", is_active, source_id)
+    if is_active:
+        # Back by a person's word: it starts with a clean slate.
+        tx.run(
+            """
+            UPDATE progress SET failures_in_a_row = 0, next_due_at = NULL, due_reason = NULL
+             WHERE source_id = ? AND failures_in_a_row > 0
+            """,
+            source_id,
+        )
+
+
+def _set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> None:
+    tx.run(
+        """
+        UPDATE progress SET next_due_at = last_polled_at + ?, due_reason = ?
+         WHERE source_id = ? AND (due_reason IS NULL OR due_reason = 'own interval')
+        """,
+        None if interval_minutes is None else interval_minutes * 60_000_000,
+        None if interval_minutes is None else "own interval",
+        source_id,
+    )
+
+
+def _gone(database: Database, source_id: int) -> Source:
+    row = database.read(lambda tx: tx.one(f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id))
+    assert row is not None
+    return source_from(row)
+
+
+_FREE = "LEFT JOIN leases l ON l.resource = 'source' AND l.resource_id = p.source_id"
+
+
+def _due(
+    tx: Transaction, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int
+) -> dict[int, int | None]:
+    """Source ids that are due, in order, each with the time of its last visit."""
+    at = micros(now)
+    never: list[int] = []
+    overdue: list[tuple[int, int, int | None]] = []
+    for kind in _kinds_waiting(tx):
+        never += [
+            row[0]
+            for row in tx.all(
+                f"""
+                SELECT p.source_id FROM progress p {_FREE}
+                 WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
+                   AND l.owner_id IS NULL
+                 LIMIT ?
+                """,
+                kind,
+                limit - len(never),
+            )
+        ]
+        if len(never) >= limit:
+            break
+        interval = intervals.get(kind, otherwise) * 60_000_000
+        overdue += [
+            (row[1] + interval, row[0], row[1])
+            for row in tx.all(
+                f"""
+                SELECT p.source_id, p.last_polled_at FROM progress p {_FREE}
+                 WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at <= ?
+                   AND l.owner_id IS NULL
+                 ORDER BY p.last_polled_at LIMIT ?
+                """,
+                kind,
+                at - interval,
+                limit,
+            )
+        ]
+    overdue += [
+        (row[1], row[0], row[2])
+        for row in tx.all(
+            f"""
+            SELECT p.source_id, p.next_due_at, p.last_polled_at FROM progress p {_FREE}
+             WHERE p.is_active AND p.next_due_at IS NOT NULL AND p.next_due_at <= ? AND l.owner_id IS NULL
+             ORDER BY p.next_due_at LIMIT ?
+            """,
+            at,
+            limit,
+        )
+    ]
+    found = [(one, None) for one in never] + [(one, seen) for _, one, seen in sorted(overdue, key=lambda row: row[:2])]
+    return dict(found[:limit])
+
+
+def _kinds_waiting(tx: Transaction) -> list[str]:
+    """The kinds that sources wait under; jumps along the index from kind to kind."""
+    kinds: list[str] = []
+    while row := tx.one(
+        "SELECT kind FROM progress WHERE is_active AND next_due_at IS NULL AND kind > ? ORDER BY kind LIMIT 1",
+        kinds[-1] if kinds else "",
+    ):
+        kinds.append(row[0])
+    return kinds
+
+
+def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
+    taken = [lease for one in source_ids if (lease := leases.take(tx, "source", one, owner_id, now))]
+    rows = tx.among(
+        f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}",
+        [lease.resource_id for lease in taken],
+    )
+    found = {row[0]: row for row in rows}
+    return [Claimed(*_split(found[lease.resource_id]), lease) for lease in taken if lease.resource_id in found]
+
+
+def _claim_unvisited(tx: Transaction, due: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:
+    """Claim what nobody has visited between our look and our claim."""
+    kept: list[Claimed] = []
+    for one in _claim(tx, list(due), owner_id, now):
+        if to_micros(one.progress.last_polled_at) == due[one.source.id] and one.source.state == SourceState.ACTIVE:
+            kept.append(one)
+        else:
+            leases.release(tx, one.lease)
+    return kept
+
+
+def move_target(tx: Transaction, source: Source, address: str) -> bool:
+    """The source's address is another one now; its key stays. False if another source has that address already."""
+    if tx.one("SELECT 1 FROM sources WHERE kind = ? AND target = ?", source.kind, address):
+        return False
+    tx.run("UPDATE sources SET target = ? WHERE id = ?", address, source.id)
+    return True
+
+
+def keep_pace(tx: Transaction, source: Source) -> None:
+    """A person may have changed the interval while the source was being visited: theirs holds."""
+    row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source.id)
+    if row and row[0] != source.interval_minutes:
+        _set_pace(tx, source.id, row[0])
+
+
+def call_it(tx: Transaction, source_id: int, name: str) -> None:
+    """The name that the source gives itself, where no person gave one."""
+    tx.run("UPDATE sources SET name = ? WHERE id = ? AND is_name_given = ?", name, source_id, False)
+
+
+def refuse_twice(source: Source, is_new: bool) -> Source:
+    if not is_new:
+        raise Conflict(f"{source.target} is followed already, as source {source.id} ({source.name})")
+    return source
