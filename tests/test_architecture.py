@@ -20,7 +20,9 @@ LAYERS = (
     {"platforms"},
     {"refine", "refining", "judge", "pace", "continuity"},
     {"collect"},
-    {"jobs", "engines"},
+    {"shop"},
+    {"jobs"},
+    {"engines"},
     {"cli", "api", "pages"},
 )
 """From the bottom. A part imports itself and what lies below; never its neighbours, never what lies above."""
@@ -82,7 +84,8 @@ def is_part(name: str, root: Path) -> bool:
 
 
 def height(part: str) -> int:
-    return next(number for number, layer in enumerate(LAYERS) if part in layer)
+    """Counted from the bottom; a part without a layer is above all: a test of its own asks where it belongs."""
+    return next((number for number, layer in enumerate(LAYERS) if part in layer), len(LAYERS))
 
 
 def points_downwards(one: Import) -> bool:
