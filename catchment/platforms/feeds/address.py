@@ -1,0 +1,92 @@
+"""What a person typed, as one canonical address."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address
+from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
+
+import idna
+
+from catchment.errors import InvalidInput
+
+LONGEST = 2000
+PORTS = {"http": 80, "https": 443}
+SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):(?!\d)(//)?", re.IGNORECASE)
+FEED_SCHEME = re.compile(r"feed:(//)?", re.IGNORECASE)
+HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE)
+HELPS = "give the address of a feed or of its site, as https://example.com/feed.xml"
+UNRESERVED = "%/:=&?~+!$,;'@()*[]|"
+
+
+def canonical(text: str) -> str:
+    """The one form of an address: a scheme, the host in lower-case ASCII, no default port, no fragment."""
+    text = text.strip()
+    if not text:
+        raise _wrong("no address was given")
+    if len(text) > LONGEST:
+        raise _wrong(f"the address has {len(text)} characters; {LONGEST} is the most")
+    if any(char.isspace() or not char.isprintable() for char in text):
+        raise _wrong("an address has no spaces or control characters in it")
+    parts = _split(_with_scheme(text))
+    where = _user(parts) + _host(parts) + _port(parts)
+    return urlunsplit((parts.scheme, where, _quoted(parts.path) or "/", _quoted(parts.query), ""))
+
+
+def _wrong(what: str) -> InvalidInput:
+    return InvalidInput(what, HELPS, field="target")
+
+
+def _with_scheme(text: str) -> str:
+    """`feed:https://…`, `feed://host/…` and bare hosts are what people paste."""
+    if prefix := FEED_SCHEME.match(text):
+        text = text[prefix.end() :]
+    scheme = SCHEME.match(text)
+    if scheme is None:
+        if "." not in text.split("/")[0] and not text.lower().startswith(("localhost", "[")):
+            raise _wrong(f"{text!r} is not an address")
+        return f"https://{text}"
+    if scheme[1].lower() not in PORTS or not scheme[2]:
+        raise _wrong(f"addresses with {scheme[1].lower()}: cannot be followed")
+    return text
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise _wrong("the host of the address is broken") from None
+
+
+def _user(parts: SplitResult) -> str:
+    return parts.netloc.rpartition("@")[0] + "@" if "@" in parts.netloc else ""
+
+
+def _host(parts: SplitResult) -> str:
+    host = (parts.hostname or "").rstrip(".")
+    if not host:
+        raise _wrong("the address has no host")
+    try:
+        if ":" in host:
+            return f"[{IPv6Address(host).compressed}]"
+        ascii_host = host if host.isascii() else idna.encode(host, uts46=True).decode()
+    except ValueError:
+        raise _wrong(f"{host!r} is not a host") from None
+    if not HOST.fullmatch(ascii_host):
+        raise _wrong(f"{host!r} is not a host")
+    return ascii_host
+
+
+def _port(parts: SplitResult) -> str:
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise _wrong("the port is a number between 1 and 65535")
+    return "" if port in (None, PORTS[parts.scheme]) else f":{port}"
+
+
+def _quoted(part: str) -> str:
+    """Percent signs for what is not ASCII, as the request will carry it; what is quoted already stays."""
+    return quote(part, safe=UNRESERVED)

@@ -1,0 +1,140 @@
+"""What all formats of feeds have in common: titles, contents, links, people, durations, intervals."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from urllib.parse import urljoin, urlsplit
+
+from catchment.model import Hints
+
+# As most addresses are; everything else takes the slower way through `resolved`.
+WHOLE_URL = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
+
+# What an address may lead to. Not here: javascript:, data: and whatever else a page must not offer to click.
+SCHEMES = {"http", "https", "ftp", "gemini", "gopher", "magnet"}
+
+ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
+MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|" + ENTITY.pattern)
+
+# Only what is really HTML: a title may speak of List<String> and must keep it.
+HTML_TAG = re.compile(
+    r"</?(?:a|abbr|acronym|b|big|blockquote|br|center|cite|code|del|dfn|div|em|font|h[1-6]|hr|i|img|ins|kbd|li|mark|nobr"
+    r"|ol|p|pre|q|s|samp|small|span|strike|strong|sub|sup|tt|u|ul|var|wbr)(?:\s[^<>]*)?/?>",
+    re.IGNORECASE,
+)
+PERSON = re.compile(r"\s*(?:mailto:)?(\S+@\S+?)\s*\((.*)\)\s*|\s*(.*?)\s*<\s*(?:mailto:)?(\S+@\S+?)\s*>\s*", re.DOTALL)
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*")
+
+KINDS_BY_ENDING = {
+    ending: kind
+    for kind, endings in {
+        "image": "jpg jpeg png gif webp avif svg bmp",
+        "video": "mp4 m4v mov webm mkv avi ogv",
+        "audio": "mp3 m4a ogg oga opus wav flac aac",
+    }.items()
+    for ending in endings.split()
+}
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+PERIODS = {"hourly": HOUR, "daily": DAY, "weekly": 7 * DAY, "monthly": 30 * DAY, "yearly": 365 * DAY}
+
+
+def resolved(url: str | None, base: str) -> str | None:
+    """A full address; None if it leads nowhere that can be followed."""
+    if not url:
+        return None
+    if WHOLE_URL.fullmatch(url):
+        return url
+    url = "".join(url.strip().splitlines()).replace("\t", "").replace(" ", "%20")
+    if not url:
+        return None
+    try:
+        whole = urljoin(base, url)
+        return whole if urlsplit(whole).scheme.lower() in SCHEMES else None
+    except ValueError:
+        return None
+
+
+def plain_title(text: str | None, *, has_tags: bool = True) -> str | None:
+    """A title on one line, without markup. Entities are often escaped once too much, and then once more."""
+    if not text:
+        return None
+    if has_tags and "<" in text:
+        text = HTML_TAG.sub("", text)
+    for _ in range(2):
+        if "&" in text and ENTITY.search(text):
+            text = html.unescape(text)
+    return " ".join(text.split()) or None
+
+
+def is_markup(text: str) -> bool:
+    """Whether a text that may be HTML or not is HTML: it has a tag or an entity in it."""
+    return ("<" in text or "&" in text) and MARKUP.search(text) is not None
+
+
+def has_html_tag(text: str) -> bool:
+    return "<" in text and HTML_TAG.search(text) is not None
+
+
+def person(text: str) -> tuple[str | None, str | None]:
+    """Name and mail out of `mail (Name)` and `Name <mail>`; a text that is neither is the name."""
+    found = PERSON.fullmatch(text)
+    if not found:
+        return text.strip() or None, None
+    mail, name = (found[1], found[2]) if found[1] else (found[4], found[3])
+    # noreply@… stands before every author of large blog hosts and tells nobody apart.
+    return (name.strip(" \"'") or mail), None if mail.lower().startswith("noreply@") else mail
+
+
+def media_kind(mime: str | None, url: str, medium: str | None = None) -> str:
+    """image, video, audio or file; by what it is called, or else by its address."""
+    if medium in ("image", "video", "audio"):
+        return medium
+    family = (mime or "").partition("/")[0].lower()
+    if family in ("image", "video", "audio"):
+        return family
+    if mime == "application/x-shockwave-flash":
+        return "video"
+    path = url.partition("?")[0]
+    return KINDS_BY_ENDING.get(path.rpartition(".")[2].lower(), "file")
+
+
+def amount(text: object) -> int | None:
+    """A positive whole number; None for "0", "", "unknown": lengths are written so where they are not known."""
+    try:
+        return int(float(str(text))) or None if text and float(str(text)) > 0 else None
+    except (ValueError, OverflowError):
+        return None
+
+
+def duration(text: object) -> float | None:
+    """Seconds out of 3723, "3723", "1:02:03"; None for nonsense and nothing."""
+    try:
+        seconds = 0.0
+        for part in str(text).strip().split(":"):
+            seconds = seconds * 60 + float(part)
+    except ValueError:
+        return None
+    return seconds if 0 < seconds < 1e7 else None
+
+
+def language(text: str | None) -> str | None:
+    text = (text or "").strip()
+    return text if LANGUAGE.fullmatch(text) else None
+
+
+def unique(words: Iterable[str | None]) -> tuple[str, ...]:
+    """Trimmed, each once, in their order."""
+    return tuple(dict.fromkeys([trimmed for word in words if word and (trimmed := word.strip())]))
+
+
+def hints(ttl: str | None, period: str | None, frequency: str | None) -> Hints:
+    """How long to wait at least, by the feed's own word: never less than a minute, never more than a day."""
+    told = [(amount((ttl or "").strip()) or 0) * MINUTE]
+    if period or frequency:
+        length = PERIODS.get((period or "daily").strip().lower(), 0)
+        told.append(length // (amount((frequency or "").strip()) or 1))
+    longest = max(told)
+    return Hints(min_interval_seconds=min(longest, DAY) if longest >= MINUTE else None)
