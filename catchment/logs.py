@@ -61,7 +61,7 @@ TRIGGERS = (
 """No pattern above matches a text that has none of these: most texts are done after looking for them."""
 
 AMBIGUOUS = frozenset({"session", "sid", "a1"})
-"""Names that are often something else: with a short value, or a plain number, they are left alone."""
+"""Names that are often something else: with a short value they are left alone."""
 HARMLESS = frozenset(
     {HIDDEN.lower(), "null", "none", "true", "false", "undefined", "set", "missing", "expired", "invalid"}
 )
@@ -103,7 +103,10 @@ def is_secret_name(name: str) -> bool:
 
 
 def is_secret_parameter(name: str, value: str) -> bool:
-    """The same for a parameter of an address, by its value too: `sid=17` is the number of a section."""
+    """The same for a parameter of an address, by its value too."""
+    if name.lower() in AMBIGUOUS and value.isdigit():
+        # The number of a section, say. Taken out, two addresses would become one.
+        return False
     return (name.lower() in QUERY_NAMES or is_secret_name(name)) and not _is_harmless(name, value)
 
 
@@ -121,7 +124,7 @@ def _hide_pair(match: re.Match[str]) -> str:
 
 
 def _is_harmless(name: str, value: str) -> bool:
-    if name.lower() in AMBIGUOUS and (len(value) < 6 or value.isdigit()):
+    if name.lower() in AMBIGUOUS and len(value) < 6:
         return True
     return not value or value.lower() in HARMLESS or value.endswith(f"={HIDDEN}")
 

@@ -101,7 +101,7 @@ def test_what_is_secret_in_an_address_is_taken_out(url: str, stripped: str, secr
     "url",
     [
         "https://example.com/feed.xml?b=2&a=1&&c=%E4%B8%AD&d",
-        "https://example.com/@user?author=bob&tokens=3&sid=17",
+        "https://example.com/@user?author=bob&tokens=3&sid=1234567",
         "https://example.com/x?state=Zm9vYmFyYmF6cXV4Zm9vYmFyYmF6cXV4",
         "https://example.com/x?next_token=abc&token=#top",
         "r/webdev",
