@@ -153,8 +153,13 @@ def _feed(text: str, url: str) -> Reading | None:
         tree = markup.repaired(text)
     if tree is None:
         return lenient.read(text, url) if markup.entry_count(text) else None
-    if markup.name_of(tree.root) not in markup.ROOTS:
+    name = markup.name_of(tree.root)
+    if name == "html":
         return None
+    if name not in markup.ROOTS:
+        raise Unreadable(
+            f"XML came that is no feed: <{name}>", "give the address of a feed; a list of feeds is imported"
+        )
     reading = entries.read(tree, url)
     return _fullest(reading, text, url) if tree.is_forgiven else reading
 

@@ -1,0 +1,394 @@
+"""The verbs of the feeds platform: what is understood, what is asked, what is refused, what no feed can do to us."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from catchment.errors import InvalidInput, Refused, Unreadable
+from catchment.model import Answer, Ask, Blame, Identity, Progress, Reading, Request, Source, Watermark
+from catchment.platforms import feeds
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+URL = "https://site.example/blog/"
+RSS = b'<rss version="2.0"><channel><title>T</title><item><title>One</title></item></channel></rss>'
+FIRST = Request(URL, carried={"discover": True})
+LATER = Request(URL)
+
+
+def answer(body: bytes | str, url: str = URL, status: int = 200, **headers: str) -> Answer:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, named, body.encode() if isinstance(body, str) else body, url, NOW)
+
+
+def read(body: bytes | str, request: Request = LATER, **more: str) -> Reading:
+    return feeds.read(answer(body, **more), request)
+
+
+def source(**more: str) -> Source:
+    return Source(1, "key", "feeds", "rss", URL, "Site", NOW, **more)
+
+
+# ── what a person types ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("typed", "address"),
+    [
+        ("https://example.com/feed.xml", "https://example.com/feed.xml"),
+        ("  http://example.com/feed \n", "http://example.com/feed"),
+        ("example.com/feed", "https://example.com/feed"),
+        ("example.com", "https://example.com/"),
+        ("example.com:8080/feed", "https://example.com:8080/feed"),
+        ("localhost:8080/feed", "https://localhost:8080/feed"),
+        ("feed:https://example.com/feed", "https://example.com/feed"),
+        ("feed://example.com/feed", "https://example.com/feed"),
+        ("feed:example.com/feed", "https://example.com/feed"),
+        ("HTTPS://EXAMPLE.com:443/Feed?A=1#top", "https://example.com/Feed?A=1"),
+        ("http://example.com:80", "http://example.com/"),
+        ("http://example.com:443/", "http://example.com:443/"),
+        ("https://bücher.example/feed", "https://xn--bcher-kva.example/feed"),
+        ("https://例え.jp/フィード", "https://xn--r8jz45g.jp/%E3%83%95%E3%82%A3%E3%83%BC%E3%83%89"),
+        ("https://example.com/a%20b?q=%E4%B8%AD", "https://example.com/a%20b?q=%E4%B8%AD"),
+        ("https://user:pass@example.com/feed?token=x", "https://user:pass@example.com/feed?token=x"),
+        ("http://127.0.0.1:8900/f/1.xml", "http://127.0.0.1:8900/f/1.xml"),
+        ("http://[::1]:8080/feed", "http://[::1]:8080/feed"),
+        ("https://my_blog.example.com./feed", "https://my_blog.example.com/feed"),
+    ],
+)
+def test_an_address_has_one_form(typed, address):
+    target = feeds.understand(typed)
+    assert (target.kind, target.address) == ("rss", address)
+    assert feeds.understand(target.address).address == address
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "",
+        "   ",
+        "webdev",
+        "r/webdev",
+        "two words.com",
+        "https://exa mple.com",
+        "https://example.com/\x00",
+        "file:///etc/passwd",
+        "ftp://example.com/feed",
+        "javascript:alert(1)",
+        "mailto:ada@example.com",
+        "feed:file:///etc/passwd",
+        "https://",
+        "https:///feed",
+        "https:example.com",
+        "http://example.com:99999/",
+        "http://example.com:port/",
+        "http://example.com:0/",
+        "http://[::1/feed",
+        "http://-.example/",
+        "https://exa<mple.com/",
+        "https://example.com/" + "a" * 2000,
+    ],
+)
+def test_a_wrong_address_is_answered_with_a_right_one(typed):
+    with pytest.raises(InvalidInput, match=r"https://example\.com/feed\.xml") as failure:
+        feeds.understand(typed)
+    assert failure.value.field == "target"
+
+
+# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+READ_BEFORE = Progress(etag='W/"a,b"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", reader_version=1)
+
+
+def headers(progress: Progress) -> dict[str, str]:
+    (request,) = feeds.first(source(), progress, Ask("entries", 100))
+    return {name: value for name, value in request.headers.items() if name != "Accept"}
+
+
+def test_validators_are_sent_back_to_the_letter():
+    verbatim = {"If-None-Match": 'W/"a,b"', "If-Modified-Since": "Thu, 01 Jan 2026 00:00:00 GMT"}
+    assert headers(READ_BEFORE.plus(watermark=Watermark(NOW))) == verbatim
+    assert headers(READ_BEFORE.plus(body_hash=b"hash")) == verbatim
+
+
+def test_no_validators_are_sent_before_the_answer_was_read_by_this_reader():
+    assert headers(READ_BEFORE) == {}
+    assert headers(READ_BEFORE.plus(body_hash=b"hash", reader_version=0)) == {}
+    assert headers(READ_BEFORE.plus(body_hash=b"hash", reader_version=None)) == {}
+
+
+def test_a_first_visit_may_discover_and_a_later_one_may_not():
+    for is_first, carried in ((True, {"discover": True}), (False, {})):
+        (request,) = feeds.first(source(), Progress(), Ask("entries", 100, is_first=is_first))
+        assert (request.url, request.listing, request.carried) == (URL, "entries", carried)
+
+
+def test_a_credential_is_named_in_the_request():
+    (request,) = feeds.first(source(credential="mine"), Progress(), Ask("entries", 100))
+    assert (request.credential, request.identity) == ("mine", Identity.OPTIONAL)
+
+
+# ── finding a site's feed ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def chain(request: Request | None) -> list[str]:
+    return [request.url, *chain(request.otherwise)] if request else []
+
+
+def discovered(head: str, request: Request = FIRST) -> list[str]:
+    reading = read(f"<!DOCTYPE html><html><head>{head}</head><body>Hi</body></html>", request)
+    return chain(reading.follow[0])
+
+
+USUAL = [
+    f"https://site.example/{path}"
+    for path in ("atom.xml", "feed.xml", "feed/", "feed.atom", "index.rss", "rss.xml", "rss/")
+]
+
+
+def test_the_announced_feeds_come_first_then_the_usual_places():
+    head = """
+        <link rel=alternate hreflang="de" href="/de">
+        <link rel="alternate" type="application/json+oembed" href="/oembed">
+        <link rel="alternate" type="application/json" href="/wp-json/wp/v2/pages/1">
+        <link type="application/rss+xml" href="/comments/feed/" title="Comments" rel="alternate">
+        <LINK HREF='../main.xml?a=1&amp;b=2' TYPE='Application/RSS+XML; charset=utf-8' REL='Alternate home'>
+        <link rel="alternate" type="application/feed+json" href="https://other.example/feed.json">
+        <link rel="stylesheet" type="application/rss+xml" href="/no">
+        <link rel="alternate" type="application/atom+xml" href="javascript:alert(1)">
+    """
+    announced = [
+        "https://site.example/main.xml?a=1&b=2",
+        "https://other.example/feed.json",
+        "https://site.example/comments/feed/",
+    ]
+    assert discovered(head) == announced + USUAL
+
+
+def test_announced_feeds_stand_on_the_base_of_the_page():
+    link = '<base href="https://cdn.example/x/"><link rel="alternate" type="application/atom+xml" href="feed">'
+    assert discovered(link)[0] == "https://cdn.example/x/feed"
+
+
+def test_a_page_that_announces_nothing_leads_to_the_usual_places():
+    assert discovered("") == USUAL
+
+
+def test_a_page_never_leads_to_itself():
+    assert discovered(f'<link rel="alternate" type="application/rss+xml" href="{URL}">') == USUAL
+
+
+def test_the_credential_stays_at_the_host_that_it_was_given_for():
+    head = '<link rel="alternate" type="application/rss+xml" href="https://other.example/feed">'
+    page = f"<html><head>{head}</head></html>"
+    (elsewhere,) = read(page, FIRST.plus(credential="mine", identity=Identity.OPTIONAL)).follow
+    assert (elsewhere.credential, elsewhere.identity) == (None, Identity.NONE)
+    assert elsewhere.otherwise is not None
+    assert (elsewhere.otherwise.credential, elsewhere.otherwise.identity) == ("mine", Identity.OPTIONAL)
+
+
+def test_the_address_of_a_discovered_feed_becomes_the_sources_own():
+    (found,) = read("<html><head></head></html>", FIRST).follow
+    reading = feeds.read(answer(RSS, url="https://site.example/moved.xml"), found)
+    assert (reading.target, len(reading.items)) == ("https://site.example/moved.xml", 1)
+    assert read(RSS, FIRST).target is None
+
+
+def test_a_page_where_a_feed_was_is_a_failure_and_no_empty_feed():
+    for request in (LATER, Request(URL, carried={"discovered": True})):
+        with pytest.raises(Unreadable, match="an HTML page came where a feed was expected"):
+            read("<!doctype html><title>Soon back</title>", request)
+
+
+# ── what the body is, whatever its label says ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["text/html", "application/json", "image/png", "text/plain; charset=utf-8", ""])
+def test_the_content_type_is_not_believed(kind):
+    assert len(read(RSS, content_type=kind).items) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "the answer is empty"),
+        (b" \r\n\t", "the answer is empty"),
+        (b"\xef\xbb\xbf", "the answer is empty"),
+        (b"OK", "what came is no feed"),
+        (b'<?xml version="1.0"?><opml version="2.0"><body/></opml>', "no feed: <opml>"),
+        (b'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"/>', "no feed: <urlset>"),
+        (b"{}", "JSON came that is no feed"),
+        (b"[1, 2]", "JSON came that is no feed"),
+        (b'{"error": "not found"}', "JSON came that is no feed"),
+        (b'{"version": "https://jsonfeed.org/version/1", "title": "T"}', "without its list of items"),
+        (b'{"version": "https://jsonfeed.org/version/1", "items": [{"id": "1"', "torn or broken"),
+        (b"[" * 100_000, "torn or broken"),
+        (bytes(range(256)) * 20, "what came is no feed"),
+    ],
+)
+def test_what_is_no_feed_is_said_to_be_none(body, words):
+    with pytest.raises(Unreadable, match=words):
+        read(body)
+
+
+def test_raw_control_characters_and_half_pairs_in_json_cost_nothing_else():
+    reading = read(b'{"version":"https://jsonfeed.org/version/1","items":[{"id":"1","content_text":"a\x01b\\ud83d"}]}')
+    assert [item.text for item in reading.items] == ["a\x01b\ufffd"]
+    assert reading.notes == ("control characters or broken escapes",)
+
+
+def test_gbk_that_calls_itself_utf_8_is_read():
+    body = "<rss><channel><item><title>河流的雨量和水位，我们每天都在记录</title></item></channel></rss>".encode("gbk")
+    assert read(body, content_type="text/xml; charset=utf-8").items[0].title == "河流的雨量和水位，我们每天都在记录"
+
+
+# ── older pages ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def json_feed(next_url: str) -> str:
+    feed = {"version": "https://jsonfeed.org/version/1.1", "feed_url": "https://site.example/f", "items": []}
+    return json.dumps(feed | {"next_url": next_url})
+
+
+def test_older_pages_are_asked_for_on_the_first_read_only():
+    reading = read(json_feed("?page=2"), FIRST)
+    (older,) = reading.follow
+    assert (older.url, reading.is_end) == (f"{URL}?page=2", False)
+    assert read(json_feed("?page=2"), LATER).follow == ()
+    assert feeds.read(answer(json_feed("?page=3"), url=older.url), older).follow[0].url == f"{URL}?page=3"
+
+
+def test_older_pages_never_go_in_circles():
+    (older,) = read(json_feed("?page=2"), FIRST).follow
+    assert feeds.read(answer(json_feed("?page=2"), url=older.url), older).follow == ()
+    assert feeds.read(answer(json_feed(URL), url=older.url), older).follow == ()
+    assert read(json_feed(URL), FIRST).follow == ()
+    assert read(json_feed("https://site.example/f"), FIRST).follow == ()
+
+
+# ── hints ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("", None),
+        ("<ttl>60</ttl>", 3600),
+        ("<ttl>1</ttl>", 60),
+        ("<ttl>0</ttl>", None),
+        ("<ttl>-5</ttl>", None),
+        ("<ttl>soon</ttl>", None),
+        ("<ttl>99999999999999999999</ttl>", 86400),
+        ("<sy:updatePeriod>hourly</sy:updatePeriod>", 3600),
+        ("<sy:updatePeriod>daily</sy:updatePeriod><sy:updateFrequency>4</sy:updateFrequency>", 21600),
+        ("<sy:updatePeriod>yearly</sy:updatePeriod>", 86400),
+        ("<sy:updatePeriod>hourly</sy:updatePeriod><sy:updateFrequency>3600</sy:updateFrequency>", None),
+        ("<sy:updatePeriod>whenever</sy:updatePeriod>", None),
+        ("<ttl>30</ttl><sy:updatePeriod>hourly</sy:updatePeriod>", 3600),
+    ],
+)
+def test_a_feeds_wish_for_pauses_is_between_a_minute_and_a_day(told, seconds):
+    body = f'<rss xmlns:sy="http://purl.org/rss/1.0/modules/syndication/"><channel>{told}</channel></rss>'
+    assert read(body).hints.min_interval_seconds == seconds
+
+
+# ── walls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<!DOCTYPE html><html><head><title>Just a moment...</title></head></html>",
+        "<html><head><title>Attention Required! | Cloudflare</title></head></html>",
+        "<html><head><title>x</title></head><script>window._cf_chl_opt={}</script></html>",
+        "<!doctype html><html><title>Making sure you&#39;re not a bot!</title></html>",
+        '<!doctype html><html><script src="/.within.website/x/cmd/anubis/static/js/main.mjs"></script></html>',
+        "<!doctype html>\n<html><head><title>Verifying your browser…</title></head></html>",
+        '<html><head></head><iframe src="/_Incapsula_Resource?x"></iframe></html>',
+    ],
+)
+@pytest.mark.parametrize("status", [200, 403, 503])
+def test_a_check_for_browsers_is_a_refusal_of_the_host(page, status):
+    refusal = feeds.refusal(answer(page, status=status), LATER)
+    assert refusal is not None
+    assert (type(refusal.error), refusal.error.status, refusal.blames) == (Refused, status, Blame.HOST)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        RSS,
+        b"",
+        b"<!doctype html><html><head><title>My blog</title></head>Just a moment... of silence</html>",
+        b"<rss><channel><item><title>Just a moment...</title><link>_cf_chl_opt</link></item></channel></rss>",
+        b'{"title": "Just a moment..."}',
+    ],
+)
+def test_feeds_and_pages_that_speak_of_walls_are_none(body):
+    assert feeds.refusal(answer(body), LATER) is None
+
+
+def test_a_wall_with_429_is_left_to_those_who_wait():
+    assert feeds.refusal(answer("<html><head><title>Just a moment...</title>", status=429), LATER) is None
+
+
+def test_a_recorded_wall_is_known(captures):
+    body = (captures / "websites" / "a2web_xcancel_antibot_interstitial.html").read_bytes()
+    assert feeds.refusal(answer(body), LATER) is not None
+
+
+# ── what no feed can do to us ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def bomb(reference: str) -> bytes:
+    levels = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
+    return f'<!DOCTYPE rss [<!ENTITY e0 "lol">{levels}]><rss><channel><item>{reference}</item></channel></rss>'.encode()
+
+
+@pytest.mark.parametrize("reference", ["<title>&e9;</title>", '<title>x</title><link href="&e9;"/>'])
+def test_entities_that_grow_are_not_expanded(reference):
+    tracemalloc.start()
+    try:
+        reading = read(bomb(reference))
+        assert tracemalloc.get_traced_memory()[1] < 2_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(reading.items) == 1
+    assert "declared entities" in reading.notes
+
+
+def test_files_and_addresses_behind_entities_are_never_opened(tmp_path: Path):
+    secret = tmp_path / "secret"
+    secret.write_text("TOP SECRET")
+    for declared in (f'<!ENTITY x SYSTEM "{secret.as_uri()}">', f'<!ENTITY % x SYSTEM "{secret.as_uri()}"> %x;'):
+        body = f"<!DOCTYPE rss [{declared}]><rss><channel><item><title>a &x; b</title></item></channel></rss>"
+        assert [item.title for item in read(body).items] == ["a &x; b"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<a>" * 1_000_000,
+        b"<rss><channel><item>" + b"<a>" * 500_000,
+        b"<rss>" + b"<item>" * 300_000,
+        b"<!--" * 500_000,
+        b"<rss><channel>" + b"<![CDATA[" * 200_000,
+        b"&" * 1_000_000,
+        b"<rss><channel><title>" + b"&#x" * 300_000,
+        b"<rss " + b"a=b " * 300_000,
+        b"<!DOCTYPE " * 200_000,
+        b'<?xml version="1.0"?>' + b"<!-- -->" * 100_000 + b"x",
+        b"<html>" + b"<link rel=alternate>" * 50_000,
+        b"</rss>" * 200_000,
+        b"<rss" * 200_000,
+    ],
+    ids=lambda body: body[:30].decode() + "…",
+)
+def test_bodies_made_to_hurt_are_answered(body):
+    with suppress(Unreadable):
+        assert isinstance(read(body), Reading)
