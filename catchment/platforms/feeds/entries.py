@@ -5,6 +5,7 @@ All dialects are read by one table: it says what an element means, whatever its 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from urllib.parse import urljoin
 
@@ -20,6 +21,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 XHTML = "http://www.w3.org/1999/xhtml"
 RDF_ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 # Namespaces of the formats themselves. "" is RSS, which has none; a prefix stands for itself where it is not declared.
@@ -160,12 +162,12 @@ def read(tree: Tree, url: str) -> Reading:
 
 def _unwrap(root: Element) -> None:
     """Take away a namespace of its own invention, which some generators put around plain RSS."""
-    namespace = etree.QName(root).namespace if "}" in root.tag else None
-    is_known = namespace is None or any(tag.startswith(f"{{{namespace}}}") for tag in MEANINGS)
-    if is_known or root.tag.endswith("}RDF"):
+    namespace, _, name = root.tag.rpartition("}")
+    if not namespace or name == "RDF" or f"{namespace}}}title" in MEANINGS:
         return
-    for element in root.iter(f"{{{namespace}}}*"):
-        element.tag = etree.QName(element).localname
+    for element in root.iter(f"{namespace}}}*"):
+        inner = element.tag.rpartition("}")[2]
+        element.tag = inner if NAME.fullmatch(inner) else "span"
 
 
 def _parts(element: Element) -> Parts:
@@ -387,7 +389,9 @@ def _typed(element: Element) -> tuple[str | None, str | None]:
 def _inner(element: Element) -> str:
     """The HTML inside an element, without namespaces, and without the div that Atom prescribes around it."""
     for inside in element.iter("{*}*"):
-        inside.tag = etree.QName(inside).localname
+        name = inside.tag.rpartition("}")[2]
+        # The forgiving parser lets names pass that it would not write.
+        inside.tag = name if NAME.fullmatch(name) else "span"
     if len(element) == 1 and element[0].tag == "div" and not (element.text or "").strip():
         element = element[0]
     # Moved out of the document: inside, every child would be written with all the namespaces of the feed.

@@ -23,18 +23,13 @@ Parsed = Any
 
 
 def read(text: str, url: str) -> Reading | None:
-    """What feedparser sees; None if the text is too large or too deep to be given to it."""
+    """What feedparser sees; None if it sees nothing, or the text is too large or too deep to be given to it."""
     body = text.encode("utf-8", "ignore")
     if len(body) > MOST_BYTES or _depth(text) > DEEPEST:
         return None
-    import feedparser  # heavy, and hardly ever needed
-
-    parsed = feedparser.parse(
-        io.BytesIO(body),  # bytes alone would be tried as the name of a file
-        response_headers={"content-type": "application/xml; charset=utf-8"},
-        sanitize_html=False,
-        resolve_relative_uris=False,
-    )
+    parsed = _parsed(body)
+    if parsed is None:
+        return None
     items = [_item(entry, url) for entry in parsed.entries]
     is_something = [bool(item.title or item.html or item.text or item.url or item.media) for item in items]
     return Reading(
@@ -46,6 +41,20 @@ def read(text: str, url: str) -> Reading | None:
         ),
         notes=("not well-formed: read by the most patient reader",),
     )
+
+
+def _parsed(body: bytes) -> Parsed | None:
+    import feedparser  # heavy, and hardly ever needed
+
+    try:
+        return feedparser.parse(
+            io.BytesIO(body),  # bytes alone would be tried as the name of a file
+            response_headers={"content-type": "application/xml; charset=utf-8"},
+            sanitize_html=False,
+            resolve_relative_uris=False,
+        )
+    except Exception:  # noqa: BLE001 — a stranger's code on broken input: it raises whatever its own slips raise
+        return None
 
 
 def _depth(text: str) -> int:
@@ -96,10 +105,11 @@ def _content(entry: Parsed) -> tuple[str | None, str | None]:
 
 
 def _author(entry: Parsed) -> tuple[str | None, str | None]:
+    name, mail = pieces.person(str(entry.get("author") or ""))
+    if mail:
+        return name, mail  # feedparser's own split knows no endings of more than four letters
     detail = entry.get("author_detail") or {}
-    name = str(detail.get("name") or entry.get("author") or "").strip()
-    identity = detail.get("href") or detail.get("email")
-    return (name, identity if identity != name else None) if name else (identity, None)
+    return detail.get("name") or name, detail.get("href") or detail.get("email")
 
 
 def _media(entry: Parsed, url: str) -> Iterator[Media]:

@@ -31,6 +31,7 @@ PROLOG = re.compile(
     r"(?:<\?xml\s[^>]*\?>)?(?:\s++|(?><!--.*?-->)|(?><\?.*?\?>)|(?><!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>))*+", re.DOTALL
 )
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+NAMED = re.compile(r"&((?:amp|lt|gt|quot|apos);)")
 AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,7}|x[0-9a-fA-F]{1,6});|(\w{1,40};))?")
 
 # Bytes between 128 and 159 as characters: Windows quotes called Latin, or UTF-8 taken for Latin and encoded again.
@@ -87,7 +88,11 @@ def entry_count(text: str) -> int:
 
 def repaired(text: str) -> Tree | None:
     """The tree of a feed that is not well-formed; None if no feed can be made of it."""
-    notes: list[str] = []
+    clean = CONTROL.sub("", text)
+    notes = ["control characters"] if clean != text else []
+    text = clean
+    if _root_start(text) is None:
+        return None
     whole = _uncut(text)
     if whole != text:
         notes.append("breaks off before its end")
@@ -101,11 +106,10 @@ def repaired(text: str) -> Tree | None:
 
 
 def _best_tree(text: str, notes: list[str], cut_off: str | None) -> Tree | None:
-    body = text.encode("utf-8", "ignore")
-    root = _parsed(body, forgives=False)
+    root = _parsed(text.encode("utf-8", "ignore"), forgives=False)
     if root is not None:
         return Tree(root, tuple(notes), cut_off=cut_off)
-    root = _parsed(body, forgives=True)
+    root = _parsed(_with_numbers(text).encode("utf-8", "ignore"), forgives=True)
     if root is None or name_of(root) not in ROOTS:
         return None
     if cut_off is None or not notes:
@@ -182,10 +186,6 @@ def _without_rest(text: str) -> str:
     return text[:end]
 
 
-def _without_controls(text: str) -> str:
-    return CONTROL.sub("", text)
-
-
 def _with_true_characters(text: str) -> str:
     """Characters that went through the wrong table on their way: 0x92 for a quote, or UTF-8 encoded twice."""
     return REFERENCES.sub(_true_characters, text).translate(C1)
@@ -224,6 +224,13 @@ def _with_quotes(text: str) -> str:
     return "".join(pieces)
 
 
+def _with_numbers(text: str) -> str:
+    """&#38; for &amp; and so on: behind the first error, the forgiving parser loses entities by name without a word."""
+    pieces = OPAQUE.split(text)
+    pieces[::2] = [NAMED.sub(lambda named: f"&#{ord(html5[named[1]])};", piece) for piece in pieces[::2]]
+    return "".join(pieces)
+
+
 def _quoted(found: re.Match[str]) -> str:
     return f'="{found[1]}"' if found[1] else found[0]
 
@@ -237,7 +244,6 @@ STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("", _without_prolog),
     ("junk before the feed", _without_beginning),
     ("junk after the feed", _without_rest),
-    ("control characters", _without_controls),
     ("wrongly encoded characters", _with_true_characters),
     ("bare ampersands or HTML entities", _with_true_ampersands),
     ("attributes without quotes", _with_quotes),
