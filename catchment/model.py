@@ -200,6 +200,16 @@ class Cure(Record, frozen=True):
     """None: the same request again."""
 
 
+class Token(Record, frozen=True):
+    """What a login yields: headers that prove for a while who we are. Never shown."""
+
+    headers: dict[str, str]
+    lives_seconds: float
+
+    def __repr__(self) -> str:
+        return f"Token({', '.join(self.headers)}; {self.lives_seconds:g} s)"
+
+
 class Blame(StrEnum):
     """What failed, and so what backs off."""
 

@@ -2,10 +2,11 @@
 
 `client` is the door; around it, each rule has a module of its own: `urls` and `redirects` (where to), `guard` (never
 there), `identity` (as whom), `manners` and `budgets` (not too often), `wire` (the exchange itself), `encodings` and
-`headers` (what came), `refusals` (what it means). All but `client`, `manners` and `wire` are pure.
+`headers` (what came), `refusals` (what it means). The rules are pure; what threads share between requests is held
+beside them.
 """
 
-from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets
+from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
 from catchment.fetch.headers import cache_seconds, keepable_headers
 from catchment.fetch.settings import Attempt, FetchSettings
@@ -17,6 +18,7 @@ __all__ = [
     "FetchSettings",
     "Grant",
     "MemoryBudgets",
+    "StoredBudgets",
     "cache_seconds",
     "keepable_headers",
 ]

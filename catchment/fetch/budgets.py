@@ -7,12 +7,17 @@ whoever keeps it implements `Budgets`. A process takes small blocks of tokens an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
+
+import msgspec
 
 from catchment.clock import micros, moment
 from catchment.model import Budget, Record
+
+T = TypeVar("T")
 
 AIM = 0.97
 """Of the limit: a server that counts a little differently must not have to complain."""
@@ -95,21 +100,45 @@ def _span(budget: Budget) -> int:
     return (timedelta(seconds=budget.window_seconds) + life(budget)) // timedelta(microseconds=1)
 
 
-class MemoryBudgets:
-    """Budgets of one process alone, for tests and single commands."""
+class Rows(Protocol):
+    """Where windows are kept, by name."""
 
-    def __init__(self) -> None:
-        self._states: dict[str, WindowState] = {}
-        self._lock = Lock()
+    def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
+        """Alone with it: give `deed` what is kept (None at first), keep what it makes of it, give on its result."""
+        ...
+
+
+class StoredBudgets:
+    """Budgets shared by all that share the rows."""
+
+    def __init__(self, rows: Rows) -> None:
+        self._rows = rows
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        name = key(budget, credential)
+        def deed(kept: Any | None) -> tuple[Any, Grant]:
+            state = WindowState() if kept is None else msgspec.convert(kept, WindowState)
+            state, tokens, wait_until = grant(state, budget, now, want=block_size(budget))
+            return msgspec.to_builtins(state), Grant(tokens, now, now + life(budget), wait_until)
+
+        return self._rows.change(key(budget, credential), now, deed)
+
+
+class MemoryRows:
+    def __init__(self) -> None:
+        self._kept: dict[str, Any] = {}
+        self._lock = Lock()
+
+    def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         with self._lock:
-            state, tokens, wait_until = grant(
-                self._states.get(name, WindowState()), budget, now, want=block_size(budget)
-            )
-            self._states[name] = state
-        return Grant(tokens, now, now + life(budget), wait_until)
+            self._kept[name], result = deed(self._kept.get(name))
+            return result
+
+
+class MemoryBudgets(StoredBudgets):
+    """Budgets of one process alone, for tests and for commands without a store."""
+
+    def __init__(self) -> None:
+        super().__init__(MemoryRows())
 
 
 class Tokens:

@@ -1,15 +1,14 @@
-"""Asking a platform: every rule of good conduct around one exchange, in the order in which they matter."""
+"""Asking a platform: as whom, by which way, and what to do when the answer is none."""
 
 from __future__ import annotations
 
 import random as chance
 import secrets as unguessable
-import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 from threading import Event
+from typing import Any
 
 from catchment.clock import Clock
 from catchment.errors import (
@@ -23,22 +22,21 @@ from catchment.errors import (
     Stopped,
     TimedOut,
 )
-from catchment.fetch.budgets import Budgets, Tokens, key
-from catchment.fetch.guard import is_own
-from catchment.fetch.identity import Secret, cookie_header, dressed, with_cookies
-from catchment.fetch.manners import Pauses, Slots, Turns
+from catchment.fetch.budgets import Budgets
+from catchment.fetch.gate import Gate, Visit
+from catchment.fetch.identity import Logins, cookie_header, dressed, with_cookies, with_token
+from catchment.fetch.platform import Dress, Login, Platform, ReadToken
 from catchment.fetch.redirects import REDIRECTS, Step, Way, next_step
-from catchment.fetch.refusals import http_refusal, is_used_up, told_to_wait_until
+from catchment.fetch.refusals import http_refusal, told_to_wait_until
 from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import Place, placed, routed, with_params
 from catchment.fetch.wire import COMMON_HEADERS, Came, Sending, Wires
-from catchment.model import Answer, Blame, Budget, Cure, Identity, Refusal, Request
-from catchment.platforms import Platform
+from catchment.logs import know_secret
+from catchment.model import Answer, Blame, Identity, Refusal, Request, Token
+from catchment.vault.secret import Secret
 
 _JITTER = 0.1
 """Waits grow by up to this share, so that sources which failed together do not come back together."""
-Dress = Callable[[Request, Secret | None, datetime, str], Request]
-"""A platform's own way to put a credential on: request, secret, now, a nonce."""
 _TRIED_AGAIN = (NetworkError, TimedOut, ServerTrouble, SlowDown)
 
 
@@ -48,6 +46,10 @@ class Errand:
     def __init__(self, request: Request, platform: Platform, attempts: list[Attempt]) -> None:
         self.request, self.platform, self.attempts = request, platform, attempts
         self.is_cure_tried = False
+        self.has_logged_in = False
+
+    def visit(self, place: Place) -> Visit:
+        return Visit(self.platform, self.request.credential, place)
 
 
 class Fetch:
@@ -69,12 +71,9 @@ class Fetch:
         self._settings, self._clock, self._secrets = settings, clock, secrets
         self._stop, self._cut, self._stopping_since = stop, cut or Event(), 0.0
         self._random, self._nonce = random, nonce
-        self._tokens = Tokens(budgets)
+        self._gate = Gate(settings, clock, stop, budgets)
         self._wires = Wires(settings, self._is_cut)
-        self._pauses = Pauses()
-        self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
-        self._longest_wait = timedelta(seconds=settings.longest_wait_seconds)
-        self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
+        self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
@@ -85,7 +84,7 @@ class Fetch:
         try:
             return self._answer(Errand(request, platform, attempts))
         except PlatformError as error:
-            raise _about(subject, error) from error
+            raise _retold(error, about=subject) from error
 
     def close(self) -> None:
         self._wires.close()
@@ -110,71 +109,49 @@ class Fetch:
         if error.retry_at is not None:
             seconds = max(seconds, (error.retry_at - now).total_seconds())
         if seconds > self._settings.longest_wait_seconds:
-            error.retry_at = now + timedelta(seconds=seconds)
-            raise error
-        self._wait(seconds)
+            raise _retold(error, retry_at=now + timedelta(seconds=seconds))
+        self._gate.wait(seconds)
 
     def _attempt(self, errand: Errand) -> Answer:
         answer = self._follow(errand)
-        refusal = self._refusal(answer, errand)
-        if refusal is not None and refusal.cure is not None and not errand.is_cure_tried:
-            self._take(refusal.cure, errand)
+        refusal = _refusal(answer, errand)
+        # Both can help only once, so this ends.
+        while refusal is not None and (self._is_cured(refusal, errand) or self._is_token_given_up(refusal, errand)):
             answer = self._follow(errand)
-            refusal = self._refusal(answer, errand)
-        if refusal is not None:
-            self._leave_alone(refusal, answer, errand)
-            raise refusal.error
-        self._heed(answer, errand)
+            refusal = _refusal(answer, errand)
+        self._accept(answer, refusal, errand)
         return answer
 
-    def _refusal(self, answer: Answer, errand: Errand) -> Refusal | None:
-        refusal = errand.platform.refusal(answer, errand.request)
+    def _accept(self, answer: Answer, refusal: Refusal | None, errand: Errand) -> None:
+        """Draw the conclusions for those who come after, and raise what the answer really is, if it is none."""
+        visit = errand.visit(placed(answer.url))
         if refusal is None:
-            error = http_refusal(answer, answer.answered_at)
-            blames = _blamed(errand) if isinstance(error, SlowDown) else Blame.REQUEST
-            return Refusal(error, blames) if error is not None else None
-        error = refusal.error
-        error.status = error.status or answer.status
-        if isinstance(error, SlowDown):
-            error.retry_at = error.retry_at or told_to_wait_until(answer.headers, answer.answered_at)
-        return refusal
+            self._gate.heed(visit, answer)
+        else:
+            self._gate.leave_alone(visit, refusal.blames, refusal.error)
+            raise refusal.error
 
-    def _take(self, cure: Cure, errand: Errand) -> None:
-        """Go on with the cured request. Its cookies are kept: the next request need not be refused first."""
+    def _is_cured(self, refusal: Refusal, errand: Errand) -> bool:
+        """Whether the errand goes on with a cured request. Its cookies are kept: the next one need not be refused."""
+        if refusal.cure is None or errand.is_cure_tried:
+            return False
         errand.is_cure_tried = True
-        request = cure.repeat or errand.request
+        cure, request = refusal.cure, refusal.cure.repeat or errand.request
         errand.request = request.plus(headers={**request.headers, **cure.headers})
         if cure.cookies:
             self._cured_cookies[self._jar(errand)] = cookie_header(cure.cookies)
+        return True
+
+    def _is_token_given_up(self, refusal: Refusal, errand: Errand) -> bool:
+        """Whether the refused token was an old one. A new login may help then; it would not help twice."""
+        credential = errand.request.credential
+        if not isinstance(refusal.error, LoginNeeded) or credential is None or errand.has_logged_in:
+            return False
+        return self._logins.forget(errand.platform.NAME, credential)
 
     @staticmethod
     def _jar(errand: Errand) -> tuple[str, str | None, str]:
         return errand.platform.NAME, errand.request.credential, placed(errand.request.url).site
-
-    # ── what was told to be left alone ────────────────────────────────────────────────────────────────────────────
-
-    def _leave_alone(self, refusal: Refusal, answer: Answer, errand: Errand) -> None:
-        until = refusal.error.retry_at
-        if until is None and isinstance(refusal.error, SlowDown):
-            until = self._clock.now() + timedelta(seconds=self._settings.pause_seconds)
-        if until is not None and refusal.blames is not Blame.REQUEST:
-            self._pauses.begin(_pausable(errand, placed(answer.url))[refusal.blames], until)
-
-    def _heed(self, answer: Answer, errand: Errand) -> None:
-        """A good answer that says "this was the last one for now" is believed before the next one is refused."""
-        if is_used_up(answer.headers):
-            until = told_to_wait_until(answer.headers, answer.answered_at)
-            if until is not None:
-                self._pauses.begin(_pausable(errand, placed(answer.url))[_blamed(errand)], until)
-
-    def _check_pauses(self, errand: Errand, place: Place) -> None:
-        if not self._pauses:
-            return
-        now = self._clock.now()
-        for name in _pausable(errand, place).values():
-            until = self._pauses.until(name, now)
-            if until is not None:
-                raise _not_now(f"{name} asked to be left alone", until)
 
     # ── the way to an answer ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -182,18 +159,19 @@ class Fetch:
         """Send the request, and follow where it is redirected to."""
         step, way = self._first_step(errand)
         give_up_at = time.monotonic() + (errand.request.timeout_seconds or self._settings.timeout_seconds)
-        seen = {step.place.url}
+        seen = {(step.method, step.place.url)}
         for number in range(self._settings.max_redirects + 1):
-            came = self._send(step, errand, give_up_at if number else None)
+            with self._gate.passed(errand.visit(step.place), step.route.is_operators):
+                came = self._exchange(step, errand, give_up_at if number else None)
             location = came.headers.get("location") if came.status in REDIRECTS else None
             if location is None:
                 url = way.shown(step.place)
                 moved_to = url if number and step.is_permanent else None
                 return Answer(came.status, came.headers, came.body, url, self._clock.now(), moved_to)
             step = next_step(step, came.status, location, way)
-            if step.place.url in seen and step.method == "GET":
+            if (step.method, step.place.url) in seen:
                 raise AddressRefused(f"{step.place.host} redirects in a circle", "check the address in a browser")
-            seen.add(step.place.url)
+            seen.add((step.method, step.place.url))
         raise AddressRefused(f"more than {self._settings.max_redirects} redirects", "check the address in a browser")
 
     def _first_step(self, errand: Errand) -> tuple[Step, Way]:
@@ -210,62 +188,38 @@ class Fetch:
             raise LoginNeeded("it can only be read with a login", "add a credential and name it in the source")
         if self._cured_cookies and (cookies := self._cured_cookies.get(self._jar(errand))):
             request = with_cookies(request, cookies)
-        secret = self._secrets(request.credential) if request.credential is not None else None
+        secret = self._secret(errand, request.credential) if request.credential is not None else None
         dress: Dress | None = getattr(errand.platform, "dress", None)
         if dress is not None:
             return dress(request, secret, self._clock.now(), self._nonce())
         return dressed(request, secret) if secret is not None else request
 
+    def _secret(self, errand: Errand, credential: str) -> Secret:
+        """What the vault has for this credential; where the platform logs in with it, what the login yielded."""
+        secret, platform = self._secrets(credential), errand.platform
+        login: Login | None = getattr(platform, "login", None)
+        if login is None:
+            return secret
+        with self._logins.one_at_a_time:
+            token = self._logins.token(platform.NAME, credential, self._clock.now())
+            request = login(secret) if token is None else None
+            if request is not None:
+                errand.has_logged_in = True
+                token = self._log_in(request, errand)
+                self._logins.keep(platform.NAME, credential, token, self._clock.now())
+        return with_token(secret, token) if token is not None else secret
+
+    def _log_in(self, request: Request, errand: Errand) -> Token:
+        login = Errand(request, errand.platform, errand.attempts)
+        answer = self._follow(login)
+        self._accept(answer, _refusal(answer, login), login)
+        read_token: ReadToken = getattr(errand.platform, "token")  # noqa: B009 — optional, so not of the protocol
+        token = read_token(answer)
+        for value in token.headers.values():
+            know_secret(value.rpartition(" ")[2])
+        return token
+
     # ── one exchange ──────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _send(self, step: Step, errand: Errand, give_up_at: float | None) -> Came:
-        """Exchange when all agree: nobody asked for peace, a slot is free, it is our turn, the budget has a token."""
-        self._check_stop()
-        self._check_pauses(errand, step.place)
-        budget = errand.platform.BUDGET if _is_counted(step, errand.platform) else None
-        if budget is not None:
-            return self._send_within(budget, step, errand, give_up_at)
-        if step.route.is_operators or is_own(step.place.host):
-            # Own machines need no politeness.
-            return self._exchange(step, errand, give_up_at)
-        with self._slot(f"host {step.place.site}", self._settings.per_host_concurrency):
-            self._wait_for_turn(step.place.site)
-            return self._exchange(step, errand, give_up_at)
-
-    def _send_within(self, budget: Budget, step: Step, errand: Errand, give_up_at: float | None) -> Came:
-        """A platform that declares what it bears knows better than our general caution."""
-        credential = errand.request.credential
-        with self._slot(f"budget {key(budget, credential)}", budget.concurrency or sys.maxsize):
-            # The token comes last: it lives for a few seconds only.
-            self._wait_for_token(budget, credential)
-            return self._exchange(step, errand, give_up_at)
-
-    @contextmanager
-    def _slot(self, name: str, count: int) -> Iterator[None]:
-        with self._slots.one_of(name, count) as is_held:
-            if not is_held:
-                self._check_stop()
-                raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
-            yield
-
-    def _wait_for_turn(self, site: str) -> None:
-        now = self._clock.now()
-        wait = self._turns.take(site, now)
-        if wait > self._longest_wait:
-            raise _not_now(f"{site} is asked by others just now", now + wait)
-        if wait:
-            self._wait(wait.total_seconds())
-
-    def _wait_for_token(self, budget: Budget, credential: str | None) -> None:
-        give_up_at = self._clock.now() + self._longest_wait
-        while True:
-            now = self._clock.now()
-            until = self._tokens.take(budget, credential, now)
-            if until is None:
-                return
-            if until > give_up_at:
-                raise _not_now(f"the budget of {budget.name} is used up", until)
-            self._wait((until - now).total_seconds())
 
     def _exchange(self, step: Step, errand: Errand, give_up_at: float | None) -> Came:
         sending = self._sending(step, errand.request, give_up_at)
@@ -297,16 +251,6 @@ class Fetch:
             max_wire_bytes=request.max_bytes or settings.max_wire_bytes,
         )
 
-    # ── stopping ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-    def _check_stop(self) -> None:
-        if self._stop.is_set():
-            raise _stopped()
-
-    def _wait(self, seconds: float) -> None:
-        if self._clock.wait(seconds, self._stop):
-            raise _stopped()
-
     def _is_cut(self) -> bool:
         """Whether transfers must end now. Asked many times a second, by each of them."""
         if self._cut.is_set():
@@ -318,39 +262,24 @@ class Fetch:
         return time.monotonic() - self._stopping_since >= self._settings.stop_grace_seconds
 
 
-def _about(subject: str, error: PlatformError) -> PlatformError:
-    """The same error, saying whom it is about."""
-    return type(error)(f"{subject}: {error.what}", error.helps, status=error.status, retry_at=error.retry_at)
+def _refusal(answer: Answer, errand: Errand) -> Refusal | None:
+    """What the platform says about an answer; if nothing, what its status says."""
+    refusal = errand.platform.refusal(answer, errand.request)
+    if refusal is None:
+        error = http_refusal(answer, answer.answered_at)
+        blamed = errand.visit(placed(answer.url)).counted_by if isinstance(error, SlowDown) else Blame.REQUEST
+        return Refusal(error, blamed) if error is not None else None
+    retry_at = refusal.error.retry_at
+    if retry_at is None and isinstance(refusal.error, SlowDown):
+        retry_at = told_to_wait_until(answer.headers, answer.answered_at)
+    status = refusal.error.status or answer.status
+    return refusal.plus(error=_retold(refusal.error, status=status, retry_at=retry_at))
 
 
-def _blamed(errand: Errand) -> Blame:
-    """Who is meant by "too many requests": the credential, if the platform counts by it."""
-    budget = errand.platform.BUDGET
-    return Blame.CREDENTIAL if budget is not None and budget.is_per_credential else Blame.HOST
-
-
-def _pausable(errand: Errand, place: Place) -> dict[Blame, str]:
-    """What of this errand may have been told to be left alone, in words."""
-    host, credential = f"host {place.site}", errand.request.credential
-    return {
-        Blame.PLATFORM: f"platform {errand.platform.NAME}",
-        Blame.HOST: host,
-        # Without a credential it is the host that knows us.
-        Blame.CREDENTIAL: f"credential {credential}" if credential else host,
-    }
-
-
-def _is_counted(step: Step, platform: Platform) -> bool:
-    """Whether a step is at the platform's own hosts: only there its budget is used."""
-    return not platform.HOSTS or step.place.host in platform.HOSTS
-
-
-def _not_now(what: str, until: datetime) -> SlowDown:
-    return SlowDown(f"{what} until {until:%Y-%m-%d %H:%M:%S} UTC", "it goes on by itself then", retry_at=until)
-
-
-def _stopped() -> Stopped:
-    return Stopped("a stop was asked for", "the work goes on next time")
+def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
+    """The same error with more said: a new one, since a platform may raise one and the same again and again."""
+    what = f"{about}: {error.what}" if about else error.what
+    return type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
 
 
 def _header_line(name: str, value: str) -> bytes:

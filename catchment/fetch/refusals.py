@@ -21,8 +21,10 @@ from catchment.model import Answer
 LONGEST_PAUSE = timedelta(days=1)
 """A server that asks for more is taken to mean this: a typing error there must not silence a source for a year."""
 
-_EPOCH_SECONDS = 1_000_000_000
-"""Reset times above it are moments (GitHub, X), below it seconds to wait (Reddit)."""
+_EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e11
+"""A reset time below the first is in seconds from now (Reddit); above it is a moment (GitHub, X), beyond the second one
+in milliseconds."""
+_LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 
 
 def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
@@ -67,8 +69,12 @@ def _asks_for_patience(headers: dict[str, str]) -> bool:
 
 def is_used_up(headers: dict[str, str]) -> bool:
     """Whether the server says that no request is left in its present window."""
-    remaining = _number(headers.get("x-ratelimit-remaining") or headers.get("x-rate-limit-remaining"))
+    remaining = _limit(headers, "remaining")
     return remaining is not None and remaining < 1
+
+
+def _limit(headers: dict[str, str], name: str) -> float | None:
+    return next((_number(headers[each + name]) for each in _LIMIT_HEADERS if each + name in headers), None)
 
 
 def told_to_wait_until(headers: dict[str, str], now: datetime) -> datetime | None:
@@ -77,11 +83,9 @@ def told_to_wait_until(headers: dict[str, str], now: datetime) -> datetime | Non
     if told is not None:
         seconds = _number(told)
         until = http_date(told) if seconds is None else _after(now, seconds)
-    elif is_used_up(headers):
-        reset = _number(headers.get("x-ratelimit-reset") or headers.get("x-rate-limit-reset"))
-        until = None if reset is None else _moment(reset) if reset > _EPOCH_SECONDS else _after(now, reset)
     else:
-        until = None
+        reset = _limit(headers, "reset") if is_used_up(headers) else None
+        until = None if reset is None else _reset(reset, now)
     # A date that is over means: now.
     return None if until is None else min(max(until, now), now + LONGEST_PAUSE)
 
@@ -99,8 +103,11 @@ def _after(now: datetime, seconds: float) -> datetime:
     return now + min(timedelta(seconds=min(seconds, 1e9)), LONGEST_PAUSE)
 
 
-def _moment(epoch_seconds: float) -> datetime:
-    return datetime.fromtimestamp(min(epoch_seconds, 1e11), UTC)
+def _reset(number: float, now: datetime) -> datetime:
+    if number < _EPOCH_SECONDS:
+        return _after(now, number)
+    seconds = number / 1000 if number > _EPOCH_MILLISECONDS else number
+    return datetime.fromtimestamp(min(seconds, _EPOCH_MILLISECONDS), UTC)
 
 
 def _phrase(status: int) -> str:

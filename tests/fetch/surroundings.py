@@ -1,4 +1,4 @@
-"""What a Fetch needs around it: a platform that has no opinion, a secret, a still clock."""
+"""What a Fetch needs around it: a platform that has no opinion, a still clock."""
 
 from __future__ import annotations
 
@@ -7,15 +7,9 @@ from threading import Event
 from typing import Any
 
 from catchment.fetch import Attempt, Fetch, FetchSettings, MemoryBudgets
-from catchment.model import Answer, Ask, Budget, Kind, Progress, Reading, Record, Refusal, Request, Source, Target
+from catchment.model import Answer, Ask, Budget, Kind, Progress, Reading, Refusal, Request, Source, Target
+from catchment.vault.secret import Secret
 from tests.clocks import HandClock
-
-
-class Secret(Record, frozen=True):
-    basic: str | None = None
-    headers: dict[str, str] = {}
-    query: dict[str, str] = {}
-    cookies: str | None = None
 
 
 class SomePlatform:

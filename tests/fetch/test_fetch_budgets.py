@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.errors import SlowDown
-from catchment.fetch.budgets import MemoryBudgets, Tokens, WindowState, block_size, grant, key, life
+from catchment.fetch.budgets import MemoryBudgets, StoredBudgets, Tokens, WindowState, block_size, grant, key, life
 from catchment.model import Budget
 from tests.fetch.surroundings import SomePlatform
 from tests.hostile import redirect, reply
@@ -97,6 +98,25 @@ def test_the_state_stays_small_and_survives_json():
     text = msgspec.json.encode(state)
     assert len(text) < 3000
     assert msgspec.json.decode(text, type=WindowState) == state
+
+
+class JsonRows:
+    """Keeps windows as a database would: as text."""
+
+    def __init__(self):
+        self.kept: dict[str, str] = {}
+
+    def change(self, name, now, deed):
+        window, result = deed(json.loads(self.kept[name]) if name in self.kept else None)
+        self.kept[name] = json.dumps(window)
+        return result
+
+
+def test_two_processes_share_what_is_kept_for_both():
+    rows = JsonRows()
+    processes = [Tokens(StoredBudgets(rows)), Tokens(StoredBudgets(rows))]
+    sent = [process for process in processes * 60 if process.take(REDDIT, None, NOW) is None]
+    assert (len(sent), list(rows.kept)) == (58, ["reddit"])
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from catchment.errors import AddressRefused, Unreadable
 from catchment.fetch.redirects import Step, Way, next_step
 from catchment.fetch.urls import placed, routed
-from tests.fetch.surroundings import Secret
+from catchment.vault.secret import Secret
 from tests.hostile import redirect, reply, status
 
 WAY = Way(None, (), {})
@@ -45,6 +45,11 @@ def test_circles_end(door, server):
     with pytest.raises(AddressRefused, match="in a circle"):
         door.ask(server.on("/a", redirect("/b")))
     assert len(server.seen) == 2
+
+
+def test_a_form_answered_by_a_redirect_to_its_own_address_is_no_circle(door, server):
+    url = server.on("/", redirect("/", 303), reply(b"done"))
+    assert door.ask(url, method="POST", body=b"form").body == b"done"
 
 
 def test_long_chains_end(new_door, server):

@@ -20,7 +20,8 @@ from catchment.errors import (
 from catchment.fetch import cache_seconds, keepable_headers
 from catchment.fetch.refusals import LONGEST_PAUSE, http_refusal, told_to_wait_until
 from catchment.model import Answer, Blame, Budget, Cure, Identity, Refusal, Request
-from tests.fetch.surroundings import Secret, SomePlatform
+from catchment.vault.secret import Secret
+from tests.fetch.surroundings import SomePlatform
 from tests.hostile import reply, status
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -84,6 +85,8 @@ def test_every_status_has_one_meaning(came, error):
         ({"retry-after": "soon"}, None),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": "90"}, 90),
         ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW.timestamp()) + 90)}, 90),
+        ({"x-ratelimit-remaining": "0", "x-ratelimit-reset": str(int(NOW.timestamp() + 90) * 1000)}, 90),
+        ({"ratelimit-remaining": "0", "ratelimit-reset": "90"}, 90),
         ({"x-rate-limit-remaining": "0", "x-rate-limit-reset": str(int(NOW.timestamp()) + 90)}, 90),
         ({"x-ratelimit-remaining": "12", "x-ratelimit-reset": "90"}, None),
         ({"x-ratelimit-remaining": "0"}, None),
@@ -188,6 +191,14 @@ def test_a_refusal_that_blames_the_request_pauses_nobody(door, server):
     with pytest.raises(SlowDown):
         door.ask(server.on("/", reply(b"slow")))
     assert door.ask(server.on("/other", reply())).status == 200
+
+
+def test_a_platforms_error_is_not_changed_by_what_came_of_it(door, server):
+    always = SlowDown("too fast")
+    door.platform = SomePlatform(refuses=lambda came: Refusal(always))
+    with pytest.raises(SlowDown):
+        door.ask(server.on("/", reply(retry_after="30")))
+    assert (str(always), always.status, always.retry_at) == ("too fast", None, None)
 
 
 def guest_page(came: Answer) -> Refusal | None:
