@@ -79,7 +79,7 @@ class Fetch:
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
         """The platform's answer. Raises the error that says what happened to `subject`, or Stopped.
 
-        Every attempt that was really sent is added to `attempts`, those of a failed call too.
+        Every exchange that was begun is added to `attempts`, those of a failed call too.
         """
         try:
             return self._answer(Errand(request, platform, attempts))

@@ -49,12 +49,12 @@ class Pauses:
 
     def until(self, what: str, now: datetime) -> datetime | None:
         """None: it may be asked."""
-        until = self._until.get(what)
-        if until is None or now < until:
-            return until
         with self._lock:
-            self._until.pop(what, None)
-        return None
+            until = self._until.get(what)
+            if until is None or now < until:
+                return until
+            del self._until[what]
+            return None
 
 
 class Slots:

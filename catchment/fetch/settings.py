@@ -37,7 +37,7 @@ class FetchSettings(Record, frozen=True):
 
 
 class Attempt(Record, frozen=True):
-    """One request that was really sent: a retry and each step of a redirect is one of its own."""
+    """One exchange that was begun: a retry and each step of a redirect is one of its own."""
 
     platform: str
     at: datetime

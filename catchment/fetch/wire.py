@@ -203,7 +203,7 @@ class Wire:
         if transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             return _refused(sending.host, transfer.objections[0])
         error, what, helps = _FAILURES.get(code, _ANY_FAILURE)
-        return error(what.format(host=sending.host, words=words, seconds=f"{sending.timeout_seconds:g}"), helps)
+        return error(what.format(host=sending.host, words=words), helps)
 
 
 def _refused(host: str, no: str) -> AddressRefused:
@@ -228,7 +228,7 @@ _FAILURES: dict[int, tuple[type[PlatformError], str, str]] = {
     pycurl.E_COULDNT_CONNECT: (NetworkError, "{host} takes no connection", _AGAIN),
     8: _NO_HTTP,  # CURLE_WEIRD_SERVER_REPLY
     pycurl.E_PARTIAL_FILE: (NetworkError, "{host} sent only a part of the answer", _AGAIN),
-    pycurl.E_OPERATION_TIMEDOUT: (TimedOut, "{host} did not finish its answer in time ({seconds} s)", _AGAIN),
+    pycurl.E_OPERATION_TIMEDOUT: (TimedOut, "{host} did not answer in time ({words})", _AGAIN),
     pycurl.E_SSL_CONNECT_ERROR: (NetworkError, "no secure connection to {host} ({words})", _AGAIN),
     pycurl.E_PEER_FAILED_VERIFICATION: _CERTIFICATE,
     pycurl.E_GOT_NOTHING: _BROKEN_OFF,
