@@ -199,6 +199,14 @@ def test_the_address_of_a_discovered_feed_becomes_the_sources_own():
     assert read(RSS, FIRST).target is None
 
 
+def test_a_page_that_carries_rdf_is_a_page():
+    licence = '<rdf:RDF xmlns="http://web.resource.org/cc/" xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#"/>'
+    page = (
+        f'<?xml version="1.0"?><!-- <rss> --><html xmlns="http://www.w3.org/1999/xhtml"><body>{licence}</body></html>'
+    )
+    assert chain(read(page, FIRST).follow[0]) == USUAL
+
+
 def test_a_page_where_a_feed_was_is_a_failure_and_no_empty_feed():
     for request in (LATER, Request(URL, carried={"discovered": True})):
         with pytest.raises(Unreadable, match="an HTML page came where a feed was expected"):
@@ -386,9 +394,25 @@ def test_files_and_addresses_behind_entities_are_never_opened(tmp_path: Path):
         b"<html>" + b"<link rel=alternate>" * 50_000,
         b"</rss>" * 200_000,
         b"<rss" * 200_000,
+        b"<rss><channel><item><author>" + b" " * 500_000 + b"@ <</author></item></channel></rss>",
+        b" " * 1_000_000 + b"x",
     ],
     ids=lambda body: body[:30].decode() + "…",
 )
 def test_bodies_made_to_hurt_are_answered(body):
+    assert feeds.refusal(answer(body), LATER) is None
     with suppress(Unreadable):
         assert isinstance(read(body), Reading)
+
+
+def test_a_base_that_is_no_address_changes_nothing():
+    entry = '<entry xml:base="//["><link href="1"/></entry>'
+    atom = f'<feed xmlns="http://www.w3.org/2005/Atom" xml:base="http://[">{entry}</feed>'
+    assert [item.url for item in read(atom).items] == [f"{URL}1"]
+    assert discovered('<base href="http://[">') == USUAL
+
+
+def test_lengths_beyond_measure_are_cut():
+    item = '<item><enclosure url="https://site.example/1.mp3" length="{}"/></item>'
+    body = f"<rss><channel>{item.format('1e300')}{item.format('inf')}{item.format('-1')}</channel></rss>"
+    assert [item.media[0].size_bytes for item in read(body).items] == [2**53, None, None]

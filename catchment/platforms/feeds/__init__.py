@@ -69,8 +69,7 @@ ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml;q=0.9, "
     "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, text/html;q=0.5, */*;q=0.1"
 )
-HTML_BEGINNING = ("<!doctype html", "<html", "<head", "<body")
-HTML_SIGNS = ("<html", "<head", "<body", "<title", "<meta", "<div", "<p>")
+HTML_SIGNS = ("<title", "<meta", "<div", "<p>")
 
 
 def understand(text: str) -> Target:
@@ -136,7 +135,9 @@ def _anything_else(answer: Answer, request: Request) -> Reading:
         raise Unreadable("the answer is empty", "the server sends no feed at present; it is asked again")
     if beginning[0] in "{[":
         return jsonfeed.read(beginning, answer.url, request)
-    reading = None if beginning[:20].lower().startswith(HTML_BEGINNING) else _feed(text, answer.url)
+    if markup.is_page(text):
+        return _page(text, answer.url, request)
+    reading = _feed(text, answer.url)
     if reading is not None:
         return reading
     if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
@@ -154,8 +155,6 @@ def _feed(text: str, url: str) -> Reading | None:
     if tree is None:
         return lenient.read(text, url) if markup.entry_count(text) else None
     name = markup.name_of(tree.root)
-    if name == "html":
-        return None
     if name not in markup.ROOTS:
         raise Unreadable(
             f"XML came that is no feed: <{name}>", "give the address of a feed; a list of feeds is imported"

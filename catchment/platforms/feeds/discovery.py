@@ -33,16 +33,14 @@ WALLS = re.compile(
     rb"|_Incapsula_Resource|captcha-delivery\.com|sucuri_cloudproxy_js|id=\"px-captcha\"|awsWafCookieDomainList",
     re.IGNORECASE,
 )
-PAGE = re.compile(
-    rb"\s*(?:\xef\xbb\xbf)?\s*(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|meta|title)",
-    re.IGNORECASE | re.DOTALL,
-)
+PAGE = re.compile(rb"(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
 WALL_BYTES = 60_000
 
 
 def is_wall(body: bytes) -> bool:
     """Whether a page is a check for browsers or a captcha instead of what was asked for."""
-    return PAGE.match(body) is not None and WALLS.search(body[:WALL_BYTES]) is not None
+    head = body[:WALL_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return PAGE.match(head) is not None and WALLS.search(head) is not None
 
 
 def requests(page: str, url: str, request: Request) -> Request | None:
@@ -72,7 +70,7 @@ def _announced(page: str, url: str) -> list[str]:
     """The feeds that the page links to, those of comments last."""
     tree = LexborHTMLParser(page)
     base = tree.css_first("base[href]")
-    base_url = urljoin(url, (base.attributes.get("href") or "").strip()) if base else url
+    base_url = pieces.joined(url, base.attributes.get("href")) if base else url
     links = list(_feed_links(tree, base_url))
     ordered = sorted(links, key=lambda link: link[1])
     return [address for address, _ in ordered][:MOST_ANNOUNCED]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urljoin
 
 from lxml import etree
 from msgspec import Struct
@@ -190,7 +189,7 @@ def _around(tree: Tree, feed: Parts, url: str) -> Around:
         base = channel.get(XML_BASE) or base
     return Around(
         answer_url=url,
-        url=urljoin(url, base) if base else url,
+        url=pieces.joined(url, base),
         author=author,
         author_id=author_id,
         language=pieces.language(_text(feed, "language") or root.get(XML_LANG)),
@@ -238,7 +237,7 @@ def _text(parts: Parts, meaning: str) -> str | None:
 
 def _base(url: str, element: Element) -> str:
     base = element.get(XML_BASE)
-    return urljoin(url, base) if base else url
+    return pieces.joined(url, base) if base else url
 
 
 def _content_base(content: Element | None, base: str, around: Around) -> str | None:
@@ -309,7 +308,7 @@ def _permalink(parts: Parts) -> str | None:
 
 def _author(parts: Parts, around: Around) -> tuple[str | None, str | None]:
     """The entry's own, or else its original source's, or else the feed's."""
-    name, identity = _people(parts.get("author", ()))
+    name, identity = _people(parts["author"]) if "author" in parts else (None, None)
     if "creator" in parts:
         name = ", ".join(pieces.unique([element.text for element in parts["creator"]])) or name
     if name:

@@ -24,6 +24,10 @@ COMMENT = r"<!--(?:.*?-->|.*)"
 CDATA = r"<!\[CDATA\[(?:.*?\]\]>|.*)"
 OPAQUE = re.compile(f"({CDATA}|{COMMENT})", re.DOTALL)
 ROOT = re.compile(rf"{COMMENT}|<((?:[\w.-]+:)?(?:rss|rdf|feed))(?=[\s>/])", re.DOTALL | re.IGNORECASE)
+PAGE = re.compile(
+    rf"{COMMENT}|<(!doctype\s+html|html|head|body)(?=[\s>])|<(?:[\w.-]+:)?(?:rss|rdf|feed)(?=[\s>/])",
+    re.DOTALL | re.IGNORECASE,
+)
 TAG = re.compile(r"<[A-Za-z][^<>]*>")
 VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|=\s*([^\s\"'<>]+)")
 ENTRY = re.compile(rf"{CDATA}|{COMMENT}|<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.DOTALL | re.IGNORECASE)
@@ -79,6 +83,12 @@ def _has_wrong_characters(body: bytes) -> bool:
             return True
         at = body.find(b"#", at + 1)
     return False
+
+
+def is_page(text: str) -> bool:
+    """Whether HTML begins before any feed does: pages may carry RDF of their own, and speak of feeds."""
+    first = next((found for found in PAGE.finditer(text) if not found[0].startswith("<!--")), None)
+    return first is not None and first[1] is not None
 
 
 def entry_count(text: str) -> int:

@@ -25,6 +25,7 @@ HTML_TAG = re.compile(
     re.IGNORECASE,
 )
 PERSON = re.compile(r"\s*(?:mailto:)?(\S+@\S+?)\s*\((.*)\)\s*|\s*(.*?)\s*<\s*(?:mailto:)?(\S+@\S+?)\s*>\s*", re.DOTALL)
+LONGEST_PERSON = 300
 LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*")
 
 KINDS_BY_ENDING = {
@@ -36,6 +37,9 @@ KINDS_BY_ENDING = {
     }.items()
     for ending in endings.split()
 }
+
+# Beyond it, numbers in JSON and databases are no longer what was written.
+LARGEST = 2**53
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 PERIODS = {"hourly": HOUR, "daily": DAY, "weekly": 7 * DAY, "monthly": 30 * DAY, "yearly": 365 * DAY}
@@ -55,6 +59,14 @@ def resolved(url: str | None, base: str) -> str | None:
         return whole if urlsplit(whole).scheme.lower() in SCHEMES else None
     except ValueError:
         return None
+
+
+def joined(base: str, url: str | None) -> str:
+    """The base that a base stands on; one that is no address changes nothing."""
+    try:
+        return urljoin(base, url.strip()) if url else base
+    except ValueError:
+        return base
 
 
 def plain_title(text: str | None, *, has_tags: bool = True) -> str | None:
@@ -80,7 +92,7 @@ def has_html_tag(text: str) -> bool:
 
 def person(text: str) -> tuple[str | None, str | None]:
     """Name and mail out of `mail (Name)` and `Name <mail>`; a text that is neither is the name."""
-    found = PERSON.fullmatch(text)
+    found = PERSON.fullmatch(text) if "@" in text and len(text) <= LONGEST_PERSON else None
     if not found:
         return text.strip() or None, None
     mail, name = (found[1], found[2]) if found[1] else (found[4], found[3])
@@ -104,7 +116,8 @@ def media_kind(mime: str | None, url: str, medium: str | None = None) -> str:
 def amount(text: object) -> int | None:
     """A positive whole number; None for "0", "", "unknown": lengths are written so where they are not known."""
     try:
-        return int(float(str(text))) or None if text and float(str(text)) > 0 else None
+        number = float(str(text))
+        return min(int(number), LARGEST) or None if number > 0 else None
     except (ValueError, OverflowError):
         return None
 
