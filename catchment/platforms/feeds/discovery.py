@@ -34,13 +34,13 @@ WALLS = re.compile(
     re.IGNORECASE,
 )
 PAGE = re.compile(rb"(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
-WALL_BYTES = 60_000
+HEAD_BYTES, WALL_BYTES = 4096, 60_000
 
 
 def is_wall(body: bytes) -> bool:
     """Whether a page is a check for browsers or a captcha instead of what was asked for."""
-    head = body[:WALL_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return PAGE.match(head) is not None and WALLS.search(head) is not None
+    head = body[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
+    return PAGE.match(head) is not None and WALLS.search(body[:WALL_BYTES]) is not None
 
 
 def requests(page: str, url: str, request: Request) -> Request | None:
@@ -80,11 +80,11 @@ def _feed_links(tree: LexborHTMLParser, base_url: str) -> Iterator[tuple[str, bo
     for link in tree.css("link[rel][href]"):
         href = (link.attributes.get("href") or "").strip()
         if _is_feed(link, href) and (address := pieces.resolved(href, base_url)):
-            # "/wp-json/" describes the site's programming interface, not its posts.
             yield address, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()
 
 
 def _is_feed(link: LexborNode, href: str) -> bool:
     relations = (link.attributes.get("rel") or "").lower().split()
     kind = (link.attributes.get("type") or "").partition(";")[0].strip().lower()
+    # "/wp-json/" describes the site's programming interface, not its posts.
     return "alternate" in relations and kind in TYPES and "/wp-json/" not in href
