@@ -1,4 +1,4 @@
-"""The decisions about one page of one visit, put together for the store to carry out. Pure: told everything, asks nobody."""
+"""The decisions about one page of one visit, put together for the store to carry out. Pure: told everything."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from catchment.model import Field, Item, Kind, Progress, Reading, Source, Source
 from catchment.platforms import Platforms
 from catchment.refine import refine
 from catchment.store import Store
-from catchment.store.sources import key_of
+from catchment.store.sources import Wanted, key_of
 from catchment.vault import Safe, strip_url
 
 PRIORITIES = ("high", "medium", "low")
@@ -29,6 +29,15 @@ def understand(platforms: Platforms, kind: str, text: str) -> Target:
 
 
 def follow(
+    store: Store, safe: Safe, platforms: Platforms, kind: str, text: str, now: datetime, **more: Any
+) -> tuple[Source, bool]:
+    """The source, and whether it is new; `more` is what `wanted` takes."""
+    one = wanted(store, safe, platforms, kind, text, now, **more)
+    ((source_id, is_new),) = store.sources.follow_many([one], now)
+    return store.sources.get(source_id), is_new
+
+
+def wanted(
     store: Store,
     safe: Safe,
     platforms: Platforms,
@@ -43,8 +52,8 @@ def follow(
     categories: Sequence[str] = (),
     priority: str = "medium",
     quality_score: float | None = None,
-) -> tuple[Source, bool]:
-    """The source, and whether it is new. A secret inside the address is taken out and kept in the vault."""
+) -> Wanted:
+    """A source that can be followed, checked. A secret inside the address is taken out and kept in the vault."""
     platform = platforms.needed(kind)
     declared = platforms.kind(kind)
     assert declared is not None
@@ -59,10 +68,9 @@ def follow(
             raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
         credential = f"{urlsplit(target.address).hostname or kind}-{key_of(platform.NAME, target.address)[:6]}"
         safe.add(platform.NAME, credential, secret, now, replace=True)
-    return store.sources.follow(
+    return Wanted(
         target,
         platform.NAME,
-        now,
         name=name,
         settings=checked,
         credential=credential,

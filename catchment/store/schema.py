@@ -181,10 +181,11 @@ items = Table(
 sightings = Table(
     "sightings",
     metadata,
-    # ordered_at is the item's own and never changes: the key is at once the list of a source's newest.
-    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # ordered_at is the item's own and never changes: the key is at once the list of a source's newest. No foreign keys
+    # here and in item_tags: these rows are only ever written with their item, in its transaction, and are many.
+    Column("source_id", BigInteger, primary_key=True, autoincrement=False),
     Column("ordered_at", Moment, primary_key=True, autoincrement=False),
-    Column("item_id", ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
     Column("first_seen_at", Moment, nullable=False),
     Column("last_seen_at", Moment, nullable=False),
     Index(None, "item_id", "source_id"),
@@ -247,9 +248,9 @@ tags = Table(
 item_tags = Table(
     "item_tags",
     metadata,
-    Column("tag_id", ForeignKey("tags.id"), primary_key=True, autoincrement=False),
+    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
     Column("ordered_at", Moment, primary_key=True, autoincrement=False),
-    Column("item_id", ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
     Column("first_seen_at", Moment, nullable=False),
     sqlite_with_rowid=False,
 )

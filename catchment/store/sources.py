@@ -33,6 +33,36 @@ class Claimed(Record, frozen=True):
     lease: Lease
 
 
+class Wanted(Record, frozen=True):
+    """A source as somebody wants it followed."""
+
+    target: Target
+    platform: str
+    name: str | None = None
+    settings: Mapping[str, Any] = {}
+    credential: str | None = None
+    interval_minutes: int | None = None
+    categories: Sequence[str] = ()
+    priority: str = "medium"
+    quality_score: float | None = None
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """What no two sources share."""
+        return self.target.kind, self.target.address
+
+    def columns(self) -> dict[str, Any]:
+        """What a person chose, as it lies in the table."""
+        return {
+            "settings": to_json({**self.target.settings, **self.settings}),
+            "credential": self.credential,
+            "interval_minutes": self.interval_minutes,
+            "categories": to_json(list(self.categories)),
+            "priority": self.priority,
+            "quality_score": self.quality_score,
+        }
+
+
 class Holder(Record, frozen=True):
     """Who has a source at the moment."""
 
@@ -48,67 +78,14 @@ class Sources:
 
     # ── following ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def follow(
-        self,
-        target: Target,
-        platform: str,
-        now: datetime,
-        *,
-        name: str | None = None,
-        settings: Mapping[str, Any] | None = None,
-        credential: str | None = None,
-        interval_minutes: int | None = None,
-        categories: Sequence[str] = (),
-        priority: str = "medium",
-        quality_score: float | None = None,
-    ) -> tuple[Source, bool]:
-        """The source of that target, and whether it is new. One that was removed comes back with its items."""
-
-        def deed(tx: Transaction) -> tuple[int, bool]:
-            known = tx.one("SELECT id, state FROM sources WHERE kind = ? AND target = ?", target.kind, target.address)
-            if known and known[1] != SourceState.REMOVED:
-                return known[0], False
-            if known:
-                _set_state(tx, known[0], SourceState.ACTIVE, None, now)
-                return known[0], True
-            given = name or target.name
-            row = tx.one(
-                """
-                INSERT INTO sources (key, platform, kind, target, name, is_name_given, settings, credential,
-                                     interval_minutes, categories, priority, quality_score, state, state_changed_at,
-                                     created_at)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'active', ?, ?) RETURNING id
-                """,
-                key_of(platform, target.address),
-                platform,
-                target.kind,
-                target.address,
-                given or target.address,
-                given is not None,
-                to_json({**target.settings, **(settings or {})}),
-                credential,
-                interval_minutes,
-                to_json(list(categories)),
-                priority,
-                quality_score,
-                micros(now),
-                micros(now),
-            )
-            assert row is not None
-            tx.run(
-                f"""
-                INSERT INTO progress (source_id, kind, is_active, {", ".join(PROGRESS)})
-                VALUES (?, ?, ?, {", ".join("?" * len(PROGRESS))})
-                """,
-                row[0],
-                target.kind,
-                True,
-                *_BEGINNING,
-            )
-            return row[0], True
-
-        source_id, is_new = self._db.write(deed)
+    def follow(self, target: Target, platform: str, now: datetime, **more: Any) -> tuple[Source, bool]:
+        """One source, with what else `Wanted` holds; and whether it is new."""
+        ((source_id, is_new),) = self.follow_many([Wanted(target, platform, **more)], now)
         return self.get(source_id), is_new
+
+    def follow_many(self, wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, bool]]:
+        """The id of each, and whether it is new; all in one transaction. What was removed comes back with its items."""
+        return self._db.write(lambda tx: _follow(tx, wanted, now))
 
     def get(self, source_id: int) -> Source:
         row = self._db.read(lambda tx: tx.one(f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id))
@@ -242,6 +219,64 @@ class Sources:
 def key_of(platform: str, address: str) -> str:
     """A source's stable key: made from its first address, kept when the address changes."""
     return hashlib.sha256(f"{platform}\n{address}".encode()).hexdigest()[:20]
+
+
+def _follow(tx: Transaction, wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, bool]]:
+    known = _states(tx, wanted)
+    # Of two that want the same, the first one counts.
+    first = {one.address: one for one in reversed(wanted)}
+    fresh = [one for address, one in first.items() if address not in known]
+    back = [one for address, one in first.items() if known.get(address, (0, ""))[1] == SourceState.REMOVED]
+    _begin(tx, fresh, now)
+    if fresh:
+        known = _states(tx, wanted)
+        rows = [(known[one.address][0], one.target.kind, True, *_BEGINNING) for one in fresh]
+        tx.insert("progress", ("source_id", "kind", "is_active", *PROGRESS), rows)
+    for one in back:
+        _take_up(tx, known[one.address][0], one, now)
+    new = {one.address for one in (*fresh, *back)}
+    return [(known[one.address][0], one.address in new and one is first[one.address]) for one in wanted]
+
+
+def _states(tx: Transaction, wanted: Sequence[Wanted]) -> dict[tuple[str, str], tuple[int, str]]:
+    """Id and state of those that are in the table, by kind and address."""
+    found: dict[tuple[str, str], tuple[int, str]] = {}
+    for kind in {one.target.kind for one in wanted}:
+        rows = tx.among(
+            "SELECT target, id, state FROM sources WHERE kind = ? AND target IN {few}",
+            [address for name, address in dict.fromkeys(one.address for one in wanted) if name == kind],
+            before=[kind],
+        )
+        found |= {(kind, target): (source_id, state) for target, source_id, state in rows}
+    return found
+
+
+def _begin(tx: Transaction, fresh: Sequence[Wanted], now: datetime) -> None:
+    rows = [
+        {
+            "key": key_of(one.platform, one.target.address),
+            "platform": one.platform,
+            "kind": one.target.kind,
+            "target": one.target.address,
+            "name": one.name or one.target.name or one.target.address,
+            "is_name_given": bool(one.name or one.target.name),
+            **one.columns(),
+            "state": str(SourceState.ACTIVE),
+            "state_changed_at": micros(now),
+            "created_at": micros(now),
+        }
+        for one in fresh
+    ]
+    if rows:
+        tx.insert("sources", list(rows[0]), [list(row.values()) for row in rows])
+
+
+def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> None:
+    """Followed once more: its items and progress are as they were left, its settings are those of today."""
+    columns = wanted.columns() | ({"name": wanted.name, "is_name_given": True} if wanted.name else {})
+    tx.run(f"UPDATE sources SET {placeholders(columns)} WHERE id = ?", *columns.values(), source_id)
+    _set_state(tx, source_id, SourceState.ACTIVE, None, now)
+    _set_pace(tx, source_id, wanted.interval_minutes)
 
 
 def _joined_columns() -> str:
