@@ -13,7 +13,6 @@ import sqlite3
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
@@ -24,6 +23,7 @@ from typing import TypeVar, cast
 import fastfeedparser  # type: ignore[import-untyped]
 import pycurl
 
+from bench.processes import turn
 from bench.world import EDIT_WORD, World
 
 REPEATS = 3
@@ -141,10 +141,6 @@ def store(watch: Stopwatch, round_name: str, bodies: dict[str, bytes], databases
 
 def hashes(bodies: dict[str, bytes]) -> dict[str, bytes]:
     return {url: sha256(body).digest() for url, body in bodies.items()}
-
-
-def turn(base: str, round_number: int) -> None:
-    urllib.request.urlopen(f"{base}/round?number={round_number}").close()
 
 
 def fresh_database(path: Path) -> sqlite3.Connection:

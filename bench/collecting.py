@@ -1,0 +1,123 @@
+"""What catchment itself costs on the standing workload: the real commands, each in a process of its own, measured from
+outside; and whether it has afterwards what it must have."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from bench.processes import Cost, run, turn
+from bench.world import EDIT_WORD, World
+
+START_UPS = 5
+PROGRAM = str(Path(sys.executable).with_name("catchment"))
+
+
+@dataclass(frozen=True)
+class Collected:
+    """One pass through all rounds, from an empty home."""
+
+    start_ups: list[Cost]
+    """The same command with nothing to collect; part of every round's cost."""
+    importing: Cost
+    rounds: dict[int, Cost]
+    database_mb: float
+
+
+class Installation:
+    """A catchment with a home of its own, driven by its commands."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.environment = {
+            "PATH": os.environ.get("PATH", ""),
+            "LANG": "C.UTF-8",
+            "CATCHMENT_HOME": str(home),
+            "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
+            # All 500 feeds live on one host here. To that host we would rightly be slow.
+            "CATCHMENT_HOST_REQUESTS_PER_SECOND": "10000",
+        }
+
+    def run(self, *words: str) -> tuple[str, Cost]:
+        return run([PROGRAM, *words], self.environment)
+
+    def collect(self) -> tuple[dict[str, Any], Cost]:
+        answer, cost = self.run("collect", "--all", "--json")
+        return json.loads(answer), cost
+
+    def size_mb(self) -> float:
+        return sum(file.stat().st_size for file in self.home.glob("catchment.db*")) / 1e6
+
+
+def measure(base: str, world: World) -> Collected:
+    with tempfile.TemporaryDirectory() as folder:
+        here = Path(folder)
+        catchment = Installation(here / "home")
+        catchment.collect()  # sets the database up
+        start_ups = [catchment.collect()[1] for _ in range(START_UPS)]
+        list_of_feeds = here / "feeds.opml"
+        list_of_feeds.write_text(opml(base, world))
+        _, importing = catchment.run("sources", "import", str(list_of_feeds))
+        rounds = {}
+        for number, check in ((1, check_round_1), (2, check_round_2), (3, check_round_3)):
+            turn(base, number)
+            result, rounds[number] = catchment.collect()
+            check(result, world)
+        check_archive(catchment, here / "items.jsonl", world)
+        return Collected(start_ups, importing, rounds, catchment.size_mb())
+
+
+def opml(base: str, world: World) -> str:
+    feeds = "".join(
+        f'<outline type="rss" text="Feed {feed}" xmlUrl="{escape(base)}/f/{feed}.xml"/>' for feed in range(world.feeds)
+    )
+    return f'<?xml version="1.0" encoding="UTF-8"?><opml version="2.0"><head/><body>{feeds}</body></opml>'
+
+
+# ── is it all there? ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def check_round_1(result: dict[str, Any], world: World) -> None:
+    _expect("round 1", result, succeeded=world.feeds, new=world.expected().items_after_round_1, updated=0)
+
+
+def check_round_2(result: dict[str, Any], world: World) -> None:
+    expected = world.expected()
+    gained = expected.items - expected.items_after_round_1
+    _expect("round 2", result, succeeded=world.feeds, new=gained, updated=len(expected.edited))
+
+
+def check_round_3(result: dict[str, Any], world: World) -> None:
+    _expect("round 3", result, succeeded=world.feeds, new=0, updated=0)
+
+
+def _expect(where: str, result: dict[str, Any], **expected: int) -> None:
+    got = {name: result[name] for name in expected}
+    if got != expected:
+        raise SystemExit(f"{where}: expected {expected}, got {got}")
+
+
+def check_archive(catchment: Installation, file: Path, world: World) -> None:
+    """Every item once, every edit with the text before it."""
+    catchment.run("export", "--format", "jsonl", "--output", str(file))
+    with file.open() as lines:
+        items = [json.loads(line) for line in lines]
+    expected = world.expected()
+    times_kept = Counter(item["external_id"] for item in items)
+    if len(items) != expected.items or max(times_kept.values()) > 1:
+        raise SystemExit(f"the archive has {len(items)} items, {len(times_kept)} different; expected {expected.items}")
+    edited = {item["external_id"]: item for item in items if EDIT_WORD in item["text"]}
+    if set(edited) != set(expected.edited):
+        raise SystemExit(f"the archive has {len(edited)} edits; expected {len(expected.edited)}")
+    for item in edited.values():
+        answer, _ = catchment.run("revisions", str(item["id"]), "--json")
+        earlier = [revision["text"] for revision in json.loads(answer)]
+        if not any(text and EDIT_WORD not in text for text in earlier):
+            raise SystemExit(f"the text of {item['external_id']} before its edit is lost")

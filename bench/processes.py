@@ -1,0 +1,59 @@
+"""Running programs and knowing what they cost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What one process used from its start to its end, its own children included."""
+
+    cpu_seconds: float
+    wall_seconds: float
+    peak_mb: float
+
+
+def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[str, Cost]:
+    """What it printed, and its cost. A program that fails ends the benchmark with its own words."""
+    # Files, not pipes: nobody reads along, so that waiting costs the machine nothing.
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
+        begun = time.perf_counter()
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=complaints)
+        _, ending, used = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(ending)
+        out.seek(0)
+        complaints.seek(0)
+        if process.returncode:
+            words = complaints.read().decode(errors="replace")[-2_000:]
+            raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{words}")
+        peak_kb = used.ru_maxrss / 1024 if sys.platform == "darwin" else used.ru_maxrss
+        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, peak_kb / 1024)
+
+
+@contextmanager
+def served_world(feeds: int) -> Iterator[str]:
+    """The world of feeds in a process of its own; gives its address."""
+    command = [sys.executable, "-m", "bench.world", "--feeds", str(feeds)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as world:
+        assert world.stdin
+        assert world.stdout
+        try:
+            yield f"http://127.0.0.1:{int(world.stdout.readline())}"
+        finally:
+            world.stdin.close()  # it ends by itself
+
+
+def turn(base: str, round_number: int) -> None:
+    """Tell the world which round it is in; what was asked of it counts from zero again."""
+    with urllib.request.urlopen(f"{base}/round?number={round_number}"):
+        pass
