@@ -1,0 +1,122 @@
+"""Where more was posted between two visits than the feed shows, the hole is recorded; and only there."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from catchment.model import Outcome
+from tests.town import Feed, TownShop
+
+MINUTE = timedelta(minutes=1)
+HOUR = timedelta(hours=1)
+
+
+def steady(here: TownShop, first: int, last: int, feed: Feed | None = None) -> Feed:
+    """Entries numbered so, a minute apart, the last one now."""
+    feed = feed or here.town.feed(window=5)
+    for number in range(first, last + 1):
+        feed.post(f"p{number}", at=here.clock.now() - (last - number) * MINUTE)
+    return feed
+
+
+def test_a_window_that_overflowed_between_two_visits_opens_a_possible_gap_with_its_edges(here: TownShop) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    newest_stored = here.item("p5")["created_at"]
+    here.clock.advance(3600)
+    steady(here, 6, 20, feed)
+    here.collect(source)
+    (gap,) = here.gaps()
+    assert (gap["certainty"], gap["cause"], gap["from_at"]) == ("possible", "window", newest_stored)
+    assert gap["to_at"] == here.item("p16")["created_at"]
+    assert here.progress(source).watermark.ids == ("p20",)
+
+
+def test_a_window_that_reaches_what_is_stored_opens_none(here: TownShop) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 9, feed)
+    here.collect(source)
+    assert here.gaps() == []
+
+
+def test_a_gap_is_closed_when_the_feed_shows_it_from_edge_to_edge_again(here: TownShop) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 20, feed)
+    here.collect(source)
+    feed.window = 50
+    here.collect(source)
+    assert here.gaps() == []
+    (gap,) = here.gaps(include_closed=True)
+    assert gap["closed_because"] == "shown again"
+    assert len(here.items()) == 20
+
+
+def test_the_next_good_visit_after_a_gap_opens_no_second_one(here: TownShop) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 20, feed)
+    here.collect(source)
+    here.clock.advance(600)
+    steady(here, 21, 22, feed)
+    here.collect(source)
+    assert len(here.gaps()) == 1
+
+
+def test_a_feed_of_two_entries_says_nothing_about_what_it_left_out(quick: TownShop) -> None:
+    feed = quick.town.feed(window=2)
+    feed.post("a", at=quick.clock.now())
+    source = quick.follow(feed)
+    quick.collect(source)
+    for number in range(5):
+        feed.post(f"b{number}", at=quick.clock.now() + (number + 1) * MINUTE)
+    quick.collect(source, after=HOUR)
+    assert quick.gaps() == []
+
+
+def test_an_empty_feed_is_a_success_and_opens_no_gap(quick: TownShop) -> None:
+    feed = steady(quick, 1, 5)
+    source = quick.follow(feed)
+    quick.collect(source)
+    kept, feed.entries = feed.entries, {}
+    (result,) = quick.collect(source)
+    assert (result.outcome, quick.gaps()) == (Outcome.SUCCEEDED, [])
+    feed.entries = kept
+    quick.collect(source)
+    assert quick.gaps() == []
+
+
+def test_a_rotating_list_of_old_entries_opens_no_gap(quick: TownShop) -> None:
+    feed = steady(quick, 1, 5)
+    source = quick.follow(feed)
+    quick.collect(source)
+    began = quick.clock.now() - timedelta(days=300)
+    feed.entries = {}
+    for number in range(5):
+        feed.post(f"old{number}", at=began + number * HOUR)
+    quick.collect(source)
+    assert quick.gaps() == []
+    assert len(quick.items()) == 10
+
+
+def test_undated_entries_that_are_all_new_open_a_possible_gap(quick: TownShop) -> None:
+    feed = quick.town.feed(window=5)
+    for number in range(5):
+        feed.post(f"a{number}", f"text a{number}")
+    source = quick.follow(feed)
+    quick.collect(source)
+    first = quick.clock.now()
+    feed.entries = {}
+    for number in range(5):
+        feed.post(f"b{number}", f"text b{number}")
+    quick.collect(source, after=HOUR)
+    (gap,) = quick.gaps()
+    assert (gap["from_at"], gap["to_at"]) == (first.isoformat(), quick.clock.now().isoformat())

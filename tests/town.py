@@ -1,0 +1,166 @@
+"""A small town of feeds that a test writes by hand, and a shop that collects them: real store, real readers, no network.
+
+Only the border to the platforms is played: `Town` stands where the fetch client would, and answers as a server does,
+with status, headers and bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from email.utils import format_datetime
+from html import escape
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from catchment.errors import PlatformError
+from catchment.fetch import Attempt
+from catchment.fetch.refusals import http_refusal
+from catchment.model import Answer, Platform, Request, Result, Source
+from catchment.settings import Settings
+from catchment.shop import Shop, open_shop
+from tests.clocks import HandClock
+
+Said = Callable[[Request, datetime], Answer]
+
+
+@dataclass
+class Feed:
+    """One feed: entries by id, the newest `window` of them shown."""
+
+    url: str
+    window: int = 10
+    title: str = "A feed"
+    entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    says: deque[PlatformError | Said] = field(default_factory=deque)
+    """What it does instead of answering, once each, in this order."""
+    is_conditional: bool = True
+
+    def post(self, key: str, text: str = "text", *, title: str | None = None, at: datetime | None = None) -> None:
+        """Write an entry, or write it anew."""
+        old = self.entries.get(key, {})
+        self.entries[key] = {"text": text, "title": title or f"About {key}", "at": at or old.get("at")}
+
+    def remove(self, key: str) -> None:
+        del self.entries[key]
+
+    def shown(self) -> list[str]:
+        order = sorted(self.entries, key=lambda key: (self.entries[key]["at"] is not None, self.entries[key]["at"] or 0))
+        return order[::-1][: self.window]
+
+    def body(self) -> bytes:
+        items = "".join(self._item(key) for key in self.shown())
+        return f'<?xml version="1.0"?><rss version="2.0"><channel><title>{self.title}</title>{items}</channel></rss>'.encode()
+
+    def _item(self, key: str) -> str:
+        entry = self.entries[key]
+        date = f"<pubDate>{format_datetime(entry['at'])}</pubDate>" if entry["at"] else ""
+        return (
+            f'<item><guid isPermaLink="false">{key}</guid><link>https://feeds.example/{entry.get("link", key)}</link>'
+            f"<title>{escape(entry['title'])}</title>{date}<description>{escape(entry['text'])}</description></item>"
+        )
+
+
+class Town:
+    """Feeds by address. Called like the fetch client."""
+
+    def __init__(self, clock: HandClock) -> None:
+        self.clock = clock
+        self.feeds: dict[str, Feed] = {}
+        self.asked: dict[str, list[Request]] = defaultdict(list)
+        self.at_once = 0
+        self.most_at_once = 0
+        self._lock = Lock()
+
+    def feed(self, name: str = "one", **more: Any) -> Feed:
+        url = f"https://{name}.example/feed"
+        return self.feeds.setdefault(url, Feed(url, **more))
+
+    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+        with self._lock:
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+        try:
+            return self._answer(request, platform, attempts)
+        finally:
+            with self._lock:
+                self.at_once -= 1
+
+    def _answer(self, request: Request, platform: Platform, attempts: list[Attempt]) -> Answer:
+        self.asked[request.url].append(request)
+        feed, now = self.feeds[request.url], self.clock.now()
+        says = feed.says.popleft() if feed.says else None
+        if isinstance(says, PlatformError):
+            attempts.append(Attempt(platform.NAME, now, says.code, 0.0))
+            raise says
+        answer = says(request, now) if says else _served(feed, request, now)
+        attempts.append(Attempt(platform.NAME, now, str(answer.status), 0.0))
+        refused = http_refusal(answer, now)
+        if refused is not None:
+            raise refused
+        return answer
+
+    def close(self) -> None:
+        pass
+
+
+def _served(feed: Feed, request: Request, now: datetime) -> Answer:
+    body = feed.body()
+    tag = f'"{hashlib.sha256(body).hexdigest()[:16]}"'
+    if feed.is_conditional and request.headers.get("If-None-Match") == tag:
+        return Answer(304, {"etag": tag}, b"", request.url, now)
+    headers = {"content-type": "application/rss+xml"} | ({"etag": tag} if feed.is_conditional else {})
+    return Answer(200, headers, body, request.url, now)
+
+
+class TownShop:
+    """A shop whose platforms are the town, on a clock that the test moves."""
+
+    def __init__(self, home: Path, database_url: str, **settings: Any) -> None:
+        self.clock = HandClock()
+        self.town = Town(self.clock)
+        self.settings = Settings(home=home, database_url=database_url, **settings)
+        self.shop: Shop = self.another("test")
+
+    def another(self, work: str) -> Shop:
+        """One more process of the same deployment, as far as one can tell from inside one."""
+        shop = open_shop(self.settings, work)
+        shop.clock = self.clock
+        shop._fetch = self.town  # type: ignore[assignment]
+        return shop
+
+    def follow(self, feed: Feed, kind: str = "rss", **more: Any) -> Source:
+        from catchment.collect.following import follow
+
+        shop = self.shop
+        source, _ = follow(shop.store, shop.safe, shop.platforms, kind, feed.url, self.clock.now(), **more)
+        return source
+
+    def collect(self, *sources: Source, after: timedelta = timedelta(minutes=1)) -> list[Result]:
+        """Visit these (or all that is due), some time later."""
+        self.clock.advance(after.total_seconds())
+        rounds = self.shop.rounds()
+        return rounds.these([one.id for one in sources], "test", "test") if sources else rounds.due("test", "test")
+
+    def items(self, source: Source | None = None) -> list[dict[str, Any]]:
+        return self.shop.store.items.newest(1000, source_id=source.id if source else None)
+
+    def item(self, external_id: str) -> dict[str, Any]:
+        (found,) = [one for one in self.items() if one["external_id"] == external_id]
+        return found
+
+    def revisions(self, external_id: str) -> list[dict[str, Any]]:
+        return self.shop.store.items.revisions(self.item(external_id)["id"])
+
+    def gaps(self, *, include_closed: bool = False) -> list[dict[str, Any]]:
+        return self.shop.store.gaps.page(include_closed=include_closed)
+
+    def progress(self, source: Source) -> Any:
+        return self.shop.store.sources.with_progress(source.id)[1]
+
+    def close(self) -> None:
+        self.shop.close()
