@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from threading import Event
+from threading import Event, RLock
 
 from catchment import logs
 from catchment.clock import Clock, clock_from
@@ -51,6 +51,9 @@ class Shop:
         """Nor may what is under way go on."""
         self._presence: Presence | None = None
         self._fetch: Fetch | None = None
+        self._visitor: Visitor | None = None
+        # Jobs start side by side, and each may be the first to need a part.
+        self._making = RLock()
 
     @cached_property
     def safe(self) -> Safe:
@@ -58,26 +61,31 @@ class Shop:
 
     @property
     def fetch(self) -> Fetch:
-        if self._fetch is None:
-            self._fetch = Fetch(
-                fetch_settings(self.settings),
-                self.clock,
-                stop=self.stop,
-                cut=self.cut,
-                budgets=SharedBudgets(self.store.budgets),
-                secrets=self.safe.secret,
-            )
-        return self._fetch
+        with self._making:
+            if self._fetch is None:
+                self._fetch = Fetch(
+                    fetch_settings(self.settings),
+                    self.clock,
+                    stop=self.stop,
+                    cut=self.cut,
+                    budgets=SharedBudgets(self.store.budgets),
+                    secrets=self.safe.secret,
+                )
+            return self._fetch
 
     @property
     def presence(self) -> Presence:
-        if self._presence is None:
-            self._presence = self.store.enter(self._work, self.clock.now())
-        return self._presence
+        with self._making:
+            if self._presence is None:
+                self._presence = self.store.enter(self._work, self.clock.now())
+            return self._presence
 
-    @cached_property
+    @property
     def visitor(self) -> Visitor:
-        return Visitor(self.store, self.platforms, self.fetch, self.clock, self.rules())
+        with self._making:
+            if self._visitor is None:
+                self._visitor = Visitor(self.store, self.platforms, self.fetch, self.clock, self.rules())
+            return self._visitor
 
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as they are at this moment."""
