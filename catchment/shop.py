@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -105,13 +106,13 @@ class Shop:
         return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency)
 
     def close(self) -> None:
-        if self._fetch is not None:
-            self._fetch.close()
-        try:
+        """Leave in order: what was claimed is free, connections are closed. One failing leaves none of it out."""
+        with ExitStack() as leaving:
+            leaving.callback(self.store.close)
             if self._presence is not None:
-                self._presence.leave(self.clock.now())
-        finally:
-            self.store.close()
+                leaving.callback(self._presence.leave, self.clock.now())
+            if self._fetch is not None:
+                leaving.callback(self._fetch.close)
 
     def __enter__(self) -> Shop:
         return self

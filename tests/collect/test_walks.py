@@ -1,0 +1,247 @@
+"""Listings of many pages: the walk goes down to the watermark, and the watermark moves only when it got there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from catchment.errors import ServerTrouble
+from catchment.fetch import Attempt
+from catchment.model import (
+    Answer,
+    Ask,
+    Item,
+    Kind,
+    Listing,
+    Order,
+    Outcome,
+    Platform,
+    Progress,
+    Reading,
+    Request,
+    Result,
+    Source,
+    Target,
+)
+from catchment.platforms import Platforms
+from tests.town import TownShop
+
+PAGE = 10
+REACH = 100
+URL = "https://board.example/new"
+
+
+class Board:
+    """A listing of posts, newest first, ten a page, a hundred at most. Stands where the fetch client would."""
+
+    def __init__(self, start: datetime) -> None:
+        self.start = start
+        self.posts: list[int] = []
+        self.pinned: list[int] = []
+        self.pages_asked: list[int] = []
+        self.breaks_on: int | None = None
+        self.loops = False
+
+    def post(self, count: int) -> None:
+        self.posts += range(len(self.posts), len(self.posts) + count)
+
+    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+        page = int(request.params["page"])
+        self.pages_asked.append(page)
+        attempts.append(Attempt(platform.NAME, self.start, "200", 0.0))
+        if page == self.breaks_on:
+            self.breaks_on = None
+            raise ServerTrouble("500", status=500)
+        if self.loops:
+            page = 0
+        shown = [*self.pinned, *self.posts[::-1][:REACH][page * PAGE : (page + 1) * PAGE]]
+        return Answer(200, {}, msgspec.json.encode(shown), request.url, self.start + timedelta(days=365))
+
+    def close(self) -> None:
+        pass
+
+
+def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+    return [Request(URL, params={"page": "0"}, listing=ask.listing)]
+
+
+def platform_of(board: Board, overlap: int) -> Any:
+    def read(answer: Answer, request: Request) -> Reading:
+        numbers: list[int] = msgspec.json.decode(answer.body)
+        items = tuple(
+            Item(
+                f"t{number}",
+                text=f"post {number}",
+                created_at=board.start + timedelta(minutes=number),
+                is_pinned=number in board.pinned and place < len(board.pinned),
+            )
+            for place, number in enumerate(numbers)
+        )
+        page = int(request.params["page"]) + 1
+        is_more = len(numbers) - len(board.pinned) == PAGE and page * PAGE < REACH
+        follow = (request.plus(params={"page": str(page)}),) if is_more else ()
+        return Reading(items, follow=follow, is_end=not follow)
+
+    return SimpleNamespace(
+        NAME="board",
+        KINDS=(
+            Kind(
+                "board",
+                "a board",
+                60,
+                "new",
+                (
+                    Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE, overlap=overlap),
+                    Listing("top", Order.RANKED, reach=REACH, page_size=PAGE),
+                ),
+                base_limit=20,
+            ),
+        ),
+        HOSTS=("board.example",),
+        BUDGET=None,
+        IS_SCOPED=False,
+        READER_VERSION=1,
+        understand=lambda text: Target("board", text),
+        first=first,
+        read=read,
+        refusal=lambda answer, request: None,
+    )
+
+
+class Walking:
+    def __init__(self, here: TownShop, overlap: int = 0) -> None:
+        self.here = here
+        self.board = Board(datetime(2025, 6, 1, tzinfo=UTC))
+        here.shop.platforms = Platforms((platform_of(self.board, overlap),))
+        here.shop._fetch = self.board  # type: ignore[assignment]
+        self.source, _ = here.shop.store.sources.follow(Target("board", "board"), "board", here.clock.now())
+
+    def collect(self) -> Result:
+        self.board.pages_asked.clear()
+        (result,) = self.here.collect(self.source)
+        return result
+
+    def stored(self) -> set[str]:
+        return {item["external_id"] for item in self.here.items()}
+
+    def mark(self) -> tuple[str, ...] | None:
+        watermark = self.here.progress(self.source).watermark
+        return watermark.ids if watermark else None
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> Iterator[TownShop]:
+    shop = TownShop(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    yield shop
+    shop.close()
+
+
+def test_a_first_visit_ends_at_the_limit_and_leaves_no_gap(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(95)
+    result = walking.collect()
+    assert (walking.board.pages_asked, result.counts.new, here.gaps()) == ([0, 1], 20, [])
+    assert walking.mark() == ("t94",)
+
+
+def test_a_later_visit_goes_past_the_limit_down_to_the_watermark(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(50)
+    walking.collect()
+    walking.board.post(45)
+    walking.collect()
+    assert walking.board.pages_asked == [0, 1, 2, 3, 4]
+    assert {f"t{number}" for number in range(50, 95)} <= walking.stored()
+    assert (walking.mark(), here.gaps()) == (("t94",), [])
+
+
+def test_nothing_new_costs_one_page(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(50)
+    walking.collect()
+    walking.board.post(3)
+    walking.collect()
+    assert walking.board.pages_asked == [0]
+
+
+def test_the_overlap_is_read_past_the_watermark(here: TownShop) -> None:
+    walking = Walking(here, overlap=PAGE)
+    walking.board.post(50)
+    walking.collect()
+    walking.board.post(3)
+    walking.collect()
+    assert walking.board.pages_asked == [0, 1]
+
+
+def test_a_visit_that_breaks_off_is_walked_again_down_to_the_old_watermark(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.post(45)
+    walking.board.breaks_on = 2
+    result = walking.collect()
+    assert (result.outcome, result.counts.new, walking.mark()) == (Outcome.FAILED, 20, ("t19",))
+    # The pages that were stored must not be taken for "all that is below is stored".
+    walking.collect()
+    assert walking.board.pages_asked == [0, 1, 2, 3, 4]
+    assert walking.stored() == {f"t{number}" for number in range(65)}
+    assert (walking.mark(), here.gaps()) == (("t64",), [])
+
+
+def test_more_than_the_platform_shows_is_a_known_gap_with_its_edges(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.post(300)
+    walking.collect()
+    (gap,) = here.gaps()
+    at = [(walking.board.start + timedelta(minutes=number)).isoformat() for number in (19, 220)]
+    assert (gap["certainty"], gap["cause"], [gap["from_at"], gap["to_at"]]) == ("known", "reach", at)
+    assert walking.mark() == ("t319",)
+
+
+def test_a_listing_that_ends_before_its_reach_has_shown_all_there_is(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.posts = [100, 101, 102]  # everything older was deleted by its authors
+    walking.collect()
+    assert (here.gaps(), walking.mark()) == ([], ("t102",))
+
+
+def test_a_pinned_post_from_last_year_does_not_end_the_walk(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.pinned = [0]
+    walking.board.post(25)
+    walking.collect()
+    assert walking.board.pages_asked == [0, 1, 2]
+    assert {f"t{number}" for number in range(20, 45)} <= walking.stored()
+
+
+def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.post(45)
+    walking.board.loops = True
+    walking.collect()
+    assert walking.board.pages_asked == [0, 1]
+    assert [gap["cause"] for gap in here.gaps()] == ["repeats"]
+
+
+def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownShop) -> None:
+    walking = Walking(here)
+    here.shop.store.sources.change(walking.source.id, settings={"sort": "top"})
+    walking.board.post(95)
+    walking.collect()
+    walking.board.post(300)
+    walking.collect()
+    assert (walking.board.pages_asked, walking.mark(), here.gaps()) == ([0, 1], None, [])
