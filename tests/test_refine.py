@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from lxml import html as lxml_html
 
@@ -669,16 +669,22 @@ items = st.builds(
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(items, max_size=6))
-def test_whatever_comes_is_written_or_skipped_and_refining_again_changes_nothing(given_items: list[Item]) -> None:
+def test_whatever_comes_is_written_or_skipped_and_refining_again_changes_no_content(given_items: list[Item]) -> None:
     outcome = refined(*given_items)
     assert len(outcome.items) + len(outcome.skipped) == len(given_items)
     identities = [(each.item.scope, each.item.external_id) for each in outcome.items]
     assert len(set(identities)) == len(identities)
     assert all(id for _, id in identities)
-    assert refined(*(each.item for each in outcome.items)).items == outcome.items
+    again = refined(*(each.item for each in outcome.items)).items
+    assert [_but_for_html(each) for each in again] == [_but_for_html(each) for each in outcome.items]
     for each in outcome.items:
         assert each.fingerprint == fingerprint(each.item.title, each.item.text, each.item.target_url, each.item.media)
         assert_storable(each.item)
+
+
+def _but_for_html(each: RefinedItem) -> RefinedItem:
+    """HTML is left out: a misnested tree, written down and parsed again, may be nested otherwise (a link in a link)."""
+    return each.plus(item=each.item.plus(html=None))
 
 
 def assert_storable(item: Item) -> None:
@@ -691,8 +697,11 @@ def assert_storable(item: Item) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(htmls)
-def test_whatever_comes_is_inert_afterwards(html: str) -> None:
-    assert_inert(safe(html))
+@example("<a><table><iframe src=0>")
+def test_whatever_comes_is_inert_afterwards_however_often_it_is_parsed(html: str) -> None:
+    once = safe(html)
+    assert_inert(once)
+    assert_inert(safe(once))
 
 
 @settings(max_examples=200, deadline=None)
