@@ -248,6 +248,15 @@ def silent() -> Behaviour:
     return behave
 
 
+def late(behaviour: Behaviour, seconds: float) -> Behaviour:
+    """The same, after a while."""
+
+    def behave(connection: Connection, seen: Seen) -> bool:
+        return not connection.pause(seconds) and behaviour(connection, seen)
+
+    return behave
+
+
 def drip(seconds_apart: float = 0.05, length: int = 10_000) -> Behaviour:
     """One byte at a time."""
 

@@ -140,6 +140,14 @@ def test_tokens_lapse_when_they_are_not_used_soon():
     assert shared.taken == 3
 
 
+def test_tokens_lapse_when_the_clock_is_set_back():
+    fast, shared = Budget("fast", 6000, 60.0), CountingBudgets()
+    tokens = Tokens(shared)
+    assert tokens.take(fast, None, NOW) is None
+    assert tokens.take(fast, None, NOW - timedelta(microseconds=1)) is None
+    assert shared.taken == 2
+
+
 class CountingBudgets(MemoryBudgets):
     def __init__(self):
         super().__init__()
