@@ -352,7 +352,10 @@ def _cell(value: Any) -> str:
 
 
 def _opml(entries: Sequence[Listed]) -> str:
-    folders = sorted({category for one in entries for category in one.categories})
+    folders: dict[str, list[Listed]] = {}
+    for one in entries:
+        for category in one.categories:
+            folders.setdefault(category, []).append(one)
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<opml version="2.0">',
@@ -362,9 +365,9 @@ def _opml(entries: Sequence[Listed]) -> str:
         "  <body>",
         *(_outline(one, "    ") for one in entries if not one.categories),
     ]
-    for folder in folders:
+    for folder, inside in sorted(folders.items()):
         lines.append(f"    <outline text={_attribute(folder)}>")
-        lines += [_outline(one, "      ") for one in entries if folder in one.categories]
+        lines += [_outline(one, "      ") for one in inside]
         lines.append("    </outline>")
     return "\n".join([*lines, "  </body>", "</opml>", ""])
 

@@ -1,0 +1,6 @@
+"""`python -m catchment` is the command `catchment`."""
+
+from catchment.cli import main
+
+if __name__ == "__main__":
+    main()

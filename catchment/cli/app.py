@@ -1,0 +1,54 @@
+"""The commands, put together."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from catchment import __version__
+from catchment.cli import collecting, credentials, doctor, keeping, reading, sources, state
+from catchment.cli.failing import EPILOG
+
+app = typer.Typer(
+    name="catchment",
+    epilog=EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"catchment {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def catchment(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and leave.")
+    ] = False,
+) -> None:
+    """Keeps a complete, deduplicated, versioned copy of the public conversations you follow.
+
+    Settings come from the environment, from .env or from catchment.toml; docs/settings.md lists them.
+    """
+
+
+app.command()(collecting.serve)
+app.command(epilog=EPILOG)(collecting.collect)
+app.add_typer(sources.app, name="sources")
+app.command()(reading.items)
+app.command()(reading.revisions)
+app.command()(reading.gaps)
+app.command()(reading.export)
+app.command()(state.status)
+app.command()(doctor.doctor)
+app.command()(keeping.migrate)
+app.command()(keeping.backup)
+app.command()(keeping.restore)
+app.add_typer(credentials.app, name="credentials")

@@ -1,0 +1,36 @@
+"""What several commands are given: the parameters that look and are checked alike everywhere."""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import typer
+
+Number = TypeVar("Number", int, "int | None", "list[int] | None")
+
+# What the databases can count to.
+_LARGEST = 2**63 - 1
+
+
+def _countable(given: Number) -> Number:
+    """Ids and limits: 1 and more, and no more than a database takes."""
+    for one in given if isinstance(given, list) else [given]:
+        if one is not None and not 1 <= one <= _LARGEST:
+            raise typer.BadParameter(f"{one} is not a number that this could have")
+    return given
+
+
+AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]
+
+SourceId = Annotated[int, typer.Argument(metavar="ID", callback=_countable, help="The source's number.")]
+ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", callback=_countable, help="The item's number.")]
+OfSource = Annotated[
+    int | None, typer.Option("--source", metavar="ID", callback=_countable, help="Only those of this source.")
+]
+TheseSources = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--source", metavar="ID", callback=_countable, help="This source, whatever its schedule says. May be repeated."
+    ),
+]
+Limit = Annotated[int, typer.Option(metavar="N", callback=_countable, help="How many at most.")]

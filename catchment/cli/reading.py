@@ -1,0 +1,208 @@
+"""`items`, `revisions`, `gaps`, `export`: what is stored."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from itertools import chain, islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from catchment.cli import doors, showing
+from catchment.cli.given import AsJson, ItemId, Limit, OfSource
+from catchment.cli.sources import show_gaps
+from catchment.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from catchment.store import Store
+
+_PAGE = 500
+
+
+def items(
+    source: OfSource = None,
+    limit: Limit = 30,
+    before: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Only those behind this place: the key of the last one shown.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List what is stored, newest first.
+
+    With --json one object a line.
+    """
+    from catchment.store.items import key_from
+
+    place = key_from(before)
+    with doors.opened_store(doors.settings()) as (store, now):
+        found = _newest(store, source, limit, place)
+        first = list(islice(found, 1))
+        if source is not None and not first:
+            # Nothing of it: is there such a source at all? One that was removed has its items still.
+            store.sources.get(source)
+        if as_json:
+            showing.lines(chain(first, found))
+        else:
+            _show_items([*first, *found], now, limit)
+
+
+def _newest(
+    store: Store, source_id: int | None, limit: int, before: tuple[int, int] | None
+) -> Iterator[dict[str, Any]]:
+    """Page by page, so that a long list is neither held in memory nor in one long read."""
+    from catchment.store.items import key_from, key_of
+
+    while limit > 0:
+        page = store.items.newest(min(limit, _PAGE), source_id=source_id, before=before)
+        for item in page:
+            yield item | {"key": key_of(item)}
+        if len(page) < min(limit, _PAGE):
+            return
+        limit -= len(page)
+        before = key_from(key_of(page[-1]))
+
+
+def _show_items(found: Sequence[dict[str, Any]], now: datetime, limit: int) -> None:
+    showing.table(
+        ("#id", "posted", "author", "title", "#score", "#replies", "#version"),
+        (
+            (
+                str(one["id"]),
+                showing.when(one["created_at"], now),
+                one["author_display_name"] or one["author"],
+                _headline(one),
+                one["score"],
+                one["reply_count"],
+                one["version"],
+            )
+            for one in found
+        ),
+    )
+    if len(found) == limit:
+        showing.note(f"more: --before {found[-1]['key']}")
+
+
+def _headline(item: dict[str, Any]) -> str:
+    words = " ".join((item["title"] or item["text"] or item["url"] or "").split())
+    marks = [word for word in ("deleted", "folded", "pinned") if item[f"is_{word}"]]
+    return (words[:160] + "…" if len(words) > 160 else words) + (f" [{', '.join(marks)}]" if marks else "")
+
+
+def revisions(
+    item_id: ItemId,
+    as_json: AsJson = False,
+) -> None:
+    """Show what an item said before.
+
+    When it changed, why, and what; with --json one list, oldest first.
+    """
+    with doors.opened_store(doors.settings()) as (store, now):
+        before, today = store.items.revisions(item_id), store.items.get(item_id)
+    if as_json:
+        showing.document(before)
+        return
+    showing.say(f"item {item_id}: {_headline(today)}")
+    if not before:
+        showing.say("it was never changed")
+    for old, new in zip(before, [*before[1:], today], strict=True):
+        showing.say()
+        reasons = ", ".join(old["reasons"])
+        showing.say(f"version {old['version']} → {new['version']}, {showing.at(old['valid_to'], now)}: {reasons}")
+        for line in _difference(old, new):
+            showing.say(f"  {line}")
+
+
+def _difference(old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    """Title and text, line by line: what went with -, what came with +."""
+    for name in ("title", "target_url", "text"):
+        if old[name] != new[name]:
+            yield f"{name}:"
+            yield from _changed_lines(old[name] or "", new[name] or "")
+
+
+def _changed_lines(old: str, new: str) -> Iterator[str]:
+    for line in difflib.unified_diff(_sentences(old), _sentences(new), lineterm="", n=1):
+        if not line.startswith(("---", "+++", "@@")):
+            yield f"  {line}"
+
+
+def _sentences(text: str) -> list[str]:
+    """In pieces that a person compares: a paragraph in one line would show no more than that it changed."""
+    return [piece for line in text.splitlines() for piece in re.split(r"(?<=[.!?]) |(?<=[。！？])", line) if piece]
+
+
+def gaps(
+    source: OfSource = None,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were closed, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List what is, or may be, missing.
+
+    From when to when, and why. A known gap is certain; a possible one may hold nothing.
+    """
+    with doors.opened_store(doors.settings()) as (store, now):
+        if source is not None:
+            store.sources.get(source)
+        found: list[dict[str, Any]] = []
+        while page := store.gaps.page(
+            source_id=source, include_closed=everything, after=found[-1]["id"] if found else 0, limit=_PAGE
+        ):
+            found += page
+    if as_json:
+        showing.document(found)
+    else:
+        show_gaps(found, now)
+
+
+def export(
+    output: Annotated[str, typer.Option(metavar="FILE", help="The file to write, or - for stdout.")],
+    format: Annotated[str, typer.Option(metavar="FORMAT", help="jsonl: one JSON object a line.")] = "jsonl",
+    with_revisions: Annotated[
+        bool, typer.Option("--with-revisions", help="Each item with what it said before.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write every item to a file.
+
+    It appears under its name only when it is whole.
+    """
+    if format != "jsonl":
+        raise InvalidInput(f"unknown format {format!r}", "jsonl is what there is", field="format")
+    with doors.opened_store(doors.settings()) as (store, _):
+        found = _told(store, with_revisions)
+        if output == "-":
+            showing.lines(found)
+            return
+        with (
+            showing.bar("exporting", store.items.count(), is_shown=showing.is_watched() and not as_json) as bar,
+            showing.whole_file(Path(output)) as file,
+        ):
+            count = 0
+            for count, line in enumerate(_encoded(found), start=1):
+                file.write(line)
+                if count % _PAGE == 0:
+                    bar.move(count)
+    if as_json:
+        showing.document({"format": format, "file": output, "items": count})
+    else:
+        showing.say(f"{showing.counted(count, 'item')} written to {output}")
+
+
+def _told(store: Store, with_revisions: bool) -> Iterator[dict[str, Any]]:
+    for item in store.items.in_order():
+        if with_revisions:
+            # Most items were never changed, and need no question.
+            item["revisions"] = store.items.revisions(item["id"]) if item["version"] > 1 else []
+        yield item
+
+
+def _encoded(found: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    import msgspec
+
+    encode = msgspec.json.Encoder().encode
+    for item in found:
+        yield encode(item) + b"\n"

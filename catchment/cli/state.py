@@ -1,0 +1,83 @@
+"""`status`: how everything stands, on one page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catchment.cli import doors, showing
+from catchment.cli.given import AsJson
+
+
+def status(as_json: AsJson = False) -> None:
+    """Show how everything stands.
+
+    Sources, items, gaps, alerts, the last 24 hours, the jobs, and who is collecting.
+    """
+    settings = doors.settings()
+    with doors.opened_store(settings) as (store, now):
+        from catchment.logs import redact
+        from catchment.store import leases
+        from catchment.store.opening import HEAD, engine_version
+
+        processes = leases.living(store.database, settings.home, now)
+        told: dict[str, Any] = {
+            "sources": dict.fromkeys(("active", "paused", "retired"), 0) | store.sources.counts(),
+            "items": store.items.count(),
+            "open_gaps": store.gaps.count_open(),
+            "alerts": store.alerts.open(),
+            "last_24_hours": store.runs.last_day(now),
+            "jobs": store.jobs.all(),
+            "collector": {"is_running": bool(processes), "processes": processes},
+            "database": {
+                "url": redact(store.database.shown_url),
+                "engine": engine_version(store.database),
+                "schema": HEAD,
+                "home": str(settings.home),
+            },
+        }
+    if as_json:
+        showing.document(told)
+    else:
+        _show(told, now)
+
+
+def _show(told: dict[str, Any], now: Any) -> None:
+    day, database = told["last_24_hours"], told["database"]
+    showing.facts(
+        (
+            ("sources", ", ".join(f"{count:,} {state}" for state, count in told["sources"].items())),
+            ("items", told["items"]),
+            ("open gaps", told["open_gaps"]),
+            ("open alerts", len(told["alerts"])),
+            (
+                "last 24 hours",
+                f"{showing.counted(day['fetches'], 'visit')}, {day['errors']:,} failed, "
+                f"{showing.counted(day['items'], 'new item')}, {showing.counted(day['requests'], 'request')}",
+            ),
+            ("collector", _collector(told["collector"]["processes"])),
+            ("database", f"{database['url']} ({database['engine']}, schema {database['schema']})"),
+        )
+    )
+    if told["alerts"]:
+        rows = [(one["severity"], showing.when(one["opened_at"], now), one["message"]) for one in told["alerts"]]
+        showing.table(("alert", "since", "what"), rows)
+    if told["jobs"]:
+        showing.table(
+            ("job", "next run", "last run", "#runs", "trouble"),
+            (
+                (
+                    one["name"],
+                    showing.when(one["next_run_at"], now),
+                    showing.when(one["last_started_at"], now),
+                    one["run_count"],
+                    one["last_error"],
+                )
+                for one in told["jobs"]
+            ),
+        )
+
+
+def _collector(processes: list[dict[str, Any]]) -> str:
+    if not processes:
+        return "not running; `catchment serve` or `catchment collect --loop` starts one"
+    return ", ".join(f"{one['work']} (process {one['pid']} on {one['machine']})" for one in processes)

@@ -1,0 +1,62 @@
+"""Signals: the first asks for a stop, the second cuts at once, and so does patience when it ends."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from threading import Event, Thread
+from types import FrameType, TracebackType
+from typing import Any, Self
+
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LEAVE = b"."
+
+
+class Stopping:
+    """Within this block a signal no longer kills: it is passed on to whoever is watched.
+
+    A handler may interrupt the main thread while it holds any lock, so it takes none: it writes one byte into a pipe,
+    and a thread that waits at the other end does the rest. Signals that come before anybody is watched wait there.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._watcher: Thread | None = None
+        self._read_end, self._write_end = os.pipe()
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._before = {one: signal.signal(one, self._heard) for one in _SIGNALS}
+        return self
+
+    def watch(self, stop: Event, cut: Event, patience_seconds: float) -> None:
+        """From now on a signal sets `stop`; a second one, or the end of patience, sets `cut`."""
+        self._watcher = Thread(target=self._wait, args=(stop, cut, patience_seconds), name="signals", daemon=True)
+        self._watcher.start()
+
+    def _heard(self, _number: int, _frame: FrameType | None) -> None:
+        self._count += 1
+        if self._watcher is None and self._count > 1:
+            # Nothing is under way yet that could be hurt.
+            raise KeyboardInterrupt
+        os.write(self._write_end, b"!")
+
+    def _wait(self, stop: Event, cut: Event, patience_seconds: float) -> None:
+        if os.read(self._read_end, 1) == _LEAVE:
+            return
+        stop.set()
+        is_heard, _, _ = select.select([self._read_end], [], [], patience_seconds)
+        if not is_heard or os.read(self._read_end, 1) != _LEAVE:
+            cut.set()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for one, handler in self._before.items():
+            signal.signal(one, handler)
+        if self._watcher is not None:
+            os.write(self._write_end, _LEAVE)
+            self._watcher.join()
+        os.close(self._read_end)
+        os.close(self._write_end)
