@@ -141,6 +141,10 @@ class Report:
             for tick in self.ticks
         )
 
+    def _verdict(self) -> str:
+        broken = self.broken()
+        return "\n".join(f"- **Not kept:** {promise}." for promise in broken) if broken else "All of it is as promised."
+
     def page(self) -> str:
         entries = f"{self.world.feeds} feeds of {self.world.entries} entries"
         return f"""# Benchmarks
@@ -158,6 +162,8 @@ nothing to do; both sides show the best of {REPEATS}. After each pass it is chec
 every edit with the text before it.
 
 {self.text()}
+
+{self._verdict()}
 
 catchment {__version__} · {datetime.now(UTC):%Y-%m-%d} · {machine()} · `make bench`
 """

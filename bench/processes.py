@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -36,8 +37,15 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
         if process.returncode:
             words = complaints.read().decode(errors="replace")[-2_000:]
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{words}")
-        peak_kb = used.ru_maxrss / 1024 if sys.platform == "darwin" else used.ru_maxrss
-        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, peak_kb / 1024)
+        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, _peak_mb(used))
+
+
+def _peak_mb(used: resource.struct_rusage) -> float:
+    # Linux counts what a process was before it became another program: a child seems to need at least what we do.
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    if used.ru_maxrss <= own:
+        raise SystemExit("the benchmark itself has grown larger than what it measures: peak memory cannot be told")
+    return used.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 
 @contextmanager
