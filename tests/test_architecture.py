@@ -23,7 +23,9 @@ LAYERS = (
     {"shop"},
     {"jobs"},
     {"engines"},
-    {"cli", "api", "pages"},
+    {"api", "pages"},
+    {"cli"},
+    {"__main__"},
 )
 """From the bottom. A part imports itself and what lies below; never its neighbours, never what lies above."""
 NEIGHBOURS = {("refine", "refining")}
