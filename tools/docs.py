@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from catchment.settings import DEFINED, Setting
+from tools.commands import commands_page
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -59,7 +60,11 @@ def _env_lines(setting: Setting) -> str:
     return f"# {setting.what}{words}\n# Allowed: {setting.form.allowed}.\n#{setting.name}={default}\n"
 
 
-PAGES: dict[str, Callable[[], str]] = {"docs/settings.md": settings_page, ".env.example": env_example}
+PAGES: dict[str, Callable[[], str]] = {
+    "docs/settings.md": settings_page,
+    "docs/commands.md": commands_page,
+    ".env.example": env_example,
+}
 """Every built page, by its path in the repository."""
 
 
