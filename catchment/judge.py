@@ -54,13 +54,15 @@ def _is_counted(known: Known, item: Item) -> bool:
         or known.is_digest != item.is_digest
         # Untold is not changed: a listing may show less than the item's own page did.
         or any(getattr(item, name) not in (None, getattr(known, name)) for name in _DETAILS)
-        or not set(item.tags) <= set(known.tags)
+        or (bool(item.tags) and set(item.tags) != set(known.tags))
     )
 
 
 def _counter_moved(known: Known, item: Item, name: str) -> bool:
     told, held = getattr(item, name), getattr(known, name)
-    if told is None or told == held:
+    if told is None:
         return False
-    # A rounded counter never overwrites an exact one.
-    return held is None or name not in item.rounded or name in known.rounded
+    # A rounded counter never overwrites an exact one; an exact one is news even where it looks the same.
+    if name in item.rounded:
+        return told != held and (held is None or name in known.rounded)
+    return told != held or name in known.rounded

@@ -49,7 +49,10 @@ class Store:
         return presence
 
     def close(self) -> None:
-        self.database.close()
+        try:
+            opening.remember(self.database, self.home)
+        finally:
+            self.database.close()
 
 
 def open_store(

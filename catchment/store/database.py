@@ -16,7 +16,8 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from sqlalchemy import Boolean, Engine, Float, Integer, LargeBinary, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
 from catchment.errors import StoreError
 from catchment.store.schema import metadata
@@ -79,6 +80,24 @@ class Transaction:
             marks = ", ".join("?" * len(columns))
             self.cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}) {tail}", rows)
 
+    def update(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Many rows at once, found by their `id`: it stands first in `columns` and in every row."""
+        if not rows:
+            return
+        _, *changed = columns
+        if self.is_postgres:
+            arrays = ", ".join(f"%s::{_array_type(table, column)}" for column in columns)
+            values = ", ".join(f"{column} = told.{column}" for column in changed)
+            self.cursor.execute(
+                f"UPDATE {table} SET {values} FROM unnest({arrays}) AS told ({', '.join(columns)}) "
+                f"WHERE {table}.id = told.id",
+                [list(column) for column in zip(*rows, strict=True)],
+                binary=True,
+            )
+        else:
+            values = ", ".join(f"{column} = ?{place}" for place, column in enumerate(changed, 2))
+            self.cursor.executemany(f"UPDATE {table} SET {values} WHERE id = ?1", rows)
+
     def among(
         self, sql: str, few: Sequence[Any], *, before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Row]:
@@ -137,13 +156,13 @@ class Database:
         """A connection outside the pool, for what a session holds (PostgreSQL's advisory locks)."""
         import psycopg
 
-        with self._said_plainly():
+        with self.said_plainly():
             plain = make_url(self.url).set(drivername="postgresql").render_as_string(hide_password=False)
             return psycopg.connect(plain, autocommit=True)
 
     def read(self, question: Callable[[Transaction], T]) -> T:
         """Ask something. On SQLite each statement sees the newest commit; no read is held open."""
-        with self._said_plainly(), self._connection() as connection:
+        with self.said_plainly(), self._connection() as connection:
             try:
                 return question(Transaction(connection, self.is_postgres))
             finally:
@@ -154,7 +173,7 @@ class Database:
         """Do `deed` in one transaction; again from the start, if another transaction was in its way."""
         for attempt in range(RETRIES):
             try:
-                with self._said_plainly():
+                with self.said_plainly():
                     return self._write_once(deed)
             except StoreError as error:
                 if attempt == RETRIES - 1 or getattr(error.__cause__, "sqlstate", None) not in _RETRIED:
@@ -192,22 +211,23 @@ class Database:
             proxy.close()
 
     @contextmanager
-    def _said_plainly(self) -> Iterator[None]:
+    def said_plainly(self) -> Iterator[None]:
+        """Whatever a driver says becomes our own error, with what helps."""
         try:
             yield
+        except NoFreeConnection as error:
+            raise StoreError(f"no connection to {self.shown_url} came free in time", "ask again later") from error
+        except DBAPIError as error:
+            raise self._plain(error.orig or error) from error
         except sqlite3.Error as error:
-            raise StoreError(f"the database {self.shown_url} failed: {error}", _what_helps(str(error))) from error
-        except (OperationalError, InterfaceError, DBAPIError) as error:
-            cause = error.orig or error
-            raise StoreError(
-                f"the database {self.shown_url} failed: {_first_line(cause)}", _what_helps(str(cause))
-            ) from error
+            raise self._plain(error) from error
         except Exception as error:
             if not _is_psycopg(error):
                 raise
-            raise StoreError(
-                f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error))
-            ) from error
+            raise self._plain(error) from error
+
+    def _plain(self, error: BaseException) -> StoreError:
+        return StoreError(f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error)))
 
 
 def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:

@@ -55,15 +55,13 @@ class BudgetRows:
         def work(tx: Transaction) -> T:
             row = tx.one(f"SELECT blocks FROM budgets WHERE name = ? {tx.lock_rows()}", name)
             window, result = deed(decode(row[0]) if row else None)
-            tx.run(
-                """
-                INSERT INTO budgets (name, blocks, updated_at) VALUES (?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET blocks = excluded.blocks, updated_at = excluded.updated_at
-                """,
-                name,
-                to_json(window),
-                micros(now),
-            )
+            if row:
+                tx.run(
+                    "UPDATE budgets SET blocks = ?, updated_at = ? WHERE name = ?", to_json(window), micros(now), name
+                )
+            else:
+                # There is no row to lock yet. Of two that begin together one fails here, and does it over.
+                tx.insert("budgets", ("name", "blocks", "updated_at"), [(name, to_json(window), micros(now))])
             return result
 
         return self._db.write(work)

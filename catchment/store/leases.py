@@ -14,12 +14,14 @@ import socket
 import uuid
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import LeaseLost
 from catchment.model import Lease
 from catchment.store.database import Database, Transaction
+from catchment.store.rows import with_iso
 
 # Across machines, a process that has not been heard of for so long is given up.
 HEARTBEAT_LIMIT = timedelta(seconds=90)
@@ -68,7 +70,8 @@ class Presence:
     """That this process is alive, provably. Close it to leave; dying does the same."""
 
     def __init__(self, database: Database, home: Path, work: str, now: datetime) -> None:
-        self._db, self._locks, self._work = database, home / "locks", work
+        self._db, self._locks, self._work = database, locks_of(database, home), work
+        self._one_at_a_time = Lock()
         self._enter(now)
 
     def _enter(self, now: datetime) -> None:
@@ -76,7 +79,11 @@ class Presence:
         # Locked before the row is visible: a row without its lock means that its process is dead.
         self._held = _SessionLock(self._db, self.lock_name) if self._db.is_postgres else _FileLock(self._path())
         self._held.take()
-        self.owner_id: int = self._db.write(lambda tx: self._registered(tx, now))
+        try:
+            self.owner_id: int = self._db.write(lambda tx: self._registered(tx, now))
+        except BaseException:
+            self._held.release()
+            raise
 
     def _registered(self, tx: Transaction, now: datetime) -> int:
         row = tx.one(
@@ -99,13 +106,14 @@ class Presence:
 
     def heartbeat(self, now: datetime) -> None:
         """Say that we live, and free what the dead have left behind."""
-        said = self._db.write(
-            lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE id = ?", micros(now), self.owner_id)
-        )
-        if not said or not self._held.is_held():
-            # The database server was restarted, or others gave us up: what we held is theirs now; begin anew.
-            self._held.release()
-            self._enter(now)
+        with self._one_at_a_time:
+            said = self._db.write(
+                lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE id = ?", micros(now), self.owner_id)
+            )
+            if not said or not self._held.is_held():
+                # The database server was restarted, or others gave us up: what we held is theirs now; begin anew.
+                self._held.release()
+                self._enter(now)
         self.bury(now)
 
     def bury(self, now: datetime) -> int:
@@ -115,26 +123,50 @@ class Presence:
                 "SELECT id, machine, lock_name, heartbeat_at FROM owners WHERE id <> ? ORDER BY id", self.owner_id
             )
         )
-        dead = [row for row in others if self._is_dead(row, now)]
+        dead = [row for row in others if _is_dead(self._db, self._locks, row[1:], now)]
         for row in dead:
             self._db.write(lambda tx, gone=row[0]: _forget_owner(tx, gone, now))  # type: ignore[misc]
             self._path(row[2]).unlink(missing_ok=True)
+        if self._db.read(_has_strays):
+            self._db.write(lambda tx: _free_strays(tx, now))
         return len(dead)
-
-    def _is_dead(self, row: tuple[Any, ...], now: datetime) -> bool:
-        _, machine, lock_name, heartbeat_at = row
-        if not self._db.is_postgres:
-            return _FileLock(self._path(lock_name)).is_free()
-        if _SessionLock(self._db, lock_name).is_free():
-            return True
-        # A machine that lost power may keep its session open at the server for hours.
-        return bool(machine != socket.gethostname() and heartbeat_at < micros(now - HEARTBEAT_LIMIT))
 
     def leave(self, now: datetime) -> None:
         """Release everything in order."""
-        self._db.write(lambda tx: _forget_owner(tx, self.owner_id, now))
-        self._held.release()
-        self._path().unlink(missing_ok=True)
+        try:
+            self._db.write(lambda tx: _forget_owner(tx, self.owner_id, now))
+        finally:
+            self._held.release()
+            self._path().unlink(missing_ok=True)
+
+
+def locks_of(database: Database, home: Path) -> Path:
+    """Where the processes of a database hold their locks: beside the file, since two homes may share one."""
+    return (database.file.parent if database.file else home) / "locks"
+
+
+def living(database: Database, home: Path, now: datetime) -> list[dict[str, Any]]:
+    """The processes that are present at this moment. Asks only, and changes nothing."""
+    locks = locks_of(database, home)
+    rows = database.read(
+        lambda tx: tx.dicts("SELECT machine, pid, work, lock_name, started_at, heartbeat_at FROM owners ORDER BY id")
+    )
+    return [
+        {"work": row["work"], "pid": row["pid"], "machine": row["machine"]}
+        | with_iso({"started_at": row["started_at"], "heartbeat_at": row["heartbeat_at"]}, "started_at", "heartbeat_at")
+        for row in rows
+        if not _is_dead(database, locks, (row["machine"], row["lock_name"], row["heartbeat_at"]), now)
+    ]
+
+
+def _is_dead(database: Database, locks: Path, row: tuple[Any, ...], now: datetime) -> bool:
+    machine, lock_name, heartbeat_at = row
+    if not database.is_postgres:
+        return _FileLock(locks / f"{lock_name}.lock").is_free()
+    if _SessionLock(database, lock_name).is_free():
+        return True
+    # A machine that lost power may keep its session open at the server for hours.
+    return bool(machine != socket.gethostname() and heartbeat_at < micros(now - HEARTBEAT_LIMIT))
 
 
 def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
@@ -143,6 +175,23 @@ def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
     for (run_id,) in tx.all("SELECT id FROM runs WHERE owner_id = ? AND finished_at IS NULL", owner_id):
         close_run(tx, run_id, now, is_cut_off=True)
     tx.run("DELETE FROM owners WHERE id = ?", owner_id)
+
+
+_STRAY = "owner_id IS NOT NULL AND owner_id NOT IN (SELECT id FROM owners)"
+
+
+def _has_strays(tx: Transaction) -> bool:
+    return bool(
+        tx.one(f"SELECT 1 FROM leases WHERE {_STRAY} LIMIT 1")
+        or tx.one(f"SELECT 1 FROM runs WHERE finished_at IS NULL AND {_STRAY} LIMIT 1")
+    )
+
+
+def _free_strays(tx: Transaction, now: datetime) -> None:
+    """What a process took after it was given up, before it noticed."""
+    tx.run(f"UPDATE leases SET owner_id = NULL WHERE {_STRAY}")
+    for (run_id,) in tx.all(f"SELECT id FROM runs WHERE finished_at IS NULL AND {_STRAY}"):
+        close_run(tx, run_id, now, is_cut_off=True)
 
 
 def close_run(tx: Transaction, run_id: int, now: datetime, *, is_cut_off: bool) -> None:
@@ -205,7 +254,7 @@ class _FileLock:
 
     def is_free(self) -> bool:
         try:
-            with self.path.open("a" if self.path.exists() else "r") as file:
+            with self.path.open("r+") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except FileNotFoundError:
             return True
@@ -238,9 +287,8 @@ class _SessionLock:
 
     def is_free(self) -> bool:
         def question(tx: Transaction) -> bool:
-            row = tx.one("SELECT pg_try_advisory_lock(?)", self._key)
-            if row and row[0]:
-                tx.one("SELECT pg_advisory_unlock(?)", self._key)
+            # Held for this question's transaction at most: it cannot be left behind on a connection of the pool.
+            row = tx.one("SELECT pg_try_advisory_xact_lock(?)", self._key)
             return bool(row and row[0])
 
         return self._db.read(question)

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from sqlalchemy import Connection, inspect, text
 
-from catchment.errors import InvalidInput, SchemaMismatch
-from catchment.store.database import Database
+from catchment.errors import InvalidInput, SchemaMismatch, StoreError
+from catchment.store.database import BUSY_SECONDS, Database
 from catchment.store.schema import metadata
 
 HEAD = "0001"
-_MIGRATIONS = Path(__file__).parent / "migrations"
+_OURS = {"alembic_version", *metadata.tables}
+MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK_KEY = 0x63617463  # "catc": PostgreSQL's advisory lock for changing the schema
 
 
@@ -38,23 +40,34 @@ def ready(database: Database, home: Path, now: datetime, *, may_migrate: bool) -
                 _set_up(database)
             elif found != HEAD:
                 backup = _migrate(database, home, found, now, may_migrate=may_migrate)
-    _remember(database, home)
+    remember(database, home)
     return backup
 
 
 def revision(database: Database) -> str | None:
-    """The schema's revision; None for an empty database."""
-    with database.engine.connect() as connection:
-        tables = inspect(connection).get_table_names()
-        if "alembic_version" not in tables:
-            strangers = sorted(set(tables) & set(metadata.tables))
-            if strangers:
-                raise SchemaMismatch(
-                    f"{database.shown_url} has tables of the same names that are not catchment's ({strangers[0]}, …)",
-                    "give it a database of its own",
-                )
+    """The schema's revision; None for a database without tables of ours."""
+    with database.said_plainly(), database.engine.connect() as connection:
+        tables = set(inspect(connection).get_table_names())
+        if not tables & _OURS:
             return None
-        return connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+        found: str | None = None
+        # Other programs have tables of these names, and of alembic's: all of ours, or it is not ours.
+        if tables >= {"alembic_version", "ledger"}:
+            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if found is None:
+        raise SchemaMismatch(
+            f"{database.shown_url} has tables of the same names that are not catchment's "
+            f"({', '.join(sorted(tables & _OURS)[:3])}, …)",
+            "give catchment a database of its own",
+        )
+    return found
+
+
+def engine_version(database: Database) -> str:
+    """Which database, in which version."""
+    question = "SHOW server_version" if database.is_postgres else "SELECT sqlite_version()"
+    row = database.read(lambda tx: tx.one(question))
+    return f"{'PostgreSQL' if database.is_postgres else 'SQLite'} {row[0] if row else ''}".strip()
 
 
 def _migrate(database: Database, home: Path, found: str, now: datetime, *, may_migrate: bool) -> str | None:
@@ -66,31 +79,66 @@ def _migrate(database: Database, home: Path, found: str, now: datetime, *, may_m
     if not may_migrate:
         raise SchemaMismatch(f"the database has schema {found}, this program needs {HEAD}", "run `catchment migrate`")
     backup = back_up(database, home / "backups" / f"before-{HEAD}-{now:%Y%m%d-%H%M%S}.db") if database.file else None
-    _upgrade(database)
+    upgrade(database)
     return str(backup) if backup else None
 
 
 def _set_up(database: Database) -> None:
-    with database.engine.begin() as connection:
+    with changing(database) as connection:
         metadata.create_all(connection)
-        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)"))
+        # As Alembic itself would make it.
+        connection.execute(
+            text(
+                "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+                "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+            )
+        )
         connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": HEAD})
         connection.execute(text("INSERT INTO ledger (id, change_number, last_item_id) VALUES (1, 0, 0)"))
 
 
-def _upgrade(database: Database, to: str = "head") -> None:
+def upgrade(database: Database, to: str = HEAD) -> None:
     # Heavy, and needed only here.
     from alembic import command
 
-    with database.engine.begin() as connection:
-        command.upgrade(_config(connection), to)
+    with changing(database) as connection:
+        command.upgrade(alembic_config(connection), to)
 
 
-def _config(connection: Connection) -> Any:
+@contextmanager
+def changing(database: Database) -> Iterator[Connection]:
+    """One transaction for a change of the schema: all of it, or nothing, on SQLite too."""
+    with database.said_plainly(), database.engine.connect() as connection:
+        if database.is_postgres:
+            with connection.begin():
+                yield connection
+            return
+        # SQLite changes a table by making it anew, and references to the old one must not be in the way.
+        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            _refuse_broken_references(connection)
+        except BaseException:
+            connection.exec_driver_sql("ROLLBACK")
+            raise
+        else:
+            connection.exec_driver_sql("COMMIT")
+        finally:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+
+
+def _refuse_broken_references(connection: Connection) -> None:
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
+    if broken is not None:
+        raise SchemaMismatch(f"after the migration, {broken[0]} would refer to rows of {broken[2]} that are not there")
+
+
+def alembic_config(connection: Connection) -> Any:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
+    config.set_main_option("script_location", str(MIGRATIONS))
     config.attributes["connection"] = connection
     return config
 
@@ -106,8 +154,8 @@ def _only_one(database: Database, home: Path) -> Iterator[None]:
         finally:
             session.close()
         return
-    home.mkdir(parents=True, exist_ok=True)
-    with (home / "schema.lock").open("a") as file:
+    assert database.file is not None
+    with database.file.with_name("schema.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -115,7 +163,7 @@ def _only_one(database: Database, home: Path) -> Iterator[None]:
 # ── a database that was full and is empty now ─────────────────────────────────────────────────────────────────────
 
 
-def _remember(database: Database, home: Path) -> None:
+def remember(database: Database, home: Path) -> None:
     """Note in the home that this database holds items, once it does."""
     known = _known(home)
     if known.get(database.shown_url):
@@ -123,7 +171,10 @@ def _remember(database: Database, home: Path) -> None:
     row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
     if row and row[0]:
         home.mkdir(parents=True, exist_ok=True)
-        (home / "databases.json").write_text(json.dumps({**known, database.shown_url: True}))
+        # Written aside: a note that was torn by a power cut would be no note.
+        part = home / f"databases.{os.getpid()}.part"
+        part.write_text(json.dumps({**known, database.shown_url: True}))
+        part.replace(home / "databases.json")
 
 
 def _refuse_if_it_was_full(database: Database, home: Path) -> None:
@@ -153,13 +204,9 @@ def back_up(database: Database, to: Path) -> Path:
         raise InvalidInput(f"{to} exists already", "give another name")
     # Under another name until it is whole: a torn backup must not look like one.
     part = to.with_name(to.name + ".part")
-    source, target = sqlite3.connect(file), sqlite3.connect(part)
-    try:
-        source.backup(target)
-        target.execute("PRAGMA journal_mode = DELETE")
-    finally:
-        source.close()
-        target.close()
+    part.unlink(missing_ok=True)
+    with database.said_plainly():
+        _copy(file, part)
     part.replace(to)
     return to
 
@@ -168,33 +215,47 @@ def restore(database: Database, home: Path, backup: Path, now: datetime) -> Path
     """Put a backup in the database's place; what was there is kept beside it. Gives where."""
     file = _sqlite_file(database, "`pg_restore` restores PostgreSQL")
     _check_backup(backup)
-    with _only_one(database, home):
+    kept = home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S}.db"
+    is_there = file.exists()
+    with _only_one(database, home), database.said_plainly():
+        if is_there:
+            _put_aside(database, file, kept)
         database.close()
-        kept = None
-        if file.exists():
-            kept = back_up(database, home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S}.db")
-            database.close()
-        source, target = sqlite3.connect(backup), sqlite3.connect(file)
-        try:
-            source.backup(target)
-        finally:
-            source.close()
-            target.close()
-    return kept
+        _copy(backup, file)
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+    return kept if is_there else None
+
+
+def _put_aside(database: Database, file: Path, to: Path) -> None:
+    """Keep what a restored backup replaces; as it is, where it is too damaged to be copied."""
+    try:
+        back_up(database, to)
+    except StoreError:
+        database.close()
+        for ending in ("", "-wal", "-shm"):
+            torn = file.with_name(file.name + ending)
+            if torn.exists():
+                torn.replace(to.with_name(to.name + ending))
+
+
+def _copy(one: Path, other: Path) -> None:
+    with closing(sqlite3.connect(one)) as source, closing(sqlite3.connect(other)) as target:
+        target.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        source.backup(target)
 
 
 def _check_backup(backup: Path) -> None:
     if not backup.is_file():
         raise InvalidInput(f"there is no file {backup}", "give the path of a backup")
-    connection = sqlite3.connect(f"file:{backup}?mode=ro", uri=True)
     try:
-        sound = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
-        known = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        with closing(sqlite3.connect(f"{backup.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            is_sound = connection.execute("PRAGMA quick_check").fetchone()[0] == "ok"
+            connection.execute("SELECT change_number FROM ledger")
+            known = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     except sqlite3.Error as error:
-        raise InvalidInput(f"{backup} is not a backup of catchment ({error})") from error
-    finally:
-        connection.close()
-    if not sound or known is None or known[0] > HEAD:
+        raise InvalidInput(f"{backup} is not a backup of catchment ({error})", "use another backup") from error
+    if not is_sound or known is None or known[0] > HEAD:
         raise InvalidInput(f"{backup} is damaged, or newer than this program", "use another backup")
 
 

@@ -9,7 +9,7 @@ The decisions (`Deciding`) are pure functions handed in from above; this module 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Protocol
 
 import msgspec
@@ -39,6 +39,7 @@ from catchment.store.rows import (
     PROGRESS,
     gap_from,
     known_from,
+    known_place,
     progress_values,
     to_json,
     to_micros,
@@ -47,6 +48,11 @@ from catchment.store.sources import call_it, keep_pace, move_target
 
 # How many of a source's newest items are looked at when a feed may have changed all its ids.
 LOOKALIKES = 300
+_DAY = 24 * 60 * 60 * 1_000_000
+_FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
+
+Key = tuple[str, str]
+"""What tells items of one platform apart: scope and external id."""
 
 
 class RawAnswer(Record, frozen=True):
@@ -197,64 +203,85 @@ class Pages:
 
     def _judged(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Judged, ...]:
         known = self._known(tx, page)
-        strangers = [one for one in page.items if (one.item.scope, one.item.external_id) not in known]
-        renamed = self._renamed(tx, page, strangers, deciding) if strangers and page.may_have_new_ids else {}
+        strangers = [one for one in page.items if _key(one) not in known]
+        renamed = self._renamed(tx, page, strangers, known, deciding) if strangers and page.may_have_new_ids else {}
         judged = []
         for one in page.items:
-            held = known.get((one.item.scope, one.item.external_id))
+            held = known.get(_key(one))
             alias = None if held else renamed.get(one.item.external_id)
             verdict = deciding.judge(held or alias, one)
             judged.append(Judged(one, held or alias, verdict, is_alias=alias is not None))
         return tuple(judged)
 
-    def _known(self, tx: Transaction, page: Page) -> dict[tuple[str, str], Known]:
-        known: dict[tuple[str, str], Known] = {}
+    def _known(self, tx: Transaction, page: Page) -> dict[Key, Known]:
+        rows: dict[Key, Row] = {}
         for scope, ids in _ids_by_scope(page.items).items():
-            for row in self._current(tx, page, _rows_by_id(tx, page, scope, ids)):
-                known[scope, row[1]] = self._as_known(row)
-            strangers = [one for one in ids if (scope, one) not in known]
-            for row in _rows_by_alias(tx, page, scope, strangers):
-                known[scope, row[-1]] = self._as_known(row[:-1])
-        return known
+            rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, ids)}
+            taken = {row[0] for row in rows.values()}
+            for *row, alias in _rows_by_alias(tx, page, scope, [one for one in ids if (scope, one) not in rows]):
+                # Two ids in one answer are two items, whatever was thought of them before.
+                if row[0] not in taken:
+                    taken.add(row[0])
+                    rows[scope, alias] = tuple(row)
+        seen = _seen(tx, page, [row[0] for row in rows.values()])
+        return {
+            key: known_from(row, *seen.get(row[0], (0, False))) for key, row in self._current(tx, page, rows).items()
+        }
 
     def _renamed(
-        self, tx: Transaction, page: Page, strangers: Sequence[RefinedItem], deciding: Deciding
+        self,
+        tx: Transaction,
+        page: Page,
+        strangers: Sequence[RefinedItem],
+        known: Mapping[Key, Known],
+        deciding: Deciding,
     ) -> Mapping[str, Known]:
-        shown = {one.item.external_id for one in page.items}
-        rows = tx.all(
-            f"""
-            SELECT {KNOWN_COLUMNS}, s.last_seen_at, 1
-              FROM sightings s JOIN items i ON i.id = s.item_id
-             WHERE s.source_id = ? ORDER BY s.ordered_at DESC LIMIT {LOOKALIKES}
-            """,
-            page.source.id,
-        )
-        # An item that this very answer shows under its own id is another one, however alike.
-        return deciding.recognise(strangers, [self._as_known(row) for row in rows if row[1] not in shown])
+        # An item that this very answer shows under an id we know is another one, however alike.
+        shown = {one.id for one in known.values()}
+        rows = {
+            (page.source.key, row[1]): row
+            for row in tx.all(
+                f"""
+                SELECT {KNOWN_COLUMNS}, s.last_seen_at
+                  FROM sightings s JOIN items i ON i.id = s.item_id
+                 WHERE s.source_id = ? ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT {LOOKALIKES}
+                """,
+                page.source.id,
+            )
+            if row[0] not in shown
+        }
+        held = [known_from(row[:-1], row[-1], True) for row in self._current(tx, page, rows).values()]
+        return deciding.recognise(strangers, held)
 
-    def _as_known(self, row: Row) -> Known:
-        return known_from(row[:-2], row[-2], bool(row[-1]))
-
-    def _current(self, tx: Transaction, page: Page, rows: list[Row]) -> list[Row]:
+    def _current(self, tx: Transaction, page: Page, rows: dict[Key, Row]) -> dict[Key, Row]:
         """The rows, their fingerprints by the present rule: a new rule makes no revisions."""
-        rule = len(KNOWN_COLUMNS.split(",")) - 1
-        if all(row[rule] == page.fingerprint_rule for row in rows):
+        old = {row[0]: key for key, row in rows.items() if row[_RULE] != page.fingerprint_rule}
+        if not old:
             return rows
-        current = []
-        for row in rows:
-            if row[rule] != page.fingerprint_rule:
-                content = tx.one("SELECT title, text, target_url, media FROM items WHERE id = ?", row[0])
-                assert content is not None
-                mark = self._fingerprint(content[0], content[1], content[2], _media_from(content[3]))
-                tx.run(
-                    "UPDATE items SET fingerprint = ?, fingerprint_rule = ? WHERE id = ?",
-                    mark,
-                    page.fingerprint_rule,
-                    row[0],
-                )
-                row = (*row[:2], mark, *row[3:])
-            current.append(row)
+        shown = {_key(one): one for one in page.items}
+        current = dict(rows)
+        marks = []
+        for item_id, is_cut, *content in tx.among(
+            "SELECT id, is_text_cut, title, text, target_url, media FROM items WHERE id IN {few}", list(old)
+        ):
+            key = old[item_id]
+            mark = self._mark(shown.get(key) if is_cut else None, *content)
+            marks.append((item_id, mark, page.fingerprint_rule))
+            current[key] = (*rows[key][:_FINGERPRINT], mark, *rows[key][_FINGERPRINT + 1 :])
+        tx.update("items", ("id", "fingerprint", "fingerprint_rule"), marks)
         return current
+
+    def _mark(
+        self, whole: RefinedItem | None, title: str | None, text: str | None, target_url: str | None, media: str
+    ) -> bytes:
+        """The fingerprint of a stored content. One that was cut can only be taken from the whole, shown once more."""
+        if whole is not None and (whole.item.title, whole.item.text) == (title, text):
+            return whole.fingerprint
+        return self._fingerprint(title, text, target_url, _media_from(media))
+
+
+def _key(one: RefinedItem) -> Key:
+    return one.item.scope, one.item.external_id
 
 
 def _ids_by_scope(items: Sequence[RefinedItem]) -> dict[str, list[str]]:
@@ -264,32 +291,42 @@ def _ids_by_scope(items: Sequence[RefinedItem]) -> dict[str, list[str]]:
     return scopes
 
 
-_SEEN = """
-    (SELECT max(s.last_seen_at) FROM sightings s WHERE s.item_id = i.id),
-    (SELECT count(*) FROM sightings s WHERE s.item_id = i.id AND s.source_id = ?)
-"""
-
-
 def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
     return tx.among(
         f"""
-        SELECT {KNOWN_COLUMNS}, {_SEEN} FROM items i
+        SELECT {KNOWN_COLUMNS} FROM items i
          WHERE i.platform = ? AND i.scope = ? AND i.external_id IN {{few}} ORDER BY i.id {tx.lock_rows()}
         """,
         ids,
-        before=[page.source.id, page.source.platform, scope],
+        before=[page.source.platform, scope],
     )
 
 
 def _rows_by_alias(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
     return tx.among(
         f"""
-        SELECT {KNOWN_COLUMNS}, {_SEEN}, a.external_id FROM aliases a JOIN items i ON i.id = a.item_id
-         WHERE a.platform = ? AND a.scope = ? AND a.external_id IN {{few}} ORDER BY i.id
+        SELECT {KNOWN_COLUMNS}, a.external_id FROM aliases a JOIN items i ON i.id = a.item_id
+         WHERE a.platform = ? AND a.scope = ? AND a.external_id IN {{few}} ORDER BY i.id, a.noticed_at {tx.lock_rows()}
         """,
         ids,
-        before=[page.source.id, page.source.platform, scope],
+        before=[page.source.platform, scope],
     )
+
+
+def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tuple[int, bool]]:
+    """When each was last seen by any source, and whether by this one.
+
+    A question of its own: asked after the rows are locked, it sees what those who held them before have written.
+    """
+    rows = tx.among(
+        """
+        SELECT item_id, max(last_seen_at), max(CASE WHEN source_id = ? THEN 1 ELSE 0 END)
+          FROM sightings WHERE item_id IN {few} GROUP BY item_id
+        """,
+        item_ids,
+        before=[page.source.id],
+    )
+    return {row[0]: (row[1], bool(row[2])) for row in rows}
 
 
 def _earlier(tx: Transaction, judged: Sequence[Judged]) -> dict[int, tuple[Earlier, ...]]:
@@ -372,7 +409,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: 
         ordered = now if created is None else min(created, now)
         rows.append(_item_row(item_id, page, one.item, created, ordered, number, now))
         seen.append((page.source.id, ordered, item_id, now, now))
-        tagged += [(tag, ordered, item_id) for tag in item.tags]
+        tagged += [(tag, item_id) for tag in item.tags]
         if item.references:
             referring.append((item_id, item))
     tx.insert("items", _ITEM_COLUMNS, rows)
@@ -400,9 +437,9 @@ def _short_json(values: Sequence[Any]) -> str:
     return to_json(values) if values else "[]"
 
 
-def _tag(tx: Transaction, tagged: Sequence[tuple[str, int, int]], now: int) -> None:
-    """`tagged`: (tag, the item's ordered_at, item id)."""
-    names = sorted({tag for tag, _, _ in tagged})
+def _tag(tx: Transaction, tagged: Sequence[tuple[str, int]], now: int) -> None:
+    """`tagged`: (tag, item id)."""
+    names = sorted({tag for tag, _ in tagged})
     if not names:
         return
     known: dict[str, int] = dict(tx.among("SELECT name, id FROM tags WHERE name IN {few}", names))
@@ -411,8 +448,8 @@ def _tag(tx: Transaction, tagged: Sequence[tuple[str, int, int]], now: int) -> N
         known = dict(tx.among("SELECT name, id FROM tags WHERE name IN {few}", names))
     tx.insert(
         "item_tags",
-        ("tag_id", "ordered_at", "item_id", "first_seen_at"),
-        [(known[tag], ordered, item_id, now) for tag, ordered, item_id in tagged],
+        ("item_id", "tag_id", "first_seen_at"),
+        [(item_id, known[tag], now) for tag, item_id in tagged],
         "ON CONFLICT DO NOTHING",
     )
 
@@ -441,19 +478,22 @@ def _revise_items(tx: Transaction, page: Page, edited: Sequence[Judged], number:
         """,
         [(now, ";".join(one.verdict.reasons), page.run_id, one.known.id) for one in edited if one.known],
     )
-    for one in edited:
-        assert one.known is not None
-        values = _counted_values(one, number, now) | {
-            "version": one.known.version + 1,
-            "content_change_number": number,
-            "content_last_changed_at": now,
-            "is_deleted": one.item.item.is_deleted,
-            "is_folded": one.item.item.is_folded,
-        }
-        if not one.verdict.is_content_kept:
-            values |= _content_values(one.item, page.fingerprint_rule)
-        tx.run(f"UPDATE items SET {placeholders(values)} WHERE id = ?", *values.values(), one.known.id)
-    _tag(tx, _new_tags(edited), now)
+    said = [one for one in edited if not one.verdict.is_content_kept]
+    withheld = [one for one in edited if one.verdict.is_content_kept]
+    _update(tx, [_revised_values(one, number, now) | _content_values(one.item, page.fingerprint_rule) for one in said])
+    _update(tx, [_revised_values(one, number, now) for one in withheld])
+    _tag_again(tx, edited, now)
+
+
+def _revised_values(one: Judged, number: int, now: int) -> dict[str, Any]:
+    assert one.known is not None
+    return _counted_values(one, number, now) | {
+        "version": one.known.version + 1,
+        "content_change_number": number,
+        "content_last_changed_at": now,
+        "is_deleted": one.item.item.is_deleted,
+        "is_folded": one.item.item.is_folded,
+    }
 
 
 def _content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
@@ -471,30 +511,34 @@ def _content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
 
 
 def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: int) -> None:
-    for one in counted:
-        assert one.known is not None
-        values = _counted_values(one, number, now)
-        tail = ""
-        if one.verdict.is_volatile:
-            tail = ", volatile_count = volatile_count + 1"
-            values["volatile_until"] = now + int(timedelta(days=1).total_seconds()) * 1_000_000
-            if one.known.volatile_until is not None and micros(one.known.volatile_until) > now:
-                values["volatile_until"] = micros(one.known.volatile_until)
-        tx.run(f"UPDATE items SET {placeholders(values)}{tail} WHERE id = ?", *values.values(), one.known.id)
-    _tag(tx, _new_tags(counted), now)
+    _update(tx, [_counted_values(one, number, now) for one in counted])
+    tx.many(
+        """
+        UPDATE items SET volatile_count = volatile_count + 1,
+               volatile_until = CASE WHEN volatile_until > ? THEN volatile_until ELSE ? END
+         WHERE id = ?
+        """,
+        [(now, now + _DAY, one.known.id) for one in counted if one.known and one.verdict.is_volatile],
+    )
+    _tag_again(tx, counted, now)
+
+
+def _update(tx: Transaction, values: Sequence[Mapping[str, Any]]) -> None:
+    """Items that all get values for the same columns, `id` first."""
+    if values:
+        tx.update("items", list(values[0]), [list(one.values()) for one in values])
 
 
 def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
     """What is updated in place. What the platform did not tell now stays as it was told before."""
     item, known = one.item.item, one.known
     assert known is not None
-    counters = {name: _better(item, known, name) for name in ("score", "reply_count", "view_count")}
-    rounded = sorted(
-        name for name in counters if name in (item.rounded if counters[name] != getattr(known, name) else known.rounded)
-    )
+    # Whose word counts, for each counter.
+    best = {name: item if _is_better(item, known, name) else known for name in ("reply_count", "score", "view_count")}
     return {
-        **counters,
-        "rounded": _short_json(rounded),
+        "id": known.id,
+        **{name: getattr(by, name) for name, by in best.items()},
+        "rounded": _short_json([name for name, by in best.items() if name in by.rounded]),
         "is_pinned": item.is_pinned,
         "is_digest": item.is_digest,
         "url": item.url or known.url,
@@ -507,22 +551,24 @@ def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
     }
 
 
-def _better(item: Item, known: Known, name: str) -> int | None:
-    told: int | None = getattr(item, name)
-    held: int | None = getattr(known, name)
-    if told is None or (held is not None and name in item.rounded and name not in known.rounded):
-        return held
-    return told
+def _is_better(item: Item, known: Known, name: str) -> bool:
+    """Whether a counter that was told now takes the place of the one we hold: not if it is unknown, or less exact."""
+    if getattr(item, name) is None:
+        return False
+    return getattr(known, name) is None or name not in item.rounded or name in known.rounded
 
 
-def _new_tags(judged: Sequence[Judged]) -> list[tuple[str, int, int]]:
-    return [
-        (tag, one.known.ordered_at, one.known.id)
-        for one in judged
-        if one.known
-        for tag in one.item.item.tags
-        if tag not in one.known.tags
-    ]
+def _tag_again(tx: Transaction, judged: Sequence[Judged], now: int) -> None:
+    """What the platform told now, in the place of what it told before; where it told nothing, that stays."""
+    retagged = [(one.known, set(one.item.item.tags)) for one in judged if one.known and one.item.item.tags]
+    tx.many(
+        """
+        DELETE FROM item_tags
+         WHERE tag_id = (SELECT id FROM tags WHERE name = ?) AND ordered_at = ? AND item_id = ?
+        """,
+        [(tag, known.ordered_at, known.id) for known, told in retagged for tag in known.tags if tag not in told],
+    )
+    _tag(tx, [(tag, known.ordered_at, known.id) for known, told in retagged for tag in told - set(known.tags)], now)
 
 
 def _see_again(tx: Transaction, page: Page, known: Sequence[Judged], now: int) -> None:

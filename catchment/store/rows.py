@@ -130,14 +130,19 @@ KNOWN_COLUMNS = (
 )
 
 
-def known_from(row: tuple[Any, ...], last_seen_at: int | None, is_shown_by_source: bool) -> Known:
+def known_place(column: str) -> int:
+    """Where in such a row that column stands."""
+    return [name.strip().removeprefix("i.") for name in KNOWN_COLUMNS.split(",")].index(column)
+
+
+def known_from(row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool) -> Known:
     return Known(
         id=row[0],
         external_id=row[1],
         fingerprint=bytes(row[2]),
         version=row[3],
         ordered_at=row[4],
-        applied_at=moment(max(row[5], last_seen_at or 0)),
+        applied_at=moment(max(row[5], last_seen_at)),
         title=row[6],
         url=row[7],
         author=row[8],

@@ -67,6 +67,7 @@ sources = Table(
     Column("state_changed_at", Moment, nullable=False),
     Column("created_at", Moment, nullable=False),
     UniqueConstraint("kind", "target"),
+    Index(None, "key"),
     Index(None, "state", "id"),
 )
 
@@ -117,6 +118,13 @@ progress = Table(
         postgresql_where=text("is_active AND next_due_at IS NOT NULL"),
     ),
     Index(
+        "ix_progress_failing",
+        "failures_in_a_row",
+        "source_id",
+        sqlite_where=text("is_active AND last_error IS NOT NULL"),
+        postgresql_where=text("is_active AND last_error IS NOT NULL"),
+    ),
+    Index(
         "ix_progress_expected_by",
         "expected_by",
         sqlite_where=text("is_active AND expected_by IS NOT NULL"),
@@ -154,7 +162,7 @@ items = Table(
     Column("view_count", BigInteger),
     Column("rounded", Json, nullable=False),
     Column("thread_id", Text),
-    Column("floor_number", Integer),
+    Column("floor_number", BigInteger),
     Column("is_deleted", Boolean, nullable=False),
     Column("is_folded", Boolean, nullable=False),
     Column("is_pinned", Boolean, nullable=False),
@@ -248,9 +256,9 @@ tags = Table(
 item_tags = Table(
     "item_tags",
     metadata,
-    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("ordered_at", Moment, primary_key=True, autoincrement=False),
+    # By item: rows are only ever added at the end. Ordered by tag, each page would dirty a hundred others.
     Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
     Column("first_seen_at", Moment, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -273,6 +281,12 @@ gaps = Table(
     Index(None, "source_id", "id"),
     Index(
         "ix_gaps_open",
+        "id",
+        sqlite_where=text("closed_at IS NULL"),
+        postgresql_where=text("closed_at IS NULL"),
+    ),
+    Index(
+        "ix_gaps_open_of_source",
         "source_id",
         "id",
         sqlite_where=text("closed_at IS NULL"),
@@ -472,6 +486,12 @@ alerts = Table(
     Column("message", Text, nullable=False),
     Column("opened_at", Moment, nullable=False),
     Column("closed_at", Moment),
+    Index(
+        "ix_alerts_open",
+        "id",
+        sqlite_where=text("closed_at IS NULL"),
+        postgresql_where=text("closed_at IS NULL"),
+    ),
     Index(
         "uq_alerts_open",
         "subject",

@@ -216,15 +216,29 @@ class Sources:
         return [row[0] for row in rows]
 
 
-def key_of(platform: str, address: str) -> str:
+def key_of(platform: str, address: str, *more: object) -> str:
     """A source's stable key: made from its first address, kept when the address changes."""
-    return hashlib.sha256(f"{platform}\n{address}".encode()).hexdigest()[:20]
+    return hashlib.sha256("\n".join(map(str, (platform, address, *more))).encode()).hexdigest()[:20]
+
+
+def _keys(tx: Transaction, wanted: Sequence[Wanted], now: datetime) -> list[str]:
+    """The key of each. One that moved away with its source is taken: what lives at its address now is another thing."""
+    keys = [key_of(one.platform, one.target.address) for one in wanted]
+    addresses = dict(zip(keys, (one.target.address for one in wanted), strict=True))
+    rows = tx.among("SELECT key, target FROM sources WHERE key IN {few}", list(addresses))
+    gone = {key for key, target in rows if target != addresses[key]}
+    return [
+        key_of(one.platform, one.target.address, micros(now)) if key in gone else key
+        for key, one in zip(keys, wanted, strict=True)
+    ]
 
 
 def _follow(tx: Transaction, wanted: Sequence[Wanted], now: datetime) -> list[tuple[int, bool]]:
     known = _states(tx, wanted)
-    # Of two that want the same, the first one counts.
-    first = {one.address: one for one in reversed(wanted)}
+    first: dict[tuple[str, str], Wanted] = {}
+    for one in wanted:
+        # Of two that want the same, the first one counts.
+        first.setdefault(one.address, one)
     fresh = [one for address, one in first.items() if address not in known]
     back = [one for address, one in first.items() if known.get(address, (0, ""))[1] == SourceState.REMOVED]
     _begin(tx, fresh, now)
@@ -254,7 +268,7 @@ def _states(tx: Transaction, wanted: Sequence[Wanted]) -> dict[tuple[str, str], 
 def _begin(tx: Transaction, fresh: Sequence[Wanted], now: datetime) -> None:
     rows = [
         {
-            "key": key_of(one.platform, one.target.address),
+            "key": key,
             "platform": one.platform,
             "kind": one.target.kind,
             "target": one.target.address,
@@ -265,7 +279,7 @@ def _begin(tx: Transaction, fresh: Sequence[Wanted], now: datetime) -> None:
             "state_changed_at": micros(now),
             "created_at": micros(now),
         }
-        for one in fresh
+        for one, key in zip(fresh, _keys(tx, fresh, now), strict=True)
     ]
     if rows:
         tx.insert("sources", list(rows[0]), [list(row.values()) for row in rows])
@@ -397,13 +411,17 @@ def _kinds_waiting(tx: Transaction) -> list[str]:
 
 
 def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
-    taken = [lease for one in source_ids if (lease := leases.take(tx, "source", one, owner_id, now))]
+    """Those that are there, followed, and free; in the order given."""
+    rows = tx.among("SELECT id FROM sources WHERE id IN {few} AND state <> 'removed'", source_ids)
+    # Claimed in order of id: two who claim overlapping sets must not wait for each other.
+    taken = {one: lease for (one,) in sorted(rows) if (lease := leases.take(tx, "source", one, owner_id, now))}
+    # Read after the claim: whoever had them before may have moved them on.
     rows = tx.among(
         f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}",
-        [lease.resource_id for lease in taken],
+        list(taken),
     )
     found = {row[0]: row for row in rows}
-    return [Claimed(*_split(found[lease.resource_id]), lease) for lease in taken if lease.resource_id in found]
+    return [Claimed(*_split(found[one]), taken[one]) for one in dict.fromkeys(source_ids) if one in taken]
 
 
 def _claim_unvisited(tx: Transaction, due: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:

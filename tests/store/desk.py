@@ -1,0 +1,168 @@
+"""A collector's hands without a platform: it follows, claims, and writes pages as they are told; real store, real
+decisions. What a page says is written down in the test itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from catchment.collect.deciding import PageDeciding, Visiting
+from catchment.continuity import Walk
+from catchment.model import (
+    Item,
+    Lease,
+    Listing,
+    Order,
+    Outcome,
+    Reading,
+    RefinedItem,
+    Request,
+    Result,
+    Source,
+    Target,
+)
+from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
+from catchment.store import Presence, Store, open_store
+from catchment.store.pages import Conclusion, Page, RawAnswer
+from catchment.store.sources import Claimed
+from tests.clocks import HandClock
+
+WINDOW = Listing("window", Order.NEWEST_FIRST, is_window=True)
+LISTING = Listing("new", Order.NEWEST_FIRST)
+MINUTES = {"rss": 60, "reddit": 60}
+
+
+def opened(url: str, home: Path, **more: Any) -> Store:
+    return open_store(url, home, HandClock().now(), fingerprint, **more)
+
+
+class Desk:
+    """One process of a deployment."""
+
+    def __init__(self, store: Store, clock: HandClock | None = None) -> None:
+        self.store, self.clock = store, clock or HandClock()
+        self._presence: Presence | None = None
+        self.rule = FINGERPRINT_RULE
+
+    @property
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    @property
+    def presence(self) -> Presence:
+        if self._presence is None:
+            self._presence = self.store.enter("test", self.now)
+        return self._presence
+
+    def close(self) -> None:
+        if self._presence is not None:
+            self._presence.leave(self.now)
+        self.store.close()
+
+    # ── sources ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def follow(self, name: str = "one", kind: str = "rss", **more: Any) -> Source:
+        platform = "feeds" if kind == "rss" else kind
+        return self.store.sources.follow(Target(kind, f"https://{name}.example/"), platform, self.now, **more)[0]
+
+    def claim(self, source: Source) -> Claimed:
+        (claimed,) = self.store.sources.claim([source.id], self.presence.owner_id, self.now)
+        return claimed
+
+    def due(self, limit: int = 100, **intervals: int) -> list[Claimed]:
+        return self.store.sources.claim_due(self.presence.owner_id, MINUTES | intervals, 60, self.now, limit)
+
+    # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def show(self, source: Source, *items: Item, after: float = 60, **more: Any) -> Conclusion:
+        """A visit of one page, some seconds later: claimed, written, ended."""
+        self.clock.advance(after)
+        return self.write(self.claim(source), items, **more)
+
+    def run(self) -> int:
+        return self.store.runs.begin("test", "test", self.presence.owner_id, self.now)
+
+    def write(
+        self,
+        claimed: Claimed,
+        items: Sequence[Item],
+        *,
+        at: datetime | None = None,
+        run_id: int | None = None,
+        lease: Lease | None = None,
+        is_last: bool = True,
+        body: bytes | None = None,
+    ) -> Conclusion:
+        """One page, as it was answered at that time (now, if it is not said)."""
+        source, at = claimed.source, at or self.now
+        is_feed = source.platform == "feeds"
+        refined = refine(Reading(tuple(items)), scope=source.key if is_feed else "", answer_url=source.target)
+        page = Page(
+            source=source,
+            lease=lease or claimed.lease,
+            run_id=run_id or self.run(),
+            answered_at=at,
+            items=self._by_rule(refined.items),
+            fingerprint_rule=self.rule,
+            may_have_new_ids=is_feed and claimed.progress.watermark is not None,
+            suspects_staleness=False,
+            raw=None if body is None else RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),
+            outcomes={("200", at.replace(second=0, microsecond=0)): 1},
+        )
+        return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last))
+
+    def _by_rule(self, items: tuple[RefinedItem, ...]) -> tuple[RefinedItem, ...]:
+        """As a later rule would fingerprint them."""
+        return tuple(one.plus(fingerprint=later(one.fingerprint, self.rule)) for one in items)
+
+    def _deciding(self, claimed: Claimed, skipped: Sequence[object], at: datetime, is_last: bool) -> PageDeciding:
+        source = claimed.source
+        visiting = Visiting(
+            source=source,
+            progress=claimed.progress.plus(
+                first_polled_at=claimed.progress.first_polled_at or at,
+                last_polled_at=at,
+                poll_count=claimed.progress.poll_count + 1,
+            ),
+            walk=Walk(WINDOW if source.platform == "feeds" else LISTING, claimed.progress.watermark),
+            kind_minutes=60,
+            limit=1000,
+            page_number=1,
+            is_queue_empty=is_last,
+            hint_seconds=None,
+            before=Result(source.id, source.name, source.kind, Outcome.FAILED, started_at=at, requests=1),
+        )
+        reading = Reading() if is_last else Reading(follow=(Request(source.target),))
+        return PageDeciding(visiting, reading, len(skipped), at)
+
+    # ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def rows(self, table: str, columns: str = "*") -> list[tuple[Any, ...]]:
+        return self.store.database.read(lambda tx: tx.all(f"SELECT {columns} FROM {table} ORDER BY 1, 2, 3"))
+
+    def count(self, table: str) -> int:
+        row = self.store.database.read(lambda tx: tx.one(f"SELECT count(*) FROM {table}"))
+        assert row is not None
+        return int(row[0])
+
+    def item(self, external_id: str) -> dict[str, Any]:
+        (found,) = [one for one in self.store.items.newest(10_000) if one["external_id"] == external_id]
+        return found
+
+    def revisions(self, external_id: str) -> list[dict[str, Any]]:
+        return self.store.items.revisions(self.item(external_id)["id"])
+
+
+def later(mark: bytes, rule: int) -> bytes:
+    """The fingerprint that a rule with that number makes of the content that has this one today."""
+    return mark if rule == FINGERPRINT_RULE else bytes([rule]) + mark[1:]
+
+
+def post(key: str, text: str = "said", **more: Any) -> Item:
+    return Item(key, text=text, title=more.pop("title", f"About {key}"), **more)
+
+
+def days(number: float) -> timedelta:
+    return timedelta(days=number)

@@ -1,0 +1,65 @@
+"""A small database with something in every table, and its dump: `python -m tests.store.sample`.
+
+A dump is made once for each released schema and never again: it stands for the databases that are out there.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from catchment.model import Item, Media, Reference, SourceState
+from catchment.store.alerts import raise_alert
+from catchment.store.opening import HEAD
+from tests.store.desk import Desk, opened, post
+
+DUMPS = Path(__file__).parent / "schemas"
+
+
+def fill(desk: Desk) -> None:
+    """Something in every table, through the store's own verbs."""
+    store, now = desk.store, desk.now
+    feed, board = desk.follow("one", interval_minutes=15, categories=["news"]), desk.follow("r/two", "reddit")
+    desk.follow("three", credential="somebody")
+    old = [
+        post(f"{day}", f"第 {day} 天", created_at=now + timedelta(days=day), tags=("日", "day"), score=day)
+        for day in range(-6, -1)
+    ]
+    desk.show(feed, *old, body=b"<rss/>")
+    desk.show(feed, *(item.plus(external_id=f"new {item.external_id}") for item in old))
+    desk.show(feed, *(post(f"late {day}", created_at=now + timedelta(days=9 + day)) for day in range(3)))
+    desk.show(board, post("t3_a", media=(Media("https://m.example/1.png"),), is_pinned=True), _reply("t3_b", "t3_a"))
+    desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
+    store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
+    store.jobs.announce("collect-due", now)
+    store.credentials.add("feeds", "somebody", "key", b"sealed", now)
+    store.api_keys.add("n8n", "secret", now)
+    store.settings.put_interval("rss", 30, now)
+    store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
+    store.database.write(lambda tx: raise_alert(tx, "source 1 failing", "so it is", 1, source_id=feed.id))
+
+
+def _reply(key: str, to: str) -> Item:
+    return post(key, references=(Reference("replied_to", external_id=to),))
+
+
+def write_dump() -> Path:
+    file = DUMPS / f"{HEAD}.sqlite.sql"
+    with TemporaryDirectory() as folder:
+        home = Path(folder)
+        desk = Desk(opened(f"sqlite:///{home / 'catchment.db'}", home))
+        fill(desk)
+        with closing(sqlite3.connect(home / "catchment.db", isolation_level=None)) as connection:
+            connection.execute("UPDATE owners SET machine = 'somewhere', pid = 1, lock_name = 'a lock'")
+            file.parent.mkdir(exist_ok=True)
+            file.write_text("\n".join(connection.iterdump()) + "\n")
+        desk.close()
+    return file
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"wrote {write_dump().name}\n")

@@ -1,0 +1,97 @@
+"""However a database came to its schema, it is the same one, with the same rows in it."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from catchment.errors import SchemaMismatch
+from catchment.store import opening
+from catchment.store.database import Database
+from catchment.store.schema import metadata
+from tests.store.desk import Desk, opened, post
+from tests.store.sample import DUMPS, fill
+from tests.store.structure import content, structure
+
+RELEASED = sorted(DUMPS.glob("*.sqlite.sql"))
+
+
+def migrated(url: str) -> Database:
+    database = Database(url)
+    opening.upgrade(database)
+    return database
+
+
+def test_a_database_made_by_migrations_equals_one_made_at_once(database_url: str, tmp_path: Path) -> None:
+    by_migrations = migrated(database_url)
+    found, rows = structure(by_migrations), content(by_migrations)
+    by_migrations.close()
+    wipe(database_url, tmp_path)
+    at_once = opened(database_url, tmp_path)
+    assert (found, rows) == (structure(at_once.database), content(at_once.database))
+    at_once.close()
+
+
+def wipe(url: str, home: Path) -> None:
+    if url.startswith("sqlite"):
+        for file in home.glob("catchment.db*"):
+            file.unlink()
+    else:
+        database = Database(url)
+        database.write(lambda tx: tx.run("DROP SCHEMA public CASCADE"))
+        database.write(lambda tx: tx.run("CREATE SCHEMA public"))
+        database.close()
+
+
+def loaded(dump: Path, file: Path) -> Path:
+    with closing(sqlite3.connect(file)) as connection:
+        connection.executescript(dump.read_text())
+    return file
+
+
+def test_every_released_schema_is_kept() -> None:
+    assert [dump.name.partition(".")[0] for dump in RELEASED] == [
+        path.name[:4] for path in sorted((opening.MIGRATIONS / "versions").glob("[0-9]*.py"))
+    ]
+    assert RELEASED[-1].name == f"{opening.HEAD}.sqlite.sql"
+
+
+@pytest.mark.parametrize("dump", RELEASED, ids=lambda dump: dump.name)
+def test_a_database_of_a_released_schema_becomes_a_present_one_with_all_its_rows(dump: Path, tmp_path: Path) -> None:
+    old = opened(f"sqlite:///{loaded(dump, tmp_path / 'old.db')}", tmp_path, may_migrate=True)
+    fresh = Desk(opened(f"sqlite:///{tmp_path / 'fresh.db'}", tmp_path))
+    assert structure(old.database) == structure(fresh.store.database)
+    fill(fresh)
+    assert rows_that_stay(old.database) == rows_that_stay(fresh.store.database)
+    fresh.close()
+    # And it works on.
+    desk = Desk(old)
+    source = old.sources.get(1)
+    desk.clock.advance(3600)
+    assert desk.show(source, post("brand new")).counts.new == 1
+    desk.close()
+
+
+def rows_that_stay(database: Database) -> dict[str, object]:
+    """Without what names a process."""
+    return {name: rows for name, rows in content(database).items() if name != "owners"}
+
+
+def test_the_sample_has_something_in_every_table(tmp_path: Path) -> None:
+    desk = Desk(opened(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path))
+    fill(desk)
+    assert [name for name in metadata.tables if not desk.count(name)] == []
+    desk.close()
+
+
+def test_a_migration_that_would_break_references_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    file = loaded(RELEASED[-1], tmp_path / "catchment.db")
+    database = Database(f"sqlite:///{file}")
+    before = content(database)
+    with pytest.raises(SchemaMismatch, match="refer"), opening.changing(database) as connection:
+        connection.exec_driver_sql("DELETE FROM sources")
+    assert content(database) == before
+    database.close()
