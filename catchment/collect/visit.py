@@ -7,6 +7,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Mapping
 from datetime import datetime
+from threading import Lock
 from typing import Any
 
 import structlog
@@ -67,6 +68,9 @@ class Visitor:
         self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
         self._reachability = Reachability()
         self._warned_kinds: set[str] = set()
+        # One page is read at a time. Threads are for waiting; where they think side by side, they only quarrel over
+        # the interpreter, and the same work costs a fifth more.
+        self.thinking = Lock()
 
     def visit(self, claimed: Claimed, run_id: int) -> Result:
         """One source, whatever happens to it: its failure is its own, and is written down."""
@@ -138,7 +142,8 @@ class _Visit:
             body_hash = hashlib.sha256(answer.body).digest()
             if is_first_page and self._is_unchanged(answer, body_hash, platform):
                 return self._unchanged(answer)
-            reading = self._read(answer, request, platform, body_hash)
+            with self._by.thinking:
+                reading = self._read(answer, request, platform, body_hash)
             if not reading.items and reading.follow and is_first_page and not reading.skipped:
                 # A page that only points on (a site's page, which names its feed): nothing to write yet.
                 waiting.extend(reading.follow)
@@ -217,12 +222,13 @@ class _Visit:
         visiting: Visiting,
     ) -> PageDeciding | None:
         """Write the page; gives what was decided about it, or None if the visit is over."""
-        refined = refine(
-            reading,
-            scope=self._source.key if platform.IS_SCOPED else "",
-            answer_url=answer.url,
-            text_limit=self._by.rules.text_limit,
-        )
+        with self._by.thinking:
+            refined = refine(
+                reading,
+                scope=self._source.key if platform.IS_SCOPED else "",
+                answer_url=answer.url,
+                text_limit=self._by.rules.text_limit,
+            )
         deciding = PageDeciding(visiting, reading, len(refined.skipped), answer.answered_at)
         newest = continuity.newest_shown(refined.items, answer.answered_at)
         before = visiting.progress.newest_shown_at

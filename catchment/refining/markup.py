@@ -8,6 +8,8 @@ from html import unescape
 
 import nh3
 
+from catchment.refining.plain import REL, sanitised_if_plain
+
 # PostgreSQL refuses NUL, UTF-8 refuses lone surrogates, and no reader wants the rest. Tab and the line ends stay.
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _ORDINARY = re.compile("[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
@@ -71,6 +73,9 @@ def sanitise(html: str, base_url: str) -> str | None:
     None: parsing it could take longer than any post deserves; `strip_tags` still gives its text.
     """
     html = without_controls(html)
+    plain = sanitised_if_plain(html)
+    if plain is not None:
+        return plain
     if _is_heavy(html):
         return None
     clean = _cleaner(base_url).clean(_EMBEDDED.sub(r'<a href="\2\3\4">[\1]</a>', html))
@@ -92,7 +97,7 @@ def _cleaner_that_makes_relative_urls(how: nh3.UrlRelative) -> nh3.Cleaner:
         tags=_TAGS,
         clean_content_tags=_SILENT,
         attributes=_ATTRIBUTES,
-        link_rel="noopener noreferrer nofollow",
+        link_rel=REL,
         url_schemes={"http", "https", "mailto"},
         url_relative=how,
     )
