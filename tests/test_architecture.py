@@ -23,7 +23,8 @@ LAYERS = (
     {"shop"},
     {"jobs"},
     {"engines"},
-    {"api", "pages"},
+    {"pages"},
+    {"api"},
     {"cli"},
     {"__main__"},
 )

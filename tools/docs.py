@@ -7,6 +7,7 @@ from pathlib import Path
 
 from catchment.settings import DEFINED, Setting
 from tools.commands import commands_page
+from tools.http import api_page
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -63,6 +64,7 @@ def _env_lines(setting: Setting) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/commands.md": commands_page,
+    "docs/api.md": api_page,
     ".env.example": env_example,
 }
 """Every built page, by its path in the repository."""

@@ -1,0 +1,40 @@
+"""What every handler finds behind the door: the shop, and who may come in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, cast
+
+from fastapi import Depends, Request
+
+from catchment.api.keys import Keys, Sessions, signing_key
+from catchment.shop import Shop
+
+
+@dataclass(frozen=True)
+class Door:
+    shop: Shop
+    keys: Keys
+    sessions: Sessions
+    opened_at: datetime
+    collects: bool
+    """Whether this process runs the jobs itself, and so answers for them."""
+
+
+def open_door(shop: Shop, *, collects: bool) -> Door:
+    keys = Keys(shop.store.api_keys, shop.settings.api_key)
+    return Door(shop, keys, Sessions(signing_key(shop.settings.home)), shop.clock.now(), collects)
+
+
+# Asynchronous although they wait for nothing: FastAPI would spend a thread on each otherwise.
+async def _door(request: Request) -> Door:
+    return cast(Door, request.app.state.door)
+
+
+async def _shop(request: Request) -> Shop:
+    return cast(Door, request.app.state.door).shop
+
+
+TheDoor = Annotated[Door, Depends(_door)]
+TheShop = Annotated[Shop, Depends(_shop)]

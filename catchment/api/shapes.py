@@ -1,0 +1,385 @@
+"""The resources of the API, field by field: what is taken, what is answered, and an example of each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from catchment.api.values import Address, Categories, Line, Minutes, SourceSettings, Word
+
+T = TypeVar("T")
+Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, description="ISO 8601 with offset, UTC.")]
+Priority = Literal["high", "medium", "low"]
+
+
+class Given(BaseModel):
+    """A body that was sent. A name that is not known here is refused: it is most likely a slip of the pen."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Told(BaseModel):
+    """A resource that is answered. What the product learns to tell later passes through."""
+
+    model_config = ConfigDict(extra="allow")
+
+
+def example(**fields: Any) -> ConfigDict:
+    return ConfigDict(json_schema_extra={"examples": [fields]})
+
+
+class Page(BaseModel, Generic[T]):
+    """A part of a list. `next` is given as `after` to get what follows; null: this was the end."""
+
+    items: list[T]
+    next: str | None
+
+
+# ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Problem(BaseModel):
+    code: str = Field(description="For programs: it does not change with the words.")
+    message: str = Field(description="For people: what is wrong, and what would help.")
+    retryable: bool = Field(description="Whether the same request may succeed later.")
+    field: str | None = Field(default=None, description="Which part of the request is wrong, where it is one.")
+    existing_id: int | None = Field(default=None, description="The source that follows this already.")
+
+
+class Meta(BaseModel):
+    request_id: str = Field(description="Also in the header X-Request-ID, and in every line of the log about it.")
+
+
+class Failed(BaseModel):
+    """Every failure, on every path."""
+
+    model_config = example(
+        error={"code": "NOT_FOUND", "message": "there is no source 7", "retryable": False},
+        meta={"request_id": "4f0c1d7e8a2b4c6d9e0f1a2b3c4d5e6f"},
+    )
+    error: Problem
+    meta: Meta
+
+
+# ── sources ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class NewSource(Given):
+    """What to follow."""
+
+    model_config = example(kind="rss", target="https://example.org/feed.xml", name="Example", interval_minutes=60)
+    kind: Word = Field(description="rss, reddit, hackernews … An unknown one is answered with the list of known ones.")
+    target: Address = Field(description="As a person would type it. A secret inside goes to the vault at once.")
+    name: Line | None = Field(default=None, description="Without one: what the source calls itself.")
+    settings: SourceSettings = Field(default={}, description="Settings of its kind.")
+    credential: Word | None = Field(default=None, description="The name of a credential in the vault.")
+    interval_minutes: Minutes | None = Field(default=None, description="Without one: its kind's.")
+    categories: Categories = Field(default=[])
+    priority: Priority = "medium"
+
+
+class ChangedSource(Given):
+    """What is to be different; what is not named stays."""
+
+    model_config = example(interval_minutes=30, settings={"limit": 50})
+    # The defaults are never used: only what was given is looked at. Null is refused where it has no meaning.
+    name: Line = Field(default="")
+    settings: SourceSettings = Field(default={}, description="Those named are changed; null takes one away.")
+    credential: Word | None = Field(default=None, description="Null: none.")
+    interval_minutes: Minutes | None = Field(default=None, description="Null: its kind's.")
+    categories: Categories = Field(default=[])
+    priority: Priority = "medium"
+
+
+class Pause(Given):
+    model_config = example(reason="moved to another service")
+    reason: Line | None = Field(default=None, description="Shown wherever the source is.")
+
+
+class Source(Told):
+    """One thing that is followed."""
+
+    model_config = example(
+        id=1,
+        kind="rss",
+        platform="feeds",
+        target="https://example.org/feed.xml",
+        name="Example",
+        state="active",
+        fetch_interval_minutes=240,
+        last_fetched_at="2026-02-25T10:30:00+00:00",
+        next_fetch_at="2026-02-25T14:30:00+00:00",
+        next_fetch_reason="the interval of its kind",
+    )
+    id: int
+    kind: str
+    platform: str
+    target: str
+    name: str
+    state: Literal["active", "paused", "retired", "removed"]
+    state_reason: str | None
+    is_active: bool
+    settings: dict[str, Any]
+    credential: str | None = Field(description="A name in the vault; never a secret.")
+    interval_minutes: int | None = Field(description="Its own; null: its kind's holds.")
+    fetch_interval_minutes: int = Field(description="The interval that holds.")
+    categories: list[str]
+    priority: str
+    quality_score: float | None
+    created_at: Moment
+    last_fetched_at: Moment | None
+    last_success_at: Moment | None
+    last_new_at: Moment | None
+    next_fetch_at: Moment | None = Field(description="Null: never visited (then it is due now), or not active.")
+    next_fetch_reason: str = Field(description="Why then.")
+    fetch_count: int
+    fetch_error_count: int
+    failures_in_a_row: int
+    last_error: str | None
+    last_error_code: str | None
+    watermark: Moment | None = Field(description="Everything up to here is stored.")
+    expected_by: Moment | None = Field(description="By its own rhythm, something new should be seen by then.")
+
+
+class CollectedSource(Told):
+    """How collecting one source goes."""
+
+    id: int
+    name: str
+    type: str = Field(description="The same as `kind`.")
+    kind: str
+    interval_minutes: int = Field(description="The interval that holds.")
+    last_fetched_at: Moment | None
+    next_fetch_at: Moment | None
+    fetch_count: int
+    fetch_error_count: int
+    last_error: str | None
+    status: Literal["ok", "waiting", "failing", "probation", "paused", "retired"] = Field(
+        description="waiting: never visited yet · probation: failed so often that it is visited less and less."
+    )
+
+
+class CollectorStats(Told):
+    total_sources: int
+    active_sources: int
+    paused_sources: int = Field(description="By a person.")
+    paused_by_error: int = Field(description="On probation after failures, or retired by the platform's word.")
+    fetches_24h: int
+    errors_24h: int
+    raw_items_24h: int = Field(description="The same as `items_24h`.")
+    items_24h: int = Field(description="New items.")
+
+
+class CollectorStatus(Told):
+    """How collecting goes, source by source and in all."""
+
+    model_config = example(
+        sources=[
+            {
+                "id": 1,
+                "name": "Hacker News",
+                "type": "hackernews",
+                "kind": "hackernews",
+                "interval_minutes": 60,
+                "last_fetched_at": "2026-02-25T10:30:00+00:00",
+                "next_fetch_at": "2026-02-25T11:30:00+00:00",
+                "fetch_count": 142,
+                "fetch_error_count": 0,
+                "last_error": None,
+                "status": "ok",
+            }
+        ],
+        stats={
+            "total_sources": 224,
+            "active_sources": 218,
+            "paused_sources": 6,
+            "paused_by_error": 2,
+            "fetches_24h": 1205,
+            "errors_24h": 12,
+            "raw_items_24h": 3421,
+            "items_24h": 3421,
+        },
+        next=None,
+    )
+    sources: list[CollectedSource]
+    stats: CollectorStats
+    next: str | None = Field(description="Given as `after` for the sources that follow; null: these were all.")
+
+
+# ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Item(Told):
+    """One post, entry, story, note or floor. Unknown is null, never 0."""
+
+    model_config = example(
+        id=42,
+        platform="feeds",
+        external_id="https://example.org/2026/02/spring",
+        kind="entry",
+        source_id=1,
+        title="Spring has come",
+        text="The first crocus was seen on Monday.",
+        created_at="2026-02-23T08:00:00+00:00",
+        version=1,
+    )
+    id: int
+    platform: str
+    scope: str
+    external_id: str
+    kind: str
+    source_id: int = Field(description="The first source that showed it.")
+    author: str | None
+    author_id: str | None
+    author_display_name: str | None
+    title: str | None
+    text: str | None
+    html: str | None = Field(description="Sanitised, but somebody else's: treat it as such.")
+    url: str | None
+    target_url: str | None = Field(description="What it points to, if that is not the item itself.")
+    created_at: Moment
+    is_created_at_guessed: bool
+    is_zone_guessed: bool
+    edited_at: Moment | None
+    first_seen_at: Moment
+    last_seen_at: Moment | None
+    content_last_changed_at: Moment
+    ordered_at: Moment = Field(description="What lists are ordered by: created or first seen, whichever was earlier.")
+    score: int | None
+    reply_count: int | None
+    view_count: int | None
+    rounded: list[str] = Field(description="Which of the counters are approximations.")
+    thread_id: str | None
+    floor_number: int | None
+    is_deleted: bool
+    is_folded: bool
+    is_pinned: bool
+    is_digest: bool
+    is_adult: bool
+    is_text_cut: bool
+    language: str | None
+    version: int = Field(description="1 + how many revisions there are.")
+    fingerprint: str
+    change_number: int
+    media: list[dict[str, Any]]
+    references: list[dict[str, Any]]
+    tags: list[str]
+
+
+class Revision(Told):
+    """What an item said before."""
+
+    item_id: int
+    version: int
+    reasons: list[str]
+    valid_from: Moment
+    valid_to: Moment
+    source_edited_at: Moment | None = Field(description="By the source's own word.")
+    title: str | None
+    text: str | None
+    html: str | None
+    target_url: str | None
+    media: list[dict[str, Any]]
+    fingerprint: str
+    is_deleted: bool
+    is_folded: bool
+    run_id: int | None
+
+
+# ── what happened ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Gap(Told):
+    """A stretch of time of which something is missing, or may be."""
+
+    id: int
+    source_id: int
+    source_name: str
+    is_certain: bool
+    certainty: Literal["known", "possible"]
+    from_at: Moment = Field(description="The newest that is stored before it …")
+    to_at: Moment = Field(description="… and the oldest that was shown after it.")
+    cause: str
+    opened_at: Moment
+    closed_at: Moment | None
+    closed_because: str | None
+
+
+class Run(Told):
+    """One execution of a job."""
+
+    id: int
+    job: str
+    started_by: str
+    request_id: str | None
+    started_at: Moment
+    finished_at: Moment | None = Field(description="Null: under way.")
+    is_cut_off: bool
+    source_count: int
+    succeeded: int
+    failed: int
+    skipped: int
+    new_count: int
+    updated_count: int
+    duplicate_count: int
+    invalid_count: int
+    request_count: int
+
+
+class Alert(Told):
+    """Something that a person should look at. It closes by itself once it is over."""
+
+    id: int
+    subject: str
+    severity: str
+    source_id: int | None
+    message: str
+    opened_at: Moment
+
+
+class Credential(Told):
+    """A credential, without its secret: that cannot be read back by anyone."""
+
+    platform: str
+    name: str
+    state: str
+    priority: int
+    key_id: str = Field(description="Which master key it is encrypted with.")
+    created_at: Moment
+    last_used_at: Moment | None
+    source_count: int
+
+
+class Job(Told):
+    name: str
+    why: str
+    period_seconds: float | None = Field(description="Null: switched off.")
+    last_started_at: Moment | None
+    last_finished_at: Moment | None
+    next_run_at: Moment | None
+    last_error: str | None
+    run_count: int
+    is_late: bool = Field(description="It should have run long ago, and is not under way.")
+
+
+class Database(Told):
+    ok: bool
+    kind: Literal["sqlite", "postgresql"]
+
+
+class Scheduler(Told):
+    ok: bool
+    is_collecting: bool = Field(description="Whether this very process runs the jobs.")
+    jobs: list[Job]
+
+
+class Health(Told):
+    """`ok` alone without a key; the rest with one."""
+
+    model_config = example(ok=True)
+    ok: bool
+    version: str | None = None
+    database: Database | None = None
+    scheduler: Scheduler | None = None
+    last_runs: list[Run] | None = None

@@ -1,0 +1,121 @@
+"""How the deployment stands: what /health, the collector's status and the start page tell, gathered once for all."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from catchment import __version__
+from catchment.api.door import Door
+from catchment.errors import NotFound, StoreError
+from catchment.jobs import JOBS
+from catchment.shop import Shop
+from catchment.store.troubles import Troubles
+
+# On the wall: a scheduler that does nothing for so long is stuck. Work that takes its time is under way, not late.
+_PATIENCE_SECONDS = 120.0
+# On the start page: more than a person will read, enough to tell which alerts are about which failing sources.
+_MOST_TROUBLES = 50
+
+
+def health(door: Door) -> dict[str, Any]:
+    """Never raises for a database that is away: that is what is asked for."""
+    shop = door.shop
+    database = {"ok": True, "kind": "postgresql" if shop.store.database.is_postgres else "sqlite"}
+    try:
+        runs = shop.store.runs.page(5)
+        jobs = job_rows(door)
+    except StoreError:
+        return {"ok": False, "version": __version__, "database": database | {"ok": False}}
+    is_punctual = not door.collects or not any(job["is_late"] for job in jobs)
+    return {
+        "ok": is_punctual,
+        "version": __version__,
+        "database": database,
+        "scheduler": {"ok": is_punctual, "is_collecting": door.collects, "jobs": jobs},
+        "last_runs": runs,
+    }
+
+
+def job_rows(door: Door) -> list[dict[str, Any]]:
+    """Every job of this program, with what the database knows of it."""
+    shop = door.shop
+    known = {row["name"]: row for row in shop.store.jobs.all()}
+    under_way = {run["job"] for run in shop.store.runs.page(20) if run["finished_at"] is None}
+    rows = []
+    for job in JOBS:
+        period = job.period(shop.settings)
+        row = known.get(job.name, _NEVER)
+        is_waiting = period is not None and job.name not in under_way
+        rows.append(
+            {
+                **row,
+                "name": job.name,
+                "why": job.why,
+                "period_seconds": period.total_seconds() if period else None,
+                "next_run_at": row["next_run_at"] if period else None,
+                "is_late": is_waiting and _is_late(shop, row["next_run_at"], period or timedelta(), door.opened_at),
+            }
+        )
+    return rows
+
+
+_NEVER = {"next_run_at": None, "last_started_at": None, "last_finished_at": None, "last_error": None, "run_count": 0}
+
+
+def _is_late(shop: Shop, next_run_at: str | None, period: timedelta, opened_at: datetime) -> bool:
+    # Before the door was opened nobody may have been there to run it.
+    due = max(datetime.fromisoformat(next_run_at), opened_at) if next_run_at else opened_at
+    late = shop.clock.now() - due
+    return late > period and shop.clock.wall_seconds(late.total_seconds()) > _PATIENCE_SECONDS
+
+
+def collector_stats(shop: Shop) -> dict[str, int]:
+    counts = shop.store.sources.counts()
+    day = shop.store.runs.last_day(shop.clock.now())
+    troubles = Troubles(shop.store.database).counts(shop.settings.failures_before_probation)
+    active, paused, retired = (counts.get(state, 0) for state in ("active", "paused", "retired"))
+    return {
+        "total_sources": active + paused + retired,
+        "active_sources": active,
+        "paused_sources": paused,
+        "paused_by_error": troubles["probation"] + retired,
+        "fetches_24h": day["fetches"],
+        "errors_24h": day["errors"],
+        "raw_items_24h": day["items"],
+        "items_24h": day["items"],
+    }
+
+
+def overview(door: Door) -> dict[str, Any]:
+    """What the start page shows."""
+    shop = door.shop
+    counts = shop.store.sources.counts()
+    troubles = Troubles(shop.store.database)
+    return {
+        "version": __version__,
+        "is_collecting": door.collects,
+        "sources": {state: counts.get(state, 0) for state in ("active", "paused", "retired")},
+        "failing_count": troubles.counts(shop.settings.failures_before_probation)["failing"],
+        "failing": troubles.failing(_MOST_TROUBLES),
+        "item_count": shop.store.items.count(),
+        "day": shop.store.runs.last_day(shop.clock.now()),
+        "items": _with_source_names(shop, shop.store.items.newest(12)),
+        "alerts": _with_source_names(shop, shop.store.alerts.open(_MOST_TROUBLES)),
+        "gap_count": shop.store.gaps.count_open(),
+        "gaps": shop.store.gaps.page(limit=6),
+        "jobs": job_rows(door),
+    }
+
+
+def _with_source_names(shop: Shop, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = {source_id: _source_name(shop, source_id) for source_id in {row["source_id"] for row in rows}}
+    return [row | {"source_name": names[row["source_id"]]} for row in rows]
+
+
+def _source_name(shop: Shop, source_id: int | None) -> str | None:
+    try:
+        return None if source_id is None else shop.store.sources.get(source_id).name
+    except NotFound:
+        # Removed; its items stay.
+        return None

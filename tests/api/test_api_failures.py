@@ -1,0 +1,241 @@
+"""What goes wrong, in one shape: wrong requests are 400 with the field, never 500; a 500 shows no inside."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from catchment import errors
+from catchment.api.failures import failure_of
+from catchment.errors import CatchmentError
+from tests.api.desk import Desk
+
+HUGE = "9" * 400
+FEED = {"kind": "rss", "target": "https://one.example/feed"}
+
+
+def is_the_shape(body: Any) -> bool:
+    error, meta = body["error"], body["meta"]
+    return (
+        body.keys() == {"error", "meta"}
+        and {"code", "message", "retryable"} <= error.keys() <= {"code", "message", "retryable", "field", "existing_id"}
+        and isinstance(error["retryable"], bool)
+        and bool(error["message"])
+        and meta.keys() == {"request_id"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        ("/api/sources?limit=0", "limit"),
+        ("/api/sources?limit=1001", "limit"),
+        ("/api/items?limit=201", "limit"),
+        (f"/api/items?limit={HUGE}", "limit"),
+        ("/api/items?limit=ten", "limit"),
+        (f"/api/items?source_id={2**63}", "source_id"),
+        ("/api/items?source_id=-1", "source_id"),
+        ("/api/items?source_id=%00", "source_id"),
+        (f"/api/sources?after={2**63}", "after"),
+        ("/api/sources?after=-1", "after"),
+        ("/api/sources?after=%00", "after"),
+        ("/api/sources?after=%EF%BC%91", "after"),
+        ("/api/collector/status?after=x", "after"),
+        (f"/api/runs?after={HUGE}", "after"),
+        ("/api/gaps?after=1.5", "after"),
+        ("/api/items?after=1-2-3", "after"),
+        (f"/api/items?after={2**63}-1", "after"),
+        ("/api/items?after=%00-%00", "after"),
+        (f"/api/items?after=1-{'1' * 5000}", "after"),
+        ("/api/sources?kind=%00", "kind"),
+        ("/api/sources?kind=' OR 1=1", "kind"),
+        ("/api/sources?state=gone", "state"),
+        ("/api/gaps?include_closed=perhaps", "include_closed"),
+        (f"/api/sources/{HUGE}", "source_id"),
+        ("/api/sources/0", "source_id"),
+        ("/api/sources/one", "source_id"),
+        ("/api/items/%00", "item_id"),
+        (f"/api/items/{2**63}/revisions", "item_id"),
+    ],
+)
+def test_an_absurd_question_is_400_and_names_the_field(desk: Desk, path: str, field: str) -> None:
+    answer = desk.client.get(path)
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+    assert is_the_shape(answer.json())
+    assert len(answer.text) < 1000
+
+
+WRONG_BODIES: list[tuple[Any, str | None]] = [
+    ({"target": "https://one.example/feed"}, "kind"),
+    ({"kind": "rss"}, "target"),
+    ({"kind": "nothing", "target": "x"}, "kind"),
+    ({"kind": 7, "target": "x"}, "kind"),
+    (FEED | {"target": "a\0b"}, "target"),
+    (FEED | {"target": ""}, "target"),
+    (FEED | {"target": "x" * 5000}, "target"),
+    (FEED | {"name": "a\0b"}, "name"),
+    (FEED | {"name": "\ud800"}, "name"),
+    (FEED | {"categories": "news"}, "categories"),
+    (FEED | {"categories": ["a\0b"]}, "categories.0"),
+    (FEED | {"interval_minutes": 0}, "interval_minutes"),
+    (FEED | {"interval_minutes": 10**30}, "interval_minutes"),
+    (FEED | {"interval_minutes": "30"}, "interval_minutes"),
+    (FEED | {"interval_minutes": True}, "interval_minutes"),
+    (FEED | {"interval_minutes": 1.5}, "interval_minutes"),
+    (FEED | {"priority": "urgent"}, "priority"),
+    (FEED | {"settings": []}, "settings"),
+    (FEED | {"settings": {"a": "\0"}}, "settings"),
+    (FEED | {"settings": {"a": {"b": ["\ud800"]}}}, "settings"),
+    (FEED | {"settings": {"a": 10**30}}, "settings"),
+    (FEED | {"settings": {"a": float("inf")}}, "settings"),
+    (FEED | {"settings": {"strange": 1}}, "strange"),
+    (FEED | {"setings": {}}, "setings"),
+    ([], None),
+    ("rss", None),
+    (None, None),
+]
+
+
+@pytest.mark.parametrize(("body", "field"), WRONG_BODIES)
+def test_a_wrong_body_is_400_and_names_the_field(desk: Desk, body: Any, field: str | None) -> None:
+    content = json.dumps(body)
+    answer = desk.client.post("/api/sources", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400, answer.text
+    assert answer.json()["error"].get("field") == field
+    assert is_the_shape(answer.json())
+    assert desk.get("/api/sources")["items"] == []
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100_000, b"", b'{"kind": "rss", "target": }'])
+def test_a_body_that_is_no_json_is_400(desk: Desk, content: bytes) -> None:
+    answer = desk.client.post("/api/sources", content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert is_the_shape(answer.json())
+
+
+def test_a_body_of_another_type_is_400_and_says_which_is_right(desk: Desk) -> None:
+    answer = desk.client.post("/api/sources", content=b"kind=rss", headers={"Content-Type": "text/plain"})
+    assert answer.status_code == 400
+    assert "application/json" in answer.json()["error"]["message"]
+
+
+def test_null_is_refused_where_it_has_no_meaning(desk: Desk) -> None:
+    source = desk.here.follow(desk.here.town.feed("one"))
+    for field in ("name", "settings", "categories", "priority"):
+        answer = desk.client.patch(f"/api/sources/{source.id}", json={field: None})
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, field)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status", "code"),
+    [
+        ("GET", "/api/sources/7", 404, "NOT_FOUND"),
+        ("DELETE", "/api/sources/7", 404, "NOT_FOUND"),
+        ("POST", "/api/sources/7/run", 404, "NOT_FOUND"),
+        ("GET", "/api/items/7", 404, "NOT_FOUND"),
+        ("GET", "/api/items/7/revisions", 404, "NOT_FOUND"),
+        ("GET", "/api/nothing", 404, "NOT_FOUND"),
+        ("PUT", "/api/sources", 405, "METHOD_NOT_ALLOWED"),
+        ("DELETE", "/health", 405, "METHOD_NOT_ALLOWED"),
+        ("GET", "/nothing", 404, "NOT_FOUND"),
+    ],
+)
+def test_what_is_not_there_has_the_same_shape(desk: Desk, method: str, path: str, status: int, code: str) -> None:
+    answer = desk.client.request(method, path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code)
+    assert is_the_shape(answer.json())
+
+
+def test_a_person_gets_a_page_instead(desk: Desk) -> None:
+    answer = desk.browser().get("/nothing")
+    assert answer.status_code == 404
+    assert "<h1>There is no such page</h1>" in answer.text
+    assert answer.headers["x-request-id"] in answer.text
+
+
+def test_what_nobody_foresaw_is_a_500_that_shows_no_inside(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def broken() -> dict[str, int]:
+        raise RuntimeError("the inside of it")
+
+    monkeypatch.setattr(desk.here.shop, "intervals", broken)
+    answer = desk.client.get("/api/sources")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "INTERNAL")
+    assert is_the_shape(answer.json())
+    assert "inside" not in answer.text
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_database_that_fails_is_a_503_that_may_be_tried_again_and_does_not_tell_where_it_lies(desk: Desk) -> None:
+    desk.here.shop.store.database.write(lambda tx: tx.run("DROP TABLE alerts"))
+    answer = desk.client.get("/api/alerts")
+    assert answer.status_code == 503
+    assert (answer.json()["error"]["code"], answer.json()["error"]["retryable"]) == ("STORE_ERROR", True)
+    assert "sqlite" not in answer.text
+    assert "alerts" not in answer.json()["error"]["message"]
+
+
+def test_keys_that_cannot_be_checked_are_a_503_not_a_401(desk: Desk) -> None:
+    desk.here.shop.store.database.write(lambda tx: tx.run("DROP TABLE api_keys"))
+    assert desk.client.get("/api/sources").status_code == 503
+
+
+def every_error(base: type[CatchmentError] = CatchmentError) -> list[type[CatchmentError]]:
+    return [base, *(found for one in base.__subclasses__() for found in every_error(one))]
+
+
+EXPECTED = {
+    errors.InvalidInput: 400,
+    errors.NotFound: 404,
+    errors.Conflict: 409,
+    errors.StoreError: 503,
+    errors.LeaseLost: 409,
+    errors.Stopped: 503,
+    errors.PlatformError: 502,
+    errors.TimedOut: 504,
+    errors.LoginNeeded: 502,
+    errors.BadSetting: 400,
+    errors.CatchmentError: 500,
+}
+
+
+def test_every_error_of_ours_has_a_status() -> None:
+    ours = [one for one in every_error() if one.__module__ == "catchment.errors"]
+    statuses = {one: failure_of(one("what happened")).status for one in ours}
+    assert {one: statuses[one] for one in EXPECTED} == EXPECTED
+    assert all(status >= 400 for status in statuses.values())
+
+
+words = st.text(max_size=40) | st.integers() | st.floats() | st.booleans() | st.none()
+bodies = st.dictionaries(
+    st.sampled_from(["kind", "target", "name", "settings", "credential", "interval_minutes", "categories", "priority"]),
+    words | st.lists(words, max_size=3) | st.dictionaries(st.text(max_size=5), words, max_size=3),
+)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(body=bodies, place=st.text(max_size=20), number=st.integers())
+def test_nothing_that_can_be_sent_makes_a_500(desk: Desk, body: dict[str, Any], place: str, number: int) -> None:
+    content = json.dumps({"kind": "rss", "target": "https://one.example/feed"} | body)
+    headers = {"Content-Type": "application/json"}
+    answers = [
+        desk.client.post("/api/sources", content=content, headers=headers),
+        desk.client.patch("/api/sources/1", content=json.dumps(body), headers=headers),
+        desk.client.get("/api/items", params={"after": place, "source_id": number}),
+        desk.client.get("/api/sources", params={"after": number, "kind": place}),
+    ]
+    assert [answer.text for answer in answers if answer.status_code >= 500] == []
+
+
+def test_absurd_bodies_make_no_500_on_either_database(both: Desk) -> None:
+    for body, _ in WRONG_BODIES:
+        content = json.dumps(body)
+        answer = both.client.post("/api/sources", content=content, headers={"Content-Type": "application/json"})
+        assert answer.status_code == 400
+    nasty = FEED | {"name": "\u202e\x01'\"\\%s?", "categories": ["?", "%"], "interval_minutes": 525_600}
+    assert both.post("/api/sources", nasty, status=201)["name"] == nasty["name"]

@@ -1,0 +1,239 @@
+"""The API's resources: sources, items, what happened; on both databases."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from catchment.api import shapes
+from catchment.errors import Missing
+from tests.api.desk import Desk
+
+HOUR = timedelta(hours=1)
+
+
+def an_edited_feed(desk: Desk) -> None:
+    """One source with two items, of which one was edited; and one source that fails."""
+    here = desk.here
+    feed = here.town.feed("one", title="One")
+    feed.post("p1", text="first", at=here.clock.now() - 2 * HOUR)
+    feed.post("p2", at=here.clock.now() - HOUR)
+    here.collect(here.follow(feed))
+    feed.post("p1", text="second thoughts")
+    broken = here.town.feed("two")
+    broken.says.extend([Missing("not there", status=404)] * 10)
+    here.follow(broken)
+    here.collect(*[here.shop.store.sources.get(one) for one in (1, 2)])
+
+
+def test_a_source_lives_its_whole_life_through_the_api(both: Desk) -> None:
+    target = both.here.town.feed("one").url
+    answer = both.client.post("/api/sources", json={"kind": "rss", "target": target, "categories": ["news"]})
+    made = answer.json()
+    assert (answer.status_code, answer.headers["location"]) == (201, f"/api/sources/{made['id']}")
+    path = f"/api/sources/{made['id']}"
+    assert (made["target"], made["state"], made["categories"], made["next_fetch_at"]) == (
+        target,
+        "active",
+        ["news"],
+        None,
+    )
+
+    again = both.post("/api/sources", {"kind": "rss", "target": target}, status=409)
+    assert (again["error"]["code"], again["error"]["existing_id"]) == ("CONFLICT", made["id"])
+
+    changed = both.client.patch(path, json={"name": "My feed", "interval_minutes": 30, "priority": "high"}).json()
+    assert (changed["name"], changed["fetch_interval_minutes"], changed["priority"]) == ("My feed", 30, "high")
+    assert changed["categories"] == ["news"]
+    assert both.client.patch(path, json={"interval_minutes": None}).json()["fetch_interval_minutes"] == 240
+
+    paused = both.post(f"{path}/pause", {"reason": "on holiday"})
+    assert (paused["state"], paused["state_reason"]) == ("paused", "on holiday")
+    assert both.post(f"{path}/run", status=409)["error"]["code"] == "CONFLICT"
+    assert both.post(f"{path}/resume")["state"] == "active"
+    assert both.post(f"{path}/run", status=202)["next_fetch_reason"] == "asked for"
+
+    assert both.client.delete(path).status_code == 204
+    assert both.client.get(path).status_code == 404
+    assert both.get("/api/sources")["items"] == []
+    assert [one["id"] for one in both.get("/api/sources", state="removed")["items"]] == [made["id"]]
+
+
+def test_run_has_the_source_visited_at_the_next_tick_whatever_its_schedule_says(both: Desk) -> None:
+    feed = both.here.town.feed("one")
+    feed.post("p1", at=both.here.clock.now())
+    source = both.here.follow(feed)
+    both.here.collect(source)
+    assert both.here.collect() == []
+    both.post(f"/api/sources/{source.id}/run", status=202)
+    assert [one.source_id for one in both.here.collect()] == [source.id]
+
+
+def test_items_of_a_removed_source_stay(both: Desk) -> None:
+    an_edited_feed(both)
+    assert both.client.delete("/api/sources/1").status_code == 204
+    assert len(both.get("/api/items", source_id=1)["items"]) == 2
+
+
+def test_items_revisions_runs_gaps_and_alerts_are_told(both: Desk) -> None:
+    an_edited_feed(both)
+    items = both.get("/api/items")["items"]
+    assert [one["external_id"] for one in items] == ["p2", "p1"]
+    assert both.get(f"/api/items/{items[1]['id']}") == items[1]
+    (revision,) = both.get(f"/api/items/{items[1]['id']}/revisions")["items"]
+    assert (revision["text"], items[1]["text"], items[1]["version"]) == ("first", "second thoughts", 2)
+    runs = both.get("/api/runs")["items"]
+    assert [(one["source_count"], one["failed"]) for one in runs] == [(2, 1), (1, 0)]
+    assert both.get("/api/gaps") == {"items": [], "next": None}
+    assert both.get("/api/credentials") == {"items": [], "next": None}
+
+
+def test_settings_are_merged_and_null_takes_one_away(desk: Desk) -> None:
+    source = desk.here.follow(desk.here.town.feed("one"))
+    desk.here.shop.store.sources.change(source.id, settings={"kept": 1, "dropped": 2})
+    answer = desk.client.patch(f"/api/sources/{source.id}", json={"settings": {"dropped": None}})
+    assert answer.json()["settings"] == {"kept": 1}
+    refused = desk.client.patch(f"/api/sources/{source.id}", json={"settings": {"strange": 1}})
+    assert (refused.status_code, refused.json()["error"]["field"]) == (400, "strange")
+
+
+def test_a_credential_that_is_not_there_is_a_wrong_field_not_a_missing_page(desk: Desk) -> None:
+    source = desk.here.follow(desk.here.town.feed("one"))
+    body = {"kind": "rss", "target": "https://two.example/feed", "credential": "nobody"}
+    for answer in (
+        desk.client.post("/api/sources", json=body),
+        desk.client.patch(f"/api/sources/{source.id}", json={"credential": "nobody"}),
+    ):
+        assert (answer.status_code, answer.json()["error"]["field"]) == (400, "credential")
+
+
+# ── the collector's status: the acceptance cases of its specification, by number ───────────────────────────────────
+
+
+def test_13_the_status_without_a_key_is_401(both: Desk) -> None:
+    assert both.stranger.get("/api/collector/status").status_code == 401
+
+
+def test_14_the_status_with_a_key_tells_every_source_and_the_figures(both: Desk) -> None:
+    an_edited_feed(both)
+    both.post("/api/sources", {"kind": "rss", "target": "https://three.example/feed"}, status=201)
+    both.post("/api/sources/3/pause")
+    status = both.get("/api/collector/status")
+    assert [(one["id"], one["type"], one["kind"], one["status"]) for one in status["sources"]] == [
+        (1, "rss", "rss", "ok"),
+        (2, "rss", "rss", "failing"),
+        (3, "rss", "rss", "paused"),
+    ]
+    assert status["sources"][1]["last_error"].startswith("not there")
+    assert status["stats"] == {
+        "total_sources": 3,
+        "active_sources": 2,
+        "paused_sources": 1,
+        "paused_by_error": 0,
+        "fetches_24h": 3,
+        "errors_24h": 1,
+        "raw_items_24h": 2,
+        "items_24h": 2,
+    }
+    assert status["next"] is None
+
+
+def test_15_next_fetch_is_last_fetch_plus_the_interval_of_the_kind(both: Desk) -> None:
+    an_edited_feed(both)
+    for row in (both.get("/api/collector/status")["sources"][0], both.get("/api/sources/1")):
+        minutes = row["fetch_interval_minutes"] if "fetch_interval_minutes" in row else row["interval_minutes"]
+        assert minutes == 240
+        last, next_ = (datetime.fromisoformat(row[name]) for name in ("last_fetched_at", "next_fetch_at"))
+        assert next_ == last + timedelta(minutes=minutes)
+
+
+def test_a_source_on_probation_counts_as_paused_by_error(both: Desk) -> None:
+    broken = both.here.town.feed("two")
+    broken.says.extend([Missing("not there", status=404)] * 10)
+    source = both.here.follow(broken)
+    for _ in range(5):
+        both.here.collect(source)
+    status = both.get("/api/collector/status")
+    assert status["sources"][0]["status"] == "probation"
+    assert status["stats"]["paused_by_error"] == 1
+
+
+# ── lists ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_following_next_shows_everything_once_and_in_order(both: Desk) -> None:
+    here = both.here
+    feed = here.town.feed("one", window=5)
+    for number in range(5):
+        # Two of them at the same moment: the key tells them apart.
+        feed.post(f"p{number}", at=here.clock.now() - HOUR * (number // 2))
+    here.collect(here.follow(feed))
+    for name in ("two", "three"):
+        here.follow(here.town.feed(name))
+    here.collect(here.shop.store.sources.get(1))
+    for path, size, order in (
+        ("/api/sources", 2, [1, 2, 3]),
+        ("/api/items", 2, None),
+        ("/api/items", 5, None),
+        ("/api/runs", 1, [2, 1]),
+    ):
+        pages = both.pages(path, limit=size)
+        ids = [one["id"] for page in pages for one in page]
+        assert all(len(page) == size for page in pages[:-1])
+        assert ids == (order or [one["id"] for one in here.items()])
+    pages_of_status = [both.get("/api/collector/status", limit=2)]
+    pages_of_status.append(both.get("/api/collector/status", limit=2, after=pages_of_status[0]["next"]))
+    assert [[row["id"] for row in page["sources"]] for page in pages_of_status] == [[1, 2], [3]]
+    assert pages_of_status[1]["next"] is None
+
+
+def test_sources_are_filtered_by_kind_and_state(desk: Desk) -> None:
+    one, two = (desk.here.follow(desk.here.town.feed(name)) for name in ("one", "two"))
+    desk.post(f"/api/sources/{two.id}/pause")
+    assert [row["id"] for row in desk.get("/api/sources", kind="rss", state="active")["items"]] == [one.id]
+    assert [row["id"] for row in desk.get("/api/sources", state="paused")["items"]] == [two.id]
+    assert desk.get("/api/sources", kind="reddit")["items"] == []
+
+
+# ── the description keeps its word ─────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> None:
+    an_edited_feed(desk)
+    gap = desk.here.town.feed("one")
+    gap.entries.clear()
+    for number in range(10):
+        gap.post(f"n{number}", at=desk.here.clock.now() + HOUR * number)
+    desk.here.clock.advance(86_400)
+    desk.here.collect(desk.here.shop.store.sources.get(1))
+    for _ in range(5):
+        desk.here.collect(desk.here.shop.store.sources.get(2))
+    (edited,) = [one for one in desk.get("/api/items")["items"] if one["version"] == 2]
+    health = desk.get("/health")
+    told: list[tuple[type[BaseModel], Any]] = [
+        (shapes.Source, desk.get("/api/sources/1")),
+        (shapes.CollectedSource, desk.get("/api/collector/status")["sources"][0]),
+        (shapes.CollectorStats, desk.get("/api/collector/status")["stats"]),
+        (shapes.CollectorStatus, desk.get("/api/collector/status")),
+        (shapes.Item, edited),
+        (shapes.Revision, desk.get(f"/api/items/{edited['id']}/revisions")["items"][0]),
+        (shapes.Run, desk.get("/api/runs")["items"][0]),
+        (shapes.Gap, desk.get("/api/gaps")["items"][0]),
+        (shapes.Alert, desk.get("/api/alerts")["items"][0]),
+        (shapes.Health, health),
+        (shapes.Scheduler, health["scheduler"]),
+        (shapes.Job, health["scheduler"]["jobs"][0]),
+    ]
+    for shape, row in told:
+        assert row.keys() == shape.model_fields.keys(), shape.__name__
+
+
+@pytest.mark.parametrize("secret", ["hunter2hunter2"])
+def test_credentials_are_listed_without_their_secrets(desk: Desk, secret: str) -> None:
+    desk.here.shop.store.credentials.add("feeds", "mine", "key-1", secret.encode(), desk.here.clock.now())
+    answer = desk.client.get("/api/credentials")
+    assert answer.json()["items"][0].keys() == shapes.Credential.model_fields.keys()
+    assert secret not in answer.text

@@ -1,0 +1,180 @@
+"""The start page: what it shows, in two languages, with nothing from elsewhere and nothing that runs."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from catchment.errors import Missing
+from catchment.jobs import JOBS
+from catchment.pages import STYLE, language
+from catchment.pages.words import LANGUAGES, WORDS, Speech
+from tests.api.desk import Desk
+from tests.town import TownShop
+
+NOW = datetime(2026, 2, 25, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+
+
+def a_lively_town(desk: Desk) -> None:
+    here = desk.here
+    feed = here.town.feed("one")
+    feed.post("p1", title="<script>alert(1)</script> & more", at=here.clock.now() - 2 * HOUR)
+    feed.post("p2", title="今天的新闻", at=here.clock.now() - HOUR)
+    broken = here.town.feed("two")
+    broken.says.extend([Missing("the feed is not there", "has it <moved>?", status=404)] * 9)
+    sources = [here.follow(feed, name="Morning Post"), here.follow(broken, name="An <old> blog")]
+    here.collect(*sources)
+
+
+def start_page(desk: Desk, spoken: str = "en") -> str:
+    answer = desk.browser(spoken).get("/")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    return answer.text
+
+
+def test_an_empty_deployment_is_told_how_to_begin(desk: Desk) -> None:
+    page = start_page(desk)
+    assert "Nothing is followed yet" in page
+    assert "catchment sources add rss https://example.org/feed.xml" in page
+
+
+def test_it_shows_what_came_in_what_fails_and_what_runs(both: Desk) -> None:
+    a_lively_town(both)
+    page = start_page(both)
+    assert "One thing needs a look" in page
+    for shown in (
+        "今天的新闻",
+        "Morning Post",
+        "1 h ago",
+        "An &lt;old&gt; blog",
+        "the feed is not there",
+        "failed once",
+    ):
+        assert shown in page, shown
+    assert all(WORDS["en"][f"job:{job.name}"] in page for job in JOBS)
+
+
+def test_a_source_with_an_alert_is_one_thing_to_look_at(desk: Desk) -> None:
+    a_lively_town(desk)
+    for _ in range(5):
+        desk.here.collect(desk.here.shop.store.sources.get(2))
+    assert len(desk.get("/api/alerts")["items"]) == 1
+    page = start_page(desk)
+    assert "One thing needs a look" in page
+    assert page.count("An &lt;old&gt; blog") == 1
+
+
+def test_gaps_are_shown(desk: Desk) -> None:
+    feed = desk.here.town.feed("one")
+    for number in range(5):
+        feed.post(f"p{number}", at=desk.here.clock.now() - HOUR * number)
+    source = desk.here.follow(feed, name="Gazette")
+    desk.here.collect(source)
+    feed.entries.clear()
+    desk.here.clock.advance(86_400)
+    for number in range(5):
+        feed.post(f"q{number}", at=desk.here.clock.now() - timedelta(minutes=number))
+    desk.here.collect(source)
+    assert desk.get("/api/gaps")["items"][0]["source_name"] == "Gazette"
+    page = start_page(desk)
+    assert "<b>Gazette</b>" in page
+    assert "gap</span>" in page
+
+
+def test_what_others_wrote_cannot_become_part_of_the_page(desk: Desk) -> None:
+    a_lively_town(desk)
+    page = start_page(desk)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt; &amp; more" in page
+    assert "<script" not in page
+    assert "<moved>" not in page
+
+
+def test_only_web_addresses_become_links(desk: Desk) -> None:
+    a_lively_town(desk)
+    desk.here.shop.store.database.write(
+        lambda tx: tx.run("UPDATE items SET url = ? WHERE external_id = 'p2'", "javascript:alert(1)")
+    )
+    page = start_page(desk)
+    assert "javascript:" not in page
+    assert 'href="https://feeds.example/p1"' in page
+
+
+@pytest.mark.parametrize("spoken", ["en", "zh"])
+def test_nothing_is_loaded_from_elsewhere_and_nothing_is_inline(desk: Desk, spoken: str) -> None:
+    a_lively_town(desk)
+    for page in (start_page(desk, spoken), desk.stranger.get("/").text, desk.browser().get("/nothing").text):
+        loaded = re.findall(r'(?:src|<link[^>]+href)="([^"]*)"', page)
+        assert all(one.startswith(("/", "data:image/svg+xml,")) for one in loaded)
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<iframe|<img|http-equiv", page)
+    assert not re.search(rb"@import|url\(", STYLE)
+
+
+def test_the_stylesheet_is_found_and_may_be_kept_for_ever(desk: Desk) -> None:
+    (path,) = re.findall(r'<link rel="stylesheet" href="([^"]+)"', start_page(desk))
+    answer = desk.stranger.get(path)
+    assert (answer.status_code, answer.content) == (200, STYLE)
+    assert answer.headers["content-type"].startswith("text/css")
+    assert "immutable" in answer.headers["cache-control"]
+
+
+def test_a_process_that_does_not_collect_says_so(town: TownShop) -> None:
+    assert "it does not collect" in start_page(Desk(town, collects=False))
+
+
+# ── words ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_both_languages_say_everything(desk: Desk) -> None:
+    assert WORDS.keys() == LANGUAGES.keys()
+    assert WORDS["en"].keys() == WORDS["zh"].keys()
+    assert {f"job:{job.name}" for job in JOBS} <= WORDS["en"].keys()
+    fields = {name: {said: re.findall(r"{(\w+)}", WORDS[said][name]) for said in WORDS} for name in WORDS["en"]}
+    assert [name for name, found in fields.items() if set(found["en"]) - set(found["zh"]) - {"count"}] == []
+
+
+def test_the_page_speaks_chinese_to_those_who_ask_for_it(desk: Desk) -> None:
+    a_lively_town(desk)
+    page = start_page(desk, "zh-CN,zh;q=0.9,en;q=0.8")
+    assert '<html lang="zh">' in page
+    assert "最新条目" in page
+    assert "Latest" not in page
+    assert "Latest" in desk.browser("zh").get("/?lang=en").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "accepted", "spoken"),
+    [
+        ("zh", "en", "zh"),
+        ("fr", "zh", "zh"),
+        (None, "zh-TW,en;q=0.5", "zh"),
+        (None, "en-GB,zh;q=0.9", "en"),
+        (None, "fr,zh;q=0.2,en;q=0.1", "zh"),
+        (None, "zh;q=0,fr", "en"),
+        (None, "zh;q=nonsense", "en"),
+        (None, "*", "en"),
+        (None, "", "en"),
+        (None, None, "en"),
+        (None, ";;;,=,q=1", "en"),
+    ],
+)
+def test_the_language_is_the_readers_choice(asked: str | None, accepted: str | None, spoken: str) -> None:
+    assert language(asked, accepted) == spoken
+
+
+@pytest.mark.parametrize(
+    ("distance", "english", "chinese"),
+    [
+        (timedelta(0), "just now", "刚刚"),
+        (timedelta(seconds=-40), "40 s ago", "40 秒前"),
+        (timedelta(minutes=-5), "5 min ago", "5 分钟前"),
+        (timedelta(hours=-30), "1 d ago", "1 天前"),
+        (timedelta(minutes=90), "in 1 h", "1 小时后"),
+        (timedelta(days=-60), "2025-12-27", "2025-12-27"),
+    ],
+)
+def test_times_are_told_as_people_tell_them(distance: timedelta, english: str, chinese: str) -> None:
+    at = (NOW + distance).isoformat()
+    assert [Speech(one, NOW).when(at) for one in ("en", "zh")] == [english, chinese]

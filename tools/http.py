@@ -1,0 +1,88 @@
+"""The page about the API, from the API's own description of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from catchment.api.app import described
+
+HEAD = """\
+# The API
+
+<!-- Built by `make docs` from catchment/api; change it there. -->
+
+`catchment serve` answers on `http://127.0.0.1:8700`. The whole description, with every field and examples, is at
+`/openapi.json` of a running server (OpenAPI 3.1, no key needed).
+
+## Keys
+
+Every call below `/api` needs a key: `Authorization: Bearer KEY`, or `X-API-Key: KEY`. The first key is made when
+`serve` starts for the first time, and is shown once; it is stored as a hash and cannot be read back. A key of your own
+can be given from outside as `CATCHMENT_API_KEY`; then none is made.
+
+```sh
+export KEY=catchment_…
+curl -H "Authorization: Bearer $KEY" http://127.0.0.1:8700/api/collector/status
+curl -H "Authorization: Bearer $KEY" http://127.0.0.1:8700/api/sources \\
+     --json '{"kind": "rss", "target": "https://example.org/feed.xml"}'
+```
+
+Bound to a loopback address, the server answers only to the names `localhost`, `127.0.0.1`, `[::1]` and the one it was
+given: a web page elsewhere cannot reach it through a name of its own. There is no CORS.
+
+## Lists
+
+A list answers `{"items": […], "next": "…"}`. Give `next` back as `after` to get what follows; null means that this was
+the end. Going on costs the same on page 1,000 as on page 1, and nothing is shown twice or left out.
+
+## Failures
+
+Whatever goes wrong, on whatever path, has one shape:
+
+```json
+{"error": {"code": "INVALID_INPUT", "message": "limit: …", "retryable": false, "field": "limit"},
+ "meta": {"request_id": "4f0c1d7e8a2b4c6d9e0f1a2b3c4d5e6f"}}
+```
+
+`code` is for programs, `message` for people, `retryable` says whether the same request may succeed later, `field` which
+part of the request is wrong. A 500 tells nothing about the inside; the log does, under the `request_id`. Send your own
+as `X-Request-ID` (letters, digits and `._:-`, up to 64), and find it in the answer and in every log line.
+
+| status | meaning |
+|---|---|
+| 400 | something given is wrong |
+| 401 | no key, or one that is not known |
+| 404, 405 | it is not there; not this method |
+| 409 | it is there already (`existing_id` says where), or its state forbids it |
+| 413 | the body is too large |
+| 500 | something went wrong here |
+| 502, 504 | a platform failed, or was too slow |
+| 503 | the database, or what else is needed, cannot do it now |
+
+## Paths
+"""
+
+
+def api_page() -> str:
+    return HEAD + "\n" + "\n".join(_paths(described().openapi())) + "\n"
+
+
+def _paths(description: dict[str, Any]) -> Iterator[str]:
+    yield "| | path | what | parameters |"
+    yield "|---|---|---|---|"
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            what = " ".join(operation["description"].split())
+            yield f"| {method.upper()} | `{path}` | {what} | {', '.join(_parameters(description, operation))} |"
+
+
+def _parameters(description: dict[str, Any], operation: dict[str, Any]) -> Iterator[str]:
+    for parameter in operation.get("parameters", []):
+        if parameter["in"] == "query":
+            yield f"`{parameter['name']}`"
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    for schema in (body, *body.get("anyOf", [])):
+        if "$ref" in schema:
+            shape = description["components"]["schemas"][schema["$ref"].rsplit("/", 1)[1]]
+            yield from (f"{name}{'' if name in shape.get('required', []) else '?'}" for name in shape["properties"])
