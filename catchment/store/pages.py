@@ -562,13 +562,10 @@ def _tag_again(tx: Transaction, judged: Sequence[Judged], now: int) -> None:
     """What the platform told now, in the place of what it told before; where it told nothing, that stays."""
     retagged = [(one.known, set(one.item.item.tags)) for one in judged if one.known and one.item.item.tags]
     tx.many(
-        """
-        DELETE FROM item_tags
-         WHERE tag_id = (SELECT id FROM tags WHERE name = ?) AND ordered_at = ? AND item_id = ?
-        """,
-        [(tag, known.ordered_at, known.id) for known, told in retagged for tag in known.tags if tag not in told],
+        "DELETE FROM item_tags WHERE item_id = ? AND tag_id = (SELECT id FROM tags WHERE name = ?)",
+        [(known.id, tag) for known, told in retagged for tag in known.tags if tag not in told],
     )
-    _tag(tx, [(tag, known.ordered_at, known.id) for known, told in retagged for tag in told - set(known.tags)], now)
+    _tag(tx, [(tag, known.id) for known, told in retagged for tag in told - set(known.tags)], now)
 
 
 def _see_again(tx: Transaction, page: Page, known: Sequence[Judged], now: int) -> None:
