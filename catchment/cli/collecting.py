@@ -75,10 +75,17 @@ def collect(
         raise InvalidInput("--source, --kind, --due, --all and --loop exclude each other", "give one of them")
     work = "collect --loop" if loop else "collect"
     with Stopping() as stopping, doors.opened_shop(work, is_engine=loop) as shop:
-        stopping.watch(shop.stop, shop.cut, shop.settings.stop_seconds)
+        say = showing.note if showing.is_watched() else _log_info
+        stopping.watch(shop.stop, shop.cut, shop.settings.stop_seconds, say)
         if loop:
             return _go_on(shop, as_json)
         return _collect(shop, None if not (source or kind or everything) else _ids(shop, source, kind), as_json)
+
+
+def _log_info(words: str) -> None:
+    from catchment import logs
+
+    logs.logger(__name__).info(words)
 
 
 def _go_on(shop: Shop, as_json: bool) -> int:

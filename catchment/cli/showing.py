@@ -145,34 +145,33 @@ def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
-def when(moment: str | datetime | None, now: datetime) -> str:
+def when(moment: str | None, now: datetime) -> str:
     """How long ago, or how soon; further away than two days, the date itself."""
     if moment is None:
         return "–"
-    at = datetime.fromisoformat(moment) if isinstance(moment, str) else moment
-    distance = abs(at - now)
-    if distance >= _RELATIVE:
-        return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
-    if distance < timedelta(seconds=1):
-        return "now"
-    return f"in {_span(distance)}" if at > now else f"{_span(distance)} ago"
+    at = datetime.fromisoformat(moment)
+    return _distance(at, now) or f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
 
 
 def at(moment: str | None, now: datetime) -> str:
     """The time itself, and how far away it is."""
     if moment is None:
         return "–"
-    written = f"{datetime.fromisoformat(moment).astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
-    told = when(moment, now)
-    return f"{written} ({told})" if "ago" in told or "in" in told else written
+    at = datetime.fromisoformat(moment)
+    distance = _distance(at, now)
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC" + (f" ({distance})" if distance else "")
 
 
-def _span(distance: timedelta) -> str:
-    seconds = int(distance.total_seconds())
-    if seconds < 90:
-        return f"{seconds} s"
+def _distance(at: datetime, now: datetime) -> str | None:
+    """In words, while it is short enough to say more than the date."""
+    if abs(at - now) >= _RELATIVE:
+        return None
+    seconds = int(abs(at - now).total_seconds())
+    if seconds == 0:
+        return "now"
     minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
+    span = f"{seconds} s" if seconds < 90 else f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"
+    return f"in {span}" if at > now else f"{span} ago"
 
 
 # ── bars ──────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -201,11 +202,11 @@ def list_sources(
     showing.say(showing.counted(len(shown), "source"))
 
 
-def _next(shown: dict[str, Any], now: Any) -> str:
+def _next(shown: dict[str, Any], now: datetime) -> str:
     if not shown["is_active"]:
         return "–"
     at = shown["next_fetch_at"]
-    return showing.when(at, now) if at and at > now.isoformat() else "due"
+    return showing.when(at, now) if at and datetime.fromisoformat(at) > now else "due"
 
 
 @app.command()
@@ -238,7 +239,7 @@ def show(source_id: SourceId, as_json: AsJson = False) -> None:
     show_gaps(gaps, now)
 
 
-def show_gaps(gaps: Sequence[dict[str, Any]], now: Any) -> None:
+def show_gaps(gaps: Sequence[dict[str, Any]], now: datetime) -> None:
     if not gaps:
         showing.say("no open gaps")
         return

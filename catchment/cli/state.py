@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from catchment.cli import doors, showing
@@ -41,7 +42,7 @@ def status(as_json: AsJson = False) -> None:
         _show(told, now)
 
 
-def _show(told: dict[str, Any], now: Any) -> None:
+def _show(told: dict[str, Any], now: datetime) -> None:
     day, database = told["last_24_hours"], told["database"]
     showing.facts(
         (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Callable
 from threading import Event, Thread
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -30,9 +31,9 @@ class Stopping:
         self._before = {one: signal.signal(one, self._heard) for one in _SIGNALS}
         return self
 
-    def watch(self, stop: Event, cut: Event, patience_seconds: float) -> None:
-        """From now on a signal sets `stop`; a second one, or the end of patience, sets `cut`."""
-        self._watcher = Thread(target=self._wait, args=(stop, cut, patience_seconds), name="signals", daemon=True)
+    def watch(self, stop: Event, cut: Event, patience_seconds: float, say: Callable[[str], object]) -> None:
+        """From now on a signal sets `stop`; a second one, or the end of patience, sets `cut`. `say` hears of it."""
+        self._watcher = Thread(target=self._wait, args=(stop, cut, patience_seconds, say), name="signals", daemon=True)
         self._watcher.start()
 
     def _heard(self, _number: int, _frame: FrameType | None) -> None:
@@ -42,10 +43,11 @@ class Stopping:
             raise KeyboardInterrupt
         os.write(self._write_end, b"!")
 
-    def _wait(self, stop: Event, cut: Event, patience_seconds: float) -> None:
+    def _wait(self, stop: Event, cut: Event, patience_seconds: float, say: Callable[[str], object]) -> None:
         if os.read(self._read_end, 1) == _LEAVE:
             return
         stop.set()
+        say(f"stopping: what is under way may go on for {patience_seconds:g} s; another signal cuts it off")
         is_heard, _, _ = select.select([self._read_end], [], [], patience_seconds)
         if not is_heard or os.read(self._read_end, 1) != _LEAVE:
             cut.set()

@@ -78,6 +78,8 @@ def read(body: bytes) -> SourceList:
     text = charset.decode(body, None)[0].lstrip("\ufeff \t\r\n")
     if not text or "\0" in text:
         raise InvalidInput("this is no list of sources", HELPS)
+    if text[:14].lower().startswith(("<!doctype html", "<html")):
+        raise InvalidInput("this is a web page", HELPS)
     if text[0] == "<":
         return _read("opml", _opml_rows(text))
     if text[0] in "{[":
@@ -114,8 +116,8 @@ def _listed(row: Mapping[str, Any], place: str) -> Listed:
     """Raises ValueError with the reason."""
     target, name = _target(row), _text(row, "name", "title")
     kind = _text(row, "kind", "type").lower()
-    if not target and name and not kind:
-        # A pool of communities names them and tells nothing else.
+    if name and not kind and not any(one in row for one in TARGET_NAMES):
+        # A pool of communities names them, and tells no address.
         kind, target = "reddit", name if name.lower().startswith(("r/", "/r/", "http")) else f"r/{name}"
     if not target:
         raise ValueError("no target: the address, or what its kind calls it, is missing")
@@ -171,7 +173,7 @@ def _number(value: Any) -> float | None:
 
 def _categories(value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
-        value = re.split(r"[;|]" if re.search(r"[;|]", value) else ",", value)
+        value = value.split(next((sign for sign in ";|" if sign in value), ","))
     elif not isinstance(value, list | tuple | Mapping):
         value = ()
     named = (" ".join(str(one).split())[:_LONGEST_CATEGORY] for one in value)
@@ -223,7 +225,7 @@ def _csv_rows(text: str) -> Iterator[Row]:
                     continue
                 # Without a header it is what people jot down: an address a line, perhaps with a name.
                 names = ["target", "name"]
-            told = (_HARMLESS.sub(lambda match: match[0][1:], cell, count=1) for cell in cells)
+            told = (cell[1:] if _HARMLESS.match(cell) else cell for cell in cells)
             yield f"line {lines.line_num}", dict(zip(names, told, strict=False))
     except csv.Error as error:
         raise InvalidInput(f"the list cannot be read as CSV, line {lines.line_num}: {error}", HELPS) from None
@@ -269,10 +271,9 @@ class _Outlines:
         self.rows: list[Row] = []
         self._above: list[str | None] = []
 
-    def doctype(self, name: str, *_: object) -> None:
+    def doctype(self, *_: object) -> None:
         # The way to entities that grow without end, and to files of this machine.
-        what = "this is a web page" if name.lower() == "html" else "the list declares a document type (DOCTYPE)"
-        raise InvalidInput(what, HELPS if name.lower() == "html" else "take that declaration out of the file")
+        raise InvalidInput("the list declares a document type (DOCTYPE)", "take that declaration out of the file")
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if not self._above and name.lower() != "opml":

@@ -215,7 +215,7 @@ def restore(database: Database, home: Path, backup: Path, now: datetime) -> Path
     """Put a backup in the database's place; what was there is kept beside it. Gives where."""
     file = _sqlite_file(database, "`pg_restore` restores PostgreSQL")
     _check_backup(backup)
-    kept = home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S}.db"
+    kept = home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S-%f}.db"
     is_there = file.exists()
     with _only_one(database, home), database.said_plainly():
         if is_there:

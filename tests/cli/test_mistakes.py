@@ -1,0 +1,123 @@
+"""What is given wrongly: the exit code says the sort, one line says what, --json says it to programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from catchment.cli import doors
+from tests.cli.conftest import Catchment
+from tests.feedsite import FeedSite
+
+
+@pytest.mark.parametrize(
+    ("arguments", "failure"),
+    [
+        (("sources", "show", "7"), (4, "NOT_FOUND")),
+        (("sources", "pause", "7"), (4, "NOT_FOUND")),
+        (("sources", "remove", "7"), (4, "NOT_FOUND")),
+        (("collect", "--source", "7"), (4, "NOT_FOUND")),
+        (("items", "--source", "7"), (4, "NOT_FOUND")),
+        (("gaps", "--source", "7"), (4, "NOT_FOUND")),
+        (("revisions", "7"), (4, "NOT_FOUND")),
+        (("credentials", "remove", "nobody"), (4, "NOT_FOUND")),
+        (("sources", "add", "rss", "https://a.example/", "--credential", "nobody"), (4, "NOT_FOUND")),
+        (("sources", "show", "x"), (2, "INVALID_INPUT")),
+        (("sources", "show", "0"), (2, "INVALID_INPUT")),
+        (("sources", "show", str(2**64)), (2, "INVALID_INPUT")),
+        (("items", "--limit", "0"), (2, "INVALID_INPUT")),
+        (("items", "--before", "yesterday"), (2, "INVALID_INPUT")),
+        (("sources", "list", "--state", "asleep"), (2, "INVALID_INPUT")),
+        (("sources", "add", "nosuchkind", "x"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "not an address"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "file:///etc/passwd"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "https://a.example/", "--interval", "0"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "https://a.example/", "--priority", "urgent"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "https://a.example/", "--set", "depth"), (2, "INVALID_INPUT")),
+        (("sources", "add", "rss", "https://a.example/", "--set", "depth=3"), (2, "INVALID_INPUT")),
+        (("collect", "--kind", "nosuchkind"), (2, "INVALID_INPUT")),
+        (("collect", "--all", "--due"), (2, "INVALID_INPUT")),
+        (("export", "--format", "parquet", "--output", "x"), (2, "INVALID_INPUT")),
+        (("export", "--output", "no/such/folder/x"), (2, "INVALID_INPUT")),
+        (("sources", "export", "list"), (2, "INVALID_INPUT")),
+        (("sources", "import", "no-such-file"), (2, "INVALID_INPUT")),
+        (("credentials", "add", "nosuchplatform", "x"), (2, "INVALID_INPUT")),
+        (("credentials", "add", "feeds", "x"), (2, "INVALID_INPUT")),
+        (("restore", "no-such-file"), (2, "INVALID_INPUT")),
+        (("nosuchcommand",), (2, "INVALID_INPUT")),
+        (("items", "--nosuchoption"), (2, "INVALID_INPUT")),
+    ],
+)
+def test_a_mistake_has_its_exit_code_and_its_error_code(
+    catchment: Catchment, arguments: tuple[str, ...], failure: tuple[int, str]
+) -> None:
+    said = catchment(*arguments, "--json")
+    assert said.failure == failure
+    assert said.json["error"].keys() == {"code", "message", "retryable"}
+    assert said.err.startswith("error: ")
+    assert "Traceback" not in said.err
+
+
+def test_a_mistake_is_one_line_on_stderr_and_nothing_on_stdout(catchment: Catchment) -> None:
+    said = catchment("sources", "show", 7)
+    assert (said.code, said.out) == (4, "")
+    assert said.err == "error: there is no source 7 — `catchment sources list` shows what is followed\n"
+
+
+def test_what_is_followed_already_is_a_conflict_that_names_the_source(catchment: Catchment) -> None:
+    catchment("sources", "add", "rss", "https://a.example/feed")
+    said = catchment("sources", "add", "rss", "A.example/feed", "--json")
+    assert said.failure == (5, "CONFLICT")
+    assert "source 1" in said.err
+
+
+def test_a_setting_that_cannot_be_used_is_refused_by_every_command(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CATCHMENT_PORT", "many")
+    assert catchment("items", "--json").failure == (2, "BAD_SETTING")
+    assert catchment("collect", "--json").failure == (2, "BAD_SETTING")
+
+
+def test_a_database_that_is_away_is_said_with_what_helps(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch, free_port: int
+) -> None:
+    monkeypatch.setenv("CATCHMENT_DATABASE_URL", f"postgresql://me:sesame-open@127.0.0.1:{free_port}/catchment")
+    said = catchment("items", "--json")
+    assert said.failure == (6, "STORE_ERROR")
+    assert said.json["error"]["retryable"] is True
+    assert "CATCHMENT_DATABASE_URL" in said.err
+    assert "sesame-open" not in said.out + said.err
+
+
+def test_a_mistake_of_ours_shows_no_inside_unless_the_log_is_asked(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken() -> None:
+        raise TypeError("deep inside")
+
+    monkeypatch.setattr(doors, "settings", broken)
+    said = catchment("items", "--json")
+    assert said.failure == (1, "INTERNAL")
+    assert "an error inside catchment (TypeError)" in said.err
+    assert "deep inside" not in said.err
+    monkeypatch.setenv("CATCHMENT_LOG_LEVEL", "debug")
+    assert "deep inside" in catchment("items", "--json").err
+
+
+def test_a_source_that_points_to_this_machine_is_not_asked_unless_allowed(
+    catchment: Catchment, site: FeedSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CATCHMENT_ALLOW_PRIVATE_NETWORKS")
+    feed = site.feed("inner", posts=1)
+    catchment("sources", "add", "rss", feed.url)
+    said = catchment("collect", "--json")
+    assert (said.code, said.json["results"][0]["error"]["code"]) == (3, "ADDRESS_REFUSED")
+    assert feed.requests == 0
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing_behind(catchment: Catchment, tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    assert catchment("export", "--output", tmp_path / "taken", "--json").code == 2
+    assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".part")] == []

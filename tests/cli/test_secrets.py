@@ -1,0 +1,102 @@
+"""Secrets go in and never come out."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Catchment
+from tests.feedsite import FeedSite
+
+PASSWORD, TOKEN = "sesame-open-7731", "tok-9f3a77c1e5"
+
+
+@pytest.fixture
+def _key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "a master key for tests")
+
+
+def everything(home: Path) -> bytes:
+    return b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+
+
+@pytest.mark.usefixtures("_key")
+def test_a_secret_in_an_address_is_used_and_shown_nowhere(
+    catchment: Catchment, site: FeedSite, home: Path, tmp_path: Path
+) -> None:
+    feed = site.feed("private", posts=1)
+    address = feed.url.replace("http://", f"http://me:{PASSWORD}@") + f"?token={TOKEN}&page=1"
+    said = [catchment("sources", "add", "rss", address, "--check", "--json")]
+    assert said[0].json["target"] == f"{feed.url}?page=1"
+    said.append(catchment("collect", "--json"))
+    assert said[-1].json["new"] == 1
+    asked = feed.asked[-1]
+    assert base64.b64decode(asked.headers["authorization"].split()[1]).decode() == f"me:{PASSWORD}"
+    assert TOKEN in asked.path
+
+    feed.status = 401
+    said += [catchment("collect", "--all"), catchment("collect", "--all", "--json")]
+    said += [catchment("sources", "show", 1), catchment("sources", "show", 1, "--json"), catchment("sources", "list")]
+    said += [catchment("status"), catchment("doctor"), catchment("credentials", "list", "--json")]
+    for name in ("list.json", "list.csv", "list.opml"):
+        catchment("sources", "export", tmp_path / name)
+        said.append(said[0]._replace(out=(tmp_path / name).read_text()))
+    said += [catchment("export", "--output", "-"), catchment("sources", "add", "rss", address, "--json")]
+    assert said[-1].code == 5
+    shown = "".join(one.out + one.err for one in said)
+    assert PASSWORD not in shown
+    assert TOKEN not in shown
+    assert PASSWORD.encode() not in everything(home)
+    assert TOKEN.encode() not in everything(home)
+
+
+def test_without_a_master_key_a_secret_address_is_refused_and_nothing_is_added(catchment: Catchment) -> None:
+    said = catchment("sources", "add", "rss", f"https://me:{PASSWORD}@a.example/feed", "--json")
+    assert said.failure == (7, "VAULT_ERROR")
+    assert "new-key" in said.err
+    assert PASSWORD not in said.out + said.err
+    assert catchment("sources", "list", "--json").json == []
+
+
+@pytest.mark.usefixtures("_key")
+def test_a_credential_is_read_from_stdin_used_by_name_and_removed_only_when_nobody_needs_it(
+    catchment: Catchment, site: FeedSite
+) -> None:
+    feed = site.feed("private", posts=1)
+    added = catchment("credentials", "add", "feeds", "mine", "--json", stdin=f"Bearer {TOKEN}\n".encode())
+    assert (added.code, added.json) == (0, {"platform": "feeds", "name": "mine"})
+    assert catchment("credentials", "add", "feeds", "mine", "--json", stdin=b"other-token").failure == (5, "CONFLICT")
+    source = catchment("sources", "add", "rss", feed.url, "--credential", "mine", "--json").json
+    assert source["credential"] == "mine"
+    catchment("collect")
+    assert feed.asked[-1].headers["authorization"] == f"Bearer {TOKEN}"
+    assert [(one["name"], one["source_count"]) for one in catchment("credentials", "list", "--json").json] == [
+        ("mine", 1)
+    ]
+    assert catchment("credentials", "remove", "mine", "--json").failure == (5, "CONFLICT")
+    assert catchment("credentials", "remove", "mine", "--force").code == 0
+    assert catchment("credentials", "list", "--json").json == []
+
+
+def test_a_new_key_is_the_only_thing_on_stdout(catchment: Catchment) -> None:
+    one, other = catchment("credentials", "new-key"), catchment("credentials", "new-key")
+    assert len(one.out.strip()) >= 40
+    assert one.out != other.out
+    assert "COOKIE_MASTER_KEY" in one.err
+
+
+@pytest.mark.usefixtures("_key")
+def test_the_doctor_tells_which_credentials_the_key_does_not_open(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catchment("credentials", "add", "feeds", "mine", stdin=TOKEN.encode())
+    assert catchment("doctor", "--json").code == 0
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "another master key")
+    said = catchment("doctor", "--json")
+    wrong = [one for one in said.json["findings"] if one["verdict"] == "wrong"]
+    assert (said.code, [one["about"] for one in wrong]) == (1, ["vault"])
+    assert "mine" in wrong[0]["what"]
+    monkeypatch.delenv("COOKIE_MASTER_KEY")
+    assert catchment("doctor").code == 1
