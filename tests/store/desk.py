@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from catchment.collect.deciding import PageDeciding, Visiting
 from catchment.continuity import Walk
 from catchment.model import (
     Item,
-    Lease,
     Listing,
     Order,
     Outcome,
@@ -25,7 +25,7 @@ from catchment.model import (
 )
 from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
 from catchment.store import Presence, Store, open_store
-from catchment.store.pages import Conclusion, Page, RawAnswer
+from catchment.store.pages import Conclusion, Ending, Page, RawAnswer
 from catchment.store.sources import Claimed
 from tests.clocks import HandClock
 
@@ -74,6 +74,12 @@ class Desk:
     def due(self, limit: int = 100, **intervals: int) -> list[Claimed]:
         return self.store.sources.claim_due(self.presence.owner_id, MINUTES | intervals, 60, self.now, limit)
 
+    def give_back(self, claimed: Claimed, **changes: Any) -> None:
+        """End the visit without a page."""
+        progress = claimed.progress.plus(last_polled_at=self.now, **changes)
+        result = self._begun(claimed.source, self.now).plus(outcome=Outcome.UNCHANGED, finished_at=self.now)
+        self.store.pages.end(claimed.source, claimed.lease, self.run_id, Ending(result, progress), {})
+
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def show(self, source: Source, *items: Item, after: float = 60, **more: Any) -> Conclusion:
@@ -81,8 +87,13 @@ class Desk:
         self.clock.advance(after)
         return self.write(self.claim(source), items, **more)
 
-    def run(self) -> int:
+    @cached_property
+    def run_id(self) -> int:
         return self.store.runs.begin("test", "test", self.presence.owner_id, self.now)
+
+    @staticmethod
+    def _begun(source: Source, at: datetime) -> Result:
+        return Result(source.id, source.name, source.kind, Outcome.FAILED, started_at=at, requests=1)
 
     def write(
         self,
@@ -90,8 +101,6 @@ class Desk:
         items: Sequence[Item],
         *,
         at: datetime | None = None,
-        run_id: int | None = None,
-        lease: Lease | None = None,
         is_last: bool = True,
         body: bytes | None = None,
     ) -> Conclusion:
@@ -101,8 +110,8 @@ class Desk:
         refined = refine(Reading(tuple(items)), scope=source.key if is_feed else "", answer_url=source.target)
         page = Page(
             source=source,
-            lease=lease or claimed.lease,
-            run_id=run_id or self.run(),
+            lease=claimed.lease,
+            run_id=self.run_id,
             answered_at=at,
             items=self._by_rule(refined.items),
             fingerprint_rule=self.rule,
@@ -132,7 +141,7 @@ class Desk:
             page_number=1,
             is_queue_empty=is_last,
             hint_seconds=None,
-            before=Result(source.id, source.name, source.kind, Outcome.FAILED, started_at=at, requests=1),
+            before=self._begun(source, at),
         )
         reading = Reading() if is_last else Reading(follow=(Request(source.target),))
         return PageDeciding(visiting, reading, len(skipped), at)

@@ -1,0 +1,86 @@
+"""Deeds of another process: `python -m tests.store.hands DEED URL HOME …`. It says on its output what it did."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from catchment.model import Budget
+from catchment.shop import SharedBudgets
+from tests.store.desk import Desk, opened, post
+
+Interval = tuple[int, float, float]
+
+
+def say(what: object) -> None:
+    sys.stdout.write(json.dumps(what) + "\n")
+    sys.stdout.flush()
+
+
+def hold(desk: Desk, *source_ids: str) -> None:
+    """Claim these, store a page of the first, and hang in the middle of the visit."""
+    claimed = desk.store.sources.claim([int(one) for one in source_ids], desk.presence.owner_id, desk.now)
+    desk.write(claimed[0], [post("stored before the end"), post("this, too")], is_last=False)
+    say([one.source.id for one in claimed])
+    sys.stdin.read()
+
+
+def open_it(desk: Desk) -> None:
+    say(desk.store.sources.counts())
+
+
+def claim_many(desk: Desk, times: str) -> None:
+    """Claim what is free and give it back, over and over; tells when each was held."""
+    say("ready")
+    sys.stdin.readline()
+    say(hammer(desk, int(times)))
+
+
+def hammer(desk: Desk, times: int) -> list[Interval]:
+    held: list[Interval] = []
+    while len(held) < times:
+        claimed = desk.due(limit=2, rss=0)
+        began = time.monotonic()
+        time.sleep(0.001)
+        ended = time.monotonic()
+        held += [(one.source.id, began, ended) for one in claimed]
+        for one in claimed:
+            desk.give_back(one)
+    return held
+
+
+def write_many(desk: Desk, name: str, times: str) -> None:
+    """Write pages of a source of its own, and of one thing that all show."""
+    source = desk.follow(f"r/{name}", "reddit")
+    for number in range(int(times)):
+        desk.show(source, post(f"{name} {number}"), post("shared", f"by {name}, {number}"))
+    say(int(times))
+
+
+def spend(desk: Desk, times: str) -> None:
+    """Take tokens of one small budget, at one moment that all agree on."""
+    budgets, budget = SharedBudgets(desk.store.budgets), Budget("small", 50, 3600)
+    say(sum(budgets.take(budget, None, desk.now).tokens for _ in range(int(times))))
+
+
+DEEDS: dict[str, Callable[..., None]] = {
+    "hold": hold,
+    "open": open_it,
+    "claim": claim_many,
+    "write": write_many,
+    "spend": spend,
+}
+
+
+def main(deed: str, url: str, home: str, *more: Any) -> None:
+    desk = Desk(opened(url, Path(home)))
+    DEEDS[deed](desk, *more)
+    desk.close()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,213 @@
+"""One piece of work is in one pair of hands, and comes free the moment those hands are gone."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from catchment.errors import LeaseLost
+from catchment.store.leases import living
+from tests.store.desk import Desk, opened, post
+from tests.store.hands import Interval, hammer
+from tests.store.processes import hands
+from tests.store.structure import content
+
+
+@pytest.fixture
+def neighbour(desk: Desk, empty_url: str, tmp_path: Path) -> Iterator[Desk]:
+    """A second process, as far as one can tell from inside the first."""
+    other = Desk(opened(empty_url, tmp_path), desk.clock)
+    yield other
+    other.close()
+
+
+def test_what_somebody_holds_cannot_be_claimed(desk: Desk, neighbour: Desk) -> None:
+    source = desk.follow()
+    desk.claim(source)
+    assert neighbour.store.sources.claim([source.id], neighbour.presence.owner_id, desk.now) == []
+    assert neighbour.due() == []
+    holder = neighbour.store.sources.holder(source.id)
+    assert holder is not None
+    assert (holder.source, holder.work) == (source, "test")
+
+
+def test_a_superseded_number_writes_nothing(desk: Desk, neighbour: Desk) -> None:
+    source = desk.follow()
+    late = neighbour.claim(source)
+    neighbour.presence.leave(desk.now)
+    own = desk.claim(source)
+    assert (own.lease.number, desk.run_id) == (late.lease.number + 1, 1)
+    before = content(desk.store.database)
+    with pytest.raises(LeaseLost):
+        desk.write(own.plus(lease=late.lease), [post("a")])
+    with pytest.raises(LeaseLost):
+        desk.give_back(own.plus(lease=late.lease))
+    assert content(desk.store.database) == before
+    assert desk.write(own, [post("a")]).counts.new == 1
+
+
+def test_ending_a_visit_gives_the_lease_back(desk: Desk, neighbour: Desk) -> None:
+    source = desk.follow()
+    desk.show(source, post("a"))
+    assert neighbour.claim(source).lease.number == 2
+
+
+def test_leaving_gives_everything_back(desk: Desk, neighbour: Desk) -> None:
+    sources = [desk.follow("one"), desk.follow("two")]
+    for source in sources:
+        neighbour.claim(source)
+    neighbour.presence.leave(desk.now)
+    assert [desk.claim(source).source for source in sources] == sources
+    assert [one["work"] for one in living(desk.store.database, desk.store.home, desk.now)] == ["test"]
+
+
+def test_what_does_not_exist_or_is_not_followed_any_more_is_neither_claimed_nor_held(desk: Desk) -> None:
+    assert desk.store.sources.claim([4711], desk.presence.owner_id, desk.now) == []
+    assert desk.rows("leases") == []
+
+
+def test_of_two_processes_one_gets_the_job(desk: Desk, neighbour: Desk) -> None:
+    desk.store.jobs.announce("clear-old", desk.now)
+    lease = desk.store.jobs.claim("clear-old", desk.presence.owner_id, desk.now)
+    assert lease is not None
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is None
+    desk.store.jobs.done(lease, desk.now, desk.now + timedelta(hours=1), desk.now, None)
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is None
+    desk.clock.advance(3600)
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is not None
+
+
+# ── processes that die ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def soon(is_so: Callable[[], bool]) -> bool:
+    """Whether it comes true; a server needs a moment to notice that a client is gone."""
+    give_up_at = time.monotonic() + 30
+    while not (so := is_so()) and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    return so
+
+
+def test_a_killed_process_holds_nothing_and_its_run_is_closed_with_what_it_had_come_to(
+    desk: Desk, empty_url: str, tmp_path: Path
+) -> None:
+    sources = [desk.follow("one"), desk.follow("two")]
+    ids = [source.id for source in sources]
+    with hands(1, "hold", empty_url, tmp_path, *ids) as (other,):
+        assert other.hear() == ids
+        # It lives: neither a look nor a heartbeat frees what it holds, however long ago it was heard of.
+        desk.clock.advance(86_400)
+        desk.presence.heartbeat(desk.now)
+        assert desk.presence.bury(desk.now) == 0
+        assert desk.store.sources.claim(ids, desk.presence.owner_id, desk.now) == []
+        assert len(living(desk.store.database, tmp_path, desk.now)) == 2
+        other.kill()
+        assert soon(lambda: desk.presence.bury(desk.now) == 1)
+    assert [one.source for one in desk.store.sources.claim(ids, desk.presence.owner_id, desk.now)] == sources
+    (run,) = desk.store.runs.page()
+    wanted = {"is_cut_off": True, "finished_at": desk.now.isoformat(), "source_count": 1, "failed": 1, "new_count": 2}
+    assert {name: run[name] for name in wanted} == wanted
+    (visit,) = desk.store.runs.of_source(ids[0])
+    assert (visit["outcome"], visit["error_code"], visit["new_count"]) == ("failed", "CUT_OFF", 2)
+    assert len(list((tmp_path / "locks").glob("*"))) == (0 if desk.store.database.is_postgres else 1)
+
+
+def test_two_homes_on_one_database_do_not_bury_each_other(desk: Desk, empty_url: str, tmp_path: Path) -> None:
+    source = desk.follow()
+    desk.claim(source)
+    other = Desk(opened(empty_url, tmp_path / "another home"), desk.clock)
+    assert other.presence.bury(desk.now) == 0
+    assert other.store.sources.claim([source.id], other.presence.owner_id, desk.now) == []
+    other.close()
+
+
+def test_a_lost_session_means_a_new_beginning(standing_postgres: str, tmp_path: Path) -> None:
+    desk = Desk(opened(standing_postgres, tmp_path))
+    source = desk.follow(f"lost {tmp_path}")
+    claimed, before = desk.claim(source), desk.presence.owner_id
+    with psycopg.connect(standing_postgres.replace("+psycopg", ""), autocommit=True) as connection:
+        connection.execute(
+            """
+            SELECT pg_terminate_backend(pid) FROM pg_locks
+             WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+            """
+        )
+    desk.clock.advance(20)
+    assert soon(lambda: desk.presence.heartbeat(desk.now) or desk.presence.owner_id != before)
+    with pytest.raises(LeaseLost):
+        desk.write(claimed, [post("a")])
+    assert desk.claim(source).lease.number == claimed.lease.number + 1
+    desk.close()
+
+
+def test_what_a_process_takes_after_it_was_given_up_comes_free_again(standing_postgres: str, tmp_path: Path) -> None:
+    sleeper = Desk(opened(standing_postgres, tmp_path))
+    source = sleeper.follow(f"slept {tmp_path}")
+    sleeper.store.database.write(
+        lambda tx: tx.run("UPDATE owners SET machine = 'elsewhere' WHERE id = ?", sleeper.presence.owner_id)
+    )
+    given_up = sleeper.presence.owner_id
+    watcher = Desk(opened(standing_postgres, tmp_path), sleeper.clock)
+    assert watcher.presence.bury(watcher.now) == 0
+    sleeper.clock.advance(91)
+    assert watcher.presence.bury(watcher.now) == 1
+    # It wakes, knows nothing yet, and goes on.
+    sleeper.claim(source)
+    run_id = sleeper.run_id
+    sleeper.presence.heartbeat(sleeper.now)
+    assert sleeper.presence.owner_id != given_up
+    assert watcher.claim(source).source == source
+    assert [one["is_cut_off"] for one in watcher.store.runs.page() if one["id"] == run_id] == [True]
+    watcher.close()
+    sleeper.close()
+
+
+# ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def never_twice_at_once(held: list[Interval]) -> bool:
+    return all(
+        earlier[2] <= following[1] for earlier, following in pairwise(sorted(held)) if earlier[0] == following[0]
+    )
+
+
+def test_threads_that_claim_together_never_hold_the_same(desk: Desk, neighbour: Desk) -> None:
+    for name in "abcde":
+        desk.follow(name)
+    desk.presence, neighbour.presence, desk.run_id, neighbour.run_id
+    with ThreadPoolExecutor(4) as pool:
+        held = [one for each in pool.map(lambda who: hammer(who, 30), [desk, neighbour] * 2) for one in each]
+    assert len(held) >= 120
+    assert never_twice_at_once(held)
+
+
+def test_processes_that_claim_together_never_hold_the_same(desk: Desk, empty_url: str, tmp_path: Path) -> None:
+    for name in "abc":
+        desk.follow(name)
+    with hands(2, "claim", empty_url, tmp_path, 60) as both:
+        for one in both:
+            assert one.hear() == "ready"
+        for one in both:
+            one.go()
+        held = [(number, began, ended) for one in both for number, began, ended in one.hear()]
+        for one in both:
+            one.end()
+    assert len(held) >= 120
+    assert never_twice_at_once(held)
+    assert {row[3] for row in desk.rows("leases")} == {None}
+
+
+def test_two_heartbeats_at_once_begin_anew_once(desk: Desk, neighbour: Desk) -> None:
+    desk.presence, neighbour.presence
+    neighbour.store.database.write(lambda tx: tx.run("DELETE FROM owners WHERE id = ?", desk.presence.owner_id))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: desk.presence.heartbeat(desk.now), range(4)))
+    assert len(living(desk.store.database, desk.store.home, desk.now)) == 2
+    assert desk.count("owners") == 2
