@@ -66,6 +66,8 @@ class Server(uvicorn.Server):
                 loop="asyncio",
                 ws="none",
                 log_config=None,
+                # That it starts and ends is said by us; requests are logged around the application, without queries.
+                log_level="warning",
                 access_log=False,
                 server_header=False,
                 proxy_headers=False,
