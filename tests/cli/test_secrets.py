@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +104,28 @@ def test_the_doctor_tells_which_credentials_the_key_does_not_open(
     assert "mine" in wrong[0]["what"]
     monkeypatch.delenv("COOKIE_MASTER_KEY")
     assert catchment("doctor").code == 1
+
+
+@pytest.mark.usefixtures("_key")
+def test_on_a_terminal_the_secret_is_asked_for_and_not_shown(catchment: Catchment) -> None:
+    leader, follower = pty.openpty()
+    asking = subprocess.Popen(
+        [sys.executable, "-m", "catchment", "credentials", "add", "feeds", "typed"],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        # Without a terminal of its own, it must take the one that it is given.
+        start_new_session=True,
+    )
+    os.close(follower)
+    shown = b""
+    while b"not shown" not in shown:
+        shown += os.read(leader, 1000)
+    os.write(leader, f"{TOKEN}\n".encode())
+    while b"is kept" not in shown:
+        shown += os.read(leader, 1000)
+    asking.wait()
+    os.close(leader)
+    assert TOKEN.encode() not in shown
+    assert [one["name"] for one in catchment("credentials", "list", "--json").json] == ["typed"]
