@@ -136,6 +136,8 @@ def _array_type(table: str, column: str) -> str:
 class Database:
     """One database, safe for threads."""
 
+    transaction = Transaction
+
     def __init__(self, url: str, *, pool_size: int = 12) -> None:
         parsed = make_url(url)
         self.is_postgres = parsed.get_backend_name() == "postgresql"
@@ -164,7 +166,7 @@ class Database:
         """Ask something. On SQLite each statement sees the newest commit; no read is held open."""
         with self.said_plainly(), self._connection() as connection:
             try:
-                return question(Transaction(connection, self.is_postgres))
+                return question(self.transaction(connection, self.is_postgres))
             finally:
                 if self.is_postgres:
                     connection.rollback()
@@ -190,7 +192,7 @@ class Database:
 
     def _committed(self, connection: Any, deed: Callable[[Transaction], T]) -> T:
         try:
-            done = deed(Transaction(connection, self.is_postgres))
+            done = deed(self.transaction(connection, self.is_postgres))
             connection.commit()
         except BaseException:
             connection.rollback()

@@ -20,7 +20,7 @@ class Troubles:
                 SELECT s.id, s.name, s.kind, p.last_error, p.last_error_code, p.failures_in_a_row, p.last_polled_at
                   FROM progress p JOIN sources s ON s.id = p.source_id
                  WHERE p.is_active AND p.last_error IS NOT NULL
-                 ORDER BY p.failures_in_a_row DESC, s.id LIMIT ?
+                 ORDER BY p.failures_in_a_row DESC, p.source_id DESC LIMIT ?
                 """,
                 limit,
             )

@@ -3,7 +3,7 @@ decisions. What a page says is written down in the test itself."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -36,6 +36,18 @@ MINUTES = {"rss": 60, "reddit": 60}
 
 def opened(url: str, home: Path, **more: Any) -> Store:
     return open_store(url, home, HandClock().now(), fingerprint, **more)
+
+
+class Pausing(PageDeciding):
+    """Does something else in the middle of the transaction, when it is asked its last question."""
+
+    def __init__(self, meanwhile: Callable[[], object], *visit: Any) -> None:
+        super().__init__(*visit)
+        self._meanwhile = meanwhile
+
+    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
+        self._meanwhile()
+        return super().expected_by(newest_first)
 
 
 class Desk:
@@ -103,8 +115,12 @@ class Desk:
         at: datetime | None = None,
         is_last: bool = True,
         body: bytes | None = None,
+        meanwhile: Callable[[], object] = lambda: None,
     ) -> Conclusion:
-        """One page, as it was answered at that time (now, if it is not said)."""
+        """One page, as it was answered at that time (now, if it is not said).
+
+        `meanwhile` is done inside the transaction, after new items are written and before they are committed.
+        """
         source, at = claimed.source, at or self.now
         is_feed = source.platform == "feeds"
         refined = refine(Reading(tuple(items)), scope=source.key if is_feed else "", answer_url=source.target)
@@ -120,13 +136,20 @@ class Desk:
             raw=None if body is None else RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
         )
-        return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last))
+        return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last, meanwhile))
 
     def _by_rule(self, items: tuple[RefinedItem, ...]) -> tuple[RefinedItem, ...]:
         """As a later rule would fingerprint them."""
         return tuple(one.plus(fingerprint=later(one.fingerprint, self.rule)) for one in items)
 
-    def _deciding(self, claimed: Claimed, skipped: Sequence[object], at: datetime, is_last: bool) -> PageDeciding:
+    def _deciding(
+        self,
+        claimed: Claimed,
+        skipped: Sequence[object],
+        at: datetime,
+        is_last: bool,
+        meanwhile: Callable[[], object],
+    ) -> PageDeciding:
         source = claimed.source
         visiting = Visiting(
             source=source,
@@ -144,7 +167,7 @@ class Desk:
             before=self._begun(source, at),
         )
         reading = Reading() if is_last else Reading(follow=(Request(source.target),))
-        return PageDeciding(visiting, reading, len(skipped), at)
+        return Pausing(meanwhile, visiting, reading, len(skipped), at)
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,0 +1,129 @@
+"""Ten million items cost no more than ten: every question runs along an index, and every list stops at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.refine import fingerprint
+from catchment.store import Store
+from catchment.store.leases import living
+from catchment.store.troubles import Troubles
+from tests.store.desk import Desk, opened, post
+from tests.store.sample import fill
+from tests.store.watching import Statement, WatchingDatabase
+
+# They do not grow with what is collected.
+SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "told"}
+
+Asking = Callable[[Desk], object]
+
+QUESTIONS: dict[str, Asking] = {
+    "what is due": lambda desk: desk.due(3),
+    "newest": lambda desk: desk.store.items.newest(3),
+    "newest, next page": lambda desk: desk.store.items.newest(3, before=(10**16, 5)),
+    "newest of a source": lambda desk: desk.store.items.newest(3, source_id=1),
+    "newest of a source, next page": lambda desk: desk.store.items.newest(3, source_id=1, before=(10**16, 5)),
+    "all in order": lambda desk: list(desk.store.items.in_order(4)),
+    "one item": lambda desk: desk.store.items.get(1),
+    "its revisions": lambda desk: desk.store.items.revisions(1),
+    "how many items": lambda desk: desk.store.items.count(),
+    "open gaps": lambda desk: desk.store.gaps.page(),
+    "open gaps of a source": lambda desk: desk.store.gaps.page(source_id=1),
+    "gaps": lambda desk: desk.store.gaps.page(include_closed=True),
+    "gaps of a source": lambda desk: desk.store.gaps.page(source_id=1, include_closed=True),
+    "how many open gaps": lambda desk: desk.store.gaps.count_open(),
+    "runs": lambda desk: desk.store.runs.page(3),
+    "runs of a source": lambda desk: desk.store.runs.of_source(1),
+    "the last day": lambda desk: desk.store.runs.last_day(desk.now),
+    "open alerts": lambda desk: desk.store.alerts.open(),
+    "late sources": lambda desk: desk.store.alerts.late_sources(desk.now),
+    "failing sources": lambda desk: Troubles(desk.store.database).failing(10),
+    "sources": lambda desk: desk.store.sources.page(after=1, limit=2),
+    "one source": lambda desk: desk.store.sources.with_progress(1),
+    "who holds it": lambda desk: desk.store.sources.holder(1),
+    "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
+    "silence": lambda desk: desk.store.alerts.keep_open(" silent", {"source 1 silent": ("so", 1)}, desk.now),
+    "clearing": lambda desk: desk.store.clearing.clear(
+        desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1
+    ),
+    "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
+    "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
+    "a new page": lambda desk: desk.show(desk.store.sources.get(1), post("x", tags=("日",)), post("y"), body=b"new"),
+    "an edited page": lambda desk: desk.show(desk.store.sources.get(1), post("-2", "new"), post("new -3", "new")),
+}
+
+
+@pytest.fixture
+def watched(empty_url: str, tmp_path: Path) -> Iterator[Desk]:
+    plain = Desk(opened(empty_url, tmp_path))
+    fill(plain)
+    plain.close()
+    desk = Desk(Store(WatchingDatabase(empty_url), tmp_path, fingerprint), plain.clock)
+    desk.run_id
+    yield desk
+    desk.close()
+
+
+def asked(desk: Desk, asking: Asking) -> list[Statement]:
+    database = desk.store.database
+    assert isinstance(database, WatchingDatabase)
+    database.told.clear()
+    asking(desk)
+    assert database.told
+    return list(database.told)
+
+
+def test_every_question_runs_along_an_index(watched: Desk) -> None:
+    faults_of = postgres_faults if watched.store.database.is_postgres else sqlite_faults
+    found = {
+        (what, sql): faults
+        for what, asking in QUESTIONS.items()
+        for sql, values in asked(watched, asking)
+        if (faults := faults_of(watched, sql, values))
+    }
+    assert found == {}
+
+
+def sqlite_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
+    """Steps that read a whole table, or sort what no LIMIT of ours bounds."""
+    steps = [row[3] for row in desk.store.database.read(lambda tx: tx.all(f"EXPLAIN QUERY PLAN {sql}", *values))]
+    scanned = [step for step in steps if step.startswith("SCAN") and " INDEX " not in step and not is_small(step, sql)]
+    return scanned + [step for step in steps if "ORDER BY" in step and not is_bounded(sql)]
+
+
+def is_small(step: str, sql: str) -> bool:
+    name = step.split()[1]
+    if name in {"CONSTANT", "LIST"} or name in SMALL:
+        return True
+    return any(f"{table} {name}" in sql or f"{table} AS {name}" in sql for table in SMALL)
+
+
+def is_bounded(sql: str) -> bool:
+    """It asks for what belongs to the few items of a page, or to one item, or source."""
+    return " IN (?" in sql or "= ANY(" in sql
+
+
+def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
+    """What is left of whole scans and sorts where the planner is told to avoid them at any price."""
+
+    def question(tx: Any) -> Any:
+        for dear in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
+            tx.run(f"SET LOCAL enable_{dear} = off")
+        tx.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", values)
+        return tx.cursor.fetchone()[0][0]["Plan"]
+
+    nodes = list(every_node(desk.store.database.read(question)))
+    scanned = [f"Seq Scan {node['Relation Name']}" for node in nodes if node["Node Type"] == "Seq Scan"]
+    sorts = [node["Node Type"] for node in nodes if "Sort" in node["Node Type"] and not is_bounded(sql)]
+    return [one for one in scanned if one.split()[2] not in SMALL] + sorts
+
+
+def every_node(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for below in plan.get("Plans", ()):
+        yield from every_node(below)
