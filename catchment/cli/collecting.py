@@ -79,7 +79,8 @@ def collect(
         stopping.watch(shop.stop, shop.cut, shop.settings.stop_seconds, say)
         if loop:
             return _go_on(shop, as_json)
-        return _collect(shop, None if not (source or kind or everything) else _ids(shop, source, kind), as_json)
+        is_chosen = source or kind is not None or everything
+        return _collect(shop, _ids(shop, source, kind) if is_chosen else None, as_json)
 
 
 def _log_info(words: str) -> None:

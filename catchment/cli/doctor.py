@@ -18,6 +18,7 @@ from catchment.cli.given import AsJson
 from catchment.errors import BadSetting, CatchmentError, VaultError
 from catchment.model import Record
 from catchment.settings import Settings
+from catchment.settings.table import without_password
 
 if TYPE_CHECKING:
     from catchment.store import Store
@@ -146,10 +147,10 @@ def _database(settings: Settings) -> Iterator[Finding]:
             from catchment.store.opening import HEAD, engine_version, revision
 
             if database.file is not None and not database.file.exists():
-                yield Finding("database", f"{database.shown_url} is made when it is first needed")
+                yield Finding("database", f"{without_password(database.shown_url)} is made when it is first needed")
                 return
             found, engine = revision(database), engine_version(database)
-            yield Finding("database", f"{database.shown_url} answers: {engine}")
+            yield Finding("database", f"{without_password(database.shown_url)} answers: {engine}")
     except CatchmentError as error:
         yield Finding("database", error.what, "wrong", error.helps)
         return

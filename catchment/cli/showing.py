@@ -30,30 +30,27 @@ def document(value: object) -> None:
     import msgspec
 
     encoded = msgspec.json.encode(value)
-    _write((msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded) + b"\n")
+    _stdout().write((msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded) + b"\n")
 
 
 def lines(values: Iterable[object]) -> None:
     """One JSON document a line."""
     import msgspec
 
-    encode = msgspec.json.Encoder().encode
+    encode, write = msgspec.json.Encoder().encode, _stdout().write
     for value in values:
-        _write(encode(value) + b"\n")
+        write(encode(value) + b"\n")
 
 
 def raw(text: str) -> None:
     """These very characters, whatever the terminal's encoding."""
-    _write(text.encode("utf-8", "replace"))
+    _stdout().write(text.encode("utf-8", "replace"))
 
 
-def stdout() -> IO[bytes]:
-    return sys.stdout.buffer
-
-
-def _write(data: bytes) -> None:
+def _stdout() -> IO[bytes]:
+    """Stdout for bytes, with nothing left waiting in front of it."""
     sys.stdout.flush()
-    stdout().write(data)
+    return sys.stdout.buffer
 
 
 def flushed(code: int) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from catchment.cli import doors, showing
 from catchment.cli.given import AsJson
+from catchment.settings.table import without_password
 
 
 def status(as_json: AsJson = False) -> None:
@@ -16,7 +17,6 @@ def status(as_json: AsJson = False) -> None:
     """
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now):
-        from catchment.logs import redact
         from catchment.store import leases
         from catchment.store.opening import HEAD, engine_version
 
@@ -30,7 +30,7 @@ def status(as_json: AsJson = False) -> None:
             "jobs": store.jobs.all(),
             "collector": {"is_running": bool(processes), "processes": processes},
             "database": {
-                "url": redact(store.database.shown_url),
+                "url": without_password(store.database.shown_url),
                 "engine": engine_version(store.database),
                 "schema": HEAD,
                 "home": str(settings.home),
