@@ -1,0 +1,151 @@
+"""`kill -9` at any moment loses nothing, stores nothing twice, and leaves nothing for a hand to repair."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.clock import SystemClock
+from catchment.collect.following import follow
+from catchment.settings import Settings
+from catchment.shop import Shop, open_shop
+from tests.kill.oracle import Oracle, OracleFeed
+
+FEEDS = 100
+KILLS = 50
+FAULT_RATE = 0.2
+ROOT = Path(__file__).parents[2]
+
+
+class Collector:
+    """`catchment collect --all`, again and again, each time as a process of its own."""
+
+    def __init__(self, environ: dict[str, str]) -> None:
+        self.forker = subprocess.Popen(
+            [sys.executable, "-m", "tests.kill.forker"],
+            cwd=ROOT,
+            env={**os.environ, **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, kill_after: float | None) -> int:
+        """The exit code; -9 if it had to be killed."""
+        assert self.forker.stdin and self.forker.stdout
+        print("collect --all --json", file=self.forker.stdin, flush=True)
+        pid = int(self.forker.stdout.readline())
+        if kill_after is not None and not select.select([self.forker.stdout], [], [], kill_after)[0]:
+            os.kill(pid, signal.SIGKILL)
+        return int(self.forker.stdout.readline())
+
+    def close(self) -> None:
+        assert self.forker.stdin and self.forker.stdout
+        self.forker.stdin.close()
+        self.forker.wait()
+        self.forker.stdout.close()
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    one = Oracle(FEEDS, seed=7, fault_rate=FAULT_RATE)
+    yield one
+    one.close()
+
+
+def test_fifty_kills_while_a_hundred_feeds_are_collected(oracle: Oracle, tmp_path: Path, database_url: str) -> None:
+    home = tmp_path / "home"
+    settings = Settings(home=home, database_url=database_url, is_private_allowed=True)
+    with open_shop(settings, "test") as shop:
+        for number in range(FEEDS):
+            follow(shop.store, shop.safe, shop.platforms, "rss", oracle.url(number), SystemClock().now())
+    collector = Collector(
+        {
+            "CATCHMENT_HOME": str(home),
+            "CATCHMENT_DATABASE_URL": database_url,
+            "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
+            "CATCHMENT_RETRY_WAITS": "0.01,0.02",
+            "CATCHMENT_LOG_LEVEL": "error",
+        }
+    )
+    chance, kills, runs = random.Random(11), 0, 0
+    while kills < KILLS:
+        kills += collector.run(chance.uniform(0.02, 0.9)) == -signal.SIGKILL
+        runs += 1
+        assert runs < 10 * KILLS, "it is always done before it can be killed"
+    oracle.fault_rate = 0.0
+    assert collector.run(None) == 0
+    collector.close()
+    with open_shop(settings, "judge") as shop:
+        verdict = judged(oracle, shop)
+    print(json.dumps({"kills": kills, "faults": oracle.faults, **verdict}))
+    assert (verdict["lost"], verdict["twice"], verdict["made_up"], verdict["outdated"]) == ([], [], [], [])
+    assert (verdict["leases_held"], verdict["runs_unfinished"]) == (0, 0)
+    assert verdict["gaps"] > 0, "bursts beyond the window must leave gaps"
+    assert verdict["false_gaps"] == []
+
+
+def judged(oracle: Oracle, shop: Shop) -> dict[str, Any]:
+    """What the store holds, held against all that was ever said."""
+    lost, twice, made_up, outdated, false_gaps = [], [], [], [], []
+    gap_count = 0
+    for number, feed in enumerate(oracle.feeds):
+        (source_id,) = one(shop, "SELECT id FROM sources WHERE target = ?", oracle.url(number))
+        gaps = shop.store.gaps.page(source_id=source_id, include_closed=True)
+        gap_count += len(gaps)
+        items = shop.store.items.newest(100_000, source_id=source_id)
+        held = {item["external_id"]: item for item in items}
+        twice += [number] if len(held) != len(items) else []
+        # What left the window before the first visit that was stored whole is not owed: following begins with that.
+        began = min(feed.entries[key].at for key in held)
+        for key, entry in feed.entries.items():
+            is_owed = entry.at >= began and key not in held
+            if is_owed and not any(_covers(gap, entry.at) for gap in gaps):
+                lost.append((number, key))
+            if key in held:
+                told = [one["text"] for one in shop.store.items.revisions(held[key]["id"])] + [held[key]["text"]]
+                made_up += [] if _is_in_order(told, entry.versions) else [(number, key, told)]
+        outdated += [(number, key) for key in feed.shown() if held[key]["text"] != feed.entries[key].versions[-1]]
+        false_gaps += [(number, gap["id"]) for gap in gaps if not _missed(gap, feed, held)]
+    return {
+        "items": shop.store.items.count(),
+        "gaps": gap_count,
+        "lost": lost,
+        "twice": twice,
+        "made_up": made_up,
+        "outdated": outdated,
+        "false_gaps": false_gaps,
+        "leases_held": one(shop, "SELECT count(*) FROM leases WHERE owner_id IS NOT NULL")[0],
+        "runs_unfinished": one(shop, "SELECT count(*) FROM runs WHERE finished_at IS NULL")[0],
+    }
+
+
+def one(shop: Shop, sql: str, *values: Any) -> tuple[Any, ...]:
+    row = shop.store.database.read(lambda tx: tx.one(sql, *values))
+    assert row is not None
+    return row
+
+
+def _covers(gap: dict[str, Any], at: datetime) -> bool:
+    return datetime.fromisoformat(gap["from_at"]) <= at <= datetime.fromisoformat(gap["to_at"])
+
+
+def _is_in_order(told: list[str], versions: list[str]) -> bool:
+    """Whether what was stored is what was said, in that order, perhaps with some that nobody saw left out."""
+    left = iter(versions)
+    return all(text in left for text in told)
+
+
+def _missed(gap: dict[str, Any], feed: OracleFeed, held: dict[str, Any]) -> list[str]:
+    return [key for key, entry in feed.entries.items() if key not in held and _covers(gap, entry.at)]

@@ -1,0 +1,98 @@
+"""Two `serve` processes on one database: every source once an interval, every job once, nobody locked out."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.clock import SystemClock, clock_from
+from catchment.collect.following import follow
+from catchment.jobs import JOBS
+from catchment.settings import Settings
+from catchment.shop import Shop, open_shop
+from tests.kill.oracle import Oracle
+
+FEEDS = 30
+INTERVAL = timedelta(minutes=60)
+CLOCK = "2026-06-01T00:00:00+00:00,1200"
+"""An hour in three seconds."""
+
+
+def started(environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as out:
+        return subprocess.Popen(
+            [sys.executable, "-m", "catchment", "serve", "--port", "0"],
+            env={**os.environ, **environ},
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def visits(shop: Shop) -> dict[int, list[datetime]]:
+    rows = shop.store.database.read(
+        lambda tx: tx.all("SELECT source_id, started_at FROM run_sources ORDER BY source_id, started_at")
+    )
+    found: dict[int, list[datetime]] = {}
+    for source_id, at in rows:
+        found.setdefault(source_id, []).append(datetime.fromtimestamp(at / 1e6).astimezone())
+    return found
+
+
+@pytest.fixture
+def oracle() -> Any:
+    one = Oracle(FEEDS, seed=3, fault_rate=0.0)
+    yield one
+    one.close()
+
+
+def test_two_serving_processes_share_the_work_without_doing_any_twice(
+    oracle: Oracle, tmp_path: Path, database_url: str
+) -> None:
+    home = tmp_path / "home"
+    settings = Settings(home=home, database_url=database_url, clock=CLOCK)
+    environ = {
+        "CATCHMENT_HOME": str(home),
+        "CATCHMENT_DATABASE_URL": database_url,
+        "CATCHMENT_CLOCK": CLOCK,
+        "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
+        "FETCH_INTERVAL_RSS": "60",
+    }
+    with open_shop(settings, "test") as shop:
+        for number in range(FEEDS):
+            follow(shop.store, shop.safe, shop.platforms, "rss", oracle.url(number), SystemClock().now())
+        logs = [tmp_path / "one.log", tmp_path / "two.log"]
+        both = [started(environ, log) for log in logs]
+        try:
+            give_up_at = time.monotonic() + 120
+            while min(map(len, visits(shop).values()), default=0) < 3 or len(visits(shop)) < FEEDS:
+                assert time.monotonic() < give_up_at, [log.read_text()[-2000:] for log in logs]
+                assert [one.poll() for one in both] == [None, None], [log.read_text()[-2000:] for log in logs]
+                time.sleep(0.2)
+        finally:
+            for one in both:
+                one.send_signal(signal.SIGTERM)
+            codes = [one.wait(60) for one in both]
+        assert codes == [0, 0], [log.read_text()[-2000:] for log in logs]
+        for times in visits(shop).values():
+            apart = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+            assert min(apart) >= INTERVAL
+        lived = clock_from(CLOCK, home).now() - datetime.fromisoformat(CLOCK.split(",")[0])
+        runs = {one["name"]: one["run_count"] for one in shop.store.jobs.all()}
+        for job in JOBS:
+            period = job.period(settings)
+            assert period is not None
+            assert 1 <= runs[job.name] <= lived / period + 1
+        assert sum(feed.requests for feed in oracle.feeds) == sum(map(len, visits(shop).values()))
+        held = shop.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
+        assert held == (0,)
+    for log in logs:
+        assert "locked" not in log.read_text()
+        assert "Traceback" not in log.read_text()
