@@ -1,4 +1,4 @@
-"""A small town of feeds that a test writes by hand, and a shop that collects them: real store, real readers, no network.
+"""A town of feeds that a test writes by hand, and a shop that collects them: real store, real readers, no network.
 
 Only the border to the platforms is played: `Town` stands where the fetch client would, and answers as a server does,
 with status, headers and bytes.
@@ -49,12 +49,15 @@ class Feed:
         del self.entries[key]
 
     def shown(self) -> list[str]:
-        order = sorted(self.entries, key=lambda key: (self.entries[key]["at"] is not None, self.entries[key]["at"] or 0))
-        return order[::-1][: self.window]
+        def age(key: str) -> tuple[bool, Any]:
+            at = self.entries[key]["at"]
+            return at is not None, at or 0
+
+        return sorted(self.entries, key=age)[::-1][: self.window]
 
     def body(self) -> bytes:
         items = "".join(self._item(key) for key in self.shown())
-        return f'<?xml version="1.0"?><rss version="2.0"><channel><title>{self.title}</title>{items}</channel></rss>'.encode()
+        return f'<rss version="2.0"><channel><title>{self.title}</title>{items}</channel></rss>'.encode()
 
     def _item(self, key: str) -> str:
         entry = self.entries[key]

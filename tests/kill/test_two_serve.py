@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_two_serving_processes_share_the_work_without_doing_any_twice(
             codes = [one.wait(60) for one in both]
         assert codes == [0, 0], [log.read_text()[-2000:] for log in logs]
         for times in visits(shop).values():
-            apart = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+            apart = [later - earlier for earlier, later in pairwise(times)]
             assert min(apart) >= INTERVAL
         lived = clock_from(CLOCK, home).now() - datetime.fromisoformat(CLOCK.split(",")[0])
         runs = {one["name"]: one["run_count"] for one in shop.store.jobs.all()}
