@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Barrier, BrokenBarrierError
 from types import SimpleNamespace
@@ -16,6 +21,8 @@ from catchment.jobs import JOBS, run_if_due
 from catchment.model import Answer, Kind, Outcome, Source
 from catchment.platforms import Platforms, feeds, installed
 from catchment.settings import read_settings
+from tests.api.desk import Desk
+from tests.feedsite import FeedSite
 from tests.town import Feed, TownShop
 
 MINUTE = timedelta(minutes=1)
@@ -128,10 +135,8 @@ def test_09_ten_due_sources_are_collected_three_at_a_time_if_so_set(tmp_path: Pa
     meeting = Barrier(3, timeout=5)
 
     def waits_for_two_others(request, now):  # type: ignore[no-untyped-def]
-        try:
+        with suppress(BrokenBarrierError):  # the tenth has nobody left to meet
             meeting.wait()
-        except BrokenBarrierError:
-            pass  # the tenth has nobody left to meet
         return Answer(200, {}, b'<rss version="2.0"><channel><title>t</title></channel></rss>', request.url, now)
 
     for number in range(10):
@@ -162,6 +167,49 @@ def test_11_five_failures_in_a_row_take_a_source_out_of_its_schedule(here: TownS
     assert tick(here) == 0
     assert here.progress(source).due_reason == "probation"
     assert len(here.shop.store.alerts.open()) == 1
+
+
+def test_12_a_collector_told_to_stop_finishes_what_is_under_way_and_leaves_cleanly(tmp_path: Path) -> None:
+    with FeedSite() as site:
+        feed = site.feed("slow", posts=3)
+        environ = {
+            **os.environ,
+            "CATCHMENT_HOME": str(tmp_path),
+            "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
+        }
+        catchment = [sys.executable, "-m", "catchment"]
+        subprocess.run([*catchment, "sources", "add", "rss", feed.url], env=environ, check=True, capture_output=True)
+        feed.hold()
+        with subprocess.Popen([*catchment, "collect", "--loop"], env=environ, stderr=subprocess.DEVNULL) as collector:
+            while not feed.requests:
+                assert collector.poll() is None
+                time.sleep(0.02)
+            collector.terminate()
+            feed.release()
+            assert collector.wait(60) == 0
+        listed = subprocess.run([*catchment, "items", "--json"], env=environ, check=True, capture_output=True)
+        assert len(listed.stdout.splitlines()) == 3
+
+
+def test_13_the_collectors_status_needs_a_key(here: TownShop) -> None:
+    assert Desk(here).stranger.get("/api/collector/status").status_code == 401
+
+
+def test_14_with_a_key_the_status_tells_of_every_source_and_the_sums(here: TownShop) -> None:
+    for name in ("one", "two"):
+        here.follow(a_feed(here, name))
+    here.collect()
+    status = Desk(here).get("/api/collector/status")
+    assert [(one["type"], one["fetch_count"], one["status"]) for one in status["sources"]] == [("rss", 1, "ok")] * 2
+    assert (status["stats"]["total_sources"], status["stats"]["items_24h"]) == (2, 2)
+
+
+def test_15_the_next_visit_is_the_last_one_plus_the_interval(here: TownShop) -> None:
+    here.follow(a_feed(here))
+    here.collect()
+    (source,) = Desk(here).get("/api/collector/status")["sources"]
+    last, due = (datetime.fromisoformat(source[name]) for name in ("last_fetched_at", "next_fetch_at"))
+    assert due - last == timedelta(minutes=source["interval_minutes"]) == 4 * HOUR
 
 
 def test_16_without_any_setting_the_tick_is_a_minute_and_the_intervals_are_the_published_ones(tmp_path: Path) -> None:
