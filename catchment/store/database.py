@@ -145,7 +145,7 @@ class Database:
         self.shown_url = parsed.render_as_string(hide_password=True)
         self.file = None if self.is_postgres or not parsed.database else Path(parsed.database)
         if self.file:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            _make_folder(self.file.parent)
         self.pool_size = pool_size
         self.engine = _engine(self.url, self.is_postgres, pool_size)
         # Threads of one process queue here instead of polling SQLite's lock: fair, and it costs nothing.
@@ -252,6 +252,13 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
         connection.execute("PRAGMA temp_store = MEMORY")
 
     return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
 
 
 def _is_psycopg(error: Exception) -> bool:

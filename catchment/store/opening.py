@@ -100,9 +100,13 @@ def _set_up(database: Database) -> None:
 def upgrade(database: Database, to: str = HEAD) -> None:
     # Heavy, and needed only here.
     from alembic import command
+    from alembic.util import CommandError
 
     with changing(database) as connection:
-        command.upgrade(alembic_config(connection), to)
+        try:
+            command.upgrade(alembic_config(connection), to)
+        except CommandError as error:
+            raise SchemaMismatch(f"{database.shown_url} could not be migrated: {error}", "restore a backup") from error
 
 
 @contextmanager

@@ -1,0 +1,92 @@
+"""What is kept about running is bounded; budgets are one for all processes; settings survive."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from pathlib import Path
+from threading import Barrier
+
+from catchment.model import Budget
+from catchment.shop import SharedBudgets
+from tests.store.desk import Desk, opened, post
+from tests.store.processes import Hand
+
+KEEP = {"raw_days": 10, "run_days": 20, "attempt_days": 30}
+
+
+def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
+    source = desk.follow()
+    for number in range(3):
+        desk.show(source, post(f"{number}"), body=b"%d" % number, after=86_400)
+        desk.store.runs.finish(desk.run_id, desk.now)
+        del desk.run_id
+    unfinished = desk.run_id
+    began = desk.now
+    items = desk.rows("items")
+    cleared = [desk.store.clearing.clear(began + timedelta(days=day), **KEEP) for day in (0, 9.5, 19.5, 29.5, 40)]
+    names = ("raw_answers", "run_sources", "runs", "attempts", "outbox")
+    assert [[one[name] for name in names] for one in cleared] == [
+        [0, 0, 0, 0, 0],
+        [2, 0, 0, 0, 0],
+        [1, 2, 2, 0, 2],
+        [0, 1, 1, 2, 1],
+        [0, 0, 0, 1, 0],
+    ]
+    assert desk.rows("items") == items
+    assert [one["id"] for one in desk.store.runs.page()] == [unfinished]
+
+
+def test_clearing_goes_in_batches_until_nothing_old_is_left(desk: Desk) -> None:
+    rows = [(f"{number}", "{}", number, 0) for number in range(1700)]
+    desk.store.database.write(lambda tx: tx.insert("outbox", ("event", "body", "created_at", "attempt_count"), rows))
+    minutes = [(number, "feeds", outcome, 1) for number in range(700) for outcome in ("200", "304")]
+    desk.store.database.write(lambda tx: tx.insert("attempts", ("minute", "platform", "outcome", "count"), minutes))
+    gone = desk.store.clearing.clear(desk.now, **KEEP)
+    assert (gone["outbox"], gone["attempts"]) == (1700, 1400)
+
+
+def test_attempts_of_one_minute_add_up(desk: Desk) -> None:
+    source = desk.follow()
+    for _ in range(3):
+        desk.show(source, post("a"), after=1)
+    assert [row[1:] for row in desk.rows("attempts")] == [("feeds", "200", 3)]
+
+
+def test_an_interval_that_is_kept_is_found_again(desk: Desk) -> None:
+    desk.store.settings.put_interval("rss", 30, desk.now)
+    desk.store.settings.put_interval("rss", 45, desk.now)
+    desk.store.settings.put("other", {"a": 1}, desk.now)
+    assert desk.store.settings.intervals() == {"rss": 45}
+
+
+# ── budgets ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_processes_together_spend_no_more_than_the_budget(desk: Desk, empty_url: str, tmp_path: Path) -> None:
+    both = [Hand("spend", empty_url, tmp_path, 60) for _ in range(2)]
+    try:
+        spent = [one.hear() for one in both]
+        for one in both:
+            one.end()
+    finally:
+        for one in both:
+            one.close()
+    # 97 % of 50: the rest is for servers that count differently.
+    assert sum(spent) == 48
+
+
+def test_those_who_begin_a_budget_together_share_it(desk: Desk, empty_url: str, tmp_path: Path) -> None:
+    """There is no row yet that could be locked."""
+    stores = [opened(empty_url, tmp_path) for _ in range(4)]
+    for number in range(10):
+        budget, begin = Budget(f"fresh {number}", 2, 3600), Barrier(4)
+
+        def take(which: int, budget: Budget = budget, begin: Barrier = begin) -> int:
+            begin.wait()
+            return SharedBudgets(stores[which].budgets).take(budget, None, desk.now).tokens
+
+        with ThreadPoolExecutor(4) as pool:
+            assert sum(pool.map(take, range(4))) == 1
+    for store in stores:
+        store.close()

@@ -1,0 +1,132 @@
+"""When a source is due next, and how much is asked for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catchment import pace
+from catchment.model import Ask, Kind, Listing, Order, Progress, Source
+from catchment.pace import (
+    Due,
+    expected_by,
+    kind_intervals,
+    next_due,
+    next_due_after_failure,
+    next_due_when_told_to_wait,
+)
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+KIND = Kind("reddit", "a community", 60, "r/webdev", (Listing("new", Order.NEWEST_FIRST),), base_limit=80)
+
+
+def source(interval_minutes: int | None = None, **settings: object) -> Source:
+    return Source(1, "k", "reddit", "reddit", "r/x", "x", NOW, interval_minutes=interval_minutes, settings=settings)
+
+
+def minutes(number: float) -> datetime:
+    return NOW + timedelta(minutes=number)
+
+
+def test_the_database_goes_before_the_environment_and_that_before_the_default() -> None:
+    kinds = [KIND.plus(interval_minutes=61)]
+    assert kind_intervals(kinds)["reddit"] == 61
+    assert kind_intervals(kinds, given={"reddit": 7})["reddit"] == 7
+    assert kind_intervals(kinds, stored={"reddit": 8}, given={"reddit": 7})["reddit"] == 8
+    # Kinds of the specifications have their interval even where no platform is installed for them.
+    assert kind_intervals([])["nga_forum"] == 720
+
+
+@pytest.mark.parametrize(
+    ("own", "hint", "due"),
+    [
+        (None, None, Due()),
+        (None, 60 * 60, Due()),
+        (15, None, Due(minutes(15), "own interval")),
+        (15, 60, Due(minutes(15), "own interval")),
+        (15, 20 * 60, Due(minutes(20), "the source asks to be polled less often")),
+        (None, 61 * 60, Due(minutes(61), "the source asks to be polled less often")),
+        (None, 10**9, Due(NOW + timedelta(days=1), "the source asks to be polled less often")),
+        (2880, 10**9, Due(NOW + timedelta(days=2), "the source asks to be polled less often")),
+    ],
+)
+def test_after_a_success_the_interval_counts_and_the_source_may_only_ask_for_more(
+    own: int | None, hint: int | None, due: Due
+) -> None:
+    assert next_due(source(own), 60, hint, NOW) == due
+
+
+@pytest.mark.parametrize(
+    ("own", "failures", "due"),
+    [
+        (None, 1, Due()),
+        (15, 4, Due(minutes(15), "own interval")),
+        (None, 5, Due(minutes(120), "probation")),
+        (None, 6, Due(minutes(240), "probation")),
+        (15, 5, Due(minutes(30), "probation")),
+        (None, 9, Due(NOW + timedelta(days=1), "probation")),
+        (None, 10**6, Due(NOW + timedelta(days=1), "probation")),
+        (2880, 50, Due(minutes(2880), "probation")),
+    ],
+)
+def test_after_many_failures_a_source_waits_longer_and_longer_but_never_for_ever(
+    own: int | None, failures: int, due: Due
+) -> None:
+    assert next_due_after_failure(source(own), 60, failures, 5, NOW) == due
+
+
+@pytest.mark.parametrize(
+    ("own", "retry_at", "at"),
+    [
+        (None, None, minutes(15)),
+        (5, None, minutes(5)),
+        (None, minutes(3), minutes(3)),
+        (None, minutes(-3), NOW + timedelta(seconds=1)),
+        (None, minutes(10_000), NOW + timedelta(days=1)),
+    ],
+)
+def test_who_is_told_to_wait_waits_as_told_within_reason(
+    own: int | None, retry_at: datetime | None, at: datetime
+) -> None:
+    assert next_due_when_told_to_wait(source(own), 60, retry_at, NOW) == Due(at, "told to wait")
+
+
+@given(
+    st.none() | st.integers(1, 10_000),
+    st.none() | st.integers(0, 10**8),
+    st.integers(0, 100),
+    st.none() | st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)).map(lambda at: at.replace(tzinfo=UTC)),
+)
+def test_whatever_happens_the_next_visit_lies_ahead_and_not_beyond_reach(
+    own: int | None, hint: int | None, failures: int, retry_at: datetime | None
+) -> None:
+    furthest = NOW + max(timedelta(days=1), timedelta(minutes=own or 0))
+    dues = (
+        next_due(source(own), 60, hint, NOW),
+        next_due_after_failure(source(own), 60, failures, 5, NOW),
+        next_due_when_told_to_wait(source(own), 60, retry_at, NOW),
+    )
+    assert all(due.at is None or NOW < due.at <= furthest for due in dues)
+    assert all((due.at is None) == (due.reason is None) for due in dues)
+
+
+def test_how_much_is_asked_for_comes_from_the_source_if_it_makes_sense() -> None:
+    read = Progress(last_success_at=NOW)
+    assert pace.ask(KIND, source(), Progress()) == Ask("new", 80, is_first=True)
+    assert pace.ask(KIND, source(limit=5, sort="top"), read) == Ask("top", 5)
+    assert pace.ask(KIND, source(limit="many", listing="hot"), read) == Ask("hot", 80)
+    assert pace.ask(KIND, source(limit=0), read) == Ask("new", 80)
+
+
+def test_silence_is_told_from_the_rhythm_of_a_source_not_from_the_clock() -> None:
+    daily = [NOW - timedelta(days=day) for day in range(20)]
+    assert expected_by(daily, 60) == NOW + timedelta(days=5)
+    busy = [NOW - timedelta(seconds=second) for second in range(60)]
+    assert expected_by(busy, 60) == NOW + timedelta(minutes=120)
+    # One long pause among many short ones is a holiday, not the rhythm.
+    holiday = [NOW - timedelta(days=day + 100 * (day > 15)) for day in range(50)]
+    assert expected_by(holiday, 60) == NOW + timedelta(days=5)
+    assert expected_by(daily[:9], 60) is None
