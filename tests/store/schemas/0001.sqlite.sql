@@ -90,7 +90,7 @@ CREATE TABLE gaps (
 	CONSTRAINT pk_gaps PRIMARY KEY (id), 
 	CONSTRAINT fk_gaps_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1768003200000000,'["-2","new -2"]','window',1767225780000000,3,NULL,NULL,NULL);
+INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1768003200000000,'["-2","new -2"]','window',1767225780000000,1,NULL,NULL,NULL);
 CREATE TABLE item_references (
 	item_id INTEGER NOT NULL, 
 	position INTEGER NOT NULL, 
@@ -104,25 +104,24 @@ CREATE TABLE item_references (
 );
 INSERT INTO "item_references" VALUES(10,0,'replied_to','t3_a',NULL,NULL,NULL);
 CREATE TABLE item_tags (
-	tag_id BIGINT NOT NULL, 
-	ordered_at BIGINT NOT NULL, 
 	item_id BIGINT NOT NULL, 
+	tag_id BIGINT NOT NULL, 
 	first_seen_at BIGINT NOT NULL, 
-	CONSTRAINT pk_item_tags PRIMARY KEY (tag_id, ordered_at, item_id)
+	CONSTRAINT pk_item_tags PRIMARY KEY (item_id, tag_id)
 )
  WITHOUT ROWID
 
 ;
-INSERT INTO "item_tags" VALUES(1,1766707200000000,1,1767225660000000);
-INSERT INTO "item_tags" VALUES(1,1766793600000000,2,1767225660000000);
-INSERT INTO "item_tags" VALUES(1,1766880000000000,3,1767225660000000);
-INSERT INTO "item_tags" VALUES(1,1766966400000000,4,1767225660000000);
-INSERT INTO "item_tags" VALUES(1,1767052800000000,5,1767225660000000);
-INSERT INTO "item_tags" VALUES(2,1766707200000000,1,1767225660000000);
-INSERT INTO "item_tags" VALUES(2,1766793600000000,2,1767225660000000);
-INSERT INTO "item_tags" VALUES(2,1766880000000000,3,1767225660000000);
-INSERT INTO "item_tags" VALUES(2,1766966400000000,4,1767225660000000);
-INSERT INTO "item_tags" VALUES(2,1767052800000000,5,1767225660000000);
+INSERT INTO "item_tags" VALUES(1,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(1,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(2,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(2,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(3,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(3,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(4,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(4,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(5,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(5,2,1767225660000000);
 CREATE TABLE items (
 	id INTEGER NOT NULL, 
 	platform TEXT NOT NULL, 
@@ -224,9 +223,9 @@ CREATE TABLE outbox (
 	CONSTRAINT pk_outbox PRIMARY KEY (id)
 );
 INSERT INTO "outbox" VALUES(1,'items.collected','{"source_id":1,"run_id":1,"change_number":1,"new":5,"updated":0}',1767225660000000,NULL,0);
-INSERT INTO "outbox" VALUES(2,'items.collected','{"source_id":1,"run_id":3,"change_number":2,"new":3,"updated":0}',1767225780000000,NULL,0);
-INSERT INTO "outbox" VALUES(3,'items.collected','{"source_id":2,"run_id":4,"change_number":3,"new":2,"updated":0}',1767225840000000,NULL,0);
-INSERT INTO "outbox" VALUES(4,'items.collected','{"source_id":2,"run_id":5,"change_number":4,"new":0,"updated":2}',1767225900000000,NULL,0);
+INSERT INTO "outbox" VALUES(2,'items.collected','{"source_id":1,"run_id":1,"change_number":2,"new":3,"updated":0}',1767225780000000,NULL,0);
+INSERT INTO "outbox" VALUES(3,'items.collected','{"source_id":2,"run_id":1,"change_number":3,"new":2,"updated":0}',1767225840000000,NULL,0);
+INSERT INTO "outbox" VALUES(4,'items.collected','{"source_id":2,"run_id":1,"change_number":4,"new":0,"updated":2}',1767225900000000,NULL,0);
 CREATE TABLE owners (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	machine TEXT NOT NULL, 
@@ -313,8 +312,8 @@ CREATE TABLE revisions (
 	CONSTRAINT uq_revisions_item_id_version UNIQUE (item_id, version), 
 	CONSTRAINT fk_revisions_item_id FOREIGN KEY(item_id) REFERENCES items (id)
 );
-INSERT INTO "revisions" VALUES(1,9,1,X'6FEC3AABCC4DC2CC46BEEF433EAE6423BA99C9C929FCFD2EC6C71B6A06ECD478',1767225840000000,1767225900000000,NULL,'marked_deleted_by_source',5,0,0,'About t3_a',NULL,'[{"url":"https://m.example/1.png"}]','said',NULL);
-INSERT INTO "revisions" VALUES(2,10,1,X'44C5BEBDB8708DB04C6A429ECC8734AD62FC36E23BF276DC8A6DE2AEF4EF8794',1767225840000000,1767225900000000,NULL,'content_fingerprint_changed',5,0,0,'About t3_b',NULL,'[]','said',NULL);
+INSERT INTO "revisions" VALUES(1,9,1,X'6FEC3AABCC4DC2CC46BEEF433EAE6423BA99C9C929FCFD2EC6C71B6A06ECD478',1767225840000000,1767225900000000,NULL,'marked_deleted_by_source',1,0,0,'About t3_a',NULL,'[{"url":"https://m.example/1.png"}]','said',NULL);
+INSERT INTO "revisions" VALUES(2,10,1,X'44C5BEBDB8708DB04C6A429ECC8734AD62FC36E23BF276DC8A6DE2AEF4EF8794',1767225840000000,1767225900000000,NULL,'content_fingerprint_changed',1,0,0,'About t3_b',NULL,'[]','said',NULL);
 CREATE TABLE run_sources (
 	run_id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -340,11 +339,8 @@ CREATE TABLE run_sources (
  WITHOUT ROWID
 
 ;
-INSERT INTO "run_sources" VALUES(1,1,1767225660000000,1767225660000000,'succeeded',5,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767052800000000,'[]');
-INSERT INTO "run_sources" VALUES(2,1,1767225720000000,1767225720000000,'succeeded',0,0,5,0,1,NULL,NULL,NULL,NULL,NULL,1767052800000000,'[]');
-INSERT INTO "run_sources" VALUES(3,1,1767225780000000,1767225780000000,'succeeded',3,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225780000000,'[]');
-INSERT INTO "run_sources" VALUES(4,2,1767225840000000,1767225840000000,'succeeded',2,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225840000000,'[]');
-INSERT INTO "run_sources" VALUES(5,2,1767225900000000,1767225900000000,'succeeded',0,2,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225900000000,'[]');
+INSERT INTO "run_sources" VALUES(1,1,1767225780000000,1767225780000000,'succeeded',3,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225780000000,'[]');
+INSERT INTO "run_sources" VALUES(1,2,1767225900000000,1767225900000000,'succeeded',0,2,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225900000000,'[]');
 CREATE TABLE runs (
 	id INTEGER NOT NULL, 
 	job TEXT NOT NULL, 
@@ -367,10 +363,6 @@ CREATE TABLE runs (
 	CONSTRAINT pk_runs PRIMARY KEY (id)
 );
 INSERT INTO "runs" VALUES(1,'test','test',1,NULL,1767225660000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
-INSERT INTO "runs" VALUES(2,'test','test',1,NULL,1767225720000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
-INSERT INTO "runs" VALUES(3,'test','test',1,NULL,1767225780000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
-INSERT INTO "runs" VALUES(4,'test','test',1,NULL,1767225840000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
-INSERT INTO "runs" VALUES(5,'test','test',1,NULL,1767225900000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
 CREATE TABLE settings (
 	name TEXT NOT NULL, 
 	value TEXT NOT NULL, 
@@ -440,16 +432,16 @@ CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX ix_outbox_created_at ON outbox (created_at);
 CREATE INDEX ix_outbox_waiting ON outbox (id) WHERE delivered_at IS NULL;
-CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
-CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
 CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
+CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
 CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
+CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
 CREATE INDEX ix_items_change_number_id ON items (change_number, id);
 CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
 CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
-CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
 CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
 CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
 CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
 CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
 CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);

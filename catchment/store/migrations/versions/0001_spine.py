@@ -52,11 +52,10 @@ def upgrade() -> None:
     )
     op.create_table(
         "item_tags",
-        sa.Column("tag_id", sa.BigInteger(), autoincrement=False, nullable=False),
-        sa.Column("ordered_at", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("item_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("tag_id", sa.BigInteger(), autoincrement=False, nullable=False),
         sa.Column("first_seen_at", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("tag_id", "ordered_at", "item_id", name=op.f("pk_item_tags")),
+        sa.PrimaryKeyConstraint("item_id", "tag_id", name=op.f("pk_item_tags")),
         sqlite_with_rowid=False,
     )
     op.create_table(
