@@ -83,7 +83,7 @@ def next_due_after_failure(source: Source, kind_minutes: int, failures_in_a_row:
 
 
 def next_due_when_told_to_wait(source: Source, kind_minutes: int, retry_at: datetime | None, now: datetime) -> Due:
-    """429 and the like: when the server said, else after a pause; never sooner than its interval lets it."""
+    """429 and the like: when the server said, else after a pause no longer than its interval; a day at most."""
     pause = min(_SLOW_DOWN, timedelta(minutes=source.interval_minutes or kind_minutes))
     at = min(max(retry_at or now + pause, now + timedelta(seconds=1)), now + LONGEST)
     return Due(at, "told to wait")

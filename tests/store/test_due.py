@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,7 @@ def names(claimed: list[Claimed]) -> list[str]:
     return [one.source.target.removeprefix("https://").removesuffix(".example/") for one in claimed]
 
 
-def visited(desk: Desk, *wanted: str, **more: object) -> None:
+def visited(desk: Desk, *wanted: str, **more: Any) -> None:
     """Visited now, one after the other."""
     for name in wanted:
         desk.give_back(desk.claim(desk.follow(name, **more)))

@@ -202,7 +202,7 @@ def statements(desk: Desk, number: int) -> list[int]:
         [full(key, 2) for key in keys],
         [Item(key, title="[deleted]", is_deleted=True) for key in keys],
     ]
-    taken = []
+    taken: list[int] = []
     for page in [*pages, pages[3]]:
         claimed = desk.claim(source)
         desk.clock.advance(60)
