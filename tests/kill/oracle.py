@@ -89,7 +89,7 @@ class Oracle:
     def _live(self, feed: OracleFeed) -> None:
         """What happens between two visits: mostly a few posts, at times a burst beyond the window, at times an edit."""
         draw = self.random.random()
-        self._grow(feed, 25 if draw < 0.02 else self.random.randint(1, 3) if draw < 0.5 else 0)
+        self._grow(feed, 25 if draw < 0.05 else self.random.randint(1, 3) if draw < 0.5 else 0)
         if draw > 0.8:
             entry = feed.entries[self.random.choice(feed.shown())]
             entry.versions.append(f"version {len(entry.versions) + 1}")
