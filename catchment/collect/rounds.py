@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
+from queue import Empty, SimpleQueue
 from threading import Event
 
 import structlog
 
-from catchment.collect.visit import Visitor
-from catchment.model import Outcome, Result
+from catchment.collect.visit import Visited, Visitor
+from catchment.errors import LeaseLost, StoreError
+from catchment.model import Lease, Outcome, Result, Source
 from catchment.store import Presence
 from catchment.store.sources import Claimed
 
 log = structlog.get_logger(__name__)
 
 HEARTBEAT = timedelta(seconds=20)
+_ENDINGS_AT_ONCE = 20
+_PATIENCE_SECONDS = 0.5
 Claim = Callable[[int], list[Claimed]]
 """Claims up to so many sources; an empty list: there are none left."""
 Seen = Callable[[Result], None]
@@ -61,23 +65,65 @@ class Rounds:
         return results
 
     def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> list[Result]:
-        results: list[Result] = []
         claimed = self._claimed(claim, self.concurrency)
         if not claimed:
-            return results
+            return []
         run_id = self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+        done: SimpleQueue[Visited] = SimpleQueue()
+        results: list[Result] = []
+        unwritten: list[Visited] = []
+        at_work = 0
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="collect") as hands:
-            at_work: set[Future[Result]] = set()
             while claimed or at_work:
-                at_work |= {hands.submit(self.visitor.visit, one, run_id) for one in claimed}
-                done, at_work = wait(at_work, timeout=5, return_when=FIRST_COMPLETED)
-                for future in done:
-                    results.append(future.result())
-                    self._tell(results[-1])
-                    seen(results[-1])
+                for one in claimed:
+                    hands.submit(self._visit, one, run_id, done)
+                at_work += len(claimed)
+                came = _waited_for(done)
+                at_work -= len(came)
+                unwritten += [one for one in came if one.unwritten]
+                # Many endings in one transaction; but nobody waits for them longer than for one slow answer.
+                if len(unwritten) >= _ENDINGS_AT_ONCE or not came or not at_work:
+                    results += self._written(unwritten, seen)
+                    unwritten = []
+                results += self._told([one.result for one in came if not one.unwritten], seen)
                 self._heartbeat()
-                claimed = self._claimed(claim, self.concurrency - len(at_work))
+                claimed = self._claimed(claim, self.concurrency - at_work)
+        results += self._written(unwritten, seen)
         self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
+        return results
+
+    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
+        try:
+            done.put(self.visitor.visit(claimed, run_id))
+        except StoreError as error:
+            done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
+
+    def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[Result]:
+        closings = [one.unwritten for one in unwritten if one.unwritten]
+        try:
+            lost = {one.source.id for one in self.store.pages.end(closings)} if closings else set()
+        except StoreError as error:
+            return self._told([self._unwritable(one.source, one.lease, error) for one in closings], seen)
+        results = [one.result for one in unwritten]
+        return self._told([_taken_over(one) if one.source_id in lost else one for one in results], seen)
+
+    def _unwritable(self, source: Source, lease: Lease, error: StoreError) -> Result:
+        """The database was away when the visit ended: the source is as due as before, and free once it is back."""
+        self.presence.owe(lease)
+        return Result(
+            source.id,
+            source.name,
+            source.kind,
+            Outcome.FAILED,
+            error_code=error.code,
+            error=str(error),
+            is_retryable=error.retryable,
+        )
+
+    def _told(self, results: list[Result], seen: Seen) -> list[Result]:
+        for one in results:
+            _tell(one)
+            seen(one)
         return results
 
     def _claimed(self, claim: Claim, free: int) -> list[Claimed]:
@@ -96,13 +142,33 @@ class Rounds:
         words = f"{source.name} is being collected by {who} at this moment"
         return Result(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
 
-    @staticmethod
-    def _tell(result: Result) -> None:
-        told = {"source": result.source_id, "name": result.name, "kind": result.kind}
-        if result.outcome == Outcome.FAILED:
-            log.warning("source failed", **told, code=result.error_code, error=result.error)
-        elif result.counts.new or result.counts.updated:
-            log.info("source collected", **told, new=result.counts.new, updated=result.counts.updated)
+
+def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
+    """Those that are done, once at least one is; none after a while."""
+    try:
+        came = [done.get(timeout=_PATIENCE_SECONDS)]
+    except Empty:
+        return []
+    while not done.empty():
+        came.append(done.get())
+    return came
+
+
+def _taken_over(result: Result) -> Result:
+    return result.plus(
+        outcome=Outcome.SKIPPED,
+        error_code=LeaseLost.code,
+        error=f"{result.name} was taken over by another process meanwhile",
+        is_retryable=True,
+    )
+
+
+def _tell(result: Result) -> None:
+    told = {"source": result.source_id, "name": result.name, "kind": result.kind}
+    if result.outcome == Outcome.FAILED:
+        log.warning("source failed", **told, code=result.error_code, error=result.error)
+    elif result.counts.new or result.counts.updated:
+        log.info("source collected", **told, new=result.counts.new, updated=result.counts.updated)
 
 
 def summed(results: Sequence[Result], began: datetime, now: datetime) -> dict[str, object]:

@@ -16,7 +16,7 @@ import zstandard
 from catchment import continuity, pace
 from catchment.clock import Clock
 from catchment.collect.deciding import PageDeciding, Visiting
-from catchment.collect.reachability import Reachability, host_of
+from catchment.collect.reachability import Reachability, host_of, is_same_host
 from catchment.continuity import Walk
 from catchment.errors import (
     AddressRefused,
@@ -32,13 +32,26 @@ from catchment.errors import (
     Stopped,
     Unreadable,
 )
-from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers
+from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers, validators
 from catchment.logs import redact
-from catchment.model import Answer, Counts, Kind, Outcome, Platform, Progress, Reading, Record, Request, Result, Source
+from catchment.model import (
+    Answer,
+    Counts,
+    Identity,
+    Kind,
+    Outcome,
+    Platform,
+    Progress,
+    Reading,
+    Record,
+    Request,
+    Result,
+    Source,
+)
 from catchment.platforms import Platforms, listing_of
 from catchment.refine import FINGERPRINT_RULE, refine
 from catchment.store import Store
-from catchment.store.pages import Ending, Page, RawAnswer
+from catchment.store.pages import Closing, Ending, Page, RawAnswer
 from catchment.store.sources import Claimed
 
 log = structlog.get_logger(__name__)
@@ -61,6 +74,13 @@ class Rules(Record, frozen=True):
         return self.intervals.get(kind, pace.UNKNOWN_KIND_MINUTES)
 
 
+class Visited(Record, frozen=True):
+    """What a visit came to. An ending that is not written yet is for the round to write, with others of its sort."""
+
+    result: Result
+    unwritten: Closing | None = None
+
+
 class Visitor:
     """Visits sources. One for a process; safe for threads."""
 
@@ -72,9 +92,12 @@ class Visitor:
         # the interpreter, and the same work costs a fifth more.
         self.thinking = Lock()
 
-    def visit(self, claimed: Claimed, run_id: int) -> Result:
+    def visit(self, claimed: Claimed, run_id: int) -> Visited:
         """One source, whatever happens to it: its failure is its own, and is written down."""
         visit = _Visit(self, claimed, run_id)
+        return Visited(self._visit(visit, claimed), visit.unwritten)
+
+    def _visit(self, visit: _Visit, claimed: Claimed) -> Result:
         platform, kind = self.platforms.of_kind(claimed.source.kind), self.platforms.kind(claimed.source.kind)
         if platform is None or kind is None:
             return visit.skip(self._unknown_kind(claimed.source))
@@ -115,6 +138,7 @@ class _Visit:
         self._minutes = visitor.rules.minutes(claimed.source.kind)
         self._attempts: list[Attempt] = []
         self._attempts_told = 0
+        self.unwritten: Closing | None = None
         mark = claimed.progress.watermark
         self._result = Result(
             claimed.source.id,
@@ -149,7 +173,7 @@ class _Visit:
                 waiting.extend(reading.follow)
                 continue
             pages += 1
-            new_target = reading.target or new_target
+            new_target = self._followable(reading.target) or new_target
             if is_first_page:
                 progress = self._progress_after(answer, body_hash, platform, reading)
             visiting = Visiting(
@@ -181,7 +205,7 @@ class _Visit:
 
     def _ask(self, request: Request, platform: Platform) -> tuple[Answer, Request]:
         """The answer, and the request that got it: `otherwise` takes over from one that leads nowhere."""
-        if self._source.credential and request.credential is None:
+        if request.identity is not Identity.NONE and request.credential is None:
             request = request.plus(credential=self._source.credential)
         subject = f"{self._source.name} (source {self._source.id})"
         try:
@@ -269,9 +293,9 @@ class _Visit:
             due_reason=due.reason,
         )
         if answer is not None:
+            etag, last_modified = validators(answer.headers)
             progress = self._with_redirect(progress, answer).plus(
-                etag=answer.headers.get("etag") or progress.etag,
-                last_modified=answer.headers.get("last-modified") or progress.last_modified,
+                etag=etag or progress.etag, last_modified=last_modified or progress.last_modified
             )
         shown = self._progress.last_shown_count or 0
         result = self._result.plus(
@@ -350,10 +374,12 @@ class _Visit:
 
     def _end(self, ending: Ending) -> Result:
         ending = ending.plus(result=ending.result.plus(requests=len(self._attempts)))
-        try:
-            self._by.store.pages.end(self._source, self._lease, self._run_id, ending, self._untold_attempts())
-        except LeaseLost as error:
-            return self.lost(error)
+        closing = Closing(self._source, self._lease, self._run_id, ending, self._untold_attempts())
+        if ending.result.outcome == Outcome.UNCHANGED:
+            # Nothing was learnt that a kill could lose: such endings are written many at a time.
+            self.unwritten = closing
+        elif self._by.store.pages.end([closing]):
+            return self.lost(LeaseLost(f"{self._source.name} was taken over by another process meanwhile"))
         return ending.result
 
     # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
@@ -367,27 +393,38 @@ class _Visit:
 
     def _progress_after(self, answer: Answer, body_hash: bytes, platform: Platform, reading: Reading) -> Progress:
         progress = self._with_redirect(self._polled(answer.answered_at), answer)
+        etag, last_modified = validators(answer.headers)
         return progress.plus(
-            etag=answer.headers.get("etag"),
-            last_modified=answer.headers.get("last-modified"),
+            etag=etag,
+            last_modified=last_modified,
             body_hash=body_hash,
             reader_version=platform.READER_VERSION,
             cursor=progress.cursor if reading.cursor is None else reading.cursor,
         )
 
     def _with_redirect(self, progress: Progress, answer: Answer) -> Progress:
-        if answer.moved_to is None:
+        moved_to = self._followable(answer.moved_to)
+        if moved_to is None:
             return progress if progress.moved_to is None else progress.plus(moved_to=None, moved_count=0)
-        is_same = answer.moved_to == self._progress.moved_to
-        return progress.plus(moved_to=answer.moved_to, moved_count=self._progress.moved_count + 1 if is_same else 1)
+        is_same = moved_to == self._progress.moved_to
+        return progress.plus(moved_to=moved_to, moved_count=self._progress.moved_count + 1 if is_same else 1)
 
     def _moved_for_good(self, answer: Answer) -> str | None:
-        if answer.moved_to is None or answer.moved_to != self._progress.moved_to:
+        moved_to = self._followable(answer.moved_to)
+        if moved_to is None or moved_to != self._progress.moved_to:
             return None
-        return answer.moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
+        return moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
+
+    def _followable(self, address: str | None) -> str | None:
+        """An address that may become the source's own. Not one with a secret in it, which would be stored; and where
+        the source has a credential, none of another host, which would be sent it from then on."""
+        if address is None or redact(address) != address:
+            return None
+        is_lent = self._source.credential is not None and not is_same_host(self._source.target, address)
+        return None if is_lent else address
 
     def _own_name(self, reading: Reading) -> str | None:
-        name = " ".join((reading.title or "").split())[:200]
+        name = "".join(one for one in " ".join((reading.title or "").split())[:200] if one.isprintable())
         return name if name and name != self._source.name else None
 
     def _keeps(self, request: Request) -> bool:

@@ -45,14 +45,19 @@ def take(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: d
     return Lease(resource, resource_id, owner_id, row[0]) if row else None
 
 
-def check(tx: Transaction, lease: Lease) -> None:
-    """That the lease is still ours; otherwise nothing may be written."""
+def is_ours(tx: Transaction, lease: Lease) -> bool:
+    """Whether nobody has taken it over. On PostgreSQL it stays so until the transaction ends."""
     row = tx.one(
         f"SELECT number, owner_id FROM leases WHERE resource = ? AND resource_id = ? {tx.lock_rows()}",
         lease.resource,
         lease.resource_id,
     )
-    if row is None or row[0] != lease.number or row[1] != lease.owner_id:
+    return row == (lease.number, lease.owner_id)
+
+
+def check(tx: Transaction, lease: Lease) -> None:
+    """That the lease is still ours; otherwise nothing may be written."""
+    if not is_ours(tx, lease):
         raise LeaseLost(f"{lease.resource} {lease.resource_id} was taken over by another process meanwhile")
 
 
@@ -72,6 +77,7 @@ class Presence:
     def __init__(self, database: Database, home: Path, work: str, now: datetime) -> None:
         self._db, self._locks, self._work = database, locks_of(database, home), work
         self._one_at_a_time = Lock()
+        self._owed: list[Lease] = []
         self._enter(now)
 
     def _enter(self, now: datetime) -> None:
@@ -114,7 +120,22 @@ class Presence:
                 # The database server was restarted, or others gave us up: what we held is theirs now; begin anew.
                 self._held.release()
                 self._enter(now)
+            self._release_owed()
         self.bury(now)
+
+    def owe(self, lease: Lease) -> None:
+        """A lease whose end could not be written, because the database was away: freed when it is back."""
+        with self._one_at_a_time:
+            self._owed.append(lease)
+
+    def _release_owed(self) -> None:
+        def deed(tx: Transaction) -> None:
+            for lease in self._owed:
+                release(tx, lease)
+
+        if self._owed:
+            self._db.write(deed)
+            self._owed = []
 
     def bury(self, now: datetime) -> int:
         """Void the leases of processes that are gone; gives how many processes were."""

@@ -101,6 +101,17 @@ class Ending(Record, frozen=True):
     new_name: str | None = None
 
 
+class Closing(Record, frozen=True):
+    """The end of one visit, ready to be written."""
+
+    source: Source
+    lease: Lease
+    run_id: int
+    ending: Ending
+    outcomes: Mapping[tuple[str, datetime], int] = {}
+    """Attempts by outcome and minute."""
+
+
 class Conclusion(Record, frozen=True):
     """What follows from a page as a whole."""
 
@@ -156,15 +167,20 @@ class Pages:
         """All of it or nothing. A superseded lease writes nothing."""
         return self._db.write(lambda tx: self._write(tx, page, deciding))
 
-    def end(self, source: Source, lease: Lease, run_id: int, ending: Ending, outcomes: Mapping[Any, int]) -> None:
-        """End a visit that had nothing (more) to store: unchanged, failed, or skipped."""
+    def end(self, closings: Sequence[Closing]) -> list[Closing]:
+        """End visits that had nothing (more) to store, in one transaction; gives those whose lease was lost."""
 
-        def deed(tx: Transaction) -> None:
-            leases.check(tx, lease)
-            _count_attempts(tx, source.platform, outcomes)
-            _end(tx, source, lease, run_id, ending)
+        def deed(tx: Transaction) -> list[Closing]:
+            lost = []
+            for one in closings:
+                if not leases.is_ours(tx, one.lease):
+                    lost.append(one)
+                    continue
+                _count_attempts(tx, one.source.platform, one.outcomes)
+                _end(tx, one.source, one.lease, one.run_id, one.ending)
+            return lost
 
-        self._db.write(deed)
+        return self._db.write(deed)
 
     def keep_raw(self, source: Source, run_id: int, answered_at: datetime, raw: RawAnswer) -> None:
         """Keep an answer that could not be read: a mended reader will read it again."""
