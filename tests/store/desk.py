@@ -25,7 +25,7 @@ from catchment.model import (
 )
 from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
 from catchment.store import Presence, Store, open_store
-from catchment.store.pages import Conclusion, Ending, Page, RawAnswer
+from catchment.store.pages import Closing, Conclusion, Ending, Page, RawAnswer
 from catchment.store.sources import Claimed
 from tests.clocks import HandClock
 
@@ -90,7 +90,7 @@ class Desk:
         """End the visit without a page."""
         progress = claimed.progress.plus(last_polled_at=self.now, **changes)
         result = self._begun(claimed.source, self.now).plus(outcome=Outcome.UNCHANGED, finished_at=self.now)
-        self.store.pages.end(claimed.source, claimed.lease, self.run_id, Ending(result, progress), {})
+        self.store.pages.end([Closing(claimed.source, claimed.lease, self.run_id, Ending(result, progress))])
 
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
