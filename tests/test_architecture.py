@@ -14,6 +14,7 @@ PRODUCT = Path(__file__).parents[1] / "catchment"
 LAYERS = (
     {"errors"},
     {"model", "clock", "charset", "dates", "settings", "logs"},
+    {"playground"},
     {"store"},
     {"vault", "health"},
     {"fetch"},
@@ -160,7 +161,12 @@ def test_only_fetch_opens_connections_to_platforms() -> None:
 
 def test_the_product_imports_no_tests_and_the_playground_only_for_the_demo() -> None:
     assert by(everyone_but(), {"tests", "tools", "bench"}) == []
-    assert by(everyone_but("cli"), {"playground"}) == []
+    assert by(everyone_but("cli", "playground"), {"catchment.playground"}) == []
+
+
+def test_the_playground_knows_nothing_of_those_whom_it_judges() -> None:
+    known = {one.imported_part for one in imports(PRODUCT) if one.part == "playground"} - {None}
+    assert known <= {"playground", "model", "clock", "errors"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,65 @@
+"""`python -m catchment.playground`: serve a world on 127.0.0.1, print its address, go on until SIGTERM."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+
+import msgspec
+
+from catchment.clock import clock_from
+from catchment.playground.moods import Cue, Moods
+from catchment.playground.server import Playground
+from catchment.playground.world import World
+
+
+def main() -> None:
+    given = _options().parse_args()
+    clock = clock_from(given.clock, given.home)
+    start = given.start or clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    script = msgspec.json.decode(given.script.read_bytes(), type=list[Cue]) if given.script else []
+    playground = Playground(
+        World(given.seed, start, given.places, given.days, busy=given.busy),
+        clock,
+        Moods(given.seed, given.fault_rate, script),
+        log=given.log,
+        port=given.port,
+        slow_seconds=given.slow_seconds,
+    )
+    stop = Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with playground:
+        sys.stdout.write(f"{playground.url}\n")
+        sys.stdout.flush()
+        stop.wait()
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m catchment.playground", description=__doc__)
+    options.add_argument("--seed", type=int, default=7)
+    options.add_argument("--places", type=int, default=200)
+    options.add_argument("--days", type=float, default=7.0, help="how long the world goes on after its start")
+    options.add_argument("--start", type=_moment, help="when it starts (ISO 8601); today at midnight UTC if not given")
+    options.add_argument("--busy", type=float, default=1.0, help="so many times as many posts as usual")
+    options.add_argument("--port", type=int, default=0, help="0: any that is free")
+    options.add_argument("--clock", metavar="START,RATE", help="as CATCHMENT_CLOCK; the machine's if not given")
+    options.add_argument("--home", type=Path, default=Path("."), help="where the clock's anchor lies")
+    options.add_argument("--fault-rate", type=float, default=0.0, help="the share of requests that meet a fault")
+    options.add_argument("--script", type=Path, help="a JSON list of cues: moods for certain requests")
+    options.add_argument("--slow-seconds", type=float, default=0.2, help="on the wall, how long slow answers take")
+    options.add_argument("--log", type=Path, help="a file for a line about every request")
+    return options
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The log: what was asked and what was answered, so that a collector can be judged afterwards.
+
+A line is written **before the last byte** of its answer is sent. So nobody can hold anything that the log does not
+know, whoever is killed at whatever moment; the other order would leave an instant in which a collector has stored what
+was, by the log, never said. The price: a line may promise an answer of which the asker never saw the end. Where the
+server notices (the connection is lost before the system has taken all bytes), it writes the line once more with
+`is_whole` false, and the last line of a number counts. Where it cannot notice (the bytes were on their way to a process
+that was killed), only the collector's own runs can tell; such answers are counted apart.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import msgspec
+
+from catchment.model import Record
+from catchment.playground.voices import Entry
+
+SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+
+
+class Asked(Record, frozen=True):
+    """One request and its answer."""
+
+    number: int
+    """Counted from 1 over all requests. A later line with the same number takes the place of an earlier one."""
+    at: datetime
+    """By the playground's clock, when the request was read: the listing is the one of this moment."""
+    host: str
+    path: str
+    credential: str | None
+    """A short hash of what the request carried; never the secret."""
+    place: int | None
+    status: int | None
+    """None: no answer at all."""
+    fault: str | None
+    is_whole: bool
+    """The answer was sent to its end, and a reader can read every entry in it."""
+    is_unchanged: bool = False
+    """304"""
+    entries: tuple[Entry, ...] = ()
+    """What it shows: [post id, version number, id on the wire]. Of an answer that is not whole: what part of it may."""
+
+
+class Log:
+    """Appends lines to a file, each in one write."""
+
+    def __init__(self, file: Path) -> None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self._encoder = msgspec.json.Encoder()
+
+    def write(self, asked: Asked) -> None:
+        os.write(self._file, self._encoder.encode(asked) + b"\n")
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+def read_log(file: Path) -> list[Asked]:
+    """Every request once, in their order."""
+    asked: dict[int, Asked] = {}
+    with file.open("rb") as lines:
+        for line in lines:
+            # A line without its end is being written at this moment.
+            if line.endswith(b"\n"):
+                one = msgspec.json.decode(line, type=Asked)
+                asked[one.number] = one
+    return [asked[number] for number in sorted(asked)]
+
+
+class Counts:
+    """What was asked so far; the same whether counted while it happens or from a log."""
+
+    def __init__(self, asked: Iterable[Asked] = ()) -> None:
+        self.requests = self.faults = self.unchanged = 0
+        self.by_fault: Counter[str] = Counter()
+        self.by_status: Counter[int] = Counter()
+        self.most_in_a_second: dict[tuple[str, str | None], int] = defaultdict(int)
+        """In any second of the playground's clock, by host and credential."""
+        self.most_in_a_minute: dict[tuple[str, str | None], int] = defaultdict(int)
+        self._recent: dict[tuple[str, str | None], deque[datetime]] = defaultdict(deque)
+        for one in asked:
+            self.add(one)
+
+    def add(self, one: Asked) -> None:
+        self.requests += 1
+        self.unchanged += one.is_unchanged
+        if one.fault is not None:
+            self.faults += 1
+            self.by_fault[one.fault] += 1
+        if one.status is not None:
+            self.by_status[one.status] += 1
+        self._count_recent((one.host, one.credential), one.at)
+
+    def _count_recent(self, who: tuple[str, str | None], at: datetime) -> None:
+        recent = self._recent[who]
+        recent.append(at)
+        while at - recent[0] >= MINUTE:
+            recent.popleft()
+        self.most_in_a_minute[who] = max(self.most_in_a_minute[who], len(recent))
+        in_a_second = sum(1 for _ in _newer_than(recent, at - SECOND))
+        self.most_in_a_second[who] = max(self.most_in_a_second[who], in_a_second)
+
+
+def _newer_than(times: deque[datetime], limit: datetime) -> Iterator[datetime]:
+    for at in reversed(times):
+        if at <= limit:
+            return
+        yield at

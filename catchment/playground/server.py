@@ -1,0 +1,293 @@
+"""The server: the world behind a socket of 127.0.0.1. Just enough HTTP/1.1 for honest clients: keep-alive, no TLS.
+
+Every host name leads to the same world; moods, outages and counts go by the name that was asked for. Names that end in
+`.localhost` lead here without any name server, so that `address` can give each site a host of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import struct
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from email.utils import format_datetime
+from hashlib import sha256
+from http import HTTPStatus
+from pathlib import Path
+from typing import cast
+
+from catchment.clock import Clock
+from catchment.model import Record
+from catchment.playground.log import Asked, Counts, Log
+from catchment.playground.moods import Mood, Moods, Wire, refused, spoiled
+from catchment.playground.voices import STRAIGHT, Ask, Page, voices
+from catchment.playground.world import Place, World
+
+PIECES = 12
+"""Of an answer that drips."""
+MOST_HEAD_BYTES = 64_000
+AT_ONCE = struct.pack("ii", 1, 0)
+"""SO_LINGER: close without a farewell, so that the other side sees a reset."""
+
+
+class Playground:
+    """Serves a world until it is closed."""
+
+    def __init__(
+        self,
+        world: World,
+        clock: Clock,
+        moods: Moods,
+        *,
+        log: Path | None = None,
+        port: int = 0,
+        slow_seconds: float = 0.2,
+    ) -> None:
+        self.world, self.clock, self.moods, self.slow_seconds = world, clock, moods, slow_seconds
+        self.counts = Counts()
+        self._site = Site(world, moods, self.counts, Log(log) if log else None)
+        self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
+        self.port: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._serve, name="playground", daemon=True)
+        self._connections: set[Connection] = set()
+
+    def address(self, place: Place) -> str:
+        """The place's address on a host name of its own site, which a few places share."""
+        return f"http://{place.host}.localhost:{self.port}{place.path}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Cut what is under way, and be gone: the port is free afterwards."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._socket.close()
+        self._loop.close()
+        self._site.close()
+
+    def __enter__(self) -> Playground:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        server = self._loop.run_until_complete(
+            self._loop.create_server(lambda: Connection(self, self._site), sock=self._socket)
+        )
+        self._loop.run_forever()
+        server.close()
+        for connection in list(self._connections):
+            connection.transport.abort()
+        # Once around, so that every connection hears that it was lost.
+        self._loop.run_until_complete(asyncio.sleep(0))
+
+    def joined(self, connection: Connection) -> None:
+        self._connections.add(connection)
+
+    def left(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+
+
+class Going(Record, frozen=True):
+    """An answer on its way out."""
+
+    head: bytes
+    body: bytes
+    wire: Wire
+    asked: Asked
+
+
+class Site:
+    """The world as requests see it: finds who speaks, asks for the mood, and notes everything down."""
+
+    def __init__(self, world: World, moods: Moods, counts: Counts, log: Log | None) -> None:
+        self._voices, self._moods, self._counts, self._log = voices(world), moods, counts, log
+        self._asked_before: Counter[tuple[str, str | None]] = Counter()
+        self._number = 0
+
+    def answer(self, target: str, headers: Mapping[str, str], at: datetime) -> Going:
+        path, _, query = target.partition("?")
+        host = headers.get("host", "")
+        name, credential = host.rpartition(":")[0] or host, _credential(headers)
+        self._asked_before[path, credential] += 1
+        mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
+        place, page = self._page(Ask(path, query, headers, at, f"http://{host}", mood.bend if mood else STRAIGHT), mood)
+        self._number += 1
+        is_silent = mood is not None and mood.wire == Wire.RESET
+        asked = Asked(
+            number=self._number,
+            at=at,
+            host=name,
+            path=path,
+            credential=credential,
+            place=place.number if place else None,
+            status=None if is_silent else page.status,
+            fault=mood.name if mood else None,
+            is_whole=mood is None or mood.is_whole,
+            is_unchanged=page.status == 304,
+            entries=() if is_silent else page.entries,
+        )
+        self._counts.add(asked)
+        return _going(page, mood, asked, headers)
+
+    def _page(self, ask: Ask, mood: Mood | None) -> tuple[Place | None, Page]:
+        for voice in self._voices.values():
+            place = voice.find(ask.path)
+            if place is not None:
+                if mood is not None and mood.status is not None:
+                    return place, refused(mood, ask.at)
+                page = voice.answer(place, ask)
+                return place, spoiled(mood, page) if mood is not None else page
+        return None, Page(404, {"Content-Type": "text/plain; charset=utf-8"}, b"nothing is here\n")
+
+    def note(self, asked: Asked) -> None:
+        if self._log is not None:
+            self._log.write(asked)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
+def _credential(headers: Mapping[str, str]) -> str | None:
+    told = headers.get("authorization") or headers.get("cookie")
+    return sha256(told.encode()).hexdigest()[:12] if told else None
+
+
+def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> Going:
+    wire = mood.wire if mood else Wire.WHOLE
+    body, given = page.body, dict(page.headers)
+    if page.packed is not None and "gzip" in headers.get("accept-encoding", ""):
+        body, given = page.packed, given | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    skew = mood.bend.skew if mood else STRAIGHT.skew
+    given["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
+    if wire == Wire.TORN:
+        given["Connection"] = "close"
+    elif page.status != 304:
+        given["Content-Length"] = str(len(body))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+    head = f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}\r\n{lines}\r\n"
+    return Going(head.encode("latin-1"), body, wire, asked)
+
+
+class Connection(asyncio.Protocol):
+    """One client's connection: one answer after the other."""
+
+    def __init__(self, playground: Playground, site: Site) -> None:
+        self._playground, self._site = playground, site
+        self._loop = asyncio.get_running_loop()
+        self._received = b""
+        self._going: Going | None = None
+        """What is being sent; its line is written before its last byte is."""
+        self._pieces: list[bytes] = []
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        # Told as soon as anything waits in our own memory: an answer is done when the system has taken all of it.
+        self.transport.set_write_buffer_limits(high=0)
+        self._playground.joined(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._playground.left(self)
+        going, self._going = self._going, None
+        if going is not None:
+            self._site.note(going.asked.plus(is_whole=False))
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        self._answer_next()
+
+    def _answer_next(self) -> None:
+        while not (self._going or self.transport.is_closing()) and (end := self._received.find(b"\r\n\r\n")) >= 0:
+            target, headers = _parsed(self._received[:end])
+            length = int(headers.get("content-length") or 0)
+            if len(self._received) < end + 4 + length:
+                return
+            self._received = self._received[end + 4 + length :]
+            self._send(self._site.answer(target, headers, self._playground.clock.now()))
+        if len(self._received) > MOST_HEAD_BYTES:
+            self.transport.abort()
+
+    def _send(self, going: Going) -> None:
+        self._going = going
+        if going.wire == Wire.WHOLE:
+            self._finish([going.head + going.body])
+        elif going.wire == Wire.LATE:
+            self._later(self._playground.slow_seconds, [going.head + going.body])
+        elif going.wire == Wire.DRIP:
+            self._drip(_pieces(going))
+        elif going.wire == Wire.RESET:
+            self._reset()
+        else:
+            self._break_off(going)
+
+    def _finish(self, pieces: list[bytes]) -> None:
+        """The last of an answer: its line, then its bytes."""
+        assert self._going is not None
+        self._site.note(self._going.asked)
+        self.transport.writelines(pieces)
+        if not self.transport.get_write_buffer_size():
+            self._going = None
+
+    def resume_writing(self) -> None:
+        """Everything was taken after all."""
+        if self._going is not None and not self._pieces:
+            self._going = None
+            self._answer_next()
+
+    def _later(self, seconds: float, pieces: list[bytes]) -> None:
+        self._pieces = pieces
+        self._loop.call_later(seconds, self._go_on)
+
+    def _drip(self, pieces: list[bytes]) -> None:
+        self.transport.write(pieces[0])
+        self._later(self._playground.slow_seconds / len(pieces), pieces[1:])
+
+    def _go_on(self) -> None:
+        if self.transport.is_closing():
+            return
+        pieces, self._pieces = self._pieces, []
+        if len(pieces) > 1:
+            self._drip(pieces)
+            return
+        self._finish(pieces)
+        self._answer_next()
+
+    def _reset(self) -> None:
+        assert self._going is not None
+        self._site.note(self._going.asked)
+        self._going = None
+        self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
+        self.transport.abort()
+
+    def _break_off(self, going: Going) -> None:
+        self._site.note(going.asked)
+        self._going = None
+        self.transport.write(going.head + going.body[: len(going.body) // 2])
+        self.transport.close()
+
+
+def _pieces(going: Going) -> list[bytes]:
+    whole = going.head + going.body
+    size = max(1, len(whole) // PIECES)
+    return [whole[begin : begin + size] for begin in range(0, len(whole), size)]
+
+
+def _parsed(head: bytes) -> tuple[str, dict[str, str]]:
+    """The target and the headers, their names in lower case."""
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {}
+    for line in lines:
+        name, _, value = line.partition(":")
+        headers[name.lower()] = value.strip()
+    return first.split(" ")[1] if first.count(" ") >= 2 else "/", headers

@@ -1,0 +1,399 @@
+"""The world: places and their posts on one seeded timeline, and the truth about them at any moment.
+
+Pure and fast: no clock, no input or output. The same seed gives the same world; a place does not depend on how many
+there are, nor its past on how long the world goes on. All that happens happens at whole seconds, because most dates on
+the wire have no finer ones.
+
+A post **exists** from when it was written or shown, whichever came first, until it is removed. It is **shown** through
+its place's listing while it belongs to the newest `window` of those that came out and are not removed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from math import cos, exp
+from random import Random
+
+from catchment.model import Record
+from catchment.playground.chance import chance_of
+from catchment.playground.rhythm import Pace, moments
+from catchment.playground.words import Phrasebook, Words
+
+SITES_OF = 5
+"""So many neighbouring places share one site (a host)."""
+ENGLISH_NAMES = ("Gazette", "Notes", "Weekly", "Signals", "Workshop", "Almanac", "Dispatch", "Letters")
+CHINESE_NAMES = ("周报", "随笔", "观察", "日志", "工坊", "来信", "见闻", "杂记")
+AUTHORS = ("ada", "bo", "chen", "dita", "emeka", "fay", "guo", "hana", "ivo", "juno", "karim", "lin")
+TAGS = ("tools", "travel", "music", "science", "食物", "城市", "读书", "天气")
+FORMS = {"rss": 0.5, "atom": 0.3, "jsonfeed": 0.12, "rdf": 0.08}
+ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
+ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
+WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
+
+
+class Habits(Record, frozen=True):
+    """How often odd things happen. Shares of posts, of places, or chances a day."""
+
+    edited: float = 0.07
+    reverted: float = 0.05
+    """Of the edited: an edit that is taken back."""
+    removed: float = 0.03
+    restored: float = 0.35
+    """Of the removed."""
+    late: float = 0.03
+    future: float = 0.006
+    reposted: float = 0.02
+    hostile: float = 0.04
+    pictured: float = 0.15
+    bursts_a_day: float = 0.015
+    silences_a_day: float = 0.015
+    wires: float = 0.02
+    """Places that post a hundred times a day and more."""
+    undated: float = 0.07
+    """Of the places whose form allows it."""
+    without_ids: float = 0.1
+    """Of RSS places: no guid, so that the link has to serve."""
+    by_arrival: float = 0.15
+    """Places that list what came out last first, whatever date it bears."""
+    new_ids: float = 0.03
+    moved: float = 0.03
+    gone: float = 0.01
+
+
+class Version(Record, frozen=True):
+    """What a post says from a moment on."""
+
+    number: int
+    from_at: datetime
+    title: str
+    text: str
+    """The words, as a reader should end up with them."""
+    html: str
+
+
+class Post(Record, frozen=True):
+    """One post and all that becomes of it."""
+
+    id: str
+    """The truth's own name for it; on the wire it has another."""
+    place: int
+    number: int
+    created_at: datetime
+    """As the post itself says: later than `shown_from` in a few, which claim to come from the future."""
+    shown_from: datetime
+    """When it came out; later than `created_at` for late arrivals."""
+    versions: tuple[Version, ...]
+    author: str
+    tags: tuple[str, ...]
+    language: str
+    picture: str | None = None
+    removed_at: datetime | None = None
+    restored_at: datetime | None = None
+    repeats: str | None = None
+    """The post whose words it repeats."""
+
+    @property
+    def began_at(self) -> datetime:
+        return min(self.created_at, self.shown_from)
+
+    def is_removed(self, at: datetime) -> bool:
+        if self.removed_at is None or at < self.removed_at:
+            return False
+        return self.restored_at is None or at < self.restored_at
+
+    def version(self, at: datetime) -> Version:
+        """What it says at a moment; before it came out, what it is going to say."""
+        said = [version for version in self.versions if version.from_at <= at]
+        return said[-1] if said else self.versions[0]
+
+    def changes(self) -> Iterator[datetime]:
+        """The moments at which a listing may look different because of it."""
+        yield self.shown_from
+        yield from (version.from_at for version in self.versions[1:])
+        yield from (at for at in (self.removed_at, self.restored_at) if at is not None)
+
+
+Shown = tuple[tuple[Post, Version], ...]
+
+
+class Place(Record, frozen=True):
+    """One thing that can be followed: a feed, and later a community, a user, a board. And its ways."""
+
+    number: int
+    name: str
+    host: str
+    path: str
+    form: str
+    window: int
+    language: str
+    """en, zh, or both"""
+    pace: Pace
+    is_dated: bool = True
+    has_ids: bool = True
+    is_plain: bool = False
+    """Its texts are plain, without HTML."""
+    is_by_arrival: bool = False
+    validators: tuple[str, ...] = ("etag", "last-modified")
+    """Which it gives and honours; none: every poll gets the whole listing."""
+    is_weak: bool = False
+    """Its ETags say of themselves that they are weak."""
+    new_ids_at: datetime | None = None
+    moves_at: datetime | None = None
+    new_path: str | None = None
+    gone_at: datetime | None = None
+
+    def path_at(self, at: datetime) -> str:
+        """Where it really is at a moment."""
+        return self.new_path if self.new_path and self.moves_at and at >= self.moves_at else self.path
+
+
+class Counters(Record, frozen=True):
+    """What a post has come to in others' eyes."""
+
+    score: int
+    reply_count: int
+
+
+class World:
+    """All of it follows from the numbers given here."""
+
+    def __init__(
+        self, seed: int, start: datetime, places: int, days: float, habits: Habits | None = None, busy: float = 1.0
+    ) -> None:
+        self.seed, self.start, self.end = seed, start.replace(microsecond=0), start + timedelta(days=days)
+        self.habits, self.busy = habits or Habits(), busy
+        self.places = tuple(self._place(number) for number in range(places))
+        self._timelines: dict[int, Timeline] = {}
+
+    def posts(self, place: Place) -> tuple[Post, ...]:
+        """The whole timeline, in the order in which posts came out; it begins before `start`."""
+        return self._timeline(place).posts
+
+    def shown(self, place: Place, at: datetime) -> Shown:
+        """What its listing shows at a moment, in the order shown."""
+        return self._timeline(place).shown(at)
+
+    def existing(self, place: Place, at: datetime) -> tuple[Post, ...]:
+        """What existed at a moment, whether it was shown or not."""
+        return tuple(post for post in self.posts(place) if post.began_at <= at and not post.is_removed(at))
+
+    def changed_at(self, place: Place, at: datetime) -> datetime:
+        """When its listing last changed, or may have: between two changes it is the same."""
+        return self._timeline(place).changed_at(at)
+
+    def glimpses(self, place: Place, after: datetime, until: datetime) -> dict[str, list[int]]:
+        """All that its listing showed at any moment in between, both ends included: versions by post id."""
+        return self._timeline(place).glimpses(after, until)
+
+    def counters(self, post: Post, at: datetime) -> Counters:
+        """They grow quickly, then slowly; a score sways, and so shrinks at times."""
+        hours = max(0.0, (at - post.shown_from).total_seconds() / 3600)
+        fame = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
+        grown = 1 - exp(-hours / 8)
+        return Counters(round(fame * (grown + 0.1 * cos(hours))), int(fame * grown / 3))
+
+    def _timeline(self, place: Place) -> Timeline:
+        known = self._timelines.get(place.number)
+        if known is None:
+            posts = _Story(self, place).posts()
+            known = self._timelines[place.number] = Timeline(place, posts)
+        return known
+
+    @cached_property
+    def phrasebook(self) -> Phrasebook:
+        return Phrasebook(self.seed)
+
+    def _place(self, number: int) -> Place:
+        chance = chance_of(self.seed, "place", number)
+        habits = self.habits
+        form = chance.choices(list(FORMS), list(FORMS.values()))[0]
+        language = chance.choices(("en", "zh", "both"), (0.5, 0.3, 0.2))[0]
+        window = chance.choice(WINDOWS)
+        is_wire = chance.random() < habits.wires
+        rate = exp(chance.gauss(4.9, 0.3) if is_wire else chance.gauss(-0.6, 1.5)) * self.busy
+        pace = Pace(
+            posts_a_day=min(400.0, max(0.02, rate)),
+            is_office=chance.random() < 0.5,
+            zone_hours=chance.choice(ZONES),
+            window=window,
+            bursts_a_day=habits.bursts_a_day,
+            silences_a_day=habits.silences_a_day,
+        )
+        is_dated = form == "atom" or chance.random() >= habits.undated
+        has_ids = form != "rss" or chance.random() >= habits.without_ids
+        path = f"/feeds/{number}.{ENDINGS[form]}"
+        validators = chance.choices(
+            (("etag", "last-modified"), ("etag",), ("last-modified",), ()), (0.6, 0.15, 0.1, 0.15)
+        )[0]
+        event, draw = self.start + timedelta(seconds=int(chance.uniform(0.5, 5) * 86_400)), chance.random()
+        # Told apart from a feed full of news only while little is new and nothing else is out of the ordinary.
+        can_change_ids = is_dated and has_ids and rate < 2
+        is_moved = draw < habits.moved
+        is_gone = habits.moved <= draw < habits.moved + habits.gone
+        has_new_ids = can_change_ids and 0 <= draw - habits.moved - habits.gone < habits.new_ids
+        return Place(
+            number=number,
+            name=_name(chance, language, number),
+            host=f"site{number // SITES_OF}",
+            path=path,
+            form=form,
+            window=window,
+            language=language,
+            pace=pace.plus(bursts_a_day=0.0) if has_new_ids else pace,
+            is_dated=is_dated,
+            has_ids=has_ids,
+            is_plain=chance.random() < 0.15,
+            is_by_arrival=not is_dated or chance.random() < habits.by_arrival,
+            validators=validators,
+            is_weak=chance.random() < 0.3,
+            new_ids_at=event if has_new_ids else None,
+            moves_at=event if is_moved else None,
+            new_path=path.replace("/feeds/", "/new-home/") if is_moved else None,
+            gone_at=event if is_gone else None,
+        )
+
+
+def _name(chance: Random, language: str, number: int) -> str:
+    names = CHINESE_NAMES if language == "zh" else ENGLISH_NAMES
+    return f"{chance.choice(names)} {number}"
+
+
+# ── what happened at one place ────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Story:
+    """Tells what happened at one place, post by post."""
+
+    def __init__(self, world: World, place: Place) -> None:
+        self.world, self.place, self.habits = world, place, world.habits
+        self.chance = chance_of(world.seed, "story", place.number)
+        # Under new ids an old entry is known by its link alone; one that comes back among news would count as new.
+        self.is_calm = place.new_ids_at is not None
+        self.told: list[Post] = []
+
+    def posts(self) -> tuple[Post, ...]:
+        world = self.world
+        times = moments(
+            chance_of(world.seed, "moments", self.place.number),
+            self.place.pace,
+            int(world.start.timestamp()),
+            int(world.end.timestamp()),
+        )
+        for at in times:
+            self.told.append(self._post(len(self.told), datetime.fromtimestamp(at, UTC)))
+        return tuple(sorted(self.told, key=lambda post: (post.shown_from, post.number)))
+
+    def _post(self, number: int, at: datetime) -> Post:
+        chance, place = self.chance, self.place
+        language = place.language if place.language != "both" else chance.choice(("en", "zh"))
+        words, repeats = self.world.phrasebook.words(chance, language, self.habits.hostile), None
+        created_at, shown_from = self._dates(at)
+        # Without dates nothing tells a repost from an old entry under a new id: such places have none.
+        if self.told and place.is_dated and not self.is_calm and chance.random() < self.habits.reposted:
+            repeated = self.told[-1 - int(chance.random() * min(len(self.told), place.window))]
+            if repeated.created_at != created_at:
+                first = repeated.versions[0]
+                words, repeats = Words(first.title, first.text, first.html), repeated.id
+        removed_at, restored_at = self._removal(shown_from)
+        id = f"p{place.number}-{number}"
+        return Post(
+            id=id,
+            place=place.number,
+            number=number,
+            created_at=created_at,
+            shown_from=shown_from,
+            versions=self._versions(words, shown_from, language),
+            author=chance.choice(AUTHORS),
+            tags=tuple(chance.sample(TAGS, k=chance.randint(0, 2))),
+            language=language,
+            picture=f"https://{place.host}.example/pictures/{id}.jpg"
+            if chance.random() < self.habits.pictured
+            else None,
+            removed_at=removed_at,
+            restored_at=restored_at,
+            repeats=repeats,
+        )
+
+    def _dates(self, at: datetime) -> tuple[datetime, datetime]:
+        """What it says of itself, and when it really came out."""
+        draw = self.chance.random()
+        if not self.place.is_dated or self.is_calm:
+            return at, at
+        if draw < self.habits.late:
+            return at, at + _while(self.chance, 10 * 60, 36 * 3600)
+        if draw < self.habits.late + self.habits.future:
+            return at + _while(self.chance, 3600, 72 * 3600), at
+        return at, at
+
+    def _removal(self, shown_from: datetime) -> tuple[datetime | None, datetime | None]:
+        if self.is_calm or self.chance.random() >= self.habits.removed:
+            return None, None
+        removed_at = shown_from + _while(self.chance, 60, 2 * 86_400)
+        is_restored = self.chance.random() < self.habits.restored
+        return removed_at, removed_at + _while(self.chance, 60, 86_400) if is_restored else None
+
+    def _versions(self, words: Words, shown_from: datetime, language: str) -> tuple[Version, ...]:
+        chance, said, at = self.chance, [words], [shown_from]
+        while chance.random() < self.habits.edited * (3 if len(said) > 1 else 1):
+            # Half of all edits mend a slip within minutes; the others come days later.
+            at.append(at[-1] + (_while(chance, 30, 900) if chance.random() < 0.5 else _while(chance, 3600, 4 * 86_400)))
+            is_reverted = len(said) > 1 and chance.random() < self.habits.reverted
+            said.append(said[-2] if is_reverted else self.world.phrasebook.edited(chance, said[-1], language))
+        return tuple(
+            Version(number, from_at, words.title, words.text, words.html)
+            for number, (from_at, words) in enumerate(zip(at, said, strict=True), start=1)
+        )
+
+
+def _while(chance: Random, least: float, most: float) -> timedelta:
+    """Some whole seconds between the two; short ones are more frequent."""
+    return timedelta(seconds=int(least * (most / least) ** chance.random()))
+
+
+class Timeline:
+    """One place's posts, in the orders in which they are asked for."""
+
+    def __init__(self, place: Place, posts: tuple[Post, ...]) -> None:
+        self.place, self.posts = place, posts
+        by_date = (lambda post: (post.shown_from, post.number)) if place.is_by_arrival else _by_date
+        self._ordered = sorted(posts, key=by_date, reverse=True)
+        self._changes = sorted({at for post in posts for at in post.changes()} | {*_moments_of(place)})
+        self._cached: tuple[datetime | None, Shown] = (None, ())
+
+    def changed_at(self, at: datetime) -> datetime:
+        before = bisect_right(self._changes, at)
+        return self._changes[before - 1] if before else at
+
+    def shown(self, at: datetime) -> Shown:
+        changed_at = self.changed_at(at)
+        if self._cached[0] != changed_at:
+            self._cached = (changed_at, self._look(changed_at))
+        return self._cached[1]
+
+    def glimpses(self, after: datetime, until: datetime) -> dict[str, list[int]]:
+        between = self._changes[bisect_right(self._changes, after) : bisect_right(self._changes, until)]
+        seen: dict[str, set[int]] = {}
+        for at in (after, *between):
+            for post, version in self._look(at):
+                seen.setdefault(post.id, set()).add(version.number)
+        return {id: sorted(numbers) for id, numbers in seen.items()}
+
+    def _look(self, at: datetime) -> Shown:
+        found: list[tuple[Post, Version]] = []
+        for post in self._ordered:
+            if post.shown_from <= at and not post.is_removed(at):
+                found.append((post, post.version(at)))
+                if len(found) == self.place.window:
+                    break
+        return tuple(found)
+
+
+def _by_date(post: Post) -> tuple[datetime, int]:
+    return post.created_at, post.number
+
+
+def _moments_of(place: Place) -> Iterable[datetime]:
+    return (at for at in (place.new_ids_at,) if at is not None)
