@@ -1,6 +1,9 @@
 """What can go wrong, as a small family. A class exists where somebody acts differently; the rest is the message.
 
-CatchmentError
+The tree says what each one means; a class's first paragraph says what a person does about it. docs/errors.md is built
+from both.
+
+CatchmentError              what nobody foresaw: a mistake of ours
 ├── InvalidInput            what a person or program gave is wrong; the text says what would be right
 │   └── BadSetting          a setting's name, its value and what is allowed
 ├── NotFound                no such source, item, credential …
@@ -32,7 +35,10 @@ from typing import ClassVar
 
 
 class CatchmentError(Exception):
-    """Base of all our failures. `str()` is fit for people: no secret, no stack trace, ends with what helps."""
+    """Please report it, with the log lines of that moment; `CATCHMENT_LOG_LEVEL=debug` tells more.
+
+    Base of all our failures. `str()` is fit for people: no secret, no stack trace, ends with what helps.
+    """
 
     code: ClassVar[str] = "INTERNAL"
     retryable: ClassVar[bool] = False
@@ -45,6 +51,8 @@ class CatchmentError(Exception):
 
 
 class InvalidInput(CatchmentError):
+    """Correct what was given, as the message says; nothing was done."""
+
     code, exit_code = "INVALID_INPUT", 2
 
     def __init__(self, what: str, helps: str = "", field: str | None = None) -> None:
@@ -53,42 +61,58 @@ class InvalidInput(CatchmentError):
 
 
 class BadSetting(InvalidInput):
+    """Correct that setting; `catchment doctor` shows where each one comes from."""
+
     code = "BAD_SETTING"
 
 
 class NotFound(CatchmentError):
+    """Check the number or name: the `list` commands show what there is."""
+
     code, exit_code = "NOT_FOUND", 4
 
 
 class Conflict(CatchmentError):
+    """Usually nothing; the message names who has it, or what is there already."""
+
     code, exit_code = "CONFLICT", 5
 
 
 class StoreError(CatchmentError):
+    """See that the database runs, has room on its disk and is held by no other program; nothing stored is lost."""
+
     code, retryable, exit_code = "STORE_ERROR", True, 6
 
 
 class SchemaMismatch(StoreError):
+    """Run `catchment migrate`, or use the program or the database that belong together, as the message says."""
+
     code, retryable = "SCHEMA_MISMATCH", False
 
 
 class LeaseLost(StoreError):
+    """Nothing: whoever has it now finishes it."""
+
     code, retryable = "LEASE_LOST", True
 
 
 class VaultError(CatchmentError):
+    """Set COOKIE_MASTER_KEY to the key that the credentials were locked with; or add the credential anew."""
+
     code, exit_code = "VAULT_ERROR", 7
 
 
 class Stopped(CatchmentError):
+    """Nothing: nobody is blamed, and the source is as due as before."""
+
     code, retryable, exit_code = "STOPPED", True, 1
 
 
 class PlatformError(CatchmentError):
-    """Something at the other end. `status` is the HTTP status where one came.
+    """Nothing: it is asked again. Look at the source if it goes on.
 
-    `is_contact` tells that the other end was reached although it did not answer (a refused or reset connection): then
-    our own line is not to blame.
+    `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
+    answer (a refused or reset connection): then our own line is not to blame.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -103,48 +127,72 @@ class PlatformError(CatchmentError):
 
 
 class NetworkError(PlatformError):
+    """Nothing at first. If all sources have it, look at your own line, DNS and proxy."""
+
     code = "NETWORK_ERROR"
 
 
 class TimedOut(PlatformError):
+    """Nothing at first. For a source that is always slow, raise CATCHMENT_TIMEOUT_SECONDS."""
+
     code = "TIMEOUT_ERROR"
 
 
 class ServerTrouble(PlatformError):
+    """Nothing: it usually passes."""
+
     code = "SERVER_TROUBLE"
 
 
 class SlowDown(PlatformError):
+    """Nothing. If it comes often, give the source a longer interval."""
+
     code = "SLOW_DOWN"
 
 
 class Unreadable(PlatformError):
+    """Open the address in a browser: the feed may have moved, or the site may be closed for repairs."""
+
     code, retryable = "UNREADABLE", False
 
 
 class TooLarge(Unreadable):
+    """If the source is worth it, raise CATCHMENT_MAX_BYTES."""
+
     code = "TOO_LARGE"
 
 
 class Missing(PlatformError):
+    """Check the address: follow the new one, and remove this source."""
+
     code, retryable = "MISSING", False
 
 
 class Gone(PlatformError):
+    """The source is retired. Remove it, follow its new address, or resume it if you know better."""
+
     code, retryable = "GONE", False
 
 
 class Refused(PlatformError):
+    """See in a browser whether it is public; it may want a credential, or no programs at all."""
+
     code, retryable = "REFUSED", False
 
 
 class LoginNeeded(PlatformError):
+    """Add or renew the credential: `catchment credentials add PLATFORM NAME --replace`."""
+
     code, retryable = "LOGIN_NEEDED", False
 
 
 class AddressRefused(PlatformError):
+    """If the source lies in your own network, set CATCHMENT_ALLOW_PRIVATE_NETWORKS; otherwise remove it."""
+
     code, retryable = "ADDRESS_REFUSED", False
 
 
 class StaleAnswer(PlatformError):
+    """Nothing at first: it is asked again, and believed if it stays so. A cache on the way may be stuck."""
+
     code = "STALE_ANSWER"

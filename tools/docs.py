@@ -7,7 +7,9 @@ from pathlib import Path
 
 from catchment.settings import DEFINED, Setting
 from tools.commands import commands_page
+from tools.errors import errors_page
 from tools.http import api_page
+from tools.platforms import platforms_page
 
 REPOSITORY = Path(__file__).parents[1]
 
@@ -42,13 +44,14 @@ def _table() -> Iterator[str]:
     yield "|---|---|---|---|"
     for setting in DEFINED.values():
         older = "".join(f", or the older `{name}`" for name in setting.older)
-        default = f"`{setting.shown_default()}`" if setting.shown_default() and not setting.default_words else ""
-        yield f"| `{setting.name}`{older} | {setting.what} | {setting.form.allowed} | {default or _in_words(setting)} |"
+        yield f"| `{setting.name}`{older} | {setting.what} | {setting.form.allowed} | {_default(setting)} |"
     yield ""
 
 
-def _in_words(setting: Setting) -> str:
-    return setting.default_words or ("each one's own" if setting.family else "none")
+def _default(setting: Setting) -> str:
+    if setting.family:
+        return "each one's own"
+    return setting.default_words or (f"`{setting.shown_default()}`" if setting.shown_default() else "none")
 
 
 def env_example() -> str:
@@ -65,6 +68,8 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/commands.md": commands_page,
     "docs/api.md": api_page,
+    "docs/platforms.md": platforms_page,
+    "docs/errors.md": errors_page,
     ".env.example": env_example,
 }
 """Every built page, by its path in the repository."""

@@ -1,0 +1,85 @@
+"""The page of error codes, from the family of errors itself: its tree, and each class's own words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from catchment import errors
+from catchment.api.failures import STATUSES
+from catchment.errors import CatchmentError
+
+HEAD = """\
+# Error codes
+
+<!-- Built by `make docs` from catchment/errors.py; change it there. -->
+
+Whatever goes wrong has a code for programs and a message for people, which names the source and ends with what helps.
+The code stands in `catchment collect --json`, in a source's `last_error_code`, in run records, in log lines and in the
+API's failures.
+
+**Again** says whether the very same may succeed later without anybody doing something (`retryable`). A source is
+visited again at its next time in any case, unless it is retired (`GONE`) or a person paused it. **Exit** is the exit
+code of a command that ends with this; **HTTP** is the status of an API answer about it.
+
+| code | meaning | what to do | again | exit | HTTP |
+|---|---|---|---|---|---|
+"""
+
+OTHERS = {
+    "HELD": "Another process is collecting this source at this moment; the message says which. The visit was skipped.",
+    "CUT_OFF": "The process ended before this visit did (a kill, a power cut). What it had stored is kept; the source "
+    "is visited again.",
+    "UNAUTHORIZED": "The API was called without a key, or with one that is not known (HTTP 401).",
+}
+"""Codes that no error has: they say how a visit or a request ended."""
+
+OTHERS_HEAD = """
+## Codes that are no errors of ours
+
+They stand in records of visits, and in answers of the API.
+
+| code | meaning |
+|---|---|
+"""
+
+TAIL = """
+What the API says about requests that are wrong as HTTP is named by the status: `METHOD_NOT_ALLOWED`, and so on. There,
+too, `TOO_LARGE` (413) means the request's own body.
+"""
+
+_BRANCH = re.compile(r"^[│├└─ ]*([A-Z]\w+) {2,}(\S.*)$", re.MULTILINE)
+
+
+def family(kind: type[CatchmentError] = CatchmentError) -> Iterator[type[CatchmentError]]:
+    """The errors of `errors.py`, a parent before its children. Doors may have finer ones, with the same codes."""
+    yield kind
+    for one in kind.__subclasses__():
+        if one.__module__ == errors.__name__:
+            yield from family(one)
+
+
+def meanings() -> dict[str, str]:
+    """What each class means, by its name: the words of the tree."""
+    return dict(_BRANCH.findall(errors.__doc__ or ""))
+
+
+def advice(kind: type[CatchmentError]) -> str:
+    """What a person does about it: the first paragraph of the class's own words."""
+    own = kind.__dict__.get("__doc__") or ""
+    return " ".join(own.split("\n\n")[0].split())
+
+
+def errors_page() -> str:
+    said = meanings()
+    rows = [
+        f"| `{one.code}` | {said[one.__name__]} | {advice(one)} | {'yes' if one.retryable else 'no'} "
+        f"| {one.exit_code} | {_status(one)} |"
+        for one in family()
+    ]
+    others = [f"| `{code}` | {words} |" for code, words in OTHERS.items()]
+    return HEAD + "\n".join(rows) + "\n" + OTHERS_HEAD + "\n".join(others) + "\n" + TAIL
+
+
+def _status(kind: type[CatchmentError]) -> int:
+    return next(STATUSES[one] for one in kind.__mro__ if one in STATUSES)

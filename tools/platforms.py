@@ -1,0 +1,105 @@
+"""The page of platforms, from what each platform's module says and declares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from inspect import getdoc
+
+from catchment import platforms
+from catchment.model import Field, Kind, Listing, Order, Platform
+
+HEAD = """\
+# Platforms
+
+<!-- Built by `make docs` from the modules in catchment/platforms/; change it there. -->
+
+What can be followed, how it is reached, and what cannot be seen there. `catchment sources add KIND TARGET` follows
+something of a kind. The interval is the time from one visit to the next, unless `FETCH_INTERVAL_<KIND>`, the source's
+own interval or the platform itself says otherwise. [How to add a platform](contributing.md#adding-a-platform) is one
+module and one folder of test data.
+"""
+
+ORDERS = {
+    Order.NEWEST_FIRST: "newest first, page by page, down to what is stored",
+    Order.RANKED: "ranked; proves nothing about what is missing",
+    Order.SNAPSHOT: "as it is at this moment",
+}
+WINDOW = "the newest few"
+
+
+def ours() -> list[Platform]:
+    """Those of this repository: what else happens to be installed here has its own words elsewhere."""
+    return [one for one in platforms.installed() if _name(one).startswith(f"{platforms.__name__}.")]
+
+
+def platforms_page() -> str:
+    return HEAD + "\n" + "\n".join(line for one in ours() for line in _section(one))
+
+
+def _name(platform: Platform) -> str:
+    return str(getattr(platform, "__name__", ""))
+
+
+def _section(platform: Platform) -> Iterator[str]:
+    summary, _, rest = (getdoc(platform) or "").partition("\n\n")
+    yield f"## {platform.NAME}"
+    yield ""
+    yield summary
+    yield ""
+    yield "| kind | what | for example | every | listings |"
+    yield "|---|---|---|---|---|"
+    yield from (_kind(one) for one in platform.KINDS)
+    yield ""
+    yield from _fields(platform.KINDS)
+    yield f"**Requests.** {_manners(platform)}"
+    yield ""
+    yield rest
+    yield ""
+
+
+def _kind(kind: Kind) -> str:
+    listings = "; ".join(_listing(one) for one in kind.listings)
+    return f"| `{kind.name}` | {kind.what} | `{kind.example}` | {_span(kind.interval_minutes)} | {listings} |"
+
+
+def _listing(listing: Listing) -> str:
+    reach = f", {listing.reach:,} of them" if listing.reach else ""
+    return f"`{listing.name}`: {WINDOW if listing.is_window else ORDERS[listing.order]}{reach}"
+
+
+def _span(minutes: int) -> str:
+    return f"{minutes // 60} h" if minutes % 60 == 0 else f"{minutes} min"
+
+
+def _fields(kinds: tuple[Kind, ...]) -> Iterator[str]:
+    rows = [_field(kind, one) for kind in kinds for one in kind.fields]
+    if rows:
+        yield "| kind | setting (`--set`) | what | default | allowed |"
+        yield "|---|---|---|---|---|"
+        yield from rows
+        yield ""
+
+
+def _field(kind: Kind, field: Field) -> str:
+    default = "" if field.default is None else f"`{field.default}`"
+    return f"| `{kind.name}` | `{field.name}` | {field.what} | {default} | {_allowed(field)} |"
+
+
+def _allowed(field: Field) -> str:
+    least = [] if field.minimum is None else [f"from {field.minimum}"]
+    most = [] if field.maximum is None else [f"to {field.maximum}"]
+    return ", ".join(field.choices) or " ".join(least + most)
+
+
+def _manners(platform: Platform) -> str:
+    budget = platform.BUDGET
+    if budget is None:
+        told = (
+            "No declared budget: polite to each host, by `CATCHMENT_HOST_CONCURRENCY` and "
+            "`CATCHMENT_HOST_REQUESTS_PER_SECOND`."
+        )
+    else:
+        each = " for each credential" if budget.is_per_credential else ""
+        at_once = f", {budget.concurrency} at once" if budget.concurrency else ""
+        told = f"At most {budget.limit} in {budget.window_seconds:g} s{at_once}{each}, for the whole deployment."
+    return f"{told} `CATCHMENT_{platform.NAME.upper()}_BASE_URL` has a stand-in asked instead."
