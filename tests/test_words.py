@@ -94,6 +94,15 @@ def test_a_page_names_everything_that_it_is_about(page: str, names: list[str]) -
     assert [name for name in names if f"`{name}`" not in text] == []
 
 
+def test_the_map_for_contributors_shows_every_part_of_the_product() -> None:
+    parts = [path for path in (REPOSITORY / "catchment").iterdir() if path.suffix == ".py" or any(path.glob("*.py"))]
+    names = {f"{path.name}/" if path.is_dir() else path.name for path in parts} - {"__init__.py", "__main__.py"}
+    (shown,) = [
+        block for block in _FENCED.findall((REPOSITORY / "docs/contributing.md").read_text()) if "bench/" in block
+    ]
+    assert names - set(shown.split()) == set()
+
+
 # ── links lead somewhere ───────────────────────────────────────────────────────────────────────────────────────────
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset|href)=\"([^\"]+)\"")
