@@ -72,10 +72,10 @@ def sanitise(html: str, base_url: str) -> str | None:
 
     None: parsing it could take longer than any post deserves; `strip_tags` still gives its text.
     """
-    html = without_controls(html)
     plain = sanitised_if_plain(html)
     if plain is not None:
         return plain
+    html = without_controls(html)
     if _is_heavy(html):
         return None
     clean = _cleaner(base_url).clean(_EMBEDDED.sub(r'<a href="\2\3\4">[\1]</a>', html))
