@@ -50,7 +50,7 @@ class Pace(Record, frozen=True):
 def moments(chance: Random, pace: Pace, start: int, end: int) -> list[int]:
     """The seconds at which a place posts, ascending: from long enough before `start` that its window is full by then,
     up to `end`. What comes before a moment does not depend on `end`."""
-    days = int(min(LONGEST_HISTORY_DAYS, 3 + 2 * pace.window / pace.posts_a_day))
+    days = int(min(LONGEST_HISTORY_DAYS, 7 + 3 * pace.window / pace.posts_a_day))
     first_day = (start + pace.zone_hours * HOUR) // DAY - days
     last_day = (end + pace.zone_hours * HOUR) // DAY
     found: list[int] = []

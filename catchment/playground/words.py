@@ -70,7 +70,7 @@ class Phrasebook:
         def sentence() -> str:
             return sentences[int(chance.random() * SENTENCES)]
 
-        title = sentence()[:-1][:80]
+        title = sentence()[:-1][:80].strip()
         paragraphs = [_paragraph(chance, sentence) for _ in range(chance.randint(1, 4))]
         if chance.random() < 0.1:
             odd = ODD[int(chance.random() * len(ODD))]

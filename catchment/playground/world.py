@@ -48,7 +48,7 @@ class Habits(Record, frozen=True):
     reposted: float = 0.02
     hostile: float = 0.04
     pictured: float = 0.15
-    bursts_a_day: float = 0.015
+    bursts_a_day: float = 0.005
     silences_a_day: float = 0.015
     wires: float = 0.02
     """Places that post a hundred times a day and more."""
@@ -288,15 +288,9 @@ class _Story:
 
     def _post(self, number: int, at: datetime) -> Post:
         chance, place = self.chance, self.place
-        language = place.language if place.language != "both" else chance.choice(("en", "zh"))
-        words, repeats = self.world.phrasebook.words(chance, language, self.habits.hostile), None
         created_at, shown_from = self._dates(at)
-        # Without dates nothing tells a repost from an old entry under a new id: such places have none.
-        if self.told and place.is_dated and not self.is_calm and chance.random() < self.habits.reposted:
-            repeated = self.told[-1 - int(chance.random() * min(len(self.told), place.window))]
-            if repeated.created_at != created_at:
-                first = repeated.versions[0]
-                words, repeats = Words(first.title, first.text, first.html), repeated.id
+        repeated = self._repeated(created_at)
+        language, words = self._words() if repeated is None else (repeated.language, _first_words(repeated))
         removed_at, restored_at = self._removal(shown_from)
         id = f"p{place.number}-{number}"
         return Post(
@@ -314,8 +308,21 @@ class _Story:
             else None,
             removed_at=removed_at,
             restored_at=restored_at,
-            repeats=repeats,
+            repeats=repeated.id if repeated else None,
         )
+
+    def _words(self) -> tuple[str, Words]:
+        language = self.place.language if self.place.language != "both" else self.chance.choice(("en", "zh"))
+        return language, self.world.phrasebook.words(self.chance, language, self.habits.hostile)
+
+    def _repeated(self, created_at: datetime) -> Post | None:
+        """The earlier post whose words come again. Without dates nothing would tell a repost from an old entry under a
+        new id, nor would it if both bore the same date: there are none of those."""
+        is_one = self.place.is_dated and not self.is_calm and self.chance.random() < self.habits.reposted
+        if not is_one or not self.told:
+            return None
+        post = self.told[-1 - int(self.chance.random() * min(len(self.told), self.place.window))]
+        return post if post.created_at != created_at else None
 
     def _dates(self, at: datetime) -> tuple[datetime, datetime]:
         """What it says of itself, and when it really came out."""
@@ -346,6 +353,11 @@ class _Story:
             Version(number, from_at, words.title, words.text, words.html)
             for number, (from_at, words) in enumerate(zip(at, said, strict=True), start=1)
         )
+
+
+def _first_words(post: Post) -> Words:
+    first = post.versions[0]
+    return Words(first.title, first.text, first.html)
 
 
 def _while(chance: Random, least: float, most: float) -> timedelta:

@@ -351,9 +351,7 @@ def _json_item(place: Place, entry: Written) -> dict[str, Any]:
     if entry.tags:
         item["tags"] = list(entry.tags)
     if entry.picture is not None:
-        item["attachments"] = [
-            {"url": entry.picture, "mime_type": "image/jpeg", "size_in_bytes": PICTURE_BYTES},
-        ]
+        item["image"] = entry.picture
     return item
 
 

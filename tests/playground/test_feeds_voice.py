@@ -1,0 +1,305 @@
+"""What the playground says as feeds is what real feeds look like, and what our own reader reads back is the truth."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from catchment.model import Answer, Item, Request
+from catchment.platforms import feeds as reader
+from catchment.playground.voices import Ask, Bend, Page, voices
+from catchment.playground.voices.feeds import Voice, wire_id
+from catchment.playground.world import Habits, Place, World
+from catchment.refine import refine
+
+START = datetime(2026, 1, 5, tzinfo=UTC)
+BASE = "http://127.0.0.1:8000"
+RARE = Habits(new_ids=0.2, moved=0.2, gone=0.2, undated=0.3, hostile=0.3, edited=0.2)
+DAYS = [0.0, 1.3, 3.7, 6.9]
+
+
+@pytest.fixture(scope="module")
+def world() -> World:
+    return World(3, START, places=80, days=7, habits=RARE)
+
+
+@pytest.fixture(scope="module")
+def voice(world: World) -> Voice:
+    return Voice(world)
+
+
+def ask(place: Place, at: datetime, bend: Bend | None = None, **headers: str) -> Ask:
+    told = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Ask(place.path_at(at), "", told, at, BASE, bend or Bend())
+
+
+def read(page: Page, place: Place, at: datetime) -> tuple[Item, ...]:
+    url = BASE + place.path_at(at)
+    headers = {name.lower(): value for name, value in page.headers.items()}
+    reading = reader.read(Answer(page.status, headers, page.body, url, at), Request(url))
+    assert (reading.skipped, reading.notes) == ((), ())
+    refined = refine(reading, scope="", answer_url=url)
+    assert refined.skipped == ()
+    return tuple(one.item for one in refined.items)
+
+
+def some(world: World, when: Any, kind: str) -> Place:
+    return next((place for place in world.places if when(place)), None) or pytest.fail(f"no place that {kind}")
+
+
+# ── read back ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("day", DAYS)
+def test_our_own_reader_reads_back_exactly_what_the_world_shows(world: World, voice: Voice, day: float) -> None:
+    at = START + timedelta(days=day)
+    for place in world.places:
+        items = read(voice.page(place, ask(place, at)), place, at)
+        assert [told(item) for item in items] == [meant(world, place, at, *one) for one in world.shown(place, at)]
+
+
+def told(item: Item) -> dict[str, Any]:
+    return {
+        "id": item.external_id,
+        "title": item.title,
+        "text": item.text,
+        "author": item.author,
+        "tags": item.tags,
+        "created_at": item.created_at,
+        "edited_at": item.edited_at,
+        "pictures": [medium.url for medium in item.media],
+    }
+
+
+def meant(world: World, place: Place, at: datetime, post: Any, version: Any) -> dict[str, Any]:
+    tells_edits = place.form in ("atom", "jsonfeed") and place.is_dated and version.number > 1
+    has_pictures = place.form != "rdf"
+    return {
+        "id": wire_id(place, post, at),
+        "title": version.title,
+        "text": version.text,
+        "author": post.author,
+        "tags": post.tags,
+        "created_at": post.created_at if place.is_dated else None,
+        "edited_at": version.from_at if tells_edits and version.from_at > post.created_at else None,
+        "pictures": [post.picture] if post.picture and has_pictures else [],
+    }
+
+
+def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, voice: Voice) -> None:
+    at = START + timedelta(days=3)
+    for place in world.places:
+        page = voice.page(place, ask(place, at))
+        shown = [(post.id, version.number) for post, version in world.shown(place, at)]
+        assert [(entry.post, entry.version) for entry in page.entries] == shown
+        assert [entry.wire_id for entry in page.entries] == [item.external_id for item in read(page, place, at)]
+
+
+def test_nothing_hostile_survives_reading(world: World, voice: Voice) -> None:
+    at = START + timedelta(days=3)
+    pages = [(voice.page(place, ask(place, at)), place) for place in world.places]
+    assert any(b"script" in page.body for page, _ in pages)
+    for page, place in pages:
+        for item in read(page, place, at):
+            assert not re.search(r"<script|onerror|onload|<iframe|<style|srcdoc", item.html or "")
+
+
+# ── validators, redirects, farewells, new ids ─────────────────────────────────────────────────────────────────────
+
+
+def test_the_validators_of_a_page_get_a_304_until_the_listing_changes(world: World, voice: Voice) -> None:
+    at = START + timedelta(days=2)
+    for place in world.places:
+        if place.gone_at is not None:
+            continue
+        page = voice.answer(place, ask(place, at))
+        sent = {"ETag": "if_none_match", "Last-Modified": "if_modified_since"}
+        known = {sent[name]: value for name, value in page.headers.items() if name in sent}
+        assert {name for name in page.headers if name in sent} == {
+            {"etag": "ETag", "last-modified": "Last-Modified"}[name] for name in place.validators
+        }
+        again = voice.answer(place, ask(place, at, **known))
+        assert again.status == (304 if place.validators else 200)
+        assert again.body == (b"" if place.validators else page.body)
+        later = next((change for change in changes(world, place) if change > at), None)
+        if later is not None and voice.page(place, ask(place, later)).body != page.body:
+            assert voice.answer(place, ask(place, later, **known)).status in (200, 301)
+
+
+def changes(world: World, place: Place) -> list[datetime]:
+    return sorted({at for post in world.posts(place) for at in post.changes()})
+
+
+def test_an_etag_outranks_a_date(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: len(place.validators) == 2 and not place.gone_at, "gives both")
+    page = voice.answer(place, ask(place, START))
+    asked = ask(place, START, if_none_match='"another"', if_modified_since=page.headers["Last-Modified"])
+    assert voice.answer(place, asked).status == 200
+
+
+def test_a_place_that_moves_points_to_its_new_home_from_then_on(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: place.moves_at, "moves")
+    assert place.moves_at is not None
+    assert place.new_path is not None
+    before = place.moves_at - timedelta(seconds=1)
+    old, new = ask(place, before), ask(place, place.moves_at)
+    assert [voice.answer(place, old).status, voice.answer(place, old.plus(path=place.new_path)).status] == [200, 404]
+    page = voice.answer(place, new.plus(path=place.path))
+    assert (page.status, page.headers["Location"]) == (301, BASE + place.new_path)
+    assert voice.answer(place, new).status == 200
+
+
+def test_a_place_that_is_gone_says_so_for_ever(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: place.gone_at, "goes")
+    assert place.gone_at is not None
+    assert voice.answer(place, ask(place, place.gone_at - timedelta(seconds=1))).status == 200
+    assert {voice.answer(place, ask(place, place.gone_at + timedelta(days=day))).status for day in (0, 1, 9)} == {410}
+
+
+def test_new_ids_are_given_to_all_entries_at_once_and_their_links_stay(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: place.new_ids_at and world.shown(place, place.new_ids_at), "changes its ids")
+    assert place.new_ids_at is not None
+    at = place.new_ids_at - timedelta(seconds=1)
+    before, after = (read(voice.page(place, ask(place, when)), place, when) for when in (at, place.new_ids_at))
+    assert {item.external_id for item in before}.isdisjoint(item.external_id for item in after)
+    assert [(item.url, item.created_at) for item in before] == [(item.url, item.created_at) for item in after]
+
+
+# ── what moods do to the telling ──────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def busy(world: World) -> Place:
+    return max(
+        (place for place in world.places if place.is_dated and not (place.gone_at or place.moves_at)),
+        key=lambda place: place.pace.posts_a_day,
+    )
+
+
+def test_a_stale_page_is_the_page_of_that_time_with_its_validators(world: World, voice: Voice, busy: Place) -> None:
+    at = START + timedelta(days=3)
+    old = voice.answer(busy, ask(busy, at - timedelta(hours=7)))
+    stale = voice.answer(busy, ask(busy, at, Bend(ago=timedelta(hours=7))))
+    assert stale == old
+    assert stale != voice.answer(busy, ask(busy, at))
+
+
+def test_entries_in_disorder_or_twice_are_the_same_entries(voice: Voice, busy: Place) -> None:
+    at = START + timedelta(days=3)
+    straight = voice.answer(busy, ask(busy, at))
+    reordered = voice.answer(busy, ask(busy, at, Bend(is_reordered=True)))
+    repeated = voice.answer(busy, ask(busy, at, Bend(is_repeated=True)))
+    assert reordered.entries != straight.entries
+    assert sorted(entry.post for entry in reordered.entries) == sorted(entry.post for entry in straight.entries)
+    assert repeated.entries[::2] == repeated.entries[1::2] == straight.entries
+
+
+def test_a_skewed_clock_shifts_every_date_and_nothing_else(voice: Voice, busy: Place) -> None:
+    at, skew = START + timedelta(days=3), timedelta(hours=5)
+    straight = read(voice.answer(busy, ask(busy, at)), busy, at)
+    skewed = read(voice.answer(busy, ask(busy, at, Bend(skew=skew))), busy, at)
+    assert [one.created_at for one in skewed] == [one.created_at + skew for one in straight if one.created_at]
+    assert [(one.external_id, one.text) for one in skewed] == [(one.external_id, one.text) for one in straight]
+
+
+def test_a_looping_cursor_never_leads_anywhere_new(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: place.form == "jsonfeed" and not (place.gone_at or place.moves_at), "is JSON")
+    first = json.loads(voice.answer(place, ask(place, START, Bend(is_looping=True))).body)
+    path, _, query = first["next_url"].removeprefix(BASE).partition("?")
+    second = json.loads(voice.answer(place, ask(place, START).plus(path=path, query=query)).body)
+    assert second["next_url"] == first["next_url"]
+    assert second["items"] == first["items"]
+
+
+def test_voices_are_found_by_looking(world: World) -> None:
+    assert isinstance(voices(world)["feeds"], Voice)
+    assert voices(world)["feeds"].find("/feeds/0.nonsense") is None
+    assert voices(world)["feeds"].find("/feeds/99999.xml") is None
+    assert [voices(world)["feeds"].find(place.path) for place in world.places] == list(world.places)
+
+
+# ── as real feeds are ─────────────────────────────────────────────────────────────────────────────────────────────
+
+XML_FOLDERS = ("xml", "feed-rs", "encodings")
+JSON_FILES = (
+    "json/3960.json",
+    "json/DaringFireball.json",
+    "json/allthis.json",
+    "json/curt.json",
+    "feed-rs/jsonfeed_elastic_1.1.json",
+)
+ROOTS = {"rss": "rss", "rdf": "RDF", "atom": "{http://www.w3.org/2005/Atom}feed"}
+RFC_822 = re.compile(r"\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} (GMT|[+-]\d{4})")
+RFC_3339 = re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(Z|[+-]\d{2}:\d{2})")
+DATES = {"pubDate": RFC_822, "lastBuildDate": RFC_822, "date": RFC_3339, "published": RFC_3339, "updated": RFC_3339}
+
+
+def nested(element: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every element with those above it, and every attribute of it; RSS without prefixes for its own elements."""
+    path = (*above, str(element.tag))
+    yield path
+    yield from ((*path, f"@{name}") for name in element.attrib)
+    for child in element:
+        if isinstance(child.tag, str):
+            yield from nested(child, path)
+
+
+def fields(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every field of a JSON document with those above it, and its type."""
+    yield (*above, type(value).__name__)
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from fields(inner, (*above, name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from fields(inner, (*above, "[]"))
+
+
+def recorded_trees(captures: Path) -> Iterator[Any]:
+    parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True)
+    for folder in XML_FOLDERS:
+        for file in sorted((captures / "feeds" / folder).iterdir()):
+            root = etree.fromstring(file.read_bytes(), parser)
+            if root is not None:
+                yield root
+
+
+def pages(world: World, voice: Voice, form: str) -> list[bytes]:
+    at = START + timedelta(days=3)
+    return [voice.page(place, ask(place, at)).body for place in world.places if place.form == form]
+
+
+@pytest.mark.parametrize("form", ["rss", "rdf", "atom"])
+def test_every_element_and_attribute_occurs_in_real_feeds_of_its_form(
+    world: World, voice: Voice, captures: Path, form: str
+) -> None:
+    real = {path for root in recorded_trees(captures) if root.tag.endswith(ROOTS[form]) for path in nested(root)}
+    ours = {path for body in pages(world, voice, form) for path in nested(etree.fromstring(body))}
+    assert ours
+    assert ours - real == set()
+
+
+def test_every_field_occurs_in_real_json_feeds_with_its_type(world: World, voice: Voice, captures: Path) -> None:
+    real = {path for name in JSON_FILES for path in fields(json.loads((captures / "feeds" / name).read_bytes()))}
+    ours = {path for body in pages(world, voice, "jsonfeed") for path in fields(json.loads(body))}
+    assert ours
+    assert ours - real == set()
+
+
+@pytest.mark.parametrize("form", ["rss", "rdf", "atom"])
+def test_dates_are_written_as_their_form_wants_them(world: World, voice: Voice, form: str) -> None:
+    dated = [
+        (etree.QName(element).localname, element.text)
+        for body in pages(world, voice, form)
+        for element in etree.fromstring(body).iter()
+        if etree.QName(element).localname in DATES
+    ]
+    assert dated
+    assert [(name, text) for name, text in dated if not DATES[name].fullmatch(text)] == []
