@@ -69,7 +69,7 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-HTTP_LABEL = re.compile(r"charset\s*=\s*[\"']?\s*([^\s\"';,]+)", re.IGNORECASE)
+HTTP_LABEL = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s\"';,]+)", re.IGNORECASE)
 XML_LABEL = re.compile(rb"<\?\w*xml[^>]*?\sencoding\s*=\s*[\"']\s*([\w.:-]+)", re.IGNORECASE)
 META_LABEL = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
 HTML = re.compile(rb"<!doctype\s+html|<html|<head", re.IGNORECASE)
@@ -98,6 +98,11 @@ FAMILIAR = {
 
 # The familiar characters make up a fourth of Chinese and most of an alphabet. Wrong guesses stay far below.
 ENOUGH_OF_MANY, ENOUGH_OF_ALPHABET = 0.1, 0.5
+
+# How much is looked at to guess, from the first byte beyond ASCII on: eight readings of all of a large body would take
+# seconds, and half a gigabyte.
+SAMPLE = 200_000
+BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
 
 # One damaged character in so many is damage, not another encoding.
 DAMAGE = 50
@@ -192,15 +197,17 @@ def _despite_damage(body: bytes, codec: str) -> str | None:
 
 def _by_looks(body: bytes) -> tuple[str, str]:
     """The reading in which the text is full of its language's most familiar characters."""
-    readings = [(codec, _strictly(body, codec) or _despite_damage(body, codec)) for codec in FAMILIAR]
-    scored = [(_familiarity(text, codec), codec, text) for codec, text in readings if text is not None]
+    begins = BEYOND_ASCII.search(body)
+    sample = body[begins.start() if begins else 0 :][:SAMPLE]
+    readings = [(codec, _strictly(sample, codec) or _despite_damage(sample, codec)) for codec in FAMILIAR]
+    scored = [(_familiarity(text, codec), codec) for codec, text in readings if text is not None]
     likely = [
         found for found in scored if found[0] >= (ENOUGH_OF_MANY if found[1] in MULTI_BYTE else ENOUGH_OF_ALPHABET)
     ]
     if likely:
         # A whole alphabet is familiar at once, of Chinese only a part: each is measured against what is enough for it.
-        _, codec, text = max(likely, key=lambda found: found[0] / (1 if found[1] in MULTI_BYTE else 2))
-        return text, codec
+        _, codec = max(likely, key=lambda found: found[0] / (1 if found[1] in MULTI_BYTE else 2))
+        return body.decode(codec, "replace"), codec
     return _by_statistics(body)
 
 

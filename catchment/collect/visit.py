@@ -16,7 +16,7 @@ import zstandard
 from catchment import continuity, pace
 from catchment.clock import Clock
 from catchment.collect.deciding import PageDeciding, Visiting
-from catchment.collect.reachability import Reachability, host_of, is_same_host
+from catchment.collect.reachability import Reachability, host_of
 from catchment.continuity import Walk
 from catchment.errors import (
     AddressRefused,
@@ -32,7 +32,7 @@ from catchment.errors import (
     Stopped,
     Unreadable,
 )
-from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers, validators
+from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers, may_share, validators
 from catchment.logs import redact
 from catchment.model import (
     Answer,
@@ -49,7 +49,7 @@ from catchment.model import (
     Source,
 )
 from catchment.platforms import Platforms, listing_of
-from catchment.refine import FINGERPRINT_RULE, refine
+from catchment.refine import FINGERPRINT_RULE, clean_text, refine
 from catchment.store import Store
 from catchment.store.pages import Closing, Ending, Page, RawAnswer
 from catchment.store.sources import Claimed
@@ -113,7 +113,8 @@ class Visitor:
             return visit.fail(error, is_counted=True)
         except Exception as error:  # a bug of ours, met by one source, must not stop the others
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
-            return visit.fail(CatchmentError(f"an error inside catchment ({type(error).__name__})"), is_counted=True)
+            what = f"an error inside catchment ({type(error).__name__})"
+            return visit.fail(CatchmentError(what, "the log of this moment tells more"), is_counted=True)
 
     def _blames_source(self, source: Source, error: PlatformError) -> bool:
         return self._reachability.blames_source(host_of(source.target), source.id, error, self.clock.now())
@@ -136,6 +137,7 @@ class _Visit:
         self._by, self._run_id = visitor, run_id
         self._source, self._progress, self._lease = claimed.source, claimed.progress, claimed.lease
         self._minutes = visitor.rules.minutes(claimed.source.kind)
+        self._subject = f"{claimed.source.name} (source {claimed.source.id})"
         self._attempts: list[Attempt] = []
         self._attempts_told = 0
         self.unwritten: Closing | None = None
@@ -207,9 +209,8 @@ class _Visit:
         """The answer, and the request that got it: `otherwise` takes over from one that leads nowhere."""
         if request.identity is not Identity.NONE and request.credential is None:
             request = request.plus(credential=self._source.credential)
-        subject = f"{self._source.name} (source {self._source.id})"
         try:
-            answer = self._by.fetch(request, platform, subject=subject, attempts=self._attempts)
+            answer = self._by.fetch(request, platform, subject=self._subject, attempts=self._attempts)
         except _TRY_OTHERWISE:
             if request.otherwise is None:
                 raise
@@ -232,9 +233,7 @@ class _Visit:
             if request.otherwise is not None:
                 # Asked in the place of this one; the answer it would have had is not what was hoped for.
                 return Reading(follow=(request.otherwise,))
-            raise type(error)(
-                f"{self._source.name} (source {self._source.id}): {error.what}", error.helps, status=answer.status
-            ) from error
+            raise type(error)(f"{self._subject}: {error.what}", error.helps, status=answer.status) from error
 
     def _write(
         self,
@@ -339,7 +338,9 @@ class _Visit:
 
     def fail(self, error: CatchmentError, is_counted: bool) -> Result:
         now = self._by.clock.now()
-        words = redact(str(error))
+        # Who fetches says whom it is about; a vault or a store does not know.
+        told = str(error) if self._subject in str(error) else f"{self._subject}: {error}"
+        words = redact(told)
         failures = self._progress.failures_in_a_row + is_counted
         limit = self._by.rules.failures_before_probation
         if isinstance(error, SlowDown):
@@ -416,15 +417,14 @@ class _Visit:
         return moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
 
     def _followable(self, address: str | None) -> str | None:
-        """An address that may become the source's own. Not one with a secret in it, which would be stored; and where
-        the source has a credential, none of another host, which would be sent it from then on."""
-        if address is None or redact(address) != address:
-            return None
-        is_lent = self._source.credential is not None and not is_same_host(self._source.target, address)
-        return None if is_lent else address
+        """An address that may become the source's own. Where the source has a credential, none of another host, which
+        would be sent it from then on, and none with the secret itself in it, which would be stored."""
+        if address is None or self._source.credential is None:
+            return address
+        return address if may_share(self._source.target, address) and redact(address) == address else None
 
     def _own_name(self, reading: Reading) -> str | None:
-        name = "".join(one for one in " ".join((reading.title or "").split())[:200] if one.isprintable())
+        name = " ".join(clean_text(reading.title or "").split())[:200]
         return name if name and name != self._source.name else None
 
     def _keeps(self, request: Request) -> bool:

@@ -8,8 +8,9 @@ beside them.
 
 from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
-from catchment.fetch.headers import cache_seconds, keepable_headers
+from catchment.fetch.headers import cache_seconds, keepable_headers, validators
 from catchment.fetch.settings import Attempt, FetchSettings
+from catchment.fetch.urls import may_share
 
 __all__ = [
     "Attempt",
@@ -21,4 +22,6 @@ __all__ = [
     "StoredBudgets",
     "cache_seconds",
     "keepable_headers",
+    "may_share",
+    "validators",
 ]

@@ -279,7 +279,9 @@ def _refusal(answer: Answer, errand: Errand) -> Refusal | None:
 def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
     """The same error with more said: a new one, since a platform may raise one and the same again and again."""
     what = f"{about}: {error.what}" if about else error.what
-    return type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
+    retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
+    retold.is_contact = error.is_contact
+    return retold
 
 
 def _header_line(name: str, value: str) -> bytes:

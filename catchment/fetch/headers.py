@@ -18,6 +18,7 @@ _KEPT_BEGINNINGS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
 _NEVER_STORED = re.compile(r"(?:^|[\s,])no-(?:cache|store)\b")
 LONGEST_CACHE_SECONDS = 30 * 86400
+_LONGEST_VALIDATOR = 1000
 
 
 def read_headers(lines: list[bytes]) -> dict[str, str]:
@@ -33,6 +34,15 @@ def read_headers(lines: list[bytes]) -> dict[str, str]:
         name, value = name.rstrip().lower(), value.strip()
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
+
+
+def validators(headers: dict[str, str]) -> tuple[str | None, str | None]:
+    """ETag and Last-Modified, each if it can be sent back: servers have been seen to put line breaks into them."""
+    return _validator(headers.get("etag")), _validator(headers.get("last-modified"))
+
+
+def _validator(value: str | None) -> str | None:
+    return value if value and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
 
 
 def keepable_headers(headers: dict[str, str]) -> dict[str, str]:

@@ -14,7 +14,9 @@ class Turns:
     """When each host may be asked next: a burst at once, then one by one."""
 
     def __init__(self, per_second: float, burst: int, longest_wait: timedelta) -> None:
-        self._spacing, self._longest_wait = timedelta(seconds=1 / per_second), longest_wait
+        """`per_second` 0: every turn is now."""
+        self._spacing = timedelta(seconds=1 / per_second if per_second else 0)
+        self._longest_wait = longest_wait
         self._ahead = self._spacing * (burst - 1)
         """How far turns may run ahead of their spacing."""
         self._next: dict[str, datetime] = {}

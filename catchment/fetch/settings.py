@@ -31,6 +31,7 @@ class FetchSettings(Record, frozen=True):
     proxy: str | None = None
     per_host_concurrency: int = 2
     per_host_per_second: float = 2.0
+    """0: as fast as they answer."""
     per_host_burst: int = 10
     stop_grace_seconds: float = 25.0
     """How long a transfer may go on after a stop was asked for."""

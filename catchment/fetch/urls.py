@@ -11,6 +11,8 @@ from catchment.errors import AddressRefused
 from catchment.model import Record
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
+_LONGEST = 8000
+"""Characters of a URL: as much as servers take. Addresses are remembered, so a stranger must not decide how long."""
 _LEFT_AS_IS = "%/:?=&;,+@!$'()*~[]"
 """What quoting a foreign URL must not touch: its structure, and what is quoted already."""
 
@@ -44,9 +46,13 @@ class Route(Record, frozen=True):
 @lru_cache(maxsize=8192)
 def placed(url: str) -> Place:
     """The place of a URL. Refuses what is not plain http, and addresses with a login inside."""
+    if len(url) > _LONGEST:
+        raise AddressRefused(f"the address has {len(url):,} characters", f"{_LONGEST:,} is the most")
     try:
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
+        if port == 0:
+            raise ValueError("no port")
         if parts.scheme not in _DEFAULT_PORTS:
             raise AddressRefused(f"{parts.scheme[:20] or 'no scheme'}: is not http", "only http and https are followed")
         if parts.username is not None or parts.password is not None:
@@ -58,6 +64,15 @@ def placed(url: str) -> Place:
     query = f"?{_quoted(parts.query)}" if parts.query else ""
     named = host if port is None else f"{host}:{port}"
     return Place(f"{parts.scheme}://{named}{path}{query}", parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme])
+
+
+def may_share(one: str, other: str) -> bool:
+    """Whether what was given for one address may be sent to the other: the same host and port, and not less safe."""
+    try:
+        ours, theirs = placed(one), placed(other)
+    except AddressRefused:
+        return False
+    return ours.is_same_host(theirs) and (theirs.scheme == "https" or ours.scheme == "http")
 
 
 def _ascii_host(host: str) -> str:
@@ -107,7 +122,10 @@ def routed(place: Place, base_url: str | None, hosts: tuple[str, ...]) -> Route:
 
 def led_to(place: Place, location: str, base_url: str | None) -> Place:
     """Where a redirect leads. One to the operator's base URL leads to the platform's own address that it stands for."""
-    target = urljoin(place.url, _from_wire(location))
+    try:
+        target = urljoin(place.url, _from_wire(location))
+    except ValueError:
+        raise AddressRefused(f"{place.host} redirects to an address that makes no sense", "check it there") from None
     if base_url and target.startswith(base_url.rstrip("/") + "/"):
         target = urljoin(place.url, target[len(base_url.rstrip("/")) :])
     return placed(target)

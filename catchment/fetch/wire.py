@@ -6,6 +6,7 @@ a third of a request.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import threading
@@ -102,7 +103,7 @@ class Wire:
 
     def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool], is_guarded: bool) -> None:
         self.pid = os.getpid()
-        self._resolves_first = is_guarded and settings.proxy is not None
+        self._is_proxied = is_guarded and settings.proxy is not None
         self._allows_private = settings.allow_private_networks
         self._transfer = Transfer(settings.allow_private_networks, is_cut)
         self._curl = self._new_handle(settings, is_guarded)
@@ -139,7 +140,7 @@ class Wire:
 
     def exchange(self, sending: Sending) -> Came:
         """Send, and receive the whole answer. Raises what went wrong, about nobody in particular."""
-        if self._resolves_first:
+        if self._is_proxied:
             self._check_target(sending)
         self._transfer.begin(sending.max_wire_bytes)
         self._prepare(sending)
@@ -203,11 +204,25 @@ class Wire:
         if transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             return _refused(sending.host, transfer.objections[0])
         error, what, helps = _FAILURES.get(code, _ANY_FAILURE)
-        return error(what.format(host=sending.host, words=words), helps)
+        failure = error(what.format(host=sending.host, words=words), helps)
+        failure.is_contact = self._is_contact()
+        return failure
+
+    def _is_contact(self) -> bool:
+        """Whether the other end was reached, whatever it did then: it said no, or a connection to it came about."""
+        if self._is_proxied:
+            # All that can be told is that the proxy was reached.
+            return False
+        if self._transfer.lines or self._curl.getinfo(pycurl.OS_ERRNO) == errno.ECONNREFUSED:
+            return True
+        # A connection that was used again may have died with our own line; only a new one proves anything.
+        is_new, seconds = self._curl.getinfo(pycurl.NUM_CONNECTS) > 0, self._curl.getinfo(pycurl.CONNECT_TIME)
+        return bool(is_new and seconds > 0)
 
 
 def _refused(host: str, no: str) -> AddressRefused:
-    helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true opens your own networks" if no in ("loopback", "private") else ""
+    is_own = no in ("loopback", "private")
+    helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true opens your own networks" if is_own else "no setting opens it"
     return AddressRefused(f"{host} is at a {no} address, which is not asked", helps)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import zlib
 
 import brotli
@@ -105,6 +106,21 @@ def test_a_truncated_compression_is_never_taken_for_the_whole(packed, encoding):
     for length in range(1, len(packed)):
         with pytest.raises((NetworkError, Unreadable)):
             decoded(packed[:length], encoding, 10**6)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, 4095, 4096, 4097, 300_000])
+def test_members_of_any_size_are_put_together(size):
+    noise = random.Random(size).randbytes(size)
+    members = [gzip.compress(noise), gzip.compress(b""), gzip.compress(PAGE), gzip.compress(noise)]
+    assert decoded(b"".join(members) + b"padding", "gzip", 10**6) == noise + PAGE + noise
+
+
+@pytest.mark.parametrize(
+    ("packed", "encoding"), [(gzip.compress(b"") * 500_000, "gzip"), (PAGE, ",".join(["identity"] * 20))]
+)
+def test_a_body_packed_a_thousand_times_over_is_nobodys_honest_answer(packed, encoding):
+    with pytest.raises(Unreadable, match="the server is at fault"):
+        decoded(packed, encoding, 20_000_000)
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "zstd", "made-up"])

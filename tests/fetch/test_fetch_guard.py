@@ -94,6 +94,15 @@ def test_only_http_is_spoken(door, url):
     assert door.attempts == []
 
 
+@pytest.mark.parametrize(
+    "url", ["http://a:0/", "http://a:65536/", "http://a:-1/", "http://a:8o/", "http://a/" + "a" * 8000]
+)
+def test_ports_and_lengths_that_cannot_be_are_refused_before_anybody_is_asked(door, url):
+    with pytest.raises(AddressRefused):
+        door.ask(url)
+    assert door.attempts == []
+
+
 @pytest.mark.parametrize("url", ["http://", "http://[::1", "http://a:99999/", "http://\u2488com.example..org/"])
 def test_nonsense_is_refused_before_anything_is_sent(door, url):
     with pytest.raises((AddressRefused, NetworkError)):

@@ -56,6 +56,11 @@ def test_a_clock_that_was_set_back_does_not_close_a_host_for_long():
     assert turns.take("a", NOW + seconds(1)) == seconds(4.5)
 
 
+def test_no_limit_means_that_every_turn_is_now():
+    turns = Turns(per_second=0, burst=1, longest_wait=seconds(5))
+    assert {turns.take("a", NOW) for _ in range(1000)} == {seconds(0)}
+
+
 def test_pauses_end_by_themselves_and_the_later_end_wins():
     pauses = Pauses()
     pauses.begin("host a", NOW + seconds(60))

@@ -17,7 +17,7 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.fetch import cache_seconds, keepable_headers
+from catchment.fetch import cache_seconds, keepable_headers, validators
 from catchment.fetch.refusals import LONGEST_PAUSE, http_refusal, told_to_wait_until
 from catchment.model import Answer, Blame, Budget, Cure, Identity, Refusal, Request
 from catchment.vault.secret import Secret
@@ -269,6 +269,14 @@ def test_no_secret_is_in_an_error(door, server):
         while error is not None:
             assert "hunter2" not in repr(error) + str(error)
             error = error.__cause__
+
+
+@pytest.mark.parametrize(
+    ("etag", "kept"),
+    [('W/"a,b; é"', True), ("", False), ("a\rb", False), ("a\x00b", False), ("a\x0bb", False), ("a" * 1001, False)],
+)
+def test_only_validators_that_can_be_sent_back_are_kept(etag, kept):
+    assert validators({"etag": etag, "last-modified": etag}) == ((etag, etag) if kept else (None, None))
 
 
 def test_only_harmless_headers_are_kept():

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import gzip
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 
 import pytest
 
-from catchment.errors import NetworkError, ServerTrouble, SlowDown, Stopped, TimedOut
+from catchment.errors import NetworkError, PlatformError, ServerTrouble, SlowDown, Stopped, TimedOut
 from catchment.fetch import Fetch, FetchSettings, MemoryBudgets
 from catchment.model import Request
 from tests.clocks import HandClock
 from tests.fetch.surroundings import SomePlatform
-from tests.hostile import cut, reply, reset, silent, status
+from tests.hostile import cut, cut_chunked, drip, raw, reply, reset, silent, status
 
 
 @pytest.mark.parametrize("trouble", [status(500), status(502), status(408), reset(), cut()])
@@ -38,6 +39,47 @@ def test_nobody_listening_is_a_network_error(new_door, server):
     door = new_door(retry_waits=())
     with pytest.raises(NetworkError, match="takes no connection"):
         door.ask("http://127.0.0.1:1/")
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        reset(),
+        raw(b""),
+        cut(),
+        cut_chunked(),
+        drip(),
+        silent(),
+        reply(gzip.compress(b"hello")[:-3], content_encoding="gzip"),
+    ],
+)
+def test_an_other_end_that_was_reached_is_not_our_own_line(new_door, server, trouble):
+    door = new_door(retry_waits=(), timeout_seconds=0.3)
+    with pytest.raises(PlatformError) as caught:
+        door.ask(server.on("/", trouble))
+    assert caught.value.is_contact
+
+
+def test_a_refused_connection_was_refused_by_somebody(new_door, free_port):
+    with pytest.raises(NetworkError) as caught:
+        new_door(retry_waits=()).ask(f"http://127.0.0.1:{free_port}/")
+    assert caught.value.is_contact
+
+
+def test_a_proxy_that_is_not_there_says_nothing_about_the_other_end(new_door, free_port):
+    door = new_door(retry_waits=(), proxy=f"http://127.0.0.1:{free_port}")
+    with pytest.raises(NetworkError) as caught:
+        door.ask("http://93.184.216.34/")
+    assert not caught.value.is_contact
+
+
+def test_an_old_connection_that_falls_silent_says_nothing_about_the_other_end(new_door, server):
+    door = new_door(retry_waits=(), timeout_seconds=0.3)
+    url = server.on("/", reply(), silent())
+    door.ask(url)
+    with pytest.raises(TimedOut) as caught:
+        door.ask(url)
+    assert not caught.value.is_contact
 
 
 @pytest.mark.parametrize("told", ["3", "Thu, 01 Jan 2026 00:00:03 GMT"])

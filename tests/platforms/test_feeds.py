@@ -13,6 +13,7 @@ import pytest
 from catchment.errors import InvalidInput, Refused, Unreadable
 from catchment.model import Answer, Ask, Blame, Identity, Progress, Reading, Request, Source, Watermark
 from catchment.platforms import feeds
+from catchment.refine import refine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://site.example/blog/"
@@ -192,6 +193,33 @@ def test_the_credential_stays_at_the_host_that_it_was_given_for():
     assert (elsewhere.otherwise.credential, elsewhere.otherwise.identity) == ("mine", Identity.OPTIONAL)
 
 
+@pytest.mark.parametrize(
+    ("asked", "page_at", "feed", "credential"),
+    [
+        ("https://site.example/", "https://site.example/", "https://site.example/feed", "mine"),
+        ("http://site.example/", "https://site.example/", "https://site.example/feed", "mine"),
+        ("https://site.example/", "https://other.example/", "https://other.example/feed", None),
+        ("https://site.example/", "https://site.example/", "http://site.example/feed", None),
+        ("https://site.example/", "https://site.example/", "https://site.example:8443/feed", None),
+        ("https://site.example/", "https://site.example/", "https://site.example@other.example/feed", None),
+    ],
+)
+def test_a_credential_goes_where_it_was_given_for_and_nowhere_else(asked, page_at, feed, credential):
+    request = Request(asked, carried={"discover": True}, credential="mine", identity=Identity.OPTIONAL)
+    page = f'<html><head><link rel="alternate" type="application/rss+xml" href="{feed}"></head></html>'
+    older = f'{{"version": "https://jsonfeed.org/version/1", "items": [], "next_url": "{feed}"}}'
+    for body in (page, older):
+        (found,) = read(body, request, url=page_at).follow
+        identity = Identity.OPTIONAL if credential else Identity.NONE
+        assert (found.url, found.credential, found.identity) == (feed, credential, identity)
+
+
+def test_tags_that_nobody_reads_announce_nothing():
+    link = '<link rel="alternate" type="application/rss+xml" href="/hidden">'
+    assert discovered(f"<!-- {link} --><script>x = '{link}'</script>") == USUAL
+    assert discovered(f'<link title="a > b" {link[6:]}')[0] == "https://site.example/hidden"
+
+
 def test_the_address_of_a_discovered_feed_becomes_the_sources_own():
     (found,) = read("<html><head></head></html>", FIRST).follow
     reading = feeds.read(answer(RSS, url="https://site.example/moved.xml"), found)
@@ -353,6 +381,14 @@ def test_a_recorded_wall_is_known(captures):
 # ── what no feed can do to us ─────────────────────────────────────────────────────────────────────────────────────
 
 
+ATOM = b'<feed xmlns="http://www.w3.org/2005/Atom">'
+NOTHING = b"<item><nothing/></item>"
+
+
+def entries(inside: bytes, count: int) -> bytes:
+    return b"<rss><channel>" + b"<item><title>a</title>%s</item>" % inside * count + b"</channel></rss>"
+
+
 def bomb(reference: str) -> bytes:
     levels = "".join(f'<!ENTITY e{n + 1} "{f"&e{n};" * 10}">' for n in range(9))
     return f'<!DOCTYPE rss [<!ENTITY e0 "lol">{levels}]><rss><channel><item>{reference}</item></channel></rss>'.encode()
@@ -396,13 +432,73 @@ def test_files_and_addresses_behind_entities_are_never_opened(tmp_path: Path):
         b"<rss" * 200_000,
         b"<rss><channel><item><author>" + b" " * 500_000 + b"@ <</author></item></channel></rss>",
         b" " * 1_000_000 + b"x",
+        b"<!---->" * 500 + b"x",
+        b"<html>" + b"<div>" * 1_000_000,
+        b"<html><a " + b" ".join(b"a%d=1" % number for number in range(100_000)) + b">",
+        b"<html>" + b"<link '" * 200_000,
+        b"<html>" + b"<script>" * 200_000,
+        entries(b"<author>" + b"&lt;@" * 99 + b"</author>", 10_000),
+        entries(b"<author>" + b"a@b(" * 74 + b"</author>", 10_000),
+        entries(b"<category>a</category>" + b"<pubDate>" + b"1a " * 33 + b"</pubDate>" * 2, 500),
+        b"<rss "
+        + b" ".join(b'xmlns:n%d="u:%d"' % (each, each) for each in range(9000))
+        + b"><channel>"
+        + NOTHING * 9000,
+        b'<rss xml:base="/' + b"a" * 1_000_000 + b'/"><channel>' + b"<item><link>x</link></item>" * 20_000,
+        ATOM + b"<author><name>" + b"a" * 5_000_000 + b"</name></author>" + b"<entry><id>1</id></entry>" * 20_000,
+        b"\n" * 1_000_000 + b"<rss><channel><item><title>a</item><item><title>b</rss>",
+        b"\n<!ENTITY a" * 50_000 + b"<rss><channel><item><title>a</item><item><title>b</rss>",
     ],
     ids=lambda body: body[:30].decode() + "…",
 )
 def test_bodies_made_to_hurt_are_answered(body):
-    assert feeds.refusal(answer(body), LATER) is None
-    with suppress(Unreadable):
-        assert isinstance(read(body), Reading)
+    """A slip here does not fail, it never ends."""
+    for request in (FIRST, LATER):
+        assert feeds.refusal(answer(body), request) is None
+        with suppress(Unreadable):
+            refine(read(body, request), scope="", answer_url=URL)
+
+
+@pytest.mark.parametrize("spaces", [" " * 90_000, " \t" * 45_000])
+def test_a_content_type_made_to_hurt_is_answered(spaces):
+    assert len(read(RSS, content_type=f"text/xml; charset={spaces};{spaces}x").items) == 1
+
+
+def test_a_base_without_end_is_not_repeated_for_every_link():
+    links = "<item><link>x</link></item>" * 3
+    reading = read(f'<rss xml:base="/{"a" * 100_000}/"><channel>{links}</channel></rss>')
+    assert [item.url for item in reading.items] == [f"{URL}x"] * 3
+    long_path = f"https://site.example/{'a' * 5000}/"
+    assert [item.url for item in read(f"<rss><channel>{links}</channel></rss>", url=long_path).items] == []
+
+
+def test_of_too_many_entries_the_first_are_read_and_the_rest_counted():
+    reading = read(entries(b"", 20_003))
+    assert (len(reading.items), [one.reason for one in reading.skipped]) == (20_000, ["too many entries"] * 3)
+    document = {"version": "https://jsonfeed.org/version/1", "items": [{"id": "1", "title": "a"}] * 20_003}
+    reading = read(json.dumps(document))
+    assert (len(reading.items), len(reading.skipped)) == (20_000, 3)
+
+
+@pytest.mark.parametrize("depth", [100, 300, 900, 980, 5_000, 500_000])
+def test_json_nested_without_end_is_answered(depth):
+    nested = "[" * depth + "]" * depth
+    for body in (nested, f'{{"version": {nested}}}', f'{{"version": "jsonfeed.org", "items": [{nested}]}}'):
+        with suppress(Unreadable):
+            assert read(body).items == ()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"<rss><channel>" + b"<a>" * 1000,
+        b"<rss><channel>" + b"<a>" * 1000 + b"</a>" * 1000 + b"</channel></rss>",
+        b"<rss><channel><title>T</title><description>it breaks off he",
+    ],
+)
+def test_a_feed_of_which_nothing_is_left_is_no_empty_feed(body):
+    with pytest.raises(Unreadable, match="broken beyond repair"):
+        read(body)
 
 
 def test_a_base_that_is_no_address_changes_nothing():

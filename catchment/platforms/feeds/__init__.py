@@ -157,7 +157,7 @@ def _feed(text: str, url: str) -> Reading | None:
     name = markup.name_of(tree.root)
     if name not in markup.ROOTS:
         raise Unreadable(
-            f"XML came that is no feed: <{name}>", "give the address of a feed; a list of feeds is imported"
+            f"XML came that is no feed: <{name[:40]}>", "give the address of a feed; a list of feeds is imported"
         )
     reading = entries.read(tree, url)
     return _fullest(reading, text, url) if tree.is_forgiven else reading
@@ -165,9 +165,13 @@ def _feed(text: str, url: str) -> Reading | None:
 
 def _fullest(reading: Reading, text: str, url: str) -> Reading:
     """The forgiving parser's reading, unless a more patient one finds more entries."""
-    if len(reading.items) + len(reading.skipped) >= markup.entry_count(text):
+    found = len(reading.items) + len(reading.skipped)
+    if found and found >= markup.entry_count(text):
         return reading
     patient = lenient.read(text, url)
+    if not found and (patient is None or not markup.is_closed(text)):
+        # An empty feed has no entry either: taken for one, a broken feed would look well for ever.
+        raise Unreadable("the feed is broken beyond repair", "nothing is stored of it; the next poll may find it whole")
     return patient if patient and len(patient.items) > len(reading.items) else reading
 
 

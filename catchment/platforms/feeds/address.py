@@ -33,6 +33,16 @@ def canonical(text: str) -> str:
     return urlunsplit((parts.scheme, where, _quoted(parts.path) or "/", _quoted(parts.query), ""))
 
 
+def is_same_host(one: str, other: str) -> bool:
+    """Whether what was given for one address may be sent to the other: the same host and port, and not less safe."""
+    try:
+        ours, theirs = urlsplit(one), urlsplit(other)
+        is_safe = theirs.scheme == "https" or theirs.scheme == ours.scheme == "http"
+        return is_safe and ours.hostname == theirs.hostname and _port(ours) == _port(theirs)
+    except (ValueError, InvalidInput):
+        return False
+
+
 def _wrong(what: str) -> InvalidInput:
     return InvalidInput(what, HELPS, field="target")
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from urllib.parse import urljoin, urlsplit
+from itertools import islice
+from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment.model import Identity, Request
-from catchment.platforms.feeds import pieces
+from catchment.platforms.feeds import address, markup, pieces
 
 TYPES = {
     "application/rss+xml",
@@ -25,6 +26,13 @@ USUAL_PATHS = ("/atom.xml", "/feed.xml", "/feed/", "/feed.atom", "/index.rss", "
 # Of the feeds that a page announces; some announce one for every tag.
 MOST_ANNOUNCED = 5
 
+# A page is not parsed whole: the standard is quadratic on nested tags and on endless ones, of which a page may be made.
+# What is looked for are two tags; each is parsed alone, with what little follows it.
+TAG = re.compile(
+    rf"{markup.COMMENT}|<script\b(?:.*?</script\b|.*)|<(?:(base)|link)(?=[\s/])", re.DOTALL | re.IGNORECASE
+)
+LONGEST_TAG, MOST_TAGS = 2000, 1000
+
 # What walls against programs have in them, and pages that merely speak of them have not.
 WALLS = re.compile(
     rb"<title>\s*(?:just a moment|attention required! \| cloudflare|ddos-guard|verifying your browser"
@@ -33,7 +41,8 @@ WALLS = re.compile(
     rb"|_Incapsula_Resource|captcha-delivery\.com|sucuri_cloudproxy_js|id=\"px-captcha\"|awsWafCookieDomainList",
     re.IGNORECASE,
 )
-PAGE = re.compile(rb"(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
+# A comment is taken whole or not at all: tried at every length, forty of them would take for ever.
+PAGE = re.compile(rb"(?:(?><!--.*?-->)\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
 HEAD_BYTES, WALL_BYTES = 4096, 60_000
 
 
@@ -46,20 +55,20 @@ def is_wall(body: bytes) -> bool:
 def requests(page: str, url: str, request: Request) -> Request | None:
     """What to ask for the feed of a page: the announced ones, then the usual places, each if the one before fails."""
     chain: Request | None = None
-    addresses = dict.fromkeys([*_announced(page, url), *(urljoin(url, path) for path in USUAL_PATHS)])
-    for address in reversed([address for address in addresses if address != url]):
-        chain = _ask(address, url, request, chain)
+    places = dict.fromkeys([*_announced(page, url), *(urljoin(url, path) for path in USUAL_PATHS)])
+    for place in reversed([place for place in places if place != url]):
+        chain = _ask(place, request, chain)
     return chain
 
 
-def _ask(address: str, page_url: str, request: Request, otherwise: Request | None) -> Request:
-    is_same_host = urlsplit(address).netloc == urlsplit(page_url).netloc
+def _ask(place: str, request: Request, otherwise: Request | None) -> Request:
+    # A page may announce any address, and lie anywhere itself; the credential was given for what was asked.
+    is_same_host = address.is_same_host(request.url, place)
     return Request(
-        url=address,
+        url=place,
         headers={"Accept": request.headers["Accept"]} if "Accept" in request.headers else {},
         listing=request.listing,
         carried={"discovered": True},
-        # A page may announce any address; the source's credential was given for its own host.
         identity=request.identity if is_same_host else Identity.NONE,
         credential=request.credential if is_same_host else None,
         otherwise=otherwise,
@@ -68,19 +77,30 @@ def _ask(address: str, page_url: str, request: Request, otherwise: Request | Non
 
 def _announced(page: str, url: str) -> list[str]:
     """The feeds that the page links to, those of comments last."""
-    tree = LexborHTMLParser(page)
-    base = tree.css_first("base[href]")
-    base_url = pieces.joined(url, base.attributes.get("href")) if base else url
-    links = list(_feed_links(tree, base_url))
-    ordered = sorted(links, key=lambda link: link[1])
-    return [address for address, _ in ordered][:MOST_ANNOUNCED]
+    bases, links = _tags(page)
+    base_url = pieces.joined(url, bases[0].attributes.get("href")) if bases else url
+    ordered = sorted(_feed_links(links, base_url), key=lambda link: link[1])
+    return [place for place, _ in ordered][:MOST_ANNOUNCED]
 
 
-def _feed_links(tree: LexborHTMLParser, base_url: str) -> Iterator[tuple[str, bool]]:
-    for link in tree.css("link[rel][href]"):
+def _tags(page: str) -> tuple[list[LexborNode], list[LexborNode]]:
+    """The base and link tags of a page."""
+    bases: list[LexborNode] = []
+    links: list[LexborNode] = []
+    found = (tag for tag in TAG.finditer(page) if tag[0][1:5].lower() in ("base", "link"))
+    for tag in islice(found, MOST_TAGS):
+        alone = LexborHTMLParser(page[tag.start() : tag.start() + LONGEST_TAG])
+        node = alone.css_first("base[href]" if tag[1] else "link[rel][href]")
+        if node is not None:
+            (bases if tag[1] else links).append(node)
+    return bases, links
+
+
+def _feed_links(links: list[LexborNode], base_url: str) -> Iterator[tuple[str, bool]]:
+    for link in links:
         href = (link.attributes.get("href") or "").strip()
-        if _is_feed(link, href) and (address := pieces.resolved(href, base_url)):
-            yield address, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()
+        if _is_feed(link, href) and (place := pieces.resolved(href, base_url)):
+            yield place, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()
 
 
 def _is_feed(link: LexborNode, href: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from lxml import etree
 from msgspec import Struct
@@ -14,7 +15,7 @@ from msgspec import Struct
 from catchment.dates import Dated, read_date
 from catchment.model import Item, Media, Reading, Reference, Skipped
 from catchment.platforms.feeds import pieces
-from catchment.platforms.feeds.markup import Element, Tree
+from catchment.platforms.feeds.markup import Element, Tree, name_of
 
 ATOM = "http://www.w3.org/2005/Atom"
 XHTML = "http://www.w3.org/1999/xhtml"
@@ -115,6 +116,9 @@ MEANINGS = {
         for tag in _tags(prefix, EXTENSIONS[prefix], name)
     },
 }
+# Dates of one sort in one entry, before it is said to have none.
+MOST_DATES = 3
+
 ENTRY_TAGS = [tag for tag, meaning in MEANINGS.items() if meaning == "entry"]
 
 Parts = dict[str, list[Element]]
@@ -144,12 +148,13 @@ def read(tree: Tree, url: str) -> Reading:
     around = _around(tree, feed, url)
     items: list[Item] = []
     skipped = [Skipped("cut off", tree.cut_off)] if tree.cut_off else []
-    for entry in entries:
+    for entry in entries[: pieces.MOST_ENTRIES]:
         item = _item(entry, around)
         if item.title or item.html or item.text or item.url or item.media:
             items.append(item)
         else:
-            skipped.append(Skipped("no content", etree.tostring(entry, encoding="unicode", with_tail=False)[:200]))
+            skipped.append(Skipped("no content", _excerpt(entry)))
+    skipped += [Skipped("too many entries")] * (len(entries) - pieces.MOST_ENTRIES)
     return Reading(
         items=tuple(items),
         skipped=tuple(skipped),
@@ -157,6 +162,11 @@ def read(tree: Tree, url: str) -> Reading:
         hints=pieces.hints(_text(feed, "ttl"), _text(feed, "period"), _text(feed, "frequency")),
         notes=tree.notes,
     )
+
+
+def _excerpt(entry: Element) -> str:
+    """What an empty entry looks like. Not written out: that would repeat all namespaces of the feed, each time."""
+    return " ".join(f"<{name_of(one)}> {(one.text or '')[:40].strip()}" for one in islice(entry.iter("{*}*"), 6))[:200]
 
 
 def _unwrap(root: Element) -> None:
@@ -190,8 +200,8 @@ def _around(tree: Tree, feed: Parts, url: str) -> Around:
     return Around(
         answer_url=url,
         url=pieces.joined(url, base),
-        author=author,
-        author_id=author_id,
+        author=author and author[: pieces.LONGEST_PERSON],
+        author_id=author_id and author_id[: pieces.LONGEST_PERSON],
         language=pieces.language(_text(feed, "language") or root.get(XML_LANG)),
     )
 
@@ -266,7 +276,7 @@ def _dates(parts: Parts) -> tuple[Dated | None, Dated | None]:
 
 
 def _date(parts: Parts, meaning: str) -> Dated | None:
-    for element in parts.get(meaning, ()):
+    for element in parts.get(meaning, ())[:MOST_DATES]:
         text = element.text
         if text and (found := read_date(text)):
             return found

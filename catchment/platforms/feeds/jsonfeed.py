@@ -10,8 +10,9 @@ import msgspec
 
 from catchment.dates import Dated, read_date
 from catchment.errors import Unreadable
-from catchment.model import Hints, Item, Media, Reading, Reference, Request, Skipped
+from catchment.model import Hints, Identity, Item, Media, Reading, Reference, Request, Skipped
 from catchment.platforms.feeds import pieces
+from catchment.platforms.feeds.address import is_same_host
 
 # A feed's older pages are walked no further than this on a first read.
 MOST_PAGES = 50
@@ -27,7 +28,7 @@ def read(text: str, url: str, request: Request) -> Reading:
     """All that the document says; an item that is broken is skipped, the rest goes on."""
     document, notes = _document(text)
     if isinstance(document, dict):
-        if "jsonfeed.org" in str(document.get("version")):
+        if "jsonfeed.org" in (_string(document.get("version")) or ""):
             return _json_feed(document, url, request).plus(notes=notes)
         channel = _channel(document)
         if channel is not None:
@@ -62,7 +63,7 @@ def _with_whole_characters(value: Any) -> Any:
 def _read_each(entries: list[Any], read_one: Callable[[Fields], Item]) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
     items: list[Item] = []
     skipped: list[Skipped] = []
-    for entry in entries:
+    for entry in entries[: pieces.MOST_ENTRIES]:
         try:
             if not isinstance(entry, dict):
                 raise Unusable("not an object")
@@ -71,8 +72,16 @@ def _read_each(entries: list[Any], read_one: Callable[[Fields], Item]) -> tuple[
                 raise Unusable("no content")
             items.append(item)
         except Unusable as reason:
-            skipped.append(Skipped(str(reason), str(entry)[:200]))
+            skipped.append(Skipped(str(reason), _excerpt(entry)))
+    skipped += [Skipped("too many entries")] * (len(entries) - pieces.MOST_ENTRIES)
     return tuple(items), tuple(skipped)
+
+
+def _excerpt(entry: Any) -> str:
+    try:
+        return str(entry)[:200]
+    except RecursionError:
+        return "nested too deep to be shown"
 
 
 def _string(value: Any) -> str | None:
@@ -98,7 +107,9 @@ def _date(value: Any) -> Dated | None:
 def _json_feed(feed: Fields, url: str, request: Request) -> Reading:
     if not isinstance(feed.get("items"), list):
         raise Unreadable("a JSON Feed came without its list of items")
-    language, people = pieces.language(_string(feed.get("language"))), _people(feed)
+    language = pieces.language(_string(feed.get("language")))
+    name, identity = _people(feed)
+    people = name and name[: pieces.LONGEST_PERSON], identity and identity[: pieces.LONGEST_PERSON]
     items, skipped = _read_each(feed["items"], lambda fields: _entry(fields, url, language, people))
     follow = _older_page(feed, url, request)
     return Reading(
@@ -196,7 +207,9 @@ def _older_page(feed: Fields, url: str, request: Request) -> tuple[Request, ...]
         return ()
     if older in (*seen, request.url, _string(feed.get("feed_url"))):
         return ()
-    return (request.plus(url=older, params={}, carried={"pages": seen}, otherwise=None),)
+    asked = request.plus(url=older, params={}, carried={"pages": seen}, otherwise=None)
+    # Older pages may be said to lie anywhere; the credential was given for what was asked.
+    return (asked if is_same_host(request.url, older) else asked.plus(identity=Identity.NONE, credential=None),)
 
 
 # ── RSS in JSON ───────────────────────────────────────────────────────────────────────────────────────────────────

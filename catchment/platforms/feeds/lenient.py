@@ -1,6 +1,7 @@
 """The last resort: feedparser, for documents of which nothing stricter finds all entries.
 
-It is slow, and quadratic on nested tags: size and depth are bounded before it is asked.
+It is slow, and quadratic on nested tags and on blank lines before the feed: size, depth and number of tags are bounded
+before it is asked, and what stands before the feed is not shown to it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 
 from catchment.dates import read_date
 from catchment.model import Item, Media, Reading, Reference, Skipped
-from catchment.platforms.feeds import pieces
+from catchment.platforms.feeds import markup, pieces
 
 MOST_BYTES = 2_000_000
+MOST_TAGS = 50_000
 DEEPEST = 100
 TAG = re.compile(r"<!\[CDATA\[(?:.*?\]\]>|.*)|<(/?)[A-Za-z][^<>]*?(/?)>", re.DOTALL)
 
@@ -23,9 +25,10 @@ Parsed = Any
 
 
 def read(text: str, url: str) -> Reading | None:
-    """What feedparser sees; None if it sees nothing, or the text is too large or too deep to be given to it."""
+    """What feedparser sees; None if it sees nothing, or the text is too much or too deep to be given to it."""
+    text = markup.without_beginning(text)
     body = text.encode("utf-8", "ignore")
-    if len(body) > MOST_BYTES or _depth(text) > DEEPEST:
+    if len(body) > MOST_BYTES or text.count("<") > MOST_TAGS or _depth(text) > DEEPEST:
         return None
     parsed = _parsed(body)
     if parsed is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections import deque
 from collections.abc import Callable
 from html.entities import html5
 from typing import Any, NamedTuple
@@ -96,6 +97,11 @@ def entry_count(text: str) -> int:
     return sum(found[1] == "" for found in ENTRY.finditer(text))
 
 
+def is_closed(text: str) -> bool:
+    """Whether the feed has an end."""
+    return _root_end(text) is not None
+
+
 def repaired(text: str) -> Tree | None:
     """The tree of a feed that is not well-formed; None if no feed can be made of it."""
     clean = CONTROL.sub("", text)
@@ -165,8 +171,8 @@ def _uncut(text: str) -> str:
 def _root_end(text: str) -> int | None:
     root = _root_start(text)
     name = root[1] if root else ""
-    found = list(re.finditer(rf"</{re.escape(name)}\s*>?", text, re.IGNORECASE)) if name else []
-    return found[-1].end() if found else None
+    last = deque(re.finditer(rf"</{re.escape(name)}\s*>?", text, re.IGNORECASE), maxlen=1) if name else ()
+    return last[0].end() if last else None
 
 
 def _root_start(text: str) -> re.Match[str] | None:
@@ -184,7 +190,7 @@ def _without_prolog(text: str) -> str:
     return text[prolog.end() :] if prolog else text
 
 
-def _without_beginning(text: str) -> str:
+def without_beginning(text: str) -> str:
     root = _root_start(text)
     return text[root.start() :] if root else text
 
@@ -252,7 +258,7 @@ def _code(number: str) -> int:
 STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("declared entities", _without_entities),
     ("", _without_prolog),
-    ("junk before the feed", _without_beginning),
+    ("junk before the feed", without_beginning),
     ("junk after the feed", _without_rest),
     ("wrongly encoded characters", _with_true_characters),
     ("bare ampersands or HTML entities", _with_true_ampersands),

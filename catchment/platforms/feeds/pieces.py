@@ -24,9 +24,19 @@ HTML_TAG = re.compile(
     r"|ol|p|pre|q|s|samp|small|span|strike|strong|sub|sup|tt|u|ul|var|wbr)(?:\s[^<>]*)?/?>",
     re.IGNORECASE,
 )
-PERSON = re.compile(r"\s*(?:mailto:)?(\S+@\S+?)\s*\((.*)\)\s*|\s*(.*?)\s*<\s*(?:mailto:)?(\S+@\S+?)\s*>\s*", re.DOTALL)
+# Possessive wherever two parts could share characters: a name may be made to be tried in a million ways.
+PERSON = re.compile(
+    r"\s*+(?:mailto:)?([^\s@]++@[^\s(]++)\s*+\((.*)\)\s*+|\s*+([^<]*)<\s*+(?:mailto:)?([^\s@]++@[^\s>]++)\s*+>\s*+",
+    re.DOTALL,
+)
 LONGEST_PERSON = 300
-LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]+)*")
+LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,20}){0,5}")
+
+# What a base may add to an address. Every link of a feed stands on it: a megabyte of it would be a megabyte for each.
+MOST_ADDED = 500
+
+# No feed has more; twenty megabytes of the shortest entries would be half a million, and one endless transaction.
+MOST_ENTRIES = 20_000
 
 KINDS_BY_ENDING = {
     ending: kind
@@ -56,15 +66,17 @@ def resolved(url: str | None, base: str) -> str | None:
         return None
     try:
         whole = urljoin(base, url)
+        if len(whole) > len(url) + MOST_ADDED:
+            return None
         return whole if urlsplit(whole).scheme.lower() in SCHEMES else None
     except ValueError:
         return None
 
 
 def joined(base: str, url: str | None) -> str:
-    """The base that a base stands on; one that is no address changes nothing."""
+    """The base that a base stands on; one that is no address, or an endless one, changes nothing."""
     try:
-        return urljoin(base, url.strip()) if url else base
+        return urljoin(base, url.strip()) if url and len(url) <= MOST_ADDED else base
     except ValueError:
         return base
 
