@@ -1,0 +1,56 @@
+"""`python -m endure`: a simulated week of feeds under faults and kills, then the verdict in one line of figures.
+
+Every part is a process of its own: the playground, two collectors that are killed and started again, and commands. Time
+runs by CATCHMENT_CLOCK, so that a week takes minutes. Ends with 1 if anything was lost, stored twice, or unexplained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from endure.trial import Plan, run
+
+
+def main() -> int:
+    given = _options().parse_args()
+    databases = ("sqlite", "postgresql") if given.database == "both" else (given.database,)
+    is_good = True
+    for database in databases:
+        plan = Plan(
+            places=given.places,
+            days=given.days,
+            kills=given.kills,
+            fault_rate=given.fault_rate,
+            seed=given.seed,
+            minutes=given.minutes,
+            database=database,
+        )
+        with tempfile.TemporaryDirectory(prefix="endure-") as folder:
+            verdict = run(plan, given.keep or Path(folder))
+        sys.stdout.write(json.dumps({"database": database, **verdict.figures}, ensure_ascii=False) + "\n")
+        sys.stdout.flush()
+        for words in verdict.details[:40]:
+            sys.stderr.write(f"  {words}\n")
+        is_good = is_good and verdict.is_good
+    return 0 if is_good else 1
+
+
+def _options() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(prog="python -m endure", description=__doc__)
+    options.add_argument("--places", type=int, default=200)
+    options.add_argument("--days", type=float, default=7.0)
+    options.add_argument("--kills", type=int, default=200)
+    options.add_argument("--fault-rate", type=float, default=0.2)
+    options.add_argument("--seed", type=int, default=7)
+    options.add_argument("--minutes", type=float, default=8.0, help="of wall time that the simulated days take")
+    options.add_argument("--database", choices=("sqlite", "postgresql", "both"), default="both")
+    options.add_argument("--keep", type=Path, help="a folder for everything, kept afterwards")
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""Starts `catchment` commands by forking a process that has loaded the program already.
+
+Reads `start WORDS…` and answers with the process id; reads `wait PID` and answers with the exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    import catchment.cli
+    import catchment.engines.embedded
+    import catchment.platforms
+    import catchment.shop
+
+    catchment.platforms.installed()
+    while line := sys.stdin.readline():
+        verb, *words = line.split()
+        if verb == "wait":
+            _, status = os.waitpid(int(words[0]), 0)
+            answer = os.waitstatus_to_exitcode(status)
+        else:
+            answer = os.fork()
+            if answer == 0:
+                _become(words)
+        sys.stdout.write(f"{answer}\n")
+        sys.stdout.flush()
+
+
+def _become(words: list[str]) -> None:
+    import catchment.cli
+
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    code = 1
+    try:
+        code = catchment.cli.run(words)
+    finally:
+        os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

