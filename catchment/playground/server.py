@@ -64,7 +64,7 @@ class Playground:
         self._thread.start()
 
     def close(self) -> None:
-        """Cut what is under way, and be gone: the port is free afterwards."""
+        """Cut what is under way, and be gone: the port is free afterwards. Closing again does nothing."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -105,6 +105,8 @@ class Going(Record, frozen=True):
     body: bytes
     wire: Wire
     asked: Asked
+    is_last: bool
+    """The connection is to be closed behind it."""
 
 
 class Site:
@@ -155,8 +157,9 @@ class Site:
             self._log.write(asked)
 
     def close(self) -> None:
-        if self._log is not None:
-            self._log.close()
+        log, self._log = self._log, None
+        if log is not None:
+            log.close()
 
 
 def _credential(headers: Mapping[str, str]) -> str | None:
@@ -171,13 +174,14 @@ def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, st
         body, given = page.packed, given | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     skew = mood.bend.skew if mood else STRAIGHT.skew
     given["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
-    if wire == Wire.TORN:
+    is_last = wire == Wire.TORN or headers.get("connection", "").lower() == "close"
+    if is_last:
         given["Connection"] = "close"
-    elif page.status != 304:
+    if wire != Wire.TORN and page.status != 304:
         given["Content-Length"] = str(len(body))
     lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     head = f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}\r\n{lines}\r\n"
-    return Going(head.encode("latin-1"), body, wire, asked)
+    return Going(head.encode("latin-1"), body, wire, asked, is_last)
 
 
 class Connection(asyncio.Protocol):
@@ -236,14 +240,21 @@ class Connection(asyncio.Protocol):
         assert self._going is not None
         self._site.note(self._going.asked)
         self.transport.writelines(pieces)
-        if not self.transport.get_write_buffer_size():
-            self._going = None
+        if self.transport.is_closing() or self.transport.get_write_buffer_size():
+            return  # the end of it is heard of later: taken after all, or lost
+        self._finished()
 
     def resume_writing(self) -> None:
         """Everything was taken after all."""
         if self._going is not None and not self._pieces:
-            self._going = None
+            self._finished()
             self._answer_next()
+
+    def _finished(self) -> None:
+        assert self._going is not None
+        if self._going.is_last:
+            self.transport.close()
+        self._going = None
 
     def _later(self, seconds: float, pieces: list[bytes]) -> None:
         self._pieces = pieces
