@@ -8,6 +8,7 @@ deadlock or that somebody else was first.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -180,6 +181,8 @@ class Database:
             except StoreError as error:
                 if attempt == RETRIES - 1 or getattr(error.__cause__, "sqlstate", None) not in _RETRIED:
                     raise
+                # Begun at once, it would be in the other's way again before that one has its locks.
+                time.sleep(0.005 * 2**attempt)
         raise AssertionError("unreachable")
 
     def _write_once(self, deed: Callable[[Transaction], T]) -> T:

@@ -86,11 +86,14 @@ class Desk:
     def due(self, limit: int = 100, **intervals: int) -> list[Claimed]:
         return self.store.sources.claim_due(self.presence.owner_id, MINUTES | intervals, 60, self.now, limit)
 
-    def give_back(self, claimed: Claimed, **changes: Any) -> None:
-        """End the visit without a page."""
+    def give_back(self, claimed: Claimed, **changes: Any) -> bool:
+        """End the visit without a page; false if somebody else has it."""
+        return not self.store.pages.end([self.closing(claimed, **changes)])
+
+    def closing(self, claimed: Claimed, **changes: Any) -> Closing:
         progress = claimed.progress.plus(last_polled_at=self.now, **changes)
         result = self._begun(claimed.source, self.now).plus(outcome=Outcome.UNCHANGED, finished_at=self.now)
-        self.store.pages.end([Closing(claimed.source, claimed.lease, self.run_id, Ending(result, progress))])
+        return Closing(claimed.source, claimed.lease, self.run_id, Ending(result, progress))
 
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from catchment.fetch import StoredBudgets
 from catchment.model import Budget
-from catchment.shop import SharedBudgets
 from tests.store.desk import Desk, opened, post
 
 Interval = tuple[int, float, float]
@@ -63,7 +63,7 @@ def write_many(desk: Desk, name: str, times: str) -> None:
 
 def spend(desk: Desk, times: str) -> None:
     """Take tokens of one small budget, at one moment that all agree on."""
-    budgets, budget = SharedBudgets(desk.store.budgets), Budget("small", 50, 3600)
+    budgets, budget = StoredBudgets(desk.store.budgets), Budget("small", 50, 3600)
     say(sum(budgets.take(budget, None, desk.now).tokens for _ in range(int(times))))
 
 

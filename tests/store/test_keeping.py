@@ -7,8 +7,8 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 
+from catchment.fetch import StoredBudgets
 from catchment.model import Budget
-from catchment.shop import SharedBudgets
 from tests.store.desk import Desk, opened, post
 from tests.store.processes import Hand
 
@@ -84,7 +84,7 @@ def test_those_who_begin_a_budget_together_share_it(desk: Desk, empty_url: str, 
 
         def take(which: int, budget: Budget = budget, begin: Barrier = begin) -> int:
             begin.wait()
-            return SharedBudgets(stores[which].budgets).take(budget, None, desk.now).tokens
+            return StoredBudgets(stores[which].budgets).take(budget, None, desk.now).tokens
 
         with ThreadPoolExecutor(4) as pool:
             assert sum(pool.map(take, range(4))) == 1

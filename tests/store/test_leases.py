@@ -47,8 +47,7 @@ def test_a_superseded_number_writes_nothing(desk: Desk, neighbour: Desk) -> None
     before = content(desk.store.database)
     with pytest.raises(LeaseLost):
         desk.write(own.plus(lease=late.lease), [post("a")])
-    with pytest.raises(LeaseLost):
-        desk.give_back(own.plus(lease=late.lease))
+    assert not desk.give_back(own.plus(lease=late.lease))
     assert content(desk.store.database) == before
     assert desk.write(own, [post("a")]).counts.new == 1
 
@@ -57,6 +56,34 @@ def test_ending_a_visit_gives_the_lease_back(desk: Desk, neighbour: Desk) -> Non
     source = desk.follow()
     desk.show(source, post("a"))
     assert neighbour.claim(source).lease.number == 2
+
+
+def test_of_visits_that_end_together_only_those_whose_lease_was_lost_are_not_written(
+    desk: Desk, neighbour: Desk
+) -> None:
+    lost, kept = neighbour.claim(desk.follow("lost")), desk.claim(desk.follow("kept"))
+    neighbour.presence.leave(desk.now)
+    own = desk.claim(lost.source)
+    closings = [desk.closing(lost), desk.closing(kept)]
+    assert desk.store.pages.end(closings) == closings[:1]
+    assert [row[3] for row in desk.rows("leases", "resource, resource_id, number, owner_id")] == [
+        own.lease.owner_id,
+        None,
+    ]
+    assert desk.store.runs.of_source(lost.source.id) == []
+    assert [one["outcome"] for one in desk.store.runs.of_source(kept.source.id)] == ["unchanged"]
+
+
+def test_a_lease_that_is_owed_is_free_after_the_next_heartbeat(desk: Desk, neighbour: Desk) -> None:
+    claimed = desk.claim(desk.follow())
+    desk.presence.owe(claimed.lease)
+    desk.presence.heartbeat(desk.now)
+    again = neighbour.claim(claimed.source)
+    # Owed twice, and taken over meanwhile: not ours to free.
+    desk.presence.owe(claimed.lease)
+    desk.presence.heartbeat(desk.now)
+    assert desk.store.sources.claim([claimed.source.id], desk.presence.owner_id, desk.now) == []
+    neighbour.give_back(again)
 
 
 def test_leaving_gives_everything_back(desk: Desk, neighbour: Desk) -> None:
