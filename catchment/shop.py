@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
-from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from threading import Event, RLock
@@ -13,32 +12,13 @@ from catchment import logs
 from catchment.clock import Clock, clock_from
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Rules, Visitor
-from catchment.fetch import Fetch, FetchSettings, Grant
-from catchment.fetch.budgets import WindowState, block_size, grant, key, life
-from catchment.model import Budget
+from catchment.fetch import Fetch, FetchSettings, StoredBudgets
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed
 from catchment.refine import fingerprint
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
-from catchment.store.kept import BudgetRows
 from catchment.vault import Box, Safe
-
-
-class SharedBudgets:
-    """Budgets of the whole deployment, kept in the database."""
-
-    def __init__(self, rows: BudgetRows) -> None:
-        self._rows = rows
-
-    def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        def deed(stored: object) -> tuple[object, tuple[int, datetime | None]]:
-            blocks = tuple((at, count) for at, count in stored) if isinstance(stored, list) else ()
-            state, tokens, wait_until = grant(WindowState(blocks), budget, now, block_size(budget))
-            return state.blocks, (tokens, wait_until)
-
-        tokens, wait_until = self._rows.change(key(budget, credential), now, deed)
-        return Grant(tokens, now, now + life(budget), wait_until)
 
 
 class Shop:
@@ -69,7 +49,7 @@ class Shop:
                     self.clock,
                     stop=self.stop,
                     cut=self.cut,
-                    budgets=SharedBudgets(self.store.budgets),
+                    budgets=StoredBudgets(self.store.budgets),
                     secrets=self.safe.secret,
                 )
             return self._fetch

@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from catchment.clock import moment
@@ -145,9 +146,8 @@ class Trial:
         for one, visit in self.accepted:
             is_sure = one.is_whole and visit.outcome == "succeeded"
             for entry in one.entries:
-                if is_sure or visit.error_code == _STALE:
-                    if not self.by_wire_id.get(entry.wire_id):
-                        lost.append(f"{entry.post} ({entry.wire_id}) shown at {one.at:%d %H:%M:%S} in {one.fault}")
+                if (is_sure or visit.error_code == _STALE) and not self.by_wire_id.get(entry.wire_id):
+                    lost.append(f"{entry.post} ({entry.wire_id}) shown at {one.at:%d %H:%M:%S} in {one.fault}")
                 # A stale answer moves nothing; an answer that was not read whole may have shown this, or not.
                 is_new = entry.post not in said
                 if visit.outcome == "succeeded" or (visit.error_code == _STALE and is_new):
@@ -181,7 +181,7 @@ class Trial:
         good = [one for one, visit in self.accepted if one.is_whole and visit.outcome in ("succeeded", "unchanged")]
         seen = {entry.post for one, _ in self.accepted for entry in one.entries}
         needed, unexplained, unseen = [], [], 0
-        for before, after in zip(good, good[1:], strict=False):
+        for before, after in pairwise(good):
             glimpsed = self.world.glimpses(self.place, before.at, after.at)
             for name in glimpsed.keys() - seen:
                 post = self.posts[name]
@@ -190,7 +190,9 @@ class Trial:
                     continue
                 needed.append(post)
                 if not any(self._lies_in(post, gap) for gap in self.stored.gaps):
-                    unexplained.append(f"{name} of {post.created_at:%d %H:%M}, {before.at:%d %H:%M}–{after.at:%d %H:%M}")
+                    unexplained.append(
+                        f"{name} of {post.created_at:%d %H:%M}, {before.at:%d %H:%M}–{after.at:%d %H:%M}"
+                    )
         return needed, unexplained, unseen
 
     def _is_owed(self, post: Post, before: datetime, after: datetime) -> bool:

@@ -27,7 +27,7 @@ from endure.judge import Findings, Trial, stored_of
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 COLLECTORS = 2
-# Half an hour, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
+# The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
 
 
@@ -60,7 +60,11 @@ def run(plan: Plan, folder: Path) -> Verdict:
         clock = clock_from(plan.clock, home)
         url = ending.enter_context(_playground(plan, home, log))
         settings = Settings(
-            home=home, database_url=database_url, clock=plan.clock, master_key="endure master key", is_private_allowed=True
+            home=home,
+            database_url=database_url,
+            clock=plan.clock,
+            master_key="endure master key",
+            is_private_allowed=True,
         )
         world = World(plan.seed, START, plan.places, plan.days)
         sources = _followed(settings, world, url)
@@ -164,7 +168,7 @@ class Collectors:
 
 def _disturbed(plan: Plan, settings: Settings, clock: Any, out: Path, world: World) -> int:
     """Run until the world ends; kill at random moments; let the last hours pass in peace."""
-    chance = random.Random(plan.seed)  # noqa: S311
+    chance = random.Random(plan.seed)
     collectors = Collectors(settings, out)
     for _ in range(COLLECTORS):
         collectors.start()
@@ -203,7 +207,7 @@ def _judged(settings: Settings, world: World, sources: dict[int, int], log: Path
         count = shop.store.items.count()
         revisions, gaps, held = shop.store.database.read(
             lambda tx: [
-                (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]  # noqa: S608
+                (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]
                 for what in ("revisions", "gaps", "leases WHERE owner_id IS NOT NULL")
             ]
         )
@@ -239,8 +243,8 @@ def _sum(findings: list[Findings], name: str) -> int:
 def _secrets_found(folder: Path, settings: Settings) -> list[str]:
     """Files in which the planted secret stands in plain."""
     needles = (SECRET.encode(), (settings.master_key or "").encode())
-    found = []
-    for file in folder.rglob("*"):
-        if file.is_file() and any(needle in file.read_bytes() for needle in needles):
-            found.append(f"a secret stands in {file.relative_to(folder)}")
-    return found
+    return [
+        f"a secret stands in {file.relative_to(folder)}"
+        for file in folder.rglob("*")
+        if file.is_file() and any(needle in file.read_bytes() for needle in needles)
+    ]

@@ -14,14 +14,15 @@ REL = "noopener noreferrer nofollow"
 
 # A no-break space would come back as an entity, a carriage return as a newline, other control characters not at all.
 # Written as runs, not as one choice for each character: that is four times as fast.
-_WORDS = r"[^<>&\x00-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff]*+(?:&(?:amp|lt|gt);[^<>&\x00-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff]*+)*+"
+_ODD = r"\x00-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff"
+_WORDS = rf"[^<>&{_ODD}]*+(?:&(?:amp|lt|gt);[^<>&{_ODD}]*+)*+"
 # Only hosts about which no two programs disagree: names with letters at their end, and plain dotted numbers.
 _LABEL = r"(?!xn--)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?+"
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 _HOST = rf"(?:(?:{_LABEL}\.)*(?!xn--)[a-z](?:[a-z0-9-]*[a-z0-9])?+|{_BYTE}(?:\.{_BYTE}){{3}})(?::[0-9]{{1,4}})?+"
 _PATH = r"[A-Za-z0-9/._~!$'()*+,;=:@%#?-]*+"
 _ADDRESS = rf"https?://{_HOST}(?:/{_PATH}(?:&amp;{_PATH})*+)?+"
-_IMAGE = rf'<img src="{_ADDRESS}"(?: alt="[^<>&"\x00-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff]*+")?+(?: ?/)?+>'
+_IMAGE = rf'<img src="{_ADDRESS}"(?: alt="[^<>&"{_ODD}]*+")?+(?: ?/)?+>'
 _SPACE = r"[ \n\t]*+"
 
 

@@ -113,7 +113,7 @@ class Settings:
         "CATCHMENT_REDIS_URL",
         address("redis", "rediss"),
         None,
-        "Redis, where there is one: shared budgets and the hot store live there instead of in the database.",
+        "Redis, where there is one. Nothing uses it yet: budgets are shared through the database.",
     )
     host: str = setting("CATCHMENT_HOST", line, "127.0.0.1", "The address that `serve` listens on.")
     port: int = setting("CATCHMENT_PORT", whole(0, 65535), 8700, "The port that `serve` listens on; 0: any free one.")

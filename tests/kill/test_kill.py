@@ -33,7 +33,7 @@ class Collector:
 
     def __init__(self, environ: dict[str, str]) -> None:
         self.forker = subprocess.Popen(
-            [sys.executable, "-m", "tests.kill.forker"],
+            [sys.executable, "-m", "endure.forker"],
             cwd=ROOT,
             env={**os.environ, **environ},
             stdin=subprocess.PIPE,
@@ -43,11 +43,15 @@ class Collector:
 
     def run(self, kill_after: float | None) -> int:
         """The exit code; -9 if it had to be killed."""
-        print("collect --all --json", file=self.forker.stdin, flush=True)
-        pid = int(self.forker.stdout.readline())
+        pid = int(self.said("start collect --all --json"))
+        print(f"wait {pid}", file=self.forker.stdin, flush=True)
         if kill_after is not None and not select.select([self.forker.stdout], [], [], kill_after)[0]:
             os.kill(pid, signal.SIGKILL)
         return int(self.forker.stdout.readline())
+
+    def said(self, words: str) -> str:
+        print(words, file=self.forker.stdin, flush=True)
+        return self.forker.stdout.readline()
 
     def close(self) -> None:
         self.forker.stdin.close()
