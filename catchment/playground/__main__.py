@@ -25,7 +25,7 @@ def main() -> None:
     playground = Playground(
         World(given.seed, start, given.places, given.days, busy=given.busy),
         clock,
-        Moods(given.seed, given.fault_rate, script),
+        Moods(given.seed, given.fault_rate, script, given.outage_rate),
         log=given.log,
         port=given.port,
         slow_seconds=given.slow_seconds,
@@ -50,6 +50,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--clock", metavar="START,RATE", help="as CATCHMENT_CLOCK; the machine's if not given")
     options.add_argument("--home", type=Path, default=Path("."), help="where the clock's anchor lies")
     options.add_argument("--fault-rate", type=float, default=0.0, help="the share of requests that meet a fault")
+    options.add_argument("--outage-rate", type=float, help="the share of a host's hours; a twentieth of the other rate")
     options.add_argument("--script", type=Path, help="a JSON list of cues: moods for certain requests")
     options.add_argument("--slow-seconds", type=float, default=0.2, help="on the wall, how long slow answers take")
     options.add_argument("--log", type=Path, help="a file for a line about every request")

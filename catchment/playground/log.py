@@ -48,10 +48,11 @@ class Asked(Record, frozen=True):
 
 
 class Log:
-    """Appends lines to a file, each in one write."""
+    """Appends lines to a file, each in one write. One that is there already is continued."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
+        self.last_number = _last_number(file) if file.exists() else 0
         self._file = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         self._encoder = msgspec.json.Encoder()
 
@@ -60,6 +61,16 @@ class Log:
 
     def close(self) -> None:
         os.close(self._file)
+
+
+def _last_number(file: Path) -> int:
+    """The last number in a log, after a line that a killed playground left half-written was taken away: nobody can have
+    got the last byte of its answer."""
+    written = file.read_bytes()
+    whole = written[: written.rfind(b"\n") + 1]
+    if whole != written:
+        os.truncate(file, len(whole))
+    return max((one.number for one in read_log(file)), default=0)
 
 
 def read_log(file: Path) -> list[Asked]:

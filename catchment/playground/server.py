@@ -115,7 +115,7 @@ class Site:
     def __init__(self, world: World, moods: Moods, counts: Counts, log: Log | None) -> None:
         self._voices, self._moods, self._counts, self._log = voices(world), moods, counts, log
         self._asked_before: Counter[tuple[str, str | None]] = Counter()
-        self._number = 0
+        self._number = log.last_number if log else 0
 
     def answer(self, target: str, headers: Mapping[str, str], at: datetime) -> Going:
         path, _, query = target.partition("?")
@@ -123,7 +123,8 @@ class Site:
         name, credential = host.rpartition(":")[0] or host, _credential(headers)
         self._asked_before[path, credential] += 1
         mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
-        place, page = self._page(Ask(path, query, headers, at, f"http://{host}", mood.bend if mood else STRAIGHT), mood)
+        told = headers if mood is None or mood.is_whole else _without_conditions(headers)
+        place, page = self._page(Ask(path, query, told, at, f"http://{host}", mood.bend if mood else STRAIGHT), mood)
         self._number += 1
         is_silent = mood is not None and mood.wire == Wire.RESET
         asked = Asked(
@@ -160,6 +161,11 @@ class Site:
         log, self._log = self._log, None
         if log is not None:
             log.close()
+
+
+def _without_conditions(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """What breaks an answer needs one to break: a 304 has nothing that could be cut or spoiled."""
+    return {name: value for name, value in headers.items() if name not in ("if-none-match", "if-modified-since")}
 
 
 def _credential(headers: Mapping[str, str]) -> str | None:

@@ -61,6 +61,8 @@ class Habits(Record, frozen=True):
     new_ids: float = 0.03
     moved: float = 0.03
     gone: float = 0.01
+    old_charset: float = 0.2
+    """Of Chinese RSS places: they still speak GB2312."""
 
 
 class Version(Record, frozen=True):
@@ -131,6 +133,8 @@ class Place(Record, frozen=True):
     language: str
     """en, zh, or both"""
     pace: Pace
+    charset: str = "utf-8"
+    """As it calls its own encoding; gb2312 means what it means everywhere: whatever gb18030 can say."""
     is_dated: bool = True
     has_ids: bool = True
     is_plain: bool = False
@@ -231,6 +235,7 @@ class World:
         event, draw = self.start + timedelta(seconds=int(chance.uniform(0.5, 5) * 86_400)), chance.random()
         # Told apart from a feed full of news only while little is new and nothing else is out of the ordinary.
         can_change_ids = is_dated and has_ids and rate < 2
+        is_old = form == "rss" and language == "zh"
         is_moved = draw < habits.moved
         is_gone = habits.moved <= draw < habits.moved + habits.gone
         has_new_ids = can_change_ids and 0 <= draw - habits.moved - habits.gone < habits.new_ids
@@ -243,6 +248,7 @@ class World:
             window=window,
             language=language,
             pace=pace.plus(bursts_a_day=0.0) if has_new_ids else pace,
+            charset="gb2312" if is_old and chance.random() < habits.old_charset else "utf-8",
             is_dated=is_dated,
             has_ids=has_ids,
             is_plain=chance.random() < 0.15,

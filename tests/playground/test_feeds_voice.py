@@ -15,7 +15,7 @@ from lxml import etree
 from catchment.model import Answer, Item, Request
 from catchment.platforms import feeds as reader
 from catchment.playground.voices import Ask, Bend, Page, voices
-from catchment.playground.voices.feeds import Voice, wire_id
+from catchment.playground.voices.feeds import CODECS, Voice, wire_id
 from catchment.playground.world import Habits, Place, World
 from catchment.refine import refine
 
@@ -135,6 +135,26 @@ def test_the_validators_of_a_page_get_a_304_until_the_listing_changes(world: Wor
 
 def changes(world: World, place: Place) -> list[datetime]:
     return sorted({at for post in world.posts(place) for at in post.changes()})
+
+
+ETAG = re.compile(r'(W/)?"[!#-~]+"')
+HTTP_DATE = re.compile(r"\w{3}, \d{2} \w{3} \d{4} \d{2}:\d{2}:\d{2} GMT")
+CONTENT_TYPE = re.compile(r"application/(rss\+xml|rdf\+xml|atom\+xml|feed\+json); charset=(utf-8|gb2312)")
+GRAMMAR = {"ETag": ETAG, "Last-Modified": HTTP_DATE, "Content-Type": CONTENT_TYPE}
+
+
+def test_headers_are_written_as_http_wants_them(world: World, voice: Voice) -> None:
+    for place in world.places:
+        headers = voice.page(place, ask(place, START)).headers
+        assert "Content-Type" in headers
+        assert [name for name, value in headers.items() if not GRAMMAR[name].fullmatch(value)] == []
+
+
+def test_some_chinese_places_still_speak_gb2312(world: World, voice: Voice) -> None:
+    place = some(world, lambda place: place.charset == "gb2312", "speaks GB2312")
+    page = voice.page(place, ask(place, START))
+    assert page.body.startswith(b'<?xml version="1.0" encoding="GB2312"?>')
+    assert place.name in page.body.decode("gb18030")
 
 
 def test_an_etag_outranks_a_date(world: World, voice: Voice) -> None:
@@ -271,9 +291,18 @@ def recorded_trees(captures: Path) -> Iterator[Any]:
                 yield root
 
 
-def pages(world: World, voice: Voice, form: str) -> list[bytes]:
+def pages(world: World, voice: Voice, form: str) -> list[str]:
     at = START + timedelta(days=3)
-    return [voice.page(place, ask(place, at)).body for place in world.places if place.form == form]
+    return [
+        voice.page(place, ask(place, at)).body.decode(CODECS[place.charset])
+        for place in world.places
+        if place.form == form
+    ]
+
+
+def trees(world: World, voice: Voice, form: str) -> list[Any]:
+    # Without the declaration: what is text already has no encoding.
+    return [etree.fromstring(page.partition("?>")[2].lstrip()) for page in pages(world, voice, form)]
 
 
 @pytest.mark.parametrize("form", ["rss", "rdf", "atom"])
@@ -281,7 +310,7 @@ def test_every_element_and_attribute_occurs_in_real_feeds_of_its_form(
     world: World, voice: Voice, captures: Path, form: str
 ) -> None:
     real = {path for root in recorded_trees(captures) if root.tag.endswith(ROOTS[form]) for path in nested(root)}
-    ours = {path for body in pages(world, voice, form) for path in nested(etree.fromstring(body))}
+    ours = {path for root in trees(world, voice, form) for path in nested(root)}
     assert ours
     assert ours - real == set()
 
@@ -297,8 +326,8 @@ def test_every_field_occurs_in_real_json_feeds_with_its_type(world: World, voice
 def test_dates_are_written_as_their_form_wants_them(world: World, voice: Voice, form: str) -> None:
     dated = [
         (etree.QName(element).localname, element.text)
-        for body in pages(world, voice, form)
-        for element in etree.fromstring(body).iter()
+        for root in trees(world, voice, form)
+        for element in root.iter()
         if etree.QName(element).localname in DATES
     ]
     assert dated

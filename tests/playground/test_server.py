@@ -196,6 +196,16 @@ def test_a_torn_body_looks_whole_to_whoever_reads_it(world: World, tmp_path: Pat
     assert [line.is_whole for line in read_log(tmp_path / "log")] == [False, True]
 
 
+@pytest.mark.parametrize("name", ["empty", "malformed", "html_page", "captcha", "gzip_garbage"])
+def test_what_spoils_a_body_spoils_it_for_those_who_knew_the_listing_too(world: World, name: str) -> None:
+    place = next(place for place in world.places if "etag" in place.validators)
+    with served(world, None, Cue(name, first=2)) as playground, connected(playground) as connection:
+        good, whole = get(connection, place.path)
+        spoiled, body = get(connection, place.path, If_None_Match=good.headers["ETag"])
+    assert (spoiled.status, spoiled.headers["ETag"]) == (200, good.headers["ETag"])
+    assert body != whole
+
+
 def test_gzip_garbage_calls_itself_gzip_and_is_none(world: World) -> None:
     with served(world, None, Cue("gzip_garbage")) as playground, connected(playground) as connection:
         answer, body = get(connection, world.places[0].path)
@@ -254,6 +264,18 @@ def test_a_line_that_is_being_written_is_not_yet_read(tmp_path: Path) -> None:
     file = tmp_path / "log"
     file.write_bytes(b'{"number": 1, "at": "2026-01-05T')
     assert read_log(file) == []
+
+
+def test_a_log_is_continued_even_after_a_playground_that_was_killed_while_writing(world: World, tmp_path: Path) -> None:
+    file, path = tmp_path / "log", world.places[0].path
+    for _ in range(2):
+        with served(world, file) as playground, connected(playground) as connection:
+            get(connection, path)
+        with file.open("ab") as log:
+            log.write(b'{"number": 2, "at": "2026-01-05T')
+    with served(world, file) as playground, connected(playground) as connection:
+        get(connection, path)
+    assert [line.number for line in read_log(file)] == [1, 2, 3]
 
 
 def test_the_log_tells_credentials_apart_without_telling_them(world: World, tmp_path: Path) -> None:

@@ -23,11 +23,12 @@ from catchment.playground.world import Place, Post, Shown, Version, World
 NAME = "feeds"
 PATH = re.compile(r"/(?:feeds|new-home)/(\d+)\.[a-z]+")
 TYPES = {
-    "rss": "application/rss+xml; charset=utf-8",
-    "rdf": "application/rdf+xml; charset=utf-8",
-    "atom": "application/atom+xml; charset=utf-8",
-    "jsonfeed": "application/feed+json; charset=utf-8",
+    "rss": "application/rss+xml",
+    "rdf": "application/rdf+xml",
+    "atom": "application/atom+xml",
+    "jsonfeed": "application/feed+json",
 }
+CODECS = {"utf-8": "utf-8", "gb2312": "gb18030"}
 PICTURE_BYTES = 48_213
 WORTH_PACKING = 1_000
 
@@ -150,10 +151,13 @@ def _page(place: Place, shown: Shown, changed_at: datetime, ask: Ask) -> Page:
         # Nobody comes to a second page but by such a link: there, it leads on to itself.
         next_url=f"{ask.base}{ask.path}?page=2" if ask.bend.is_looping or ask.query else None,
     )
-    body = WRITERS[place.form](feed)
+    body = WRITERS[place.form](feed).encode(CODECS[place.charset])
     return Page(
         status=200,
-        headers={"Content-Type": TYPES[place.form], **_validators(place, body, feed.changed_at)},
+        headers={
+            "Content-Type": f"{TYPES[place.form]}; charset={place.charset}",
+            **_validators(place, body, feed.changed_at),
+        },
         body=body,
         packed=gzip.compress(body, 1, mtime=0) if place.number % 2 and len(body) > WORTH_PACKING else None,
         entries=tuple(
@@ -219,10 +223,10 @@ def _about(place: Place) -> str:
     return f"What {place.name} has to say"
 
 
-def _rss(feed: Feed) -> bytes:
+def _rss(feed: Feed) -> str:
     place = feed.place
     return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n<rss version="2.0"'
+        f'<?xml version="1.0" encoding="{place.charset.upper()}"?>\n<rss version="2.0"'
         ' xmlns:content="http://purl.org/rss/1.0/modules/content/" xmlns:dc="http://purl.org/dc/elements/1.1/"'
         ' xmlns:atom="http://www.w3.org/2005/Atom">\n<channel>\n'
         f"<title>{escape(place.name)}</title>\n<link>{_home(place)}</link>\n"
@@ -230,7 +234,7 @@ def _rss(feed: Feed) -> bytes:
         f'<atom:link href={quoteattr(feed.url)} rel="self" type="application/rss+xml"/>\n'
         f"<lastBuildDate>{_rfc_822(place, feed.changed_at)}</lastBuildDate>\n"
         f"{''.join(_rss_item(place, entry) for entry in feed.entries)}</channel>\n</rss>\n"
-    ).encode()
+    )
 
 
 def _rss_item(place: Place, entry: Written) -> str:
@@ -261,7 +265,7 @@ def _language(place: Place) -> str:
     return "zh-CN" if place.language == "zh" else "en"
 
 
-def _rdf(feed: Feed) -> bytes:
+def _rdf(feed: Feed) -> str:
     place = feed.place
     listed = "".join(f"<rdf:li rdf:resource={quoteattr(entry.id or '')}/>" for entry in feed.entries)
     return (
@@ -272,7 +276,7 @@ def _rdf(feed: Feed) -> bytes:
         f"<description>{escape(_about(place))}</description>\n<dc:language>{_language(place)}</dc:language>\n"
         f"<dc:date>{_rfc_3339(place, feed.changed_at)}</dc:date>\n<items><rdf:Seq>{listed}</rdf:Seq></items>\n"
         f"</channel>\n{''.join(_rdf_item(place, entry) for entry in feed.entries)}</rdf:RDF>\n"
-    ).encode()
+    )
 
 
 def _rdf_item(place: Place, entry: Written) -> str:
@@ -289,7 +293,7 @@ def _rdf_item(place: Place, entry: Written) -> str:
     return f"<item rdf:about={quoteattr(entry.id or entry.link)}>{''.join(parts)}</item>\n"
 
 
-def _atom(feed: Feed) -> bytes:
+def _atom(feed: Feed) -> str:
     place = feed.place
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -299,7 +303,7 @@ def _atom(feed: Feed) -> bytes:
         f'<link rel="self" href={quoteattr(feed.url)}/>\n'
         f"<id>{_home(place)}</id>\n<updated>{_rfc_3339(place, feed.changed_at)}</updated>\n"
         f"{''.join(_atom_entry(place, entry) for entry in feed.entries)}</feed>\n"
-    ).encode()
+    )
 
 
 def _atom_entry(place: Place, entry: Written) -> str:
@@ -324,7 +328,7 @@ def _atom_entry(place: Place, entry: Written) -> str:
     return f"<entry>{''.join(parts)}</entry>\n"
 
 
-def _jsonfeed(feed: Feed) -> bytes:
+def _jsonfeed(feed: Feed) -> str:
     place = feed.place
     document: dict[str, Any] = {
         "version": "https://jsonfeed.org/version/1.1",
@@ -337,7 +341,7 @@ def _jsonfeed(feed: Feed) -> bytes:
     if feed.next_url is not None:
         document["next_url"] = feed.next_url
     document["items"] = [_json_item(place, entry) for entry in feed.entries]
-    return json.dumps(document, ensure_ascii=False, indent=1).encode()
+    return json.dumps(document, ensure_ascii=False, indent=1)
 
 
 def _json_item(place: Place, entry: Written) -> dict[str, Any]:
@@ -355,4 +359,4 @@ def _json_item(place: Place, entry: Written) -> dict[str, Any]:
     return item
 
 
-WRITERS: dict[str, Callable[[Feed], bytes]] = {"rss": _rss, "rdf": _rdf, "atom": _atom, "jsonfeed": _jsonfeed}
+WRITERS: dict[str, Callable[[Feed], str]] = {"rss": _rss, "rdf": _rdf, "atom": _atom, "jsonfeed": _jsonfeed}
