@@ -58,14 +58,15 @@ def notice_silence(shop: Shop) -> None:
 
 
 def recover_leases(shop: Shop) -> None:
-    freed = shop.presence.bury(shop.clock.now())
-    if freed:
-        log.warning("freed what dead processes held", processes=freed)
+    now = shop.clock.now()
+    freed, ahead = shop.presence.bury(now), shop.store.sources.forget_the_future(now)
+    if freed or ahead:
+        log.warning("recovered", dead_processes=freed, sources_visited_in_the_future=ahead)
 
 
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
-    Job("recover-leases", timedelta(minutes=15), recover_leases, "maintenance", "claims whose process died"),
+    Job("recover-leases", timedelta(minutes=15), recover_leases, "maintenance", "claims whose process died, times that a wrong clock left"),
     Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
     Job("clear-old", timedelta(hours=1), clear_old, "cleanup", "what we keep about running is bounded"),
 )
@@ -79,7 +80,7 @@ def run_if_due(shop: Shop, job: Job) -> bool:
     if period is None or shop.stop.is_set():
         return False
     started_at = shop.clock.now()
-    lease = shop.store.jobs.claim(job.name, shop.presence.owner_id, started_at)
+    lease = shop.store.jobs.claim(job.name, shop.presence.owner_id, started_at, period)
     if lease is None:
         return False
     error = None

@@ -133,7 +133,10 @@ def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None,
 def _id(given: str) -> str:
     """An id as it is kept: on one line, and a hash in place of a very long one."""
     line = _line(given)
-    return line if len(line) <= MAX_ID else f"sha256:{sha256(line.encode()).hexdigest()}"
+    # Counted in bytes, as the index of the database does; a quarter of the limit is safe without counting.
+    if len(line) <= MAX_ID // 4 or len(line.encode()) <= MAX_ID:
+        return line
+    return f"sha256:{sha256(line.encode()).hexdigest()}"
 
 
 def _told_apart(items: list[RefinedItem]) -> tuple[list[RefinedItem], list[Skipped]]:

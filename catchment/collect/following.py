@@ -20,6 +20,8 @@ from catchment.vault import Safe, strip_url
 
 PRIORITIES = ("high", "medium", "low")
 _MOST_MINUTES = 525_600
+# What PostgreSQL can still put into an index.
+_LONGEST_ADDRESS = 2_000
 
 
 def understand(platforms: Platforms, kind: str, text: str) -> Target:
@@ -59,6 +61,10 @@ def wanted(
     assert declared is not None
     plain, secret = strip_url(text)
     target = platform.understand(plain).plus(kind=kind)
+    if len(target.address.encode()) > _LONGEST_ADDRESS:
+        raise InvalidInput(
+            "this address is too long to be followed", f"at most {_LONGEST_ADDRESS} bytes", field="target"
+        )
     checked = checked_settings(declared, settings or {})
     check_pace(interval_minutes, priority)
     if credential is not None:

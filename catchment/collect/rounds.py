@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from queue import Empty, SimpleQueue
 from threading import Event
@@ -65,10 +66,10 @@ class Rounds:
         return results
 
     def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> list[Result]:
-        claimed = self._claimed(claim, self.concurrency)
+        claimed = [] if self.stop.is_set() else claim(self.concurrency)
         if not claimed:
             return []
-        run_id = self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+        run_id = self._begun(job, started_by, claimed)
         done: SimpleQueue[Visited] = SimpleQueue()
         results: list[Result] = []
         unwritten: list[Visited] = []
@@ -89,8 +90,17 @@ class Rounds:
                 self._heartbeat()
                 claimed = self._claimed(claim, self.concurrency - at_work)
         results += self._written(unwritten, seen)
-        self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
+        with self._outlasting("finish the run"):
+            self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
         return results
+
+    def _begun(self, job: str, started_by: str, claimed: Sequence[Claimed]) -> int:
+        try:
+            return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+        except StoreError:
+            for one in claimed:
+                self.presence.owe(one.lease)
+            raise
 
     def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
         try:
@@ -127,13 +137,26 @@ class Rounds:
         return results
 
     def _claimed(self, claim: Claim, free: int) -> list[Claimed]:
-        return [] if self.stop.is_set() or free < 1 else claim(free)
+        if self.stop.is_set() or free < 1:
+            return []
+        with self._outlasting("claim more"):
+            return claim(free)
+        return []
 
     def _heartbeat(self) -> None:
         now = self.clock.now()
         if now - self._heard_at >= HEARTBEAT:
             self._heard_at = now
-            self.presence.heartbeat(now)
+            with self._outlasting("say that we live"):
+                self.presence.heartbeat(now)
+
+    @contextmanager
+    def _outlasting(self, deed: str) -> Iterator[None]:
+        """The database may be away for a while. What is under way must still be brought home, and told."""
+        try:
+            yield
+        except StoreError as error:
+            log.error("the database would not do it", deed=deed, code=error.code, error=str(error))
 
     def _held_by_another(self, source_id: int) -> Result:
         source = self.store.sources.get(source_id)

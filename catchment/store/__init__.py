@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
+from catchment.errors import StoreError
 from catchment.model import Media
 from catchment.store import opening
 from catchment.store.alerts import Alerts
@@ -49,10 +51,10 @@ class Store:
         return presence
 
     def close(self) -> None:
-        try:
+        # The note is a courtesy to the next start: a full disk, or a database that is away, must not spoil the leaving.
+        with suppress(OSError, StoreError):
             opening.remember(self.database, self.home)
-        finally:
-            self.database.close()
+        self.database.close()
 
 
 def open_store(

@@ -12,13 +12,14 @@ import hashlib
 import os
 import socket
 import uuid
+from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from catchment.clock import micros
-from catchment.errors import LeaseLost
+from catchment.errors import LeaseLost, StoreError
 from catchment.model import Lease
 from catchment.store.database import Database, Transaction
 from catchment.store.rows import with_iso
@@ -153,9 +154,10 @@ class Presence:
         return len(dead)
 
     def leave(self, now: datetime) -> None:
-        """Release everything in order."""
+        """Release everything in order. Where the database cannot take it, letting go of the lock says the same."""
         try:
-            self._db.write(lambda tx: _forget_owner(tx, self.owner_id, now))
+            with suppress(StoreError):
+                self._db.write(lambda tx: _forget_owner(tx, self.owner_id, now))
         finally:
             self._held.release()
             self._path().unlink(missing_ok=True)

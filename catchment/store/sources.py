@@ -22,6 +22,8 @@ from catchment.store.rows import (
     to_micros,
 )
 
+# Processes on two machines may differ by so much without anything being wrong: an hour, in microseconds.
+_CLOCKS_DIFFER = 3_600_000_000
 _BEGINNING = progress_values(Progress())
 
 
@@ -165,6 +167,20 @@ class Sources:
                 "UPDATE progress SET next_due_at = ?, due_reason = 'asked for' WHERE source_id = ?",
                 micros(now),
                 source_id,
+            )
+        )
+
+    def forget_the_future(self, now: datetime) -> int:
+        """Make due what was visited in the future: the clock was wrong then, and nobody should wait for that day."""
+        return self._db.write(
+            lambda tx: tx.run(
+                """
+                UPDATE progress SET next_due_at = ?, due_reason = 'the clock was set back', last_polled_at = ?
+                 WHERE is_active AND last_polled_at > ?
+                """,
+                micros(now),
+                micros(now),
+                micros(now) + _CLOCKS_DIFFER,
             )
         )
 
@@ -314,14 +330,11 @@ def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str 
     is_active = state == SourceState.ACTIVE
     tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", is_active, source_id)
     if is_active:
-        # Back by a person's word: it starts with a clean slate.
-        tx.run(
-            """
-            UPDATE progress SET failures_in_a_row = 0, next_due_at = NULL, due_reason = NULL
-             WHERE source_id = ? AND failures_in_a_row > 0
-            """,
-            source_id,
-        )
+        # Back by a person's word: it starts with a clean slate. What a server asked for is not the person's to forgive.
+        tx.run("UPDATE progress SET failures_in_a_row = 0 WHERE source_id = ? AND failures_in_a_row > 0", source_id)
+        tx.run("UPDATE progress SET due_reason = NULL WHERE source_id = ? AND due_reason = 'probation'", source_id)
+        row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source_id)
+        _set_pace(tx, source_id, row[0] if row else None)
 
 
 def _set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> None:

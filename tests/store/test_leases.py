@@ -19,6 +19,8 @@ from tests.store.hands import Interval, hammer
 from tests.store.processes import hands
 from tests.store.structure import content
 
+HOUR = timedelta(hours=1)
+
 
 @pytest.fixture
 def neighbour(desk: Desk, empty_url: str, tmp_path: Path) -> Iterator[Desk]:
@@ -102,13 +104,13 @@ def test_what_does_not_exist_or_is_not_followed_any_more_is_neither_claimed_nor_
 
 def test_of_two_processes_one_gets_the_job(desk: Desk, neighbour: Desk) -> None:
     desk.store.jobs.announce("clear-old", desk.now)
-    lease = desk.store.jobs.claim("clear-old", desk.presence.owner_id, desk.now)
+    lease = desk.store.jobs.claim("clear-old", desk.presence.owner_id, desk.now, HOUR)
     assert lease is not None
-    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is None
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now, HOUR) is None
     desk.store.jobs.done(lease, desk.now, desk.now + timedelta(hours=1), desk.now, None)
-    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is None
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now, HOUR) is None
     desk.clock.advance(3600)
-    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now) is not None
+    assert neighbour.store.jobs.claim("clear-old", neighbour.presence.owner_id, desk.now, HOUR) is not None
 
 
 # ── processes that die ────────────────────────────────────────────────────────────────────────────────────────────

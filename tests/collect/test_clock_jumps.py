@@ -1,0 +1,66 @@
+"""The machine's clock is set forward, or back: nothing is lost, nothing is stored twice, nobody waits for ever."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from catchment.jobs import JOBS, recover_leases, run_if_due
+from catchment.model import Outcome
+from tests.town import TownShop
+
+HOUR = timedelta(hours=1)
+DAY = timedelta(days=1)
+
+
+def post(here: TownShop, *names: str) -> None:
+    """Posts of this moment, by the world's own clock, which nobody set."""
+    feed = here.town.feed(window=20)
+    for name in names:
+        feed.post(name, at=here.world_now)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("jump", [-400 * DAY, -3 * DAY, -5 * HOUR, 5 * HOUR, 3 * DAY, 400 * DAY])
+def test_a_clock_that_jumps_loses_nothing_and_doubles_nothing(here: TownShop, jump: timedelta) -> None:
+    here.world_now = here.clock.now()  # type: ignore[attr-defined]
+    post(here, "a1", "a2", "a3")
+    source = here.follow(here.town.feed())
+    here.collect(source)
+    here.clock.advance(jump.total_seconds())
+    here.world_now += HOUR  # type: ignore[attr-defined]
+    post(here, "b1", "b2", "b3")
+    (during,) = here.collect(source)
+    here.clock.advance(-jump.total_seconds())
+    here.world_now += HOUR  # type: ignore[attr-defined]
+    post(here, "c1", "c2", "c3")
+    (after,) = here.collect(source)
+    assert [during.outcome, after.outcome] == [Outcome.SUCCEEDED] * 2
+    names = sorted(item["external_id"] for item in here.items(source))
+    assert names == ["a1", "a2", "a3", "b1", "b2", "b3", "c1", "c2", "c3"]
+    assert here.gaps() == []
+
+
+@pytest.mark.parametrize("jump", [-400 * DAY, 400 * DAY])
+def test_after_a_clock_was_wrong_for_a_while_sources_are_visited_again_within_their_interval(
+    here: TownShop, jump: timedelta
+) -> None:
+    here.world_now = here.clock.now()  # type: ignore[attr-defined]
+    post(here, "a1", "a2", "a3")
+    source = here.follow(here.town.feed())
+    here.clock.advance(jump.total_seconds())
+    here.collect(source)
+    here.clock.advance(-jump.total_seconds())
+    here.clock.advance(900)
+    recover_leases(here.shop)
+    assert len(here.collect(after=5 * HOUR)) == 1
+
+
+def test_a_job_that_a_wrong_clock_put_far_ahead_runs_again(here: TownShop) -> None:
+    job = next(job for job in JOBS if job.name == "recover-leases")
+    here.clock.advance((400 * DAY).total_seconds())
+    here.shop.store.jobs.announce(job.name, here.clock.now())
+    assert run_if_due(here.shop, job)
+    here.clock.advance(-(400 * DAY).total_seconds())
+    assert run_if_due(here.shop, job)
+    assert not run_if_due(here.shop, job)
