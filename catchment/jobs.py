@@ -66,7 +66,13 @@ def recover_leases(shop: Shop) -> None:
 
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
-    Job("recover-leases", timedelta(minutes=15), recover_leases, "maintenance", "claims whose process died, times that a wrong clock left"),
+    Job(
+        "recover-leases",
+        timedelta(minutes=15),
+        recover_leases,
+        "maintenance",
+        "what the dead and wrong clocks left",
+    ),
     Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
     Job("clear-old", timedelta(hours=1), clear_old, "cleanup", "what we keep about running is bounded"),
 )
