@@ -28,7 +28,7 @@ from catchment.playground.world import Place, World
 
 PIECES = 12
 """Of an answer that drips."""
-MOST_HEAD_BYTES = 64_000
+MOST_WAITING_BYTES = 1_000_000
 AT_ONCE = struct.pack("ii", 1, 0)
 """SO_LINGER: close without a farewell, so that the other side sees a reset."""
 
@@ -119,14 +119,13 @@ class Site:
 
     def answer(self, target: str, headers: Mapping[str, str], at: datetime) -> Going:
         path, _, query = target.partition("?")
-        host = headers.get("host", "")
-        name, credential = host.rpartition(":")[0] or host, _credential(headers)
+        host, credential = headers.get("host", ""), _credential(headers)
+        name = host.rpartition(":")[0] or host
         self._asked_before[path, credential] += 1
         mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
         told = headers if mood is None or mood.is_whole else _without_conditions(headers)
         place, page = self._page(Ask(path, query, told, at, f"http://{host}", mood.bend if mood else STRAIGHT), mood)
         self._number += 1
-        is_silent = mood is not None and mood.wire == Wire.RESET
         asked = Asked(
             number=self._number,
             at=at,
@@ -134,12 +133,14 @@ class Site:
             path=path,
             credential=credential,
             place=place.number if place else None,
-            status=None if is_silent else page.status,
+            status=page.status,
             fault=mood.name if mood else None,
             is_whole=mood is None or mood.is_whole,
             is_unchanged=page.status == 304,
-            entries=() if is_silent else page.entries,
+            entries=page.entries,
         )
+        if mood is not None and mood.wire == Wire.RESET:
+            asked = asked.plus(status=None, entries=(), is_unchanged=False)
         self._counts.add(asked)
         return _going(page, mood, asked, headers)
 
@@ -176,7 +177,8 @@ def _credential(headers: Mapping[str, str]) -> str | None:
 def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> Going:
     wire = mood.wire if mood else Wire.WHOLE
     body, given = page.body, dict(page.headers)
-    if page.packed is not None and "gzip" in headers.get("accept-encoding", ""):
+    # Half of a packed body cannot be taken for a whole one.
+    if page.packed is not None and wire != Wire.TORN and "gzip" in headers.get("accept-encoding", ""):
         body, given = page.packed, given | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     skew = mood.bend.skew if mood else STRAIGHT.skew
     given["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
@@ -225,7 +227,7 @@ class Connection(asyncio.Protocol):
                 return
             self._received = self._received[end + 4 + length :]
             self._send(self._site.answer(target, headers, self._playground.clock.now()))
-        if len(self._received) > MOST_HEAD_BYTES:
+        if len(self._received) > MOST_WAITING_BYTES:
             self.transport.abort()
 
     def _send(self, going: Going) -> None:

@@ -78,13 +78,13 @@ class Phrasebook:
         bits = [""] * len(paragraphs)
         if chance.random() < hostile_share:
             bits[int(chance.random() * len(bits))] = HOSTILE[int(chance.random() * len(HOSTILE))]
-        return made(title, paragraphs, bits)
+        html = "".join(f"<p>{escape(words)}</p>{bit}" for words, bit in zip(paragraphs, bits, strict=True))
+        return Words(title, "\n\n".join(paragraphs), html)
 
     def edited(self, chance: Random, words: Words, language: str) -> Words:
-        """The same post after its author changed his mind: a new title, a word less, or a line more."""
+        """The same post after its author changed his mind: a longer title, or a line more."""
         sentence = (self.chinese if language == "zh" else self.english)[int(chance.random() * SENTENCES)]
-        draw = chance.random()
-        if draw < 0.2:
+        if chance.random() < 0.2:
             return Words(f"{words.title} · {sentence[:20].strip()}", words.text, words.html)
         mark = "更新：" if language == "zh" else "Update: "
         added = f"{mark}{sentence}"
@@ -93,8 +93,3 @@ class Phrasebook:
 
 def _paragraph(chance: Random, sentence: Callable[[], str]) -> str:
     return " ".join(sentence() for _ in range(chance.randint(1, 4)))
-
-
-def made(title: str, paragraphs: list[str], bits: list[str]) -> Words:
-    html = "".join(f"<p>{escape(words)}</p>{bit}" for words, bit in zip(paragraphs, bits, strict=True))
-    return Words(title, "\n\n".join(paragraphs), html)

@@ -11,7 +11,7 @@ its place's listing while it belongs to the newest `window` of those that came o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import cos, exp
@@ -22,16 +22,22 @@ from catchment.playground.chance import chance_of
 from catchment.playground.rhythm import Pace, moments
 from catchment.playground.words import Phrasebook, Words
 
-SITES_OF = 5
-"""So many neighbouring places share one site (a host)."""
+PLACES_OF_A_SITE = 5
+"""So many neighbours share one host."""
 ENGLISH_NAMES = ("Gazette", "Notes", "Weekly", "Signals", "Workshop", "Almanac", "Dispatch", "Letters")
 CHINESE_NAMES = ("周报", "随笔", "观察", "日志", "工坊", "来信", "见闻", "杂记")
 AUTHORS = ("ada", "bo", "chen", "dita", "emeka", "fay", "guo", "hana", "ivo", "juno", "karim", "lin")
 TAGS = ("tools", "travel", "music", "science", "食物", "城市", "读书", "天气")
 FORMS = {"rss": 0.5, "atom": 0.3, "jsonfeed": 0.12, "rdf": 0.08}
+LANGUAGES = {"en": 0.5, "zh": 0.3, "both": 0.2}
+VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",): 0.1, (): 0.15}
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
+
+# Posts a day are log-normal: most places post a few times a week, a wire more than a hundred times a day.
+RATES, WIRE_RATES = (-0.6, 1.5), (4.9, 0.3)
+LEAST_A_DAY, MOST_A_DAY = 0.02, 400.0
 
 
 class Habits(Record, frozen=True):
@@ -129,7 +135,6 @@ class Place(Record, frozen=True):
     host: str
     path: str
     form: str
-    window: int
     language: str
     """en, zh, or both"""
     pace: Pace
@@ -148,6 +153,11 @@ class Place(Record, frozen=True):
     moves_at: datetime | None = None
     new_path: str | None = None
     gone_at: datetime | None = None
+
+    @property
+    def window(self) -> int:
+        """How many entries its listing shows."""
+        return self.pace.window
 
     def path_at(self, at: datetime) -> str:
         """Where it really is at a moment."""
@@ -211,55 +221,54 @@ class World:
         return Phrasebook(self.seed)
 
     def _place(self, number: int) -> Place:
-        chance = chance_of(self.seed, "place", number)
-        habits = self.habits
+        chance, habits = chance_of(self.seed, "place", number), self.habits
         form = chance.choices(list(FORMS), list(FORMS.values()))[0]
-        language = chance.choices(("en", "zh", "both"), (0.5, 0.3, 0.2))[0]
-        window = chance.choice(WINDOWS)
-        is_wire = chance.random() < habits.wires
-        rate = exp(chance.gauss(4.9, 0.3) if is_wire else chance.gauss(-0.6, 1.5)) * self.busy
-        pace = Pace(
-            posts_a_day=min(400.0, max(0.02, rate)),
-            is_office=chance.random() < 0.5,
-            zone_hours=chance.choice(ZONES),
-            window=window,
-            bursts_a_day=habits.bursts_a_day,
-            silences_a_day=habits.silences_a_day,
-        )
+        language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
         is_dated = form == "atom" or chance.random() >= habits.undated
-        has_ids = form != "rss" or chance.random() >= habits.without_ids
-        path = f"/feeds/{number}.{ENDINGS[form]}"
-        validators = chance.choices(
-            (("etag", "last-modified"), ("etag",), ("last-modified",), ()), (0.6, 0.15, 0.1, 0.15)
-        )[0]
-        event, draw = self.start + timedelta(seconds=int(chance.uniform(0.5, 5) * 86_400)), chance.random()
-        # Told apart from a feed full of news only while little is new and nothing else is out of the ordinary.
-        can_change_ids = is_dated and has_ids and rate < 2
-        is_old = form == "rss" and language == "zh"
-        is_moved = draw < habits.moved
-        is_gone = habits.moved <= draw < habits.moved + habits.gone
-        has_new_ids = can_change_ids and 0 <= draw - habits.moved - habits.gone < habits.new_ids
-        return Place(
+        has_old_charset = form == "rss" and language == "zh" and chance.random() < habits.old_charset
+        place = Place(
             number=number,
             name=_name(chance, language, number),
-            host=f"site{number // SITES_OF}",
-            path=path,
+            host=f"site{number // PLACES_OF_A_SITE}",
+            path=f"/feeds/{number}.{ENDINGS[form]}",
             form=form,
-            window=window,
             language=language,
-            pace=pace.plus(bursts_a_day=0.0) if has_new_ids else pace,
-            charset="gb2312" if is_old and chance.random() < habits.old_charset else "utf-8",
+            pace=self._pace(chance),
+            charset="gb2312" if has_old_charset else "utf-8",
             is_dated=is_dated,
-            has_ids=has_ids,
+            has_ids=form != "rss" or chance.random() >= habits.without_ids,
             is_plain=chance.random() < 0.15,
             is_by_arrival=not is_dated or chance.random() < habits.by_arrival,
-            validators=validators,
+            validators=chance.choices(list(VALIDATORS), list(VALIDATORS.values()))[0],
             is_weak=chance.random() < 0.3,
-            new_ids_at=event if has_new_ids else None,
-            moves_at=event if is_moved else None,
-            new_path=path.replace("/feeds/", "/new-home/") if is_moved else None,
-            gone_at=event if is_gone else None,
         )
+        return self._with_event(place, chance)
+
+    def _pace(self, chance: Random) -> Pace:
+        is_wire = chance.random() < self.habits.wires
+        rate = exp(chance.gauss(*WIRE_RATES) if is_wire else chance.gauss(*RATES)) * self.busy
+        return Pace(
+            posts_a_day=min(MOST_A_DAY, max(LEAST_A_DAY, rate)),
+            is_office=chance.random() < 0.5,
+            zone_hours=chance.choice(ZONES),
+            window=chance.choice(WINDOWS),
+            bursts_a_day=self.habits.bursts_a_day,
+            silences_a_day=self.habits.silences_a_day,
+        )
+
+    def _with_event(self, place: Place, chance: Random) -> Place:
+        """At most one great event in a place's life, in its first days: it moves, it goes, or its ids change."""
+        at = self.start + timedelta(seconds=int(chance.uniform(0.5, 5) * 86_400))
+        habits, draw = self.habits, chance.random()
+        if draw < habits.moved:
+            return place.plus(moves_at=at, new_path=place.path.replace("/feeds/", "/new-home/"))
+        if draw < habits.moved + habits.gone:
+            return place.plus(gone_at=at)
+        # New ids are told from news only while little is new and nothing else is out of the ordinary.
+        can_have_new_ids = place.is_dated and place.has_ids and place.pace.posts_a_day < 2
+        if can_have_new_ids and draw < habits.moved + habits.gone + habits.new_ids:
+            return place.plus(new_ids_at=at, pace=place.pace.plus(bursts_a_day=0.0))
+        return place
 
 
 def _name(chance: Random, language: str, number: int) -> str:
@@ -290,7 +299,7 @@ class _Story:
         )
         for at in times:
             self.told.append(self._post(len(self.told), datetime.fromtimestamp(at, UTC)))
-        return tuple(sorted(self.told, key=lambda post: (post.shown_from, post.number)))
+        return tuple(sorted(self.told, key=_by_arrival))
 
     def _post(self, number: int, at: datetime) -> Post:
         chance, place = self.chance, self.place
@@ -376,9 +385,9 @@ class Timeline:
 
     def __init__(self, place: Place, posts: tuple[Post, ...]) -> None:
         self.place, self.posts = place, posts
-        by_date = (lambda post: (post.shown_from, post.number)) if place.is_by_arrival else _by_date
-        self._ordered = sorted(posts, key=by_date, reverse=True)
-        self._changes = sorted({at for post in posts for at in post.changes()} | {*_moments_of(place)})
+        self._ordered = sorted(posts, key=_by_arrival if place.is_by_arrival else _by_date, reverse=True)
+        changes = {at for post in posts for at in post.changes()}
+        self._changes = sorted(changes | {place.new_ids_at} if place.new_ids_at else changes)
         self._cached: tuple[datetime | None, Shown] = (None, ())
 
     def changed_at(self, at: datetime) -> datetime:
@@ -413,5 +422,5 @@ def _by_date(post: Post) -> tuple[datetime, int]:
     return post.created_at, post.number
 
 
-def _moments_of(place: Place) -> Iterable[datetime]:
-    return (at for at in (place.new_ids_at,) if at is not None)
+def _by_arrival(post: Post) -> tuple[datetime, int]:
+    return post.shown_from, post.number
