@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -21,7 +21,8 @@ import msgspec
 from catchment.model import Record
 from catchment.playground.voices import Entry
 
-SECOND, MINUTE = timedelta(seconds=1), timedelta(minutes=1)
+Who = tuple[str, str | None]
+"""A host and a credential."""
 
 
 class Asked(Record, frozen=True):
@@ -92,10 +93,8 @@ class Counts:
         self.requests = self.faults = self.unchanged = 0
         self.by_fault: Counter[str] = Counter()
         self.by_status: Counter[int] = Counter()
-        self.most_in_a_second: dict[tuple[str, str | None], int] = defaultdict(int)
-        """In any second of the playground's clock, by host and credential."""
-        self.most_in_a_minute: dict[tuple[str, str | None], int] = defaultdict(int)
-        self._recent: dict[tuple[str, str | None], deque[datetime]] = defaultdict(deque)
+        self._seconds: dict[Who, _Span] = defaultdict(lambda: _Span(timedelta(seconds=1)))
+        self._minutes: dict[Who, _Span] = defaultdict(lambda: _Span(timedelta(minutes=1)))
         for one in asked:
             self.add(one)
 
@@ -107,20 +106,28 @@ class Counts:
             self.by_fault[one.fault] += 1
         if one.status is not None:
             self.by_status[one.status] += 1
-        self._count_recent((one.host, one.credential), one.at)
+        self._seconds[one.host, one.credential].add(one.at)
+        self._minutes[one.host, one.credential].add(one.at)
 
-    def _count_recent(self, who: tuple[str, str | None], at: datetime) -> None:
-        recent = self._recent[who]
-        recent.append(at)
-        while at - recent[0] >= MINUTE:
-            recent.popleft()
-        self.most_in_a_minute[who] = max(self.most_in_a_minute[who], len(recent))
-        in_a_second = sum(1 for _ in _newer_than(recent, at - SECOND))
-        self.most_in_a_second[who] = max(self.most_in_a_second[who], in_a_second)
+    @property
+    def most_in_a_second(self) -> dict[Who, int]:
+        """In any second of the playground's clock, by host and credential."""
+        return {who: span.most for who, span in self._seconds.items()}
+
+    @property
+    def most_in_a_minute(self) -> dict[Who, int]:
+        return {who: span.most for who, span in self._minutes.items()}
 
 
-def _newer_than(times: deque[datetime], limit: datetime) -> Iterator[datetime]:
-    for at in reversed(times):
-        if at <= limit:
-            return
-        yield at
+class _Span:
+    """Requests within the last so-and-so long, and the most that there ever were."""
+
+    def __init__(self, length: timedelta) -> None:
+        self.length, self.most = length, 0
+        self._recent: deque[datetime] = deque()
+
+    def add(self, at: datetime) -> None:
+        self._recent.append(at)
+        while at - self._recent[0] >= self.length:
+            self._recent.popleft()
+        self.most = max(self.most, len(self._recent))
