@@ -173,7 +173,10 @@ def test_a_place_that_moves_points_to_its_new_home_from_then_on(world: World, vo
     assert [voice.answer(place, old).status, voice.answer(place, old.plus(path=place.new_path)).status] == [200, 404]
     page = voice.answer(place, new.plus(path=place.path))
     assert (page.status, page.headers["Location"]) == (301, BASE + place.new_path)
-    assert voice.answer(place, new).status == 200
+    moved = voice.answer(place, new)
+    assert moved.status == 200
+    assert (BASE + place.new_path).encode() in moved.body
+    assert (BASE + place.path).encode() not in moved.body
 
 
 def test_a_place_that_is_gone_says_so_for_ever(world: World, voice: Voice) -> None:

@@ -94,9 +94,10 @@ class Voice:
         if ask.bend != STRAIGHT or ask.query:
             return _page(place, self.world.shown(place, at), changed_at, ask)
         key, page = self._told.get(place.number, (None, None))
-        if page is None or key != (changed_at, ask.base):
+        # The address is in the page: one that is known by two names, or has moved, is told anew.
+        if page is None or key != (changed_at, ask.base + ask.path):
             page = _page(place, self.world.shown(place, at), changed_at, ask)
-            self._told[place.number] = (changed_at, ask.base), page
+            self._told[place.number] = (changed_at, ask.base + ask.path), page
         return page
 
 
