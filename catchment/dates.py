@@ -135,7 +135,7 @@ def _utc(moment: datetime) -> Dated | None:
 
 def _as_iso(text: str) -> str:
     """`Thu, 01 Jan 2026 10:00:00 GMT` in the order that the fast reader reads; by position, since most are just so."""
-    if text[6] == " ":
+    if text[6:7] == " ":
         text = f"{text[:5]}0{text[5:]}"
     zone = text[26:]
     return f"{text[12:16]}-{MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{'Z' if zone == 'GMT' else zone}"
@@ -222,7 +222,15 @@ def _anything(text: str) -> Dated | None:
         return None
     from dateutil import parser  # last resort, hardly ever needed
 
-    zones = {name.upper(): timezone(timedelta(hours=hours)) for name, hours in ZONES.items()}
     days = (datetime(2001, 2, 3), datetime(2012, 12, 21))  # noqa: DTZ001 — only their difference matters
-    one, other = (parser.parse(text, default=day, dayfirst=day == days[1], tzinfos=zones) for day in days)
+    one, other = (parser.parse(text, default=day, dayfirst=day == days[1], tzinfos=_zone) for day in days)
     return _utc(one) if one == other else None
+
+
+def _zone(name: str | None, seconds: int | None) -> timezone | None:
+    """A zone by its offset, or else by its name. An unknown one is none: asked for a table instead of this function,
+    the reader would warn of each unknown name, and remember the warning for ever."""
+    if seconds is not None:
+        return timezone(timedelta(seconds=seconds))
+    hours = ZONES.get((name or "").lower())
+    return None if hours is None else timezone(timedelta(hours=hours))

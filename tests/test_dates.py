@@ -111,3 +111,13 @@ def test_no_text_breaks_the_reader(text):
 @pytest.mark.parametrize("number", [float("inf"), float("nan"), 1e300, -1e300])
 def test_a_number_that_is_no_time_is_none(number):
     assert from_epoch(number) is None
+
+
+@pytest.mark.parametrize("text", ["Mon, 1", "Thu, ,", "Thu, 01 Jan", "Thu, 01 Jan 2026 10:0"])
+def test_a_date_that_breaks_off_is_no_accident(text):
+    read_date(text)
+
+
+def test_zones_that_nobody_knows_leave_no_trace(recwarn):
+    assert [read_date(f"3:00 QQ{letter} on 5 March of 2021") for letter in "ABC"]
+    assert not recwarn.list

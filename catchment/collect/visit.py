@@ -59,6 +59,7 @@ log = structlog.get_logger(__name__)
 # A permanent redirect is believed after so many visits: hotel networks redirect everything, once.
 REDIRECTS_BELIEVED = 3
 _TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
+_CONDITIONS = frozenset(("If-None-Match", "If-Modified-Since"))
 _compressors = threading.local()
 
 
@@ -166,7 +167,7 @@ class _Visit:
             answer, request = self._ask(waiting.popleft(), platform)
             is_first_page = pages == 0
             body_hash = hashlib.sha256(answer.body).digest()
-            if is_first_page and self._is_unchanged(answer, body_hash, platform):
+            if is_first_page and self._is_unchanged(answer, request, body_hash, platform):
                 return self._unchanged(answer)
             with self._by.thinking:
                 reading = self._read(answer, request, platform, body_hash)
@@ -218,8 +219,9 @@ class _Visit:
         self._by.answered(answer)
         return answer, request
 
-    def _is_unchanged(self, answer: Answer, body_hash: bytes, platform: Platform) -> bool:
-        if answer.status == 304:
+    def _is_unchanged(self, answer: Answer, request: Request, body_hash: bytes, platform: Platform) -> bool:
+        if answer.status == 304 and not _CONDITIONS.isdisjoint(request.headers):
+            # Unasked, it says nothing: taken at its word, a source that was never read would look well for ever.
             return True
         return body_hash == self._progress.body_hash and self._progress.reader_version == platform.READER_VERSION
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
+from ipaddress import IPv6Address
 from urllib.parse import quote, unquote_plus, urlencode, urljoin, urlsplit
 
 import idna
@@ -13,6 +15,8 @@ from catchment.model import Record
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 8000
 """Characters of a URL: as much as servers take. Addresses are remembered, so a stranger must not decide how long."""
+_HOST = re.compile(r"[A-Za-z0-9._-]+")
+"""What a name or a number of a host consists of. Anything else would be shown in an error, and might act there."""
 _LEFT_AS_IS = "%/:?=&;,+@!$'()*~[]"
 """What quoting a foreign URL must not touch: its structure, and what is quoted already."""
 
@@ -76,13 +80,14 @@ def may_share(one: str, other: str) -> bool:
 
 
 def _ascii_host(host: str) -> str:
-    if not host:
-        raise ValueError("no host")
     if ":" in host:
-        return f"[{host}]"
-    if host.isascii():
-        return host
-    return idna.encode(host, uts46=True, transitional=False).decode()
+        # Without what it may say behind a percent sign: a zone of this machine is nobody's business.
+        return f"[{IPv6Address(host.partition('%')[0])}]"
+    if not host.isascii():
+        host = idna.encode(host, uts46=True, transitional=False).decode()
+    if not _HOST.fullmatch(host):
+        raise ValueError("no host")
+    return host
 
 
 def _quoted(text: str) -> str:

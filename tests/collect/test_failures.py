@@ -228,3 +228,13 @@ def test_every_attempt_is_counted_by_minute_and_outcome(here: TownShop) -> None:
     here.collect(source)
     rows = here.shop.store.database.read(lambda tx: tx.all("SELECT platform, outcome, count FROM attempts ORDER BY 2"))
     assert rows == [("feeds", "200", 1), ("feeds", "SERVER_TROUBLE", 1)]
+
+
+def test_unchanged_that_was_not_asked_for_says_nothing(quick: TownShop) -> None:
+    feed = feed_with_posts(quick)
+    source = quick.follow(feed)
+    feed.says.append(lambda request, now: Answer(304, {}, b"", request.url, now))
+    (result,) = quick.collect(source)
+    assert (result.outcome, result.error_code) == (Outcome.FAILED, Unreadable.code)
+    (result,) = quick.collect(source)
+    assert result.outcome == Outcome.SUCCEEDED

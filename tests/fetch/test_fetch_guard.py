@@ -95,9 +95,20 @@ def test_only_http_is_spoken(door, url):
 
 
 @pytest.mark.parametrize(
-    "url", ["http://a:0/", "http://a:65536/", "http://a:-1/", "http://a:8o/", "http://a/" + "a" * 8000]
+    "url",
+    [
+        "http://a:0/",
+        "http://a:65536/",
+        "http://a:-1/",
+        "http://a:8o/",
+        "http://a/" + "a" * 8000,
+        "http://a\x1b[31m/",
+        "http://a b/",
+        "http://a%00b/",
+        "http://a\\b/",
+    ],
 )
-def test_ports_and_lengths_that_cannot_be_are_refused_before_anybody_is_asked(door, url):
+def test_hosts_ports_and_lengths_that_cannot_be_are_refused_before_anybody_is_asked(door, url):
     with pytest.raises(AddressRefused):
         door.ask(url)
     assert door.attempts == []

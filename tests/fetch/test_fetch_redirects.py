@@ -61,7 +61,9 @@ def test_long_chains_end(new_door, server):
     assert len(server.seen) == 4
 
 
-@pytest.mark.parametrize("to", ["http://[", "//[::1", "http://a:b/", "http://127.0.0.1:0/", "/" + "a" * 9000])
+@pytest.mark.parametrize(
+    "to", ["http://[", "//[::1", "http://a:b/", "http://127.0.0.1:0/", "/" + "a" * 9000, "http://\x1b[31mevil\x07/"]
+)
 def test_a_redirect_to_nonsense_is_refused(door, server, to):
     with pytest.raises(AddressRefused, match=r"a source \(source 1\)"):
         door.ask(server.on("/", redirect(to)))
