@@ -238,3 +238,13 @@ def test_unchanged_that_was_not_asked_for_says_nothing(quick: TownShop) -> None:
     assert (result.outcome, result.error_code) == (Outcome.FAILED, Unreadable.code)
     (result,) = quick.collect(source)
     assert result.outcome == Outcome.SUCCEEDED
+
+
+def test_a_host_that_was_reached_and_does_not_answer_counts_although_nobody_else_did(quick: TownShop) -> None:
+    feed = feed_with_posts(quick)
+    source = quick.follow(feed)
+    error = NetworkError("it takes no connection")
+    error.is_contact = True
+    feed.says.append(error)
+    quick.collect(source)
+    assert quick.progress(source).failures_in_a_row == 1
