@@ -5,14 +5,19 @@ WORKERS ?= 2
 
 help:
 	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
+	@echo "make demo    watch it at work on a made-up internet; no account, no network"
 	@echo "make test    check style and types, run every test"
 	@echo "make lint    check style and types"
 	@echo "make bench   run the benchmarks"
+	@echo "make endure  a simulated week under faults and kills, on both databases, and the verdict"
 	@echo "make docs    build the pages that come from the code's own words"
 	@echo "make clean   remove what these targets made; data stays"
 
 run: .venv/ready-to-run
 	$(BIN)/catchment serve
+
+demo: .venv/ready-to-run
+	$(BIN)/catchment demo
 
 test: lint
 	$(BIN)/pytest -n $(WORKERS)
@@ -24,6 +29,9 @@ lint: .venv/ready-to-test
 
 bench: .venv/ready-to-bench
 	$(BIN)/python -m bench
+
+endure: .venv/ready-to-test
+	$(BIN)/python -m endure
 
 docs: .venv/ready-to-run
 	$(BIN)/python -m tools.docs
@@ -45,4 +53,4 @@ clean:
 	tools/make-venv "[bench]"
 	@touch $@
 
-.PHONY: help run test lint bench docs clean
+.PHONY: help run demo test lint bench endure docs clean

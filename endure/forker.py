@@ -1,6 +1,7 @@
 """Starts `catchment` commands by forking a process that has loaded the program already.
 
-Reads `start WORDS…` and answers with the process id; reads `wait PID` and answers with the exit code.
+Reads `start WORDS…` and answers with the process id; reads `wait PID` and answers with the exit code; reads `look PID`
+and answers with the exit code, or with nothing if it still runs.
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ def main() -> None:
     import catchment.shop
 
     catchment.platforms.installed()
+    answer: int | str
     while line := sys.stdin.readline():
         verb, *words = line.split()
-        if verb == "wait":
-            _, status = os.waitpid(int(words[0]), 0)
-            answer = os.waitstatus_to_exitcode(status)
+        if verb in ("wait", "look"):
+            pid, status = os.waitpid(int(words[0]), 0 if verb == "wait" else os.WNOHANG)
+            answer = os.waitstatus_to_exitcode(status) if pid else ""
         else:
             answer = os.fork()
             if answer == 0:

