@@ -8,8 +8,8 @@ what was repaired.
 
 **Limits.** One polite request a poll, conditional where the server gave an ETag or a date, so that an unchanged feed
 costs nearly nothing. A feed's own wish for pauses (`ttl`, `sy:updatePeriod`) only makes polls rarer, by a day at most.
-Older pages of a JSON Feed (`next_url`) are asked for on the first read only. Of one answer, the first 20,000 entries are
-read; the rest is counted as invalid.
+Older pages of a JSON Feed (`next_url`) are asked for on the first read only. Of one answer, the first 20,000 entries
+are read; the rest is counted as invalid.
 
 **Blind spots.** A feed shows its newest few entries: what came and went between two polls was never seen, and is
 recorded as a possible gap. An entry that is no longer shown is not taken for deleted. Edits are seen only while the
