@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from catchment.clock import micros
 from catchment.model import Deed, Gap, Judged, Known, Listing, Order, Record, RefinedItem, Verdict, Watermark
 
 # Ids that share the watermark's time; a platform that stamps thousands of items alike must not grow our row.
@@ -21,6 +20,8 @@ _SMALLEST_WINDOW = 3
 # So many stale answers in a row, and we believe them: the source was put back, not a cache.
 _STALE_ENOUGH = 3
 _FLIPS_A_DAY = 3
+# Platforms leave out what was removed: a listing that ends by itself beyond this share of its reach was cut there.
+_SURELY_WITHIN_REACH = 0.5
 
 
 class End(StrEnum):
@@ -42,43 +43,64 @@ class Walk(Record, frozen=True):
     watermark: Watermark | None
     """Where the last whole walk began; None: there was none."""
     shown: int = 0
+    unusable: int = 0
+    """Items that were left out for what they are; they fill the platform's reach like the others."""
     unpinned: int = 0
     newest: Watermark | None = None
     oldest_at: datetime | None = None
     is_reached: bool = False
+    is_below: bool = False
+    """Something older than the watermark was shown: nothing that shares its time is further down."""
     past: int = 0
     """Items shown after the watermark was met."""
     ids: frozenset[str] = frozenset()
+    anchors: frozenset[str] = frozenset()
+    """Those that tell how far down the walk came. What is pinned or dated ahead stands at the top, and tells nothing."""
 
     @property
     def is_satisfied(self) -> bool:
         """Nothing more needs to be asked."""
-        return self.is_reached and self.past >= self.listing.overlap
+        return self.is_reached and self.is_below and self.past >= self.listing.overlap
 
 
-def step(walk: Walk, judged: Sequence[Judged], answered_at: datetime) -> Walk:
+def step(walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: int = 0) -> Walk:
     """The walk after one more page."""
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
-    unpinned = walk.unpinned
+    is_below, unpinned, anchors = walk.is_below, walk.unpinned, set(walk.anchors)
     for one in judged:
         past += is_reached
         if one.item.item.is_pinned:
             continue
         unpinned += 1
-        created = one.item.item.created_at
+        external_id, created = one.item.item.external_id, one.item.item.created_at
+        if created is None or created <= answered_at:
+            anchors.add(external_id)
         if created is not None:
-            newest = _newer(newest, min(created, answered_at), one.item.item.external_id)
-            oldest = created if oldest is None else min(oldest, created)
-        is_reached = is_reached or _meets(walk, one)
+            seen = min(created, answered_at)
+            newest = _newer(newest, seen, external_id)
+            oldest = seen if oldest is None else min(oldest, seen)
+        is_below = is_below or _is_below(walk, one)
+        is_reached = is_reached or is_below or _meets(walk, one)
     return walk.plus(
         shown=walk.shown + len(judged),
+        unusable=walk.unusable + unusable,
         unpinned=unpinned,
         newest=newest,
         oldest_at=oldest,
         is_reached=is_reached,
+        is_below=is_below,
         past=past,
         ids=walk.ids | {one.item.item.external_id for one in judged},
+        anchors=frozenset(anchors),
     )
+
+
+def _is_below(walk: Walk, one: Judged) -> bool:
+    """Whether this item lies lower than the watermark and all that shares its time."""
+    mark, item = walk.watermark, one.item.item
+    if mark is None:
+        return False
+    return item.external_id in mark.ids if item.created_at is None else item.created_at < mark.at
 
 
 def _meets(walk: Walk, one: Judged) -> bool:
@@ -87,12 +109,13 @@ def _meets(walk: Walk, one: Judged) -> bool:
     if mark is None:
         return False
     if walk.listing.is_window:
-        # One page, one transaction: whatever is stored was stored whole.
-        return one.known is not None or (item.created_at is not None and item.created_at <= mark.at)
+        # By its date, or by the date under which this source first showed it (dates may be off in one answer). What is
+        # stored and newer than the watermark proves nothing: it is dated ahead and stands at the top for ever, or it
+        # came with an answer that broke off above what is missing, or with another source's.
+        ours = one.known.created_at if one.known and one.known.is_shown_by_source else None
+        return any(at is not None and at <= mark.at for at in (item.created_at, ours))
     # Further down, an item may be stored by a visit that broke off above it: only the watermark counts.
-    if item.created_at is None:
-        return item.external_id in mark.ids
-    return item.created_at < mark.at or (item.created_at == mark.at and item.external_id in mark.ids)
+    return item.created_at == mark.at and item.external_id in mark.ids
 
 
 def _newer(newest: Watermark | None, at: datetime, external_id: str) -> Watermark:
@@ -111,9 +134,9 @@ def is_repeat(walk: Walk, items: Iterable[RefinedItem]) -> bool:
 
 def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
     """The watermark after a whole walk. It never goes back; items without dates leave the time of the answer."""
-    if walk.listing.order != Order.NEWEST_FIRST or not walk.shown:
+    if walk.listing.order != Order.NEWEST_FIRST or not walk.unpinned:
         return walk.watermark
-    newest = walk.newest or Watermark(answered_at, tuple(sorted(walk.ids))[:_MOST_TIES])
+    newest = walk.newest or Watermark(answered_at, tuple(sorted(walk.anchors))[:_MOST_TIES])
     mark = walk.watermark
     if mark is None or newest.at > mark.at:
         return newest
@@ -126,14 +149,16 @@ def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
 def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
     """The hole that this walk leaves between itself and what was stored before, if it leaves one."""
     mark = walk.watermark
-    if mark is None or walk.is_reached or walk.listing.order != Order.NEWEST_FIRST:
+    # Where more pages could follow, meeting the watermark is not enough: posts that share its time may come after it.
+    is_met = walk.is_reached if walk.listing.is_window else walk.is_below
+    if mark is None or is_met or walk.listing.order != Order.NEWEST_FIRST:
         return None
     if walk.listing.is_window:
         cause = "window" if walk.unpinned >= _SMALLEST_WINDOW else None
     elif end == End.LAST_PAGE:
         # A listing that ended by itself before its reach has shown all there is.
-        reach = walk.listing.reach
-        cause = "reach" if reach is not None and walk.shown >= 0.95 * reach else None
+        reach, seen = walk.listing.reach, len(walk.ids) + walk.unusable
+        cause = "reach" if reach is not None and seen >= _SURELY_WITHIN_REACH * reach else None
     else:
         cause = str(end)
     if cause is None:
@@ -151,7 +176,10 @@ def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, str], ...]:
 
 def _spans(walk: Walk, gap: Gap) -> bool:
     assert walk.newest is not None
-    return walk.newest.at >= gap.to_at and not walk.ids.isdisjoint(gap.from_ids)
+    assert walk.oldest_at is not None
+    # As with the watermark: posts that share the edge's time may be on the page after it.
+    is_past = walk.listing.is_window or walk.oldest_at < gap.from_at
+    return is_past and walk.newest.at >= gap.to_at and not walk.anchors.isdisjoint(gap.from_ids)
 
 
 # ── ids that change ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,7 +212,7 @@ def _unique(held: Sequence[Known], trait: Callable[[Known], object]) -> dict[obj
 
 def _is_same_date(one: RefinedItem, known: Known) -> bool:
     # "All systems operational", posted anew each morning, is each time another entry.
-    return one.item.created_at is None or micros(one.item.created_at) == known.ordered_at
+    return one.item.created_at is None or one.item.created_at == known.created_at
 
 
 # ── answers from yesterday, contents that flip ────────────────────────────────────────────────────────────────────
@@ -219,7 +247,14 @@ def without_changes(judged: Sequence[Judged]) -> tuple[Judged, ...]:
 
 def calmed(one: Judged, earlier: Sequence[tuple[bytes, datetime]], answered_at: datetime) -> Judged:
     """An edit that only goes back and forth between known contents, the fourth time in a day, is no news."""
-    if one.verdict.deed != Deed.EDITED or one.item.fingerprint not in {content for content, _ in earlier}:
+    said = [content for content, _ in earlier]
+    if one.known is None or one.verdict.deed != Deed.EDITED or one.item.fingerprint not in said:
         return one
-    flips = sum(1 for _, until in earlier if until > answered_at - timedelta(days=1))
+    said += [one.known.fingerprint, one.item.fingerprint]
+    # Only what was left and came back: someone who tries three wordings and returns to the first is no flip-flop.
+    flips = sum(
+        1
+        for place, (content, until) in enumerate(earlier)
+        if until > answered_at - timedelta(days=1) and content in said[place + 1 :]
+    )
     return one.plus(verdict=Verdict(Deed.COUNTED, is_volatile=True)) if flips >= _FLIPS_A_DAY else one

@@ -326,6 +326,8 @@ class Reading(Record, frozen=True):
     """Proposed next requests. collect/ decides which of them are wanted."""
     is_end: bool = True
     """The listing has no more behind this page."""
+    is_torn: bool = False
+    """The answer breaks off in the middle: what is here is whole, but there was more."""
     title: str | None = None
     """What the source calls itself."""
     target: str | None = None
@@ -455,6 +457,8 @@ class Known(Record, frozen=True):
     volatile_until: datetime | None
     is_shown_by_source: bool
     """Whether this very source showed it before (another one may have)."""
+    created_at: datetime | None = None
+    """As it was first told, or guessed."""
 
 
 class Deed(StrEnum):

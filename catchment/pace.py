@@ -19,6 +19,7 @@ LONGEST = timedelta(days=1)
 UNKNOWN_KIND_MINUTES = 240
 # Without a word from the server on how long to wait.
 _SLOW_DOWN = timedelta(minutes=15)
+_ASKED_FOR, _TOLD = "the source asks to be polled less often", "told to wait"
 _MOST_HISTORY = 50
 _LEAST_HISTORY = 10
 
@@ -68,25 +69,44 @@ def next_due(source: Source, kind_minutes: int, hint_seconds: int | None, now: d
     minutes = source.interval_minutes or kind_minutes
     if hint_seconds is not None and hint_seconds > minutes * 60:
         wait = min(timedelta(seconds=hint_seconds), max(LONGEST, timedelta(minutes=minutes)))
-        return Due(now + wait, "the source asks to be polled less often")
+        return Due(now + wait, _ASKED_FOR)
     return Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
 
 
-def next_due_after_failure(source: Source, kind_minutes: int, failures_in_a_row: int, limit: int, now: datetime) -> Due:
-    """After `limit` failures in a row a source is on probation: tried again at growing intervals, at most a day."""
+def asked_for(progress: Progress) -> int | None:
+    """The seconds that the source asked for at its last visit, where that decided; they hold while nothing changes."""
+    if progress.due_reason != _ASKED_FOR or progress.next_due_at is None or progress.last_polled_at is None:
+        return None
+    return int((progress.next_due_at - progress.last_polled_at).total_seconds())
+
+
+def next_due_after_failure(
+    source: Source,
+    kind_minutes: int,
+    failures_in_a_row: int,
+    limit: int,
+    now: datetime,
+    retry_at: datetime | None = None,
+) -> Due:
+    """After `limit` failures in a row a source is on probation: tried again at growing intervals, at most a day.
+
+    A server in trouble that says when to come back (`retry_at`) delays that further, and never hastens it.
+    """
     minutes = source.interval_minutes or kind_minutes
-    if failures_in_a_row < limit:
-        return Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
-    # The exponent is capped: the interval reaches a day long before numbers grow too large.
-    wait = timedelta(minutes=minutes * 2 ** min(failures_in_a_row - limit + 1, 16))
-    return Due(now + max(timedelta(minutes=minutes), min(wait, LONGEST)), "probation")
+    due = Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
+    if failures_in_a_row >= limit:
+        # The exponent is capped: the interval reaches a day long before numbers grow too large.
+        wait = timedelta(minutes=minutes * 2 ** min(failures_in_a_row - limit + 1, 16))
+        due = Due(now + max(timedelta(minutes=minutes), min(wait, LONGEST)), "probation")
+    told = None if retry_at is None else min(retry_at, now + LONGEST)
+    return Due(told, _TOLD) if told and told > (due.at or now + timedelta(minutes=minutes)) else due
 
 
 def next_due_when_told_to_wait(source: Source, kind_minutes: int, retry_at: datetime | None, now: datetime) -> Due:
     """429 and the like: when the server said, else after a pause no longer than its interval; a day at most."""
     pause = min(_SLOW_DOWN, timedelta(minutes=source.interval_minutes or kind_minutes))
     at = min(max(retry_at or now + pause, now + timedelta(seconds=1)), now + LONGEST)
-    return Due(at, "told to wait")
+    return Due(at, _TOLD)
 
 
 def expected_by(newest_first: Sequence[datetime], interval_minutes: int) -> datetime | None:

@@ -79,9 +79,13 @@ class PageDeciding:
         )
         counts = counted([one.verdict for one in judged], self._skipped)
         is_repeat = continuity.is_repeat(self._visit.walk, [one.item for one in judged])
-        self.walk = continuity.step(self._visit.walk, judged, self._at)
+        self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped)
         closed = continuity.closed_gaps(self.walk, found.open_gaps)
         end = self._end(is_repeat)
+        if self._reading.is_torn:
+            # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
+            self.walk = self._visit.walk
+            return Conclusion(judged, counts, ending=self._good_ending(counts))
         if end is None:
             return Conclusion(judged, counts, closed=closed)
         return Conclusion(
@@ -138,7 +142,6 @@ class PageDeciding:
             last_success_at=self._at,
             last_new_at=self._at if total.new else visit.progress.last_new_at,
             empty_in_a_row=0 if total.new else visit.progress.empty_in_a_row + 1,
-            last_shown_count=self.walk.shown,
             next_due_at=due.at,
             due_reason=due.reason,
         )

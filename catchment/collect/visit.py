@@ -281,7 +281,8 @@ class _Visit:
     def _unchanged(self, answer: Answer | None) -> Result:
         """304, or the very bytes of last time."""
         now = self._by.clock.now()
-        hint = cache_seconds(answer.headers, now) if answer else None
+        # What the feed itself asked for (its ttl) stands in the bytes that are not sent, or not read, again.
+        hint = _longest(cache_seconds(answer.headers, now) if answer else None, pace.asked_for(self._progress))
         due = pace.next_due(self._source, self._minutes, hint, now)
         progress = self._polled(now).plus(
             last_success_at=now,
@@ -318,7 +319,9 @@ class _Visit:
     def skip(self, words: str) -> Result:
         now = self._by.clock.now()
         result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
-        return self._end(Ending(result.plus(error=None), self._polled(now)))
+        due = pace.next_due(self._source, self._minutes, None, now)
+        progress = self._polled(now).plus(next_due_at=due.at, due_reason=due.reason)
+        return self._end(Ending(result.plus(error=None), progress))
 
     def stopped(self, error: Stopped) -> Result:
         """Cut off by a stop: nothing is charged, and the source is as due as before."""
@@ -348,10 +351,13 @@ class _Visit:
         if isinstance(error, SlowDown):
             due = pace.next_due_when_told_to_wait(self._source, self._minutes, error.retry_at, now)
         else:
-            due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now)
+            retry_at = error.retry_at if isinstance(error, PlatformError) else None
+            due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now, retry_at)
         progress = self._polled(now).plus(
             failures_in_a_row=failures,
             failure_count=self._progress.failure_count + 1,
+            # The pages before the one that failed are stored.
+            last_new_at=now if self._result.counts.new else self._progress.last_new_at,
             last_error=words,
             last_error_code=error.code,
             next_due_at=due.at,
@@ -396,13 +402,16 @@ class _Visit:
 
     def _progress_after(self, answer: Answer, body_hash: bytes, platform: Platform, reading: Reading) -> Progress:
         progress = self._with_redirect(self._polled(answer.answered_at), answer)
-        etag, last_modified = validators(answer.headers)
+        # Of an answer that broke off nothing is kept that could say "nothing changed" the next time: the rest is owed.
+        etag, last_modified = (None, None) if reading.is_torn else validators(answer.headers)
         return progress.plus(
             etag=etag,
             last_modified=last_modified,
-            body_hash=body_hash,
+            body_hash=None if reading.is_torn else body_hash,
             reader_version=platform.READER_VERSION,
             cursor=progress.cursor if reading.cursor is None else reading.cursor,
+            # Of this page, like the hash of its bytes: these many are shown again if they come again.
+            last_shown_count=len(reading.items) + len(reading.skipped),
         )
 
     def _with_redirect(self, progress: Progress, answer: Answer) -> Progress:

@@ -207,7 +207,8 @@ class Pages:
         _count_attempts(tx, page.source.platform, page.outcomes)
         if conclusion.ending is not None:
             ending = conclusion.ending
-            if conclusion.counts.new:
+            # Counted over all pages of the visit; and after a visit that broke off, what that one stored counts, too.
+            if ending.result.counts.new or ending.is_recovered:
                 expected = deciding.expected_by(_newest_times(tx, page.source.id))
                 ending = ending.plus(progress=ending.progress.plus(expected_by=expected))
             _end(tx, page.source, page.lease, page.run_id, ending)

@@ -126,7 +126,7 @@ def progress_values(progress: Progress) -> list[Any]:
 KNOWN_COLUMNS = (
     "i.id, i.external_id, i.fingerprint, i.version, i.ordered_at, i.applied_at, i.title, i.url, i.author, "
     "i.author_display_name, i.edited_at, i.score, i.reply_count, i.view_count, i.rounded, i.is_deleted, i.is_folded, "
-    "i.is_pinned, i.is_digest, i.tags, i.volatile_until, i.fingerprint_rule"
+    "i.is_pinned, i.is_digest, i.tags, i.volatile_until, i.fingerprint_rule, i.created_at"
 )
 
 
@@ -159,6 +159,7 @@ def known_from(row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool
         tags=tuple(decode(row[19])) if row[19] != "[]" else (),
         volatile_until=to_moment(row[20]),
         is_shown_by_source=is_shown_by_source,
+        created_at=to_moment(row[22]),
     )
 
 

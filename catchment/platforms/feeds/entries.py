@@ -158,6 +158,7 @@ def read(tree: Tree, url: str) -> Reading:
     return Reading(
         items=tuple(items),
         skipped=tuple(skipped),
+        is_torn=tree.is_torn,
         title=_title(feed),
         hints=pieces.hints(_text(feed, "ttl"), _text(feed, "period"), _text(feed, "frequency")),
         notes=tree.notes,

@@ -38,6 +38,7 @@ def read(text: str, url: str) -> Reading | None:
     return Reading(
         items=tuple(item for item, is_kept in zip(items, is_something, strict=True) if is_kept),
         skipped=tuple(Skipped("no content") for is_kept in is_something if not is_kept),
+        is_torn=not markup.is_closed(text),
         title=pieces.plain_title(parsed.feed.get("title")),
         hints=pieces.hints(
             parsed.feed.get("ttl"), parsed.feed.get("sy_updateperiod"), parsed.feed.get("sy_updatefrequency")

@@ -54,8 +54,10 @@ class Tree(NamedTuple):
     notes: tuple[str, ...] = ()
     is_forgiven: bool = False
     """Read by the forgiving parser: its structure may be off."""
+    is_torn: bool = False
+    """The document breaks off before its end."""
     cut_off: str | None = None
-    """How the entry began in which the document breaks off."""
+    """How the entry began in which it does."""
 
 
 def name_of(element: Element) -> str:
@@ -118,7 +120,8 @@ def repaired(text: str) -> Tree | None:
         if mended != text and note:
             notes.append(note)
         text = mended
-    return _best_tree(text, notes, cut_off)
+    tree = _best_tree(text, notes, cut_off)
+    return tree and tree._replace(is_torn="breaks off before its end" in notes)
 
 
 def _best_tree(text: str, notes: list[str], cut_off: str | None) -> Tree | None:
