@@ -13,12 +13,16 @@ from catchment.api.standing import overview
 
 router = APIRouter(include_in_schema=False)
 
+_DEMO_SECONDS = 2
+
 
 @router.api_route("/", methods=["GET", "HEAD"])
 def start(request: Request, door: TheDoor) -> Response:
     if not _is_logged_in(request, door):
         return HTMLResponse(pages.way_in(_language(request)), 401)
-    return HTMLResponse(pages.start(overview(door), _language(request), door.shop.clock.now()))
+    # In a demonstration something happens every second: the browser looks again by itself, without a script.
+    headers = {"Refresh": str(_DEMO_SECONDS)} if door.demo_rate is not None else None
+    return HTMLResponse(pages.start(overview(door), _language(request), door.shop.clock.now()), headers=headers)
 
 
 @router.get("/login")

@@ -20,11 +20,13 @@ class Door:
     opened_at: datetime
     collects: bool
     """Whether this process runs the jobs itself, and so answers for them."""
+    demo_rate: float | None = None
+    """How many times as fast time runs in a demonstration; None: this is none."""
 
 
-def open_door(shop: Shop, *, collects: bool) -> Door:
+def open_door(shop: Shop, *, collects: bool, demo_rate: float | None = None) -> Door:
     keys = Keys(shop.store.api_keys, shop.settings.api_key)
-    return Door(shop, keys, Sessions(signing_key(shop.settings.home)), shop.clock.now(), collects)
+    return Door(shop, keys, Sessions(signing_key(shop.settings.home)), shop.clock.now(), collects, demo_rate)
 
 
 # Asynchronous although they wait for nothing: FastAPI would spend a thread on each otherwise.

@@ -31,13 +31,16 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK_SECONDS = 0.05
 
 
-def serve(shop: Shop, host: str, port: int, *, collects: bool, announce: Announce) -> int:
-    """Serve until a signal comes. 0: everything that was under way could finish; 1: something was cut off.
+def serve(
+    shop: Shop, host: str, port: int, *, collects: bool, announce: Announce, demo_rate: float | None = None
+) -> int:
+    """Serve until a signal comes, or the shop is told to stop. 0: everything that was under way could finish; 1:
+    something was cut off.
 
     `announce` gets the lines that a person should see once: where we listen, the link, the first key.
     """
     with listening(host, port) as listener:
-        door = open_door(shop, collects=collects)
+        door = open_door(shop, collects=collects, demo_rate=demo_rate)
         app = application(door, hosts_for(host), _threads(shop, collects))
         server = Server(app, shop)
         with server.on_signals():
@@ -85,7 +88,7 @@ class Server(uvicorn.Server):
     @contextmanager
     def on_signals(self) -> Iterator[None]:
         if threading.current_thread() is not threading.main_thread():
-            # Only the main thread is told; elsewhere, whoever started us sets `should_exit`.
+            # Only the main thread is told; elsewhere, whoever started us sets `should_exit`, or the shop's `stop`.
             yield
             return
         before = {one: signal.signal(one, self._heard) for one in _SIGNALS}
@@ -103,6 +106,9 @@ class Server(uvicorn.Server):
             signal.raise_signal(number)
         self.force_exit = self.should_exit
         self.should_exit = True
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or self._shop.stop.is_set()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._asked_at = time.monotonic()

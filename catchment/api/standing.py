@@ -16,6 +16,7 @@ from catchment.store.troubles import Troubles
 _PATIENCE_SECONDS = 120.0
 # On the start page: more than a person will read, enough to tell which alerts are about which failing sources.
 _MOST_TROUBLES = 50
+_MOST_RECOVERED = 4
 
 
 def health(door: Door) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def overview(door: Door) -> dict[str, Any]:
     troubles = Troubles(shop.store.database)
     return {
         "version": __version__,
+        "demo_rate": door.demo_rate,
         "is_collecting": door.collects,
         "sources": {state: counts.get(state, 0) for state in ("active", "paused", "retired")},
         "failing_count": troubles.counts(shop.settings.failures_before_probation)["failing"],
@@ -102,10 +104,18 @@ def overview(door: Door) -> dict[str, Any]:
         "day": shop.store.runs.last_day(shop.clock.now()),
         "items": _with_source_names(shop, shop.store.items.newest(12)),
         "alerts": _with_source_names(shop, shop.store.alerts.open(_MOST_TROUBLES)),
+        "recovered": _with_source_names(shop, _closed_lately(shop)),
         "gap_count": shop.store.gaps.count_open(),
         "gaps": shop.store.gaps.page(limit=6),
         "jobs": job_rows(door),
     }
+
+
+def _closed_lately(shop: Shop) -> list[dict[str, Any]]:
+    """Of the alerts that were opened last, those that closed within a day."""
+    day_ago = shop.clock.now() - timedelta(days=1)
+    lately = shop.store.alerts.closed(_MOST_RECOVERED)
+    return [one for one in lately if datetime.fromisoformat(one["closed_at"]) > day_ago]
 
 
 def _with_source_names(shop: Shop, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from catchment import __version__
-from catchment.cli import collecting, credentials, doctor, keeping, reading, sources, state
+from catchment.cli import collecting, credentials, demo, doctor, keeping, reading, sources, state
 from catchment.cli.failing import EPILOG
 
 app = typer.Typer(
@@ -41,6 +41,7 @@ def catchment(
 
 app.command()(collecting.serve)
 app.command(epilog=EPILOG)(collecting.collect)
+app.command()(demo.demo)
 app.add_typer(sources.app, name="sources")
 app.command()(reading.items)
 app.command()(reading.revisions)

@@ -21,14 +21,16 @@ class Stopping:
     and a thread that waits at the other end does the rest. Signals that come before anybody is watched wait there.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *more: int) -> None:
+        """`more`: signals that mean the same here, besides SIGTERM and SIGINT."""
+        self._numbers = (*_SIGNALS, *more)
         self._count = 0
         self._watcher: Thread | None = None
         self._read_end, self._write_end = os.pipe()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        self._before = {one: signal.signal(one, self._heard) for one in _SIGNALS}
+        self._before = {one: signal.signal(one, self._heard) for one in self._numbers}
         return self
 
     def watch(self, stop: Event, cut: Event, patience_seconds: float, say: Callable[[str], object]) -> None:

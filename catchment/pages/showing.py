@@ -58,6 +58,7 @@ def headline(item: Mapping[str, Any]) -> dict[str, Any]:
         "url": url if url.startswith(("http://", "https://")) else None,
         "source": item["source_name"] or item["platform"],
         "at": item["ordered_at"],
+        "edits": item["version"] - 1,
     }
 
 

@@ -20,6 +20,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "idle": "This process serves only; it does not collect.",
         "summary": "What you follow is visited on time, and what it says is kept.",
         "look_summary": "The rest goes on as usual; what failed is tried again by itself.",
+        "demo": "A demonstration: what is followed here is made up, time runs {rate} times as fast, and this page "
+        "renews itself. There it is {time}.",
         "figures": "In figures",
         "sources": "Sources",
         "active": "{count} active",
@@ -37,6 +39,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "latest": "Latest",
         "latest_none": "Nothing has come in yet. A new source is visited within a minute.",
         "untitled": "(no title)",
+        "edited_one": "edited",
+        "edited_many": "edited {count} times",
         "attention": "Needs a look",
         "alerts": "Alerts",
         "failing": "Failing sources",
@@ -47,6 +51,9 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "gap_known": "known gap",
         "gap_possible": "possible gap",
         "gap_span": "{start} – {end}",
+        "recovered": "Back to normal",
+        "recovered_tag": "recovered",
+        "recovered_after": "after {span}",
         "jobs": "Work",
         "job": "Job",
         "last_run": "Last run",
@@ -93,6 +100,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "idle": "本进程只提供服务，不负责采集。",
         "summary": "所关注的来源按时访问，内容全部保存。",
         "look_summary": "其余照常运行；失败的会自动重试。",
+        "demo": "演示：这里关注的来源都是虚构的，时间以 {rate} 倍速流逝，页面会自动刷新。那里现在是 {time}。",
         "figures": "数字",
         "sources": "来源",
         "active": "{count} 活跃",
@@ -110,6 +118,8 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "latest": "最新条目",
         "latest_none": "还没有内容。新来源会在一分钟内首次访问。",
         "untitled": "（无标题）",
+        "edited_one": "已修改",
+        "edited_many": "已修改 {count} 次",
         "attention": "需要查看",
         "alerts": "告警",
         "failing": "失败的来源",
@@ -120,6 +130,9 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "gap_known": "确定的缺口",
         "gap_possible": "可能的缺口",
         "gap_span": "{start} – {end}",
+        "recovered": "已恢复正常",
+        "recovered_tag": "已恢复",
+        "recovered_after": "历时 {span}",
         "jobs": "后台工作",
         "job": "任务",
         "last_run": "上次运行",
@@ -199,6 +212,17 @@ class Speech:
     @staticmethod
     def number(count: int) -> str:
         return f"{count:,}"
+
+    @staticmethod
+    def rate(rate: float) -> str:
+        return f"{rate:g}"
+
+    def now(self) -> str:
+        """2026-02-25 10:30 UTC"""
+        return f"{self.day_and_time(self._now.isoformat())} UTC"
+
+    def between(self, start: str, end: str) -> str:
+        return self._span(max(datetime.fromisoformat(end) - datetime.fromisoformat(start), timedelta(seconds=1)))
 
     def when(self, at: str | None) -> str:
         """A moment as people say it: 5 min ago, in 2 h; a date if it is long past."""

@@ -48,6 +48,20 @@ class Alerts:
         )
         return [with_iso(row, "opened_at") for row in rows]
 
+    def closed(self, limit: int = 100) -> list[dict[str, Any]]:
+        """Those that are over, the ones opened last first."""
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                """
+                SELECT id, subject, severity, source_id, message, opened_at, closed_at FROM alerts
+                 WHERE id < ? AND closed_at IS NOT NULL ORDER BY id DESC LIMIT ?
+                """,
+                2**62,
+                limit,
+            )
+        )
+        return [with_iso(row, "opened_at", "closed_at") for row in rows]
+
     def late_sources(self, now: datetime, limit: int = 1000) -> list[tuple[int, str, str, int]]:
         """Sources that should have shown something new and, asked since, did not: (id, name, platform, expected by)."""
         rows = self._db.read(

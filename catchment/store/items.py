@@ -70,6 +70,26 @@ class Items:
             yield from rows
             after = rows[-1]["id"]
 
+    def stored_after(self, item_id: int, limit: int = 500) -> list[dict[str, Any]]:
+        """What was stored after this one, in the order in which it was stored, whatever date it bears."""
+        return self._db.read(lambda tx: _after(tx, item_id, limit))
+
+    def edits_after(self, revision_id: int, limit: int = 500) -> list[dict[str, Any]]:
+        """Which items changed after this revision was written, in order: what each is called now, and was before."""
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                """
+                SELECT r.id, r.item_id, r.version, r.reasons, r.valid_to, r.title AS title_before, i.title, i.text,
+                       i.source_id
+                  FROM revisions r JOIN items i ON i.id = r.item_id
+                 WHERE r.id > ? ORDER BY r.id LIMIT ?
+                """,
+                revision_id,
+                limit,
+            )
+        )
+        return [with_iso(row, "valid_to") | {"reasons": row["reasons"].split(";")} for row in rows]
+
     def count(self) -> int:
         """How many items were ever stored: from the ledger, without counting rows."""
         row = self._db.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))

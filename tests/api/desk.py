@@ -19,9 +19,9 @@ with warnings.catch_warnings():
 class Desk:
     """The API of a town's shop, in process."""
 
-    def __init__(self, here: TownShop, *, host: str = "127.0.0.1", collects: bool = True) -> None:
+    def __init__(self, here: TownShop, *, host: str = "127.0.0.1", collects: bool = True, **more: Any) -> None:
         self.here = here
-        self.door = open_door(here.shop, collects=collects)
+        self.door = open_door(here.shop, collects=collects, **more)
         self.key = self.door.keys.first(here.clock.now())
         self.app = application(self.door, hosts_for(host), threads=4)
         self.stranger = self.caller()

@@ -84,6 +84,40 @@ def test_gaps_are_shown(desk: Desk) -> None:
     assert "gap</span>" in page
 
 
+def test_a_source_that_is_back_is_said_to_be_and_is_no_trouble_any_more(desk: Desk) -> None:
+    feed = desk.here.town.feed("one")
+    feed.post("p1", at=desk.here.clock.now())
+    source = desk.here.follow(feed, name="Gazette")
+    feed.says.extend([Missing("the feed is not there", status=404)] * 5)
+    for _ in range(5):
+        desk.here.collect(source)
+    assert "Back to normal" not in start_page(desk)
+    desk.here.collect(source)
+    page = start_page(desk)
+    assert "All is well" in page
+    assert '<b>Gazette</b> <span class="tag is-good">recovered</span>' in page
+    desk.here.clock.advance(86_400)
+    assert "Back to normal" not in start_page(desk)
+
+
+def test_an_item_that_was_edited_says_so(desk: Desk) -> None:
+    feed = desk.here.town.feed("one")
+    source = desk.here.follow(feed, name="Gazette")
+    shown = []
+    for text in ("first", "second thoughts", "third thoughts"):
+        feed.post("p1", text, at=desk.here.clock.now() - HOUR)
+        desk.here.collect(source)
+        shown.append(re.findall(r'class="tag">(edited[^<]*)<', start_page(desk)))
+    assert shown == [[], ["edited"], ["edited 2 times"]]
+
+
+def test_only_a_demonstration_says_that_it_is_one_and_renews_itself(town: TownShop) -> None:
+    usual, shown = (Desk(town, **more).browser().get("/") for more in ({}, {"demo_rate": 60.0}))
+    assert ("refresh" in usual.headers, "A demonstration" in usual.text) == (False, False)
+    assert shown.headers["refresh"] == "2"
+    assert "time runs 60 times as fast" in shown.text
+
+
 def test_what_others_wrote_cannot_become_part_of_the_page(desk: Desk) -> None:
     a_lively_town(desk)
     page = start_page(desk)
