@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Event
 
@@ -53,7 +54,8 @@ class Rounds:
 
         def claim(free: int) -> list[Claimed]:
             claimed: list[Claimed] = []
-            while not claimed and (ids := [one for _, one in zip(range(free), left, strict=False)]):
+            # Asked for by name, a few may wait in line for a hand: one claim for many costs as much as one for one.
+            while not claimed and (ids := list(islice(left, free + self.concurrency))):
                 claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
                 taken = {one.source.id for one in claimed}
                 held.extend(one for one in ids if one not in taken)
