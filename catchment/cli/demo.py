@@ -6,7 +6,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -57,8 +58,7 @@ def demo(
     with Stopping(signal.SIGHUP) as stopping, _home(keep) as home, _on_stage(home, rate) as (shop, playground):
         stopping.watch(shop.stop, shop.cut, _STOP_SECONDS, lambda _: None)
         show = _Show(shop, playground, began, seconds)
-        is_drawn = showing.is_watched() and not as_json
-        with _serving(shop, _free(port), rate, show.announced.append) as serving, _view(is_drawn) as view:
+        with _serving(shop, _free(port), rate, show.announced.append) as serving, _view(as_json) as view:
             show.go_on(serving, view, rate, keep)
         figures = show.figures() | {"rate": rate, "is_clean": serving.result() == 0}
     if as_json:
@@ -83,15 +83,13 @@ def _home(keep: Path | None) -> Iterator[Path]:
     yield keep.resolve()
 
 
-def _settings(home: Path, rate: float) -> Settings:
+def _settings(home: Path, start: datetime, rate: float) -> Settings:
     """By hand, not from the environment: whatever is set up on this machine is none of the demo's business."""
-    from catchment.cli.staging import start_before
-    from catchment.clock import SystemClock
     from catchment.settings import Settings
 
     return Settings(
         home,
-        clock=f"{start_before(SystemClock().now()).isoformat()},{rate:g}",
+        clock=f"{start.isoformat()},{rate:g}",
         is_private_allowed=True,
         tick_seconds=20.0,
         failures_before_probation=4,
@@ -104,19 +102,21 @@ def _settings(home: Path, rate: float) -> Settings:
 def _on_stage(home: Path, rate: float) -> Iterator[tuple[Shop, Playground]]:
     """The playground, and a shop that follows all of it."""
     from catchment import logs
-    from catchment.cli.staging import Stage
+    from catchment.cli.staging import Stage, start_before
+    from catchment.clock import SystemClock
     from catchment.playground.server import Playground
     from catchment.shop import open_shop
 
-    with (home / "demo.log").open("w", encoding="utf-8") as log:
+    stage = Stage(start_before(SystemClock().now()))
+    with ExitStack() as leaving:
         # The screen is for the view.
+        log = leaving.enter_context((home / "demo.log").open("w", encoding="utf-8"))
         logs.configure("json", "error", log)
-        with open_shop(_settings(home, rate), "demo", may_migrate=True) as shop:
-            stage = Stage(shop.clock.now())
-            with Playground(stage, shop.clock, stage.moods()) as playground:
-                _follow_all(shop, playground)
-                yield shop, playground
-        logs.configure()
+        leaving.callback(logs.configure)
+        shop = leaving.enter_context(open_shop(_settings(home, stage.start, rate), "demo", may_migrate=True))
+        playground = leaving.enter_context(Playground(stage, shop.clock, stage.moods()))
+        _follow_all(shop, playground)
+        yield shop, playground
 
 
 def _follow_all(shop: Shop, playground: Playground) -> None:
@@ -175,9 +175,9 @@ class View(Protocol):
 
 
 @contextmanager
-def _view(is_drawn: bool) -> Iterator[View]:
-    if not is_drawn:
-        yield _Lines()
+def _view(as_json: bool) -> Iterator[View]:
+    if as_json or not showing.is_watched():
+        yield _Lines(showing.note if as_json else showing.say)
         return
     from catchment.cli.viewing import LiveView
 
@@ -186,19 +186,20 @@ def _view(is_drawn: bool) -> Iterator[View]:
 
 
 class _Lines:
-    """For a pipe: a line every few seconds, on stderr."""
+    """For a pipe: a line every few seconds."""
 
-    def __init__(self) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
         self._told = 0
         self._next_at = 0.0
 
     def show(self, look: Look, scene: Scene) -> None:
         for line in scene.announced[self._told :]:
-            showing.note(line)
+            self._say(line)
         self._told = len(scene.announced)
         if look.item_count and time.monotonic() >= self._next_at:
             self._next_at = time.monotonic() + _LINE_SECONDS
-            showing.note(_line(look))
+            self._say(_line(look))
 
 
 def _line(look: Look) -> str:

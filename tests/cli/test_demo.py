@@ -103,7 +103,7 @@ def test_it_stays_clear_of_what_is_set_up_and_running_on_the_machine(
             taken.listen()
         except OSError:
             pass  # Somebody else has it: just as well.
-        demo = start("demo", "--seconds", 0, CATCHMENT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
+        demo = start("demo", "--seconds", 0, "--json", CATCHMENT_DATABASE_URL="postgresql://nobody@127.0.0.1:1/none")
         assert "127.0.0.1:8700" not in read_until(demo, LINK.search)
         assert demo.said().code == 0
         # A port that was asked for by its number is another matter.
