@@ -55,7 +55,7 @@ class Walk(Record, frozen=True):
     """Items shown after the watermark was met."""
     ids: frozenset[str] = frozenset()
     anchors: frozenset[str] = frozenset()
-    """Those that tell how far down the walk came. What is pinned or dated ahead stands at the top, and tells nothing."""
+    """Those that tell how far down the walk came: what is pinned or dated ahead stands at the top, and does not."""
 
     @property
     def is_satisfied(self) -> bool:

@@ -87,6 +87,8 @@ class Progress(Record, frozen=True):
     body_hash: bytes | None = None
     reader_version: int | None = None
     """Of the reader that read the last answer. A newer reader asks for the whole answer again."""
+    shown_marks: bytes | None = None
+    """Of the entries of the last answer, as they came: an entry that comes the same again says nothing new."""
     cursor: dict[str, Any] = {}
     """Small state of the platform's own."""
     moved_to: str | None = None
@@ -419,6 +421,8 @@ class RefinedItem(Record, frozen=True):
     """The title or the text was longer than the limit; only its beginning is kept."""
     is_html_dropped: bool = False
     """There was HTML, too large or too twisted to keep safely; its text is kept."""
+    is_unchanged: bool = False
+    """It came to the letter as it came last time, and was not refined again: it has no fingerprint."""
 
 
 class Refined(Record, frozen=True):

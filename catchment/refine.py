@@ -15,6 +15,7 @@ from html import unescape
 from unicodedata import normalize
 from urllib.parse import urljoin
 
+import msgspec
 from msgspec.structs import replace
 
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
@@ -27,12 +28,19 @@ __all__ = [
     "clean_text",
     "fingerprint",
     "html_to_text",
+    "mark_of",
     "refine",
     "sanitise",
+    "sorted_out",
 ]
 
 FINGERPRINT_RULE = 1
 """Raised when the same content would get another fingerprint: stored ones are then recomputed, without revisions."""
+
+MARK_BYTES = 8
+_ENCODED = msgspec.msgpack.Encoder().encode
+# Raised when refining makes something else of the same item: what came like this before is then refined again.
+_REFINING = b"1"
 
 MAX_ID = 1_000
 MAX_URL = 4_000
@@ -56,6 +64,31 @@ def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1
             clean.append(refined)
     items, repeated = _told_apart(clean)
     return Refined(tuple(items), (*skipped, *repeated))
+
+
+def mark_of(item: Item) -> bytes:
+    """Eight bytes that tell whether an item comes to the letter as it came before. Costs a twentieth of refining it."""
+    return sha256(_REFINING + _ENCODED(item)).digest()[:MARK_BYTES]
+
+
+def sorted_out(reading: Reading, marks: Sequence[bytes], last_time: bytes | None, scope: str) -> list[RefinedItem]:
+    """The items that came like this last time: nothing about them needs to be thought again.
+
+    None of them, if ids are missing or repeated: then refining has to tell the items apart.
+    """
+    if not last_time:
+        return []
+    ids = {item.external_id for item in reading.items}
+    if len(ids) < len(reading.items) or "" in ids:
+        return []
+    known = {last_time[at : at + MARK_BYTES] for at in range(0, len(last_time), MARK_BYTES)}
+    return [
+        RefinedItem(
+            replace(item, scope=item.scope or scope, created_at=_time(item.created_at)[0]), b"", is_unchanged=True
+        )
+        for item, mark in zip(reading.items, marks, strict=True)
+        if mark in known
+    ]
 
 
 def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> RefinedItem | None:

@@ -47,6 +47,8 @@ class Visiting(Record, frozen=True):
     """The visit's result so far; its counts are those of the pages before."""
     new_target: str | None = None
     new_name: str | None = None
+    marks: tuple[bytes, ...] = ()
+    """Of the items as they came, in their order; none where that is not kept."""
 
 
 class PageDeciding:
@@ -55,6 +57,7 @@ class PageDeciding:
     def __init__(self, visit: Visiting, reading: Reading, skipped: int, answered_at: datetime) -> None:
         self._visit, self._reading, self._skipped, self._at = visit, reading, skipped, answered_at
         self.walk = visit.walk
+        self._is_volatile = False
 
     def recognise(self, strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mapping[str, Known]:
         return continuity.recognise(strangers, held)
@@ -82,6 +85,7 @@ class PageDeciding:
         self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped)
         closed = continuity.closed_gaps(self.walk, found.open_gaps)
         end = self._end(is_repeat)
+        self._is_volatile = any(one.verdict.is_volatile for one in judged)
         if self._reading.is_torn:
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk
@@ -135,7 +139,10 @@ class PageDeciding:
         visit, total = self._visit, self._visit.before.counts + counts
         mark = continuity.moved(self.walk, self._at)
         due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
+        # What was seen and not taken over must be looked at again, even if it comes the same.
+        marks = None if self._is_volatile else visit.progress.shown_marks
         progress = visit.progress.plus(
+            shown_marks=marks,
             watermark=mark,
             newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
             stale_count=0,
@@ -167,6 +174,7 @@ class PageDeciding:
             etag=None,
             last_modified=None,
             body_hash=None,
+            shown_marks=None,
             stale_count=visit.progress.stale_count + 1,
             failure_count=visit.progress.failure_count + 1,
             last_error=words,

@@ -44,14 +44,15 @@ from catchment.model import (
     Progress,
     Reading,
     Record,
+    Refined,
     Request,
     Result,
     Source,
 )
 from catchment.platforms import Platforms, listing_of
-from catchment.refine import FINGERPRINT_RULE, clean_text, refine
+from catchment.refine import FINGERPRINT_RULE, clean_text, mark_of, refine, sorted_out
 from catchment.store import Store
-from catchment.store.pages import Closing, Ending, Page, RawAnswer
+from catchment.store.pages import Closing, Conclusion, Ending, Forgotten, Page, RawAnswer
 from catchment.store.sources import Claimed
 
 log = structlog.get_logger(__name__)
@@ -177,8 +178,12 @@ class _Visit:
                 continue
             pages += 1
             new_target = self._followable(reading.target) or new_target
+            marks: tuple[bytes, ...] = ()
             if is_first_page:
                 progress = self._progress_after(answer, body_hash, platform, reading)
+                if walk.listing.is_window:
+                    marks = tuple(mark_of(item) for item in reading.items)
+                    progress = progress.plus(shown_marks=None if reading.is_torn else b"".join(marks))
             visiting = Visiting(
                 source=self._source,
                 progress=progress,
@@ -197,6 +202,7 @@ class _Visit:
                 ),
                 new_target=new_target or self._moved_for_good(answer),
                 new_name=self._own_name(reading),
+                marks=marks,
             )
             deciding = self._write(platform, answer, request, reading, body_hash, visiting)
             if deciding is None:
@@ -247,34 +253,54 @@ class _Visit:
         visiting: Visiting,
     ) -> PageDeciding | None:
         """Write the page; gives what was decided about it, or None if the visit is over."""
-        with self._by.thinking:
-            refined = refine(
-                reading,
-                scope=self._source.key if platform.IS_SCOPED else "",
-                answer_url=answer.url,
-                text_limit=self._by.rules.text_limit,
+        outcomes = self._untold_attempts()
+        raw = self._raw(answer, request, platform, body_hash) if self._keeps(request) else None
+
+        def written(last_time: bytes | None) -> tuple[Conclusion, PageDeciding]:
+            refined = self._refined(platform, answer, reading, visiting, last_time)
+            deciding = PageDeciding(visiting, reading, len(refined.skipped), answer.answered_at)
+            newest = continuity.newest_shown(refined.items, answer.answered_at)
+            before = visiting.progress.newest_shown_at
+            page = Page(
+                source=self._source,
+                lease=self._lease,
+                run_id=self._run_id,
+                answered_at=answer.answered_at,
+                items=refined.items,
+                fingerprint_rule=FINGERPRINT_RULE,
+                may_have_new_ids=platform.IS_SCOPED and visiting.walk.watermark is not None,
+                suspects_staleness=newest is not None and before is not None and newest < before,
+                raw=raw,
+                outcomes=outcomes,
             )
-        deciding = PageDeciding(visiting, reading, len(refined.skipped), answer.answered_at)
-        newest = continuity.newest_shown(refined.items, answer.answered_at)
-        before = visiting.progress.newest_shown_at
-        page = Page(
-            source=self._source,
-            lease=self._lease,
-            run_id=self._run_id,
-            answered_at=answer.answered_at,
-            items=refined.items,
-            fingerprint_rule=FINGERPRINT_RULE,
-            may_have_new_ids=platform.IS_SCOPED and visiting.walk.watermark is not None,
-            suspects_staleness=newest is not None and before is not None and newest < before,
-            raw=self._raw(answer, request, platform, body_hash) if self._keeps(request) else None,
-            outcomes=self._untold_attempts(),
-        )
-        conclusion = self._by.store.pages.write(page, deciding)
+            return self._by.store.pages.write(page, deciding), deciding
+
+        try:
+            conclusion, deciding = written(self._progress.shown_marks if visiting.page_number == 1 else None)
+        except Forgotten:
+            conclusion, deciding = written(None)
         if conclusion.ending is not None:
             self._result = conclusion.ending.result
             return None
         self._result = visiting.before.plus(counts=visiting.before.counts + conclusion.counts)
         return deciding
+
+    def _refined(
+        self, platform: Platform, answer: Answer, reading: Reading, visiting: Visiting, last_time: bytes | None
+    ) -> Refined:
+        """The reading, refined; what came to the letter as it came last time is not refined again."""
+        scope = self._source.key if platform.IS_SCOPED else ""
+        with self._by.thinking:
+            same = sorted_out(reading, visiting.marks, last_time, scope) if last_time else []
+            ids = {one.item.external_id for one in same}
+            rest = tuple(item for item in reading.items if item.external_id not in ids) if same else reading.items
+            refined = refine(
+                reading.plus(items=rest) if same else reading,
+                scope=scope,
+                answer_url=answer.url,
+                text_limit=self._by.rules.text_limit,
+            )
+        return refined.plus(items=(*refined.items, *same)) if same else refined
 
     # ── ends without a page ───────────────────────────────────────────────────────────────────────────────────────
 

@@ -55,6 +55,13 @@ Key = tuple[str, str]
 """What tells items of one platform apart: scope and external id."""
 
 
+_NOTHING_NEW = Verdict(Deed.SAME)
+
+
+class Forgotten(Exception):
+    """An item that came as it came last time is not held any more: the page has to be refined whole."""
+
+
 class RawAnswer(Record, frozen=True):
     """An answer as it came, compressed, with the request as it may be shown."""
 
@@ -225,6 +232,11 @@ class Pages:
         judged = []
         for one in page.items:
             held = known.get(_key(one))
+            if one.is_unchanged:
+                if held is None:
+                    raise Forgotten
+                judged.append(Judged(one, held, _NOTHING_NEW))
+                continue
             alias = None if held else renamed.get(one.item.external_id)
             verdict = deciding.judge(held or alias, one)
             judged.append(Judged(one, held or alias, verdict, is_alias=alias is not None))

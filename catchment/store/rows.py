@@ -74,6 +74,7 @@ PROGRESS = (
     "last_modified",
     "body_hash",
     "reader_version",
+    "shown_marks",
     "cursor",
     "moved_to",
     "moved_count",

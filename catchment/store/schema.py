@@ -97,6 +97,7 @@ progress = Table(
     Column("last_modified", Text),
     Column("body_hash", LargeBinary),
     Column("reader_version", Integer),
+    Column("shown_marks", LargeBinary),
     Column("cursor", Json, nullable=False),
     Column("moved_to", Text),
     Column("moved_count", Integer, nullable=False),

@@ -90,7 +90,7 @@ CREATE TABLE gaps (
 	CONSTRAINT pk_gaps PRIMARY KEY (id), 
 	CONSTRAINT fk_gaps_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1768003200000000,'["-2","new -2"]','window',1767225780000000,1,NULL,NULL,NULL);
+INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1767225780000000,'["-2","new -2"]','window',1767225780000000,1,NULL,NULL,NULL);
 CREATE TABLE item_references (
 	item_id INTEGER NOT NULL, 
 	position INTEGER NOT NULL, 
@@ -260,6 +260,7 @@ CREATE TABLE progress (
 	last_modified TEXT, 
 	body_hash BLOB, 
 	reader_version INTEGER, 
+	shown_marks BLOB, 
 	cursor TEXT NOT NULL, 
 	moved_to TEXT, 
 	moved_count INTEGER NOT NULL, 
@@ -270,9 +271,9 @@ CREATE TABLE progress (
 	CONSTRAINT pk_progress PRIMARY KEY (source_id), 
 	CONSTRAINT fk_progress_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "progress" VALUES(1,'rss',1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,3);
-INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767225900000000,1767225900000000,1767225840000000,NULL,2,0,0,NULL,NULL,1767225900000000,'["t3_a","t3_b"]',NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,1,NULL,2);
-INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,0,0,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+INSERT INTO "progress" VALUES(1,'rss',1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767225900000000,1767225900000000,1767225840000000,NULL,2,0,0,NULL,NULL,1767225900000000,'["t3_a","t3_b"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,1,NULL,NULL);
+INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,0,0,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
 CREATE TABLE raw_answers (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -424,24 +425,24 @@ CREATE TABLE tags (
 );
 INSERT INTO "tags" VALUES(1,'day',1767225660000000);
 INSERT INTO "tags" VALUES(2,'日',1767225660000000);
-CREATE INDEX ix_sources_key ON sources ("key");
 CREATE INDEX ix_sources_state_id ON sources (state, id);
+CREATE INDEX ix_sources_key ON sources ("key");
 CREATE INDEX ix_sightings_item_id_source_id ON sightings (item_id, source_id);
 CREATE INDEX ix_runs_unfinished ON runs (owner_id) WHERE finished_at IS NULL;
 CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX ix_outbox_created_at ON outbox (created_at);
 CREATE INDEX ix_outbox_waiting ON outbox (id) WHERE delivered_at IS NULL;
-CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
 CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
-CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
 CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
-CREATE INDEX ix_items_change_number_id ON items (change_number, id);
+CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
+CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
 CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
 CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
-CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
-CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_items_change_number_id ON items (change_number, id);
 CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
+CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
 CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
 CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
 CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);

@@ -349,6 +349,7 @@ def upgrade() -> None:
         sa.Column("last_modified", sa.Text(), nullable=True),
         sa.Column("body_hash", sa.LargeBinary(), nullable=True),
         sa.Column("reader_version", sa.Integer(), nullable=True),
+        sa.Column("shown_marks", sa.LargeBinary(), nullable=True),
         sa.Column("cursor", sa.Text(), nullable=False),
         sa.Column("moved_to", sa.Text(), nullable=True),
         sa.Column("moved_count", sa.Integer(), nullable=False),
