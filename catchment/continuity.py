@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import pairwise
 
-from catchment.model import Deed, Gap, Judged, Known, Listing, Order, Record, RefinedItem, Verdict, Watermark
+from catchment.model import Deed, Gap, Item, Judged, Known, Listing, Order, Record, RefinedItem, Verdict, Watermark
 
 # Ids that share the watermark's time; a platform that stamps thousands of items alike must not grow our row.
 _MOST_TIES = 200
@@ -63,8 +64,12 @@ class Walk(Record, frozen=True):
         return self.is_reached and self.is_below and self.past >= self.listing.overlap
 
 
-def step(walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: int = 0) -> Walk:
-    """The walk after one more page."""
+def step(
+    walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: int = 0, *, is_by_date: bool = True
+) -> Walk:
+    """The walk after one more page. `is_by_date`: the answer showed its items in the order of their dates."""
+    if walk.listing.is_window and not is_by_date and walk.watermark is not None:
+        judged = _without_latecomers(judged, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
     is_below, unpinned, anchors = walk.is_below, walk.unpinned, set(walk.anchors)
     for one in judged:
@@ -93,6 +98,21 @@ def step(walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: 
         ids=walk.ids | {one.item.item.external_id for one in judged},
         anchors=frozenset(anchors),
     )
+
+
+def is_by_date(items: Iterable[Item], answered_at: datetime) -> bool:
+    """Whether the items that are dated stand newest first. What is pinned, or dated ahead, stands where it likes."""
+    dates = [one.created_at for one in items if one.created_at is not None and not one.is_pinned]
+    return all(later >= earlier for later, earlier in pairwise(at for at in dates if at <= answered_at))
+
+
+def _without_latecomers(judged: Sequence[Judged], mark: Watermark) -> list[Judged]:
+    """In a feed that lists what came in last first, an unknown entry of an old date tells nothing about how far down
+    the feed goes. Unless nothing is newer than the watermark at all: then it is a list of old things that takes turns.
+    """
+    is_late = [one.known is None and (at := one.item.item.created_at) is not None and at <= mark.at for one in judged]
+    is_newer = any(one.item.item.created_at is not None and one.item.item.created_at > mark.at for one in judged)
+    return [one for one, late in zip(judged, is_late, strict=True) if not (late and is_newer)]
 
 
 def _is_below(walk: Walk, one: Judged) -> bool:

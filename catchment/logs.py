@@ -217,6 +217,8 @@ def _formatter(shared: list[structlog.typing.Processor], is_for_people: bool, st
 
 
 def _tame(level: str) -> None:
+    # It warns whenever a wake finds the last one still at work: every few seconds of a long round.
+    logging.getLogger("apscheduler.scheduler").setLevel(logging.ERROR)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     for name in BRINGS_HANDLERS:

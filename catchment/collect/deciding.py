@@ -82,7 +82,8 @@ class PageDeciding:
         )
         counts = counted([one.verdict for one in judged], self._skipped)
         is_repeat = continuity.is_repeat(self._visit.walk, [one.item for one in judged])
-        self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped)
+        is_by_date = continuity.is_by_date(self._reading.items, self._at)
+        self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped, is_by_date=is_by_date)
         closed = continuity.closed_gaps(self.walk, found.open_gaps)
         end = self._end(is_repeat)
         self._is_volatile = any(one.verdict.is_volatile for one in judged)
@@ -152,6 +153,9 @@ class PageDeciding:
             next_due_at=due.at,
             due_reason=due.reason,
         )
+        if self._is_volatile:
+            # Nor may "nothing changed" keep it from being looked at when its day is over.
+            progress = progress.plus(etag=None, last_modified=None, body_hash=None)
         result = visit.before.plus(
             outcome=Outcome.SUCCEEDED, counts=total, finished_at=self._at, watermark_after=mark.at if mark else None
         )

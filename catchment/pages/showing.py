@@ -46,7 +46,13 @@ def start(known: Mapping[str, Any], language: str, now: datetime) -> str:
         is_empty=not sum(known["sources"].values()) and not known["item_count"],
         headlines=[headline(item) for item in known["items"]],
         shown=_SHOWN,
+        without_name=without_name,
     )
+
+
+def without_name(words: str | None, name: str | None, source_id: int | None) -> str:
+    """An error names the source that it is about; where the name stands above it already, once is enough."""
+    return (words or "").removeprefix(f"{name} (source {source_id}): ")
 
 
 def headline(item: Mapping[str, Any]) -> dict[str, Any]:

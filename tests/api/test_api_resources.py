@@ -127,7 +127,7 @@ def test_14_the_status_with_a_key_tells_every_source_and_the_figures(both: Desk)
         (2, "rss", "rss", "failing"),
         (3, "rss", "rss", "paused"),
     ]
-    assert status["sources"][1]["last_error"].startswith("not there")
+    assert status["sources"][1]["last_error"].endswith("not there")
     assert status["stats"] == {
         "total_sources": 3,
         "active_sources": 2,

@@ -160,6 +160,17 @@ def test_going_back_to_the_first_of_several_wordings_is_an_edit_like_any_other(q
     assert (quick.item("p")["text"], len(quick.revisions("p"))) == ("one", 4)
 
 
+def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_did_not_change(quick: TownShop) -> None:
+    feed = quick.town.feed()
+    source = quick.follow(feed)
+    for text in ("even", "odd", "even", "odd", "even"):
+        feed.post("p", text, at=NOW - HOUR)
+        quick.collect(source)
+    assert quick.item("p")["text"] == "odd"
+    quick.collect(source, after=DAY)
+    assert quick.item("p")["text"] == "even"
+
+
 # ── counts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

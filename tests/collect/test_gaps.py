@@ -120,3 +120,18 @@ def test_undated_entries_that_are_all_new_open_a_possible_gap(quick: TownShop) -
     quick.collect(source, after=HOUR)
     (gap,) = quick.gaps()
     assert (gap["from_at"], gap["to_at"]) == (first.isoformat(), quick.clock.now().isoformat())
+
+
+def test_a_late_arrival_on_top_of_a_feed_by_arrival_does_not_hide_a_gap(here: TownShop) -> None:
+    feed = steady(here, 1, 5)
+    source = here.follow(feed)
+    here.collect(source)
+    here.clock.advance(3600)
+    steady(here, 6, 20, feed)
+    feed.post("late", at=here.clock.now() - timedelta(days=3))
+    shown = ["late", "p20", "p19", "p18", "p17"]
+    feed.shown = lambda: shown  # type: ignore[method-assign]
+    here.collect(source)
+    (gap,) = here.gaps()
+    assert (gap["from_at"], gap["to_at"]) == (here.item("p5")["created_at"], here.item("p17")["created_at"])
+    assert here.item("late")["text"] == "text"

@@ -279,9 +279,15 @@ class Truth:
         self._walk(source, shown, known, now)
         came = self._apply(source, shown, known, now)
         source.last_body, source.has_tag = shown.body, has_tag
+        if any(entry.content != self._by_key(source, entry.key, known).content for entry in shown.entries):
+            # What flips was not taken over; it must be looked at again when its day is over, even if it stays the same.
+            source.last_body, source.has_tag = None, False
         self._succeeded(source)
         self._wait_for_interval(source, now, shown.asks_for)
         return came
+
+    def _by_key(self, source: Followed, key: str, known: dict[str, Kept]) -> Kept:
+        return known.get(key) or next(one for one in self.kept[source.scope] if one.key == key)
 
     def _known(self, source: Followed, entries: Sequence[Entry]) -> dict[str, Kept]:
         """Which of the entries are stored: under their id, under another one that was noted down, or recognised."""
@@ -378,9 +384,9 @@ class Truth:
     # ── watermark and gaps ────────────────────────────────────────────────────────────────────────────────────────
 
     def _walk(self, source: Followed, shown: Shown, known: dict[str, Kept], now: datetime) -> None:
-        mark, entries = source.mark, shown.entries
+        mark, entries = source.mark, self._telling(source, shown, known, now)
         dated = [(min(entry.at, now), entry.key) for entry in entries if entry.at]
-        if mark is not None and not self.is_connected(source, shown, known) and len(entries) >= 3:
+        if mark is not None and not self.is_connected(source, entries, known) and len(entries) >= 3:
             oldest = min((at for at, _ in dated), default=now)
             hole = Hole(mark.at, max(mark.at, oldest), mark.ids)
         else:
@@ -404,12 +410,23 @@ class Truth:
             source.mark = Mark(at, mark.ids | ids)
 
     @staticmethod
-    def is_connected(source: Followed, shown: Shown, known: dict[str, Kept]) -> bool:
+    def _telling(source: Followed, shown: Shown, known: dict[str, Kept], now: datetime) -> Sequence[Entry]:
+        """The entries that tell how far down the feed goes: in one that is not in the order of dates, an unknown entry
+        of an old date does not, if there are newer ones as well."""
+        dates = [entry.at for entry in shown.entries if entry.at is not None and entry.at <= now]
+        newer = [entry for entry in shown.entries if source.mark and entry.at and entry.at > source.mark.at]
+        if dates == sorted(dates, reverse=True) or not newer:
+            return shown.entries
+        assert source.mark is not None
+        return [entry for entry in shown.entries if entry.key in known or entry.at is None or entry.at > source.mark.at]
+
+    @staticmethod
+    def is_connected(source: Followed, entries: Sequence[Entry], known: dict[str, Kept]) -> bool:
         """Whether something shown is not newer than the watermark, by its date or by the one that we first saw."""
         assert source.mark is not None
-        ours = [known[entry.key] for entry in shown.entries if entry.key in known]
+        ours = [known[entry.key] for entry in entries if entry.key in known]
         first_told = [one.at or one.first_seen for one in ours if source.id in one.sightings]
-        dates = [entry.at for entry in shown.entries if entry.at is not None]
+        dates = [entry.at for entry in entries if entry.at is not None]
         return any(at <= source.mark.at for at in (*dates, *first_told))
 
 
