@@ -22,7 +22,7 @@ from catchment.model import (
     Source,
     Verdict,
 )
-from catchment.store.pages import Conclusion, Ending, Found
+from catchment.store.visits import Conclusion, Ending, Found
 
 # A walk that goes on and on is cut, and leaves a gap that says so.
 MOST_PAGES = 200

@@ -52,8 +52,9 @@ from catchment.model import (
 from catchment.platforms import Platforms, listing_of
 from catchment.refine import FINGERPRINT_RULE, clean_text, mark_of, refine, sorted_out
 from catchment.store import Store
-from catchment.store.pages import Closing, Conclusion, Ending, Forgotten, Page, RawAnswer
+from catchment.store.pages import Forgotten
 from catchment.store.sources import Claimed
+from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
 
 log = structlog.get_logger(__name__)
 

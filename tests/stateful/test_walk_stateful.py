@@ -30,7 +30,7 @@ from catchment.model import (
     Source,
     Watermark,
 )
-from catchment.store.pages import Conclusion, Found
+from catchment.store.visits import Conclusion, Found
 from tests.stateful.effort import effort
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -25,8 +25,8 @@ from catchment.model import (
 )
 from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
 from catchment.store import Presence, Store, open_store
-from catchment.store.pages import Closing, Conclusion, Ending, Page, RawAnswer
 from catchment.store.sources import Claimed
+from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
 from tests.clocks import HandClock
 
 WINDOW = Listing("window", Order.NEWEST_FIRST, is_window=True)

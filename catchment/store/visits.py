@@ -1,0 +1,110 @@
+"""What travels between a visit and the store: a page, the decisions about it, and how a visit ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from catchment.model import Counts, Gap, Judged, Known, Lease, Progress, Record, RefinedItem, Result, Source, Verdict
+
+
+class RawAnswer(Record, frozen=True):
+    """An answer as it came, compressed, with the request as it may be shown."""
+
+    step: str
+    request: dict[str, Any]
+    url: str
+    http_status: int
+    headers: dict[str, str]
+    reader_version: int
+    is_read: bool
+    body_hash: bytes
+    body: bytes
+
+
+class Earlier(Record, frozen=True):
+    """An earlier content of an item."""
+
+    fingerprint: bytes
+    valid_to: datetime
+
+
+class Found(Record, frozen=True):
+    """What the store knows about a page, for the conclusion."""
+
+    judged: tuple[Judged, ...]
+    earlier: Mapping[int, tuple[Earlier, ...]]
+    """The earlier contents of the items that were judged edited."""
+    open_gaps: tuple[Gap, ...]
+    is_body_seen_before: bool
+    """These very bytes came once before, with other ones since."""
+
+
+class Ending(Record, frozen=True):
+    """How a visit ends: written with its last page, or alone."""
+
+    result: Result
+    progress: Progress
+    alert: str | None = None
+    """Opens the source's alert with these words."""
+    is_recovered: bool = False
+    """Closes it."""
+    retire: str | None = None
+    new_target: str | None = None
+    new_name: str | None = None
+
+
+class Closing(Record, frozen=True):
+    """The end of one visit, ready to be written."""
+
+    source: Source
+    lease: Lease
+    run_id: int
+    ending: Ending
+    outcomes: Mapping[tuple[str, datetime], int] = {}
+    """Attempts by outcome and minute."""
+
+
+class Conclusion(Record, frozen=True):
+    """What follows from a page as a whole."""
+
+    judged: tuple[Judged, ...]
+    counts: Counts
+    gap: Gap | None = None
+    closed: tuple[tuple[int, str], ...] = ()
+    """Gaps that are shown to be none, by id, with the reason."""
+    is_seen: bool = True
+    """False: the answer is stale, and no sighting moves."""
+    ending: Ending | None = None
+
+
+class Deciding(Protocol):
+    """The pure decisions about a page."""
+
+    def recognise(self, strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mapping[str, Known]:
+        """Which of the unknown items are known ones under a new id."""
+
+    def judge(self, known: Known | None, item: RefinedItem) -> Verdict: ...
+
+    def conclude(self, found: Found) -> Conclusion: ...
+
+    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
+        """By when something new should come, from the times of the source's newest items."""
+
+
+class Page(Record, frozen=True):
+    """What one answer showed, ready to be written."""
+
+    source: Source
+    lease: Lease
+    run_id: int
+    answered_at: datetime
+    items: tuple[RefinedItem, ...]
+    fingerprint_rule: int
+    may_have_new_ids: bool
+    """Feeds change their ids now and then; platforms with ids of their own do not."""
+    suspects_staleness: bool
+    raw: RawAnswer | None = None
+    outcomes: Mapping[tuple[str, datetime], int] = {}
+    """Attempts by outcome and minute."""

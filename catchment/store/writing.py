@@ -1,0 +1,331 @@
+"""Writing items: what an answer changed, carried out in bulk. Every function is a step of one page's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from catchment.clock import micros
+from catchment.model import Counts, Deed, Item, Judged, Known, RefinedItem
+from catchment.store.database import Transaction
+from catchment.store.rows import to_json, to_micros
+from catchment.store.visits import Conclusion, Page, RawAnswer
+
+_DAY = 24 * 60 * 60 * 1_000_000
+
+
+def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -> int | None:
+    """Write what changed; gives the change number, or None if nothing did."""
+    by_deed: dict[Deed, list[Judged]] = {deed: [] for deed in Deed}
+    for one in conclusion.judged:
+        by_deed[one.verdict.deed].append(one)
+    new, edited, counted = by_deed[Deed.NEW], by_deed[Deed.EDITED], by_deed[Deed.COUNTED]
+    number = None
+    if new or edited or counted:
+        row = tx.one(
+            """
+            UPDATE ledger SET change_number = change_number + 1, last_item_id = last_item_id + ? WHERE id = 1
+            RETURNING change_number, last_item_id
+            """,
+            len(new),
+        )
+        assert row is not None
+        number = int(row[0])
+        _insert_items(tx, page, new, row[1] - len(new) + 1, number, now)
+        _revise_items(tx, page, edited, number, now)
+        _count_items(tx, counted, number, now)
+    if conclusion.is_seen:
+        _see_again(tx, page, [one for one in conclusion.judged if one.known], now)
+    _note_aliases(tx, page, [one for one in conclusion.judged if one.is_alias], now)
+    return number
+
+
+_ITEM_COLUMNS = (
+    "id", "platform", "scope", "external_id", "kind", "source_id", "created_at", "is_created_at_guessed",
+    "is_zone_guessed", "edited_at", "ordered_at", "first_seen_at", "content_last_changed_at", "applied_at",
+    "change_number", "content_change_number", "version", "fingerprint", "fingerprint_rule", "volatile_count", "score",
+    "reply_count", "view_count", "rounded", "thread_id", "floor_number", "is_deleted", "is_folded", "is_pinned",
+    "is_digest", "is_adult", "is_text_cut", "language", "author", "author_id", "author_display_name", "title", "url",
+    "target_url", "tags", "media", "text", "html",
+)  # fmt: skip
+
+
+def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: int, number: int, now: int) -> None:
+    rows, seen, tagged, referring = [], [], [], []
+    for item_id, one in enumerate(new, first_id):
+        item = one.item.item
+        created = to_micros(item.created_at)
+        # A date in the future must not head the list for ever.
+        ordered = now if created is None else min(created, now)
+        rows.append(_item_row(item_id, page, one.item, created, ordered, number, now))
+        seen.append((page.source.id, ordered, item_id, now, now))
+        tagged += [(tag, item_id) for tag in item.tags]
+        if item.references:
+            referring.append((item_id, item))
+    tx.insert("items", _ITEM_COLUMNS, rows)
+    tx.insert("sightings", ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"), seen)
+    _tag(tx, tagged, now)
+    _refer(tx, referring)
+
+
+def _item_row(
+    item_id: int, page: Page, one: RefinedItem, created: int | None, ordered: int, number: int, now: int
+) -> tuple[Any, ...]:
+    item = one.item
+    return (
+        item_id, page.source.platform, item.scope, item.external_id, item.kind, page.source.id,
+        now if created is None else created, created is None, item.is_zone_guessed, to_micros(item.edited_at), ordered,
+        now, now, now, number, number, 1, one.fingerprint, page.fingerprint_rule, 0, item.score, item.reply_count,
+        item.view_count, short_json(item.rounded), item.thread_id, item.floor_number, item.is_deleted, item.is_folded,
+        item.is_pinned, item.is_digest, item.is_adult, one.is_text_cut, item.language, item.author, item.author_id,
+        item.author_display_name, item.title, item.url, item.target_url, short_json(item.tags),
+        short_json(item.media), item.text, item.html,
+    )  # fmt: skip
+
+
+def short_json(values: Sequence[Any]) -> str:
+    return to_json(values) if values else "[]"
+
+
+def _tag(tx: Transaction, tagged: Sequence[tuple[str, int]], now: int) -> None:
+    """`tagged`: (tag, item id)."""
+    names = sorted({tag for tag, _ in tagged})
+    if not names:
+        return
+    known: dict[str, int] = dict(tx.among("SELECT name, id FROM tags WHERE name IN {few}", names))
+    if missing := [(name, now) for name in names if name not in known]:
+        tx.insert("tags", ("name", "first_seen_at"), missing, "ON CONFLICT (name) DO NOTHING")
+        known = dict(tx.among("SELECT name, id FROM tags WHERE name IN {few}", names))
+    tx.insert(
+        "item_tags",
+        ("item_id", "tag_id", "first_seen_at"),
+        [(item_id, known[tag], now) for tag, item_id in tagged],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def _refer(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
+    tx.insert(
+        "item_references",
+        ("item_id", "position", "relation", "external_id", "url", "author", "text"),
+        [
+            (item_id, position, to.relation, to.external_id, to.url, to.author, to.text)
+            for item_id, item in referring
+            for position, to in enumerate(item.references)
+        ],
+    )
+
+
+def _revise_items(tx: Transaction, page: Page, edited: Sequence[Judged], number: int, now: int) -> None:
+    """What an item said before becomes a revision, valid until this answer; then the item says the new."""
+    tx.many(
+        """
+        INSERT INTO revisions (item_id, version, fingerprint, valid_from, valid_to, source_edited_at, reasons, run_id,
+                               is_deleted, is_folded, title, target_url, media, text, html)
+        SELECT id, version, fingerprint, content_last_changed_at, ?, edited_at, ?, ?, is_deleted, is_folded, title,
+               target_url, media, text, html
+          FROM items WHERE id = ?
+        """,
+        [(now, ";".join(one.verdict.reasons), page.run_id, one.known.id) for one in edited if one.known],
+    )
+    said = [one for one in edited if not one.verdict.is_content_kept]
+    withheld = [one for one in edited if one.verdict.is_content_kept]
+    _update(tx, [_revised_values(one, number, now) | _content_values(one.item, page.fingerprint_rule) for one in said])
+    _update(tx, [_revised_values(one, number, now) for one in withheld])
+    _tag_again(tx, edited, now)
+
+
+def _revised_values(one: Judged, number: int, now: int) -> dict[str, Any]:
+    assert one.known is not None
+    return _counted_values(one, number, now) | {
+        "version": one.known.version + 1,
+        "content_change_number": number,
+        "content_last_changed_at": now,
+        "is_deleted": one.item.item.is_deleted,
+        "is_folded": one.item.item.is_folded,
+    }
+
+
+def _content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
+    item = one.item
+    return {
+        "fingerprint": one.fingerprint,
+        "fingerprint_rule": rule,
+        "title": item.title,
+        "text": item.text,
+        "html": item.html,
+        "target_url": item.target_url,
+        "media": short_json(item.media),
+        "is_text_cut": one.is_text_cut,
+    }
+
+
+def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: int) -> None:
+    _update(tx, [_counted_values(one, number, now) for one in counted])
+    tx.many(
+        """
+        UPDATE items SET volatile_count = volatile_count + 1,
+               volatile_until = CASE WHEN volatile_until > ? THEN volatile_until ELSE ? END
+         WHERE id = ?
+        """,
+        [(now, now + _DAY, one.known.id) for one in counted if one.known and one.verdict.is_volatile],
+    )
+    _tag_again(tx, counted, now)
+
+
+def _update(tx: Transaction, values: Sequence[Mapping[str, Any]]) -> None:
+    """Items that all get values for the same columns, `id` first."""
+    if values:
+        tx.update("items", list(values[0]), [list(one.values()) for one in values])
+
+
+def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
+    """What is updated in place. What the platform did not tell now stays as it was told before."""
+    item, known = one.item.item, one.known
+    assert known is not None
+    # Whose word counts, for each counter.
+    best = {name: item if _is_better(item, known, name) else known for name in ("reply_count", "score", "view_count")}
+    return {
+        "id": known.id,
+        **{name: getattr(by, name) for name, by in best.items()},
+        "rounded": short_json([name for name, by in best.items() if name in by.rounded]),
+        "is_pinned": item.is_pinned,
+        "is_digest": item.is_digest,
+        "url": item.url or known.url,
+        "author": item.author or known.author,
+        "author_display_name": item.author_display_name or known.author_display_name,
+        "edited_at": to_micros(item.edited_at or known.edited_at),
+        "tags": short_json(item.tags or known.tags),
+        "applied_at": now,
+        "change_number": number,
+    }
+
+
+def _is_better(item: Item, known: Known, name: str) -> bool:
+    """Whether a counter that was told now takes the place of the one we hold: not if it is unknown, or less exact."""
+    if getattr(item, name) is None:
+        return False
+    return getattr(known, name) is None or name not in item.rounded or name in known.rounded
+
+
+def _tag_again(tx: Transaction, judged: Sequence[Judged], now: int) -> None:
+    """What the platform told now, in the place of what it told before; where it told nothing, that stays."""
+    retagged = [(one.known, set(one.item.item.tags)) for one in judged if one.known and one.item.item.tags]
+    tx.many(
+        "DELETE FROM item_tags WHERE item_id = ? AND tag_id = (SELECT id FROM tags WHERE name = ?)",
+        [(known.id, tag) for known, told in retagged for tag in known.tags if tag not in told],
+    )
+    _tag(tx, [(tag, known.id) for known, told in retagged for tag in told - set(known.tags)], now)
+
+
+def _see_again(tx: Transaction, page: Page, known: Sequence[Judged], now: int) -> None:
+    tx.many(
+        """
+        UPDATE sightings SET last_seen_at = ?
+         WHERE source_id = ? AND ordered_at = ? AND item_id = ? AND last_seen_at < ?
+        """,
+        [
+            (now, page.source.id, one.known.ordered_at, one.known.id, now)
+            for one in known
+            if one.known and one.known.is_shown_by_source
+        ],
+    )
+    tx.insert(
+        "sightings",
+        ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"),
+        [
+            (page.source.id, one.known.ordered_at, one.known.id, now, now)
+            for one in known
+            if one.known and not one.known.is_shown_by_source
+        ],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def _note_aliases(tx: Transaction, page: Page, renamed: Sequence[Judged], now: int) -> None:
+    tx.insert(
+        "aliases",
+        ("platform", "scope", "external_id", "item_id", "noticed_at", "reason"),
+        [
+            (page.source.platform, one.item.item.scope, one.item.item.external_id, one.known.id, now, "ids changed")
+            for one in renamed
+            if one.known
+        ],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def write_gaps(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -> None:
+    if conclusion.gap is not None:
+        gap = conclusion.gap
+        tx.run(
+            """
+            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, cause, opened_at, opened_run_id)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            page.source.id,
+            gap.is_certain,
+            micros(gap.from_at),
+            micros(gap.to_at),
+            to_json(gap.from_ids),
+            gap.cause,
+            now,
+            page.run_id,
+        )
+    for gap_id, because in conclusion.closed:
+        tx.run(
+            "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ?",
+            now,
+            page.run_id,
+            because,
+            gap_id,
+        )
+
+
+def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAnswer) -> None:
+    tx.run(
+        """
+        INSERT INTO raw_answers (source_id, run_id, answered_at, step, request, url, http_status, headers,
+                                 reader_version, is_read, body_hash, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        source_id,
+        run_id,
+        now,
+        raw.step,
+        to_json(raw.request),
+        raw.url,
+        raw.http_status,
+        to_json(raw.headers),
+        raw.reader_version,
+        raw.is_read,
+        raw.body_hash,
+        raw.body,
+    )
+
+
+def tell(tx: Transaction, page: Page, counts: Counts, number: int, now: int) -> None:
+    """The event for what comes next leaves from the outbox, so that a kill cannot lose it."""
+    tx.run(
+        "INSERT INTO outbox (event, body, created_at, attempt_count) VALUES ('items.collected', ?, ?, 0)",
+        to_json(
+            {
+                "source_id": page.source.id,
+                "run_id": page.run_id,
+                "change_number": number,
+                "new": counts.new,
+                "updated": counts.updated,
+            }
+        ),
+        now,
+    )
+
+
+def count_attempts(tx: Transaction, platform: str, outcomes: Mapping[tuple[str, datetime], int]) -> None:
+    tx.insert(
+        "attempts",
+        ("minute", "platform", "outcome", "count"),
+        [(micros(minute), platform, outcome, count) for (outcome, minute), count in sorted(outcomes.items())],
+        "ON CONFLICT (minute, platform, outcome) DO UPDATE SET count = attempts.count + excluded.count",
+    )
