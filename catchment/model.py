@@ -463,6 +463,8 @@ class Known(Record, frozen=True):
     """Whether this very source showed it before (another one may have)."""
     created_at: datetime | None = None
     """As it was first told, or guessed."""
+    is_seen_by_others: bool = False
+    """Another source has shown it since this one did: what we hold may be that one's word."""
 
 
 class Deed(StrEnum):

@@ -34,7 +34,7 @@ _NOTHING_NEW = Verdict(Deed.SAME)
 
 
 class Forgotten(Exception):
-    """An item that came as it came last time is not held any more: the page has to be refined whole."""
+    """An item that came as it came last time is not held as it was then: the page has to be refined whole."""
 
 
 class Pages:
@@ -107,7 +107,7 @@ class Pages:
         for one in page.items:
             held = known.get(_key(one))
             if one.is_unchanged:
-                if held is None:
+                if held is None or held.is_seen_by_others:
                     raise Forgotten
                 judged.append(Judged(one, held, _NOTHING_NEW))
                 continue
@@ -128,7 +128,8 @@ class Pages:
                     rows[scope, alias] = tuple(row)
         seen = _seen(tx, page, [row[0] for row in rows.values()])
         return {
-            key: known_from(row, *seen.get(row[0], (0, False))) for key, row in self._current(tx, page, rows).items()
+            key: known_from(row, *seen.get(row[0], (0, False, False)))
+            for key, row in self._current(tx, page, rows).items()
         }
 
     def _renamed(
@@ -216,20 +217,24 @@ def _rows_by_alias(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) 
     )
 
 
-def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tuple[int, bool]]:
-    """When each was last seen by any source, and whether by this one.
+def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tuple[int, bool, bool]]:
+    """When each was last seen by any source, whether by this one, and whether by another one since.
 
     A question of its own: asked after the rows are locked, it sees what those who held them before have written.
     """
     rows = tx.among(
         """
-        SELECT item_id, max(last_seen_at), max(CASE WHEN source_id = ? THEN 1 ELSE 0 END)
+        SELECT item_id, max(last_seen_at), max(CASE WHEN source_id = ? THEN last_seen_at END),
+               max(CASE WHEN source_id <> ? THEN last_seen_at END)
           FROM sightings WHERE item_id IN {few} GROUP BY item_id
         """,
         item_ids,
-        before=[page.source.id],
+        before=[page.source.id, page.source.id],
     )
-    return {row[0]: (row[1], bool(row[2])) for row in rows}
+    return {
+        item_id: (last, ours is not None, theirs is not None and theirs >= (ours or 0))
+        for item_id, last, ours, theirs in rows
+    }
 
 
 def _earlier(tx: Transaction, judged: Sequence[Judged]) -> dict[int, tuple[Earlier, ...]]:

@@ -136,7 +136,9 @@ def known_place(column: str) -> int:
     return [name.strip().removeprefix("i.") for name in KNOWN_COLUMNS.split(",")].index(column)
 
 
-def known_from(row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool) -> Known:
+def known_from(
+    row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool, is_seen_by_others: bool = False
+) -> Known:
     return Known(
         id=row[0],
         external_id=row[1],
@@ -161,6 +163,7 @@ def known_from(row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool
         volatile_until=to_moment(row[20]),
         is_shown_by_source=is_shown_by_source,
         created_at=to_moment(row[22]),
+        is_seen_by_others=is_seen_by_others,
     )
 
 

@@ -160,6 +160,21 @@ def test_going_back_to_the_first_of_several_wordings_is_an_edit_like_any_other(q
     assert (quick.item("p")["text"], len(quick.revisions("p"))) == ("one", 4)
 
 
+def test_an_entry_that_stays_the_same_is_looked_at_if_another_source_showed_something_else_meanwhile(
+    quick: TownShop,
+) -> None:
+    feed = steady(quick, 1, 5)
+    first, second = quick.follow(feed), quick.follow(feed, kind="digest_feed")
+    quick.collect(first)
+    # The second one is served by another cache, which has an edit that the first one's takes back no more.
+    feed.post("p3", "edited")
+    quick.collect(second)
+    feed.post("p3", "text")
+    feed.post("p6", at=quick.clock.now())
+    quick.collect(first)
+    assert [one["text"] for one in quick.revisions("p3")] == ["text", "edited"]
+
+
 def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_did_not_change(quick: TownShop) -> None:
     feed = quick.town.feed()
     source = quick.follow(feed)
