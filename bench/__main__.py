@@ -41,12 +41,12 @@ def main() -> int:
     world, repeats, followed = (World(50), 1, FOLLOWED[:1]) if is_quick else (World(), REPEATS, FOLLOWED)
 
     with served_world(world.feeds) as base:
-        tell("the floor")
-        floor = measure_floor(base, world)
-        passes = []
+        floors, passes = [], []
         for number in range(repeats):
-            tell(f"collecting {world.feeds} feeds, pass {number + 1} of {repeats}")
+            tell(f"the floor, and collecting {world.feeds} feeds: pass {number + 1} of {repeats}")
+            floors.append(measure_floor(base, world))
             passes.append(collecting.measure(base, world))
+    floor = {number: min(one[number] for one in floors) for number in ROUNDS}
     ticks = []
     for count in followed:
         tell(f"ticking with {count:,} sources")

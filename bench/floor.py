@@ -14,11 +14,10 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import TypeVar
 
 import fastfeedparser  # type: ignore[import-untyped]
 import pycurl
@@ -26,7 +25,6 @@ import pycurl
 from bench.processes import turn
 from bench.world import EDIT_WORD, World
 
-REPEATS = 3
 Row = tuple[object, ...]
 Result = TypeVar("Result")
 
@@ -88,21 +86,18 @@ def insert(rows: list[Row], database: sqlite3.Connection) -> None:
 
 
 class Stopwatch:
-    """CPU seconds of this process, by part. Each part is done three times and the best counts: what disturbs a
-    measurement only ever adds to it."""
+    """CPU seconds of this process, by part. Each part is done once, like the rounds that are held against it: a second
+    time it would find its memory and its caches warm."""
 
     def __init__(self) -> None:
         self.parts: dict[str, float] = {}
 
-    def time(self, part: str, deeds: list[Callable[[], Result]]) -> Result:
-        for deed in deeds:
-            result = None  # let go of the last one's before the next one's memory is needed
-            gc.collect()
-            begun = time.process_time()
-            result = deed()
-            spent = time.process_time() - begun
-            self.parts[part] = min(spent, self.parts.get(part, spent))
-        return cast(Result, result)
+    def time(self, part: str, deed: Callable[[], Result]) -> Result:
+        gc.collect()
+        begun = time.process_time()
+        result = deed()
+        self.parts[part] = time.process_time() - begun
+        return result
 
     def sum(self, ending: str) -> float:
         return sum(spent for part, spent in self.parts.items() if part.endswith(ending))
@@ -110,33 +105,32 @@ class Stopwatch:
 
 def measure(base: str, feeds: int, home: Path) -> Stopwatch:
     urls = [f"{base}/f/{feed}.xml" for feed in range(feeds)]
-    databases = [fresh_database(home / f"{n}.db") for n in range(REPEATS)]
+    database = fresh_database(home / "floor.db")
     watch = Stopwatch()
 
     turn(base, 1)
-    bodies, etags = watch.time("download 1", [lambda: download(urls)] * REPEATS)
+    bodies, etags = watch.time("download 1", lambda: download(urls))
     known = hashes(bodies)
-    store(watch, "1", bodies, databases)
+    store(watch, "1", bodies, database)
     del bodies
 
     turn(base, 2)
-    changed, _ = watch.time("download 2", [lambda: download(urls, etags)] * REPEATS)
+    changed, _ = watch.time("download 2", lambda: download(urls, etags))
     known |= hashes(changed)
-    store(watch, "2", changed, databases)
+    store(watch, "2", changed, database)
 
     turn(base, 3)
-    again, _ = watch.time("download 3", [lambda: download(urls)] * REPEATS)
-    assert watch.time("hash 3", [lambda: hashes(again)] * REPEATS) == known, "round 3 has other bytes than round 2"
+    again, _ = watch.time("download 3", lambda: download(urls))
+    assert watch.time("hash 3", lambda: hashes(again)) == known, "round 3 has other bytes than round 2"
 
-    for database in databases:
-        check(database, World(feeds))
-        database.close()
+    check(database, World(feeds))
+    database.close()
     return watch
 
 
-def store(watch: Stopwatch, round_name: str, bodies: dict[str, bytes], databases: list[sqlite3.Connection]) -> None:
-    rows = watch.time(f"parse {round_name}", [lambda: parse(bodies)] * REPEATS)
-    watch.time(f"insert {round_name}", [partial(insert, rows, database) for database in databases])
+def store(watch: Stopwatch, round_name: str, bodies: dict[str, bytes], database: sqlite3.Connection) -> None:
+    rows = watch.time(f"parse {round_name}", lambda: parse(bodies))
+    watch.time(f"insert {round_name}", lambda: insert(rows, database))
 
 
 def hashes(bodies: dict[str, bytes]) -> dict[str, bytes]:

@@ -200,8 +200,14 @@ class Trial:
         no reader can tell such a listing from one into which nothing slipped."""
         if post.is_removed(after):
             return False
-        newest = max((self.posts[entry.post].created_at for one, _ in self.accepted if one.at <= before
-                      for entry in one.entries), default=None)  # fmt: skip
+        # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
+        told = (
+            min(self.posts[entry.post].created_at, one.at)
+            for one, _ in self.accepted
+            if one.at <= before
+            for entry in one.entries
+        )
+        newest = max(told, default=None)
         return newest is None or post.created_at > newest or self.place.is_by_arrival
 
     def _lies_in(self, post: Post, gap: tuple[datetime, datetime]) -> bool:
