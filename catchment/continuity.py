@@ -100,10 +100,10 @@ def step(
     )
 
 
-def is_by_date(items: Iterable[Item], answered_at: datetime) -> bool:
-    """Whether the items that are dated stand newest first. What is pinned, or dated ahead, stands where it likes."""
-    dates = [one.created_at for one in items if one.created_at is not None and not one.is_pinned]
-    return all(later >= earlier for later, earlier in pairwise(at for at in dates if at <= answered_at))
+def is_by_date(items: Iterable[Item], answered_at: datetime, told_at: Callable[[Item], datetime | None]) -> bool:
+    """Whether the items that are dated stand newest first. What is dated ahead stands where it likes."""
+    dates = (told_at(one) for one in items)
+    return all(later >= earlier for later, earlier in pairwise(at for at in dates if at and at <= answered_at))
 
 
 def _without_latecomers(judged: Sequence[Judged], mark: Watermark) -> list[Judged]:

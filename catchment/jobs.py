@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from catchment import logs
 from catchment.clock import moment
+from catchment.errors import StoreError
 from catchment.health.silence import Late, alerts_for
 from catchment.model import Record
 from catchment.settings import Settings
@@ -96,5 +97,10 @@ def run_if_due(shop: Shop, job: Job) -> bool:
         error = logs.redact(f"{type(failure).__name__}: {failure}")
         log.error("job failed", job=job.name, error=error)
     now = shop.clock.now()
-    shop.store.jobs.done(lease, started_at, max(started_at + period, now), now, error)
+    try:
+        shop.store.jobs.done(lease, started_at, max(started_at + period, now), now, error)
+    except StoreError:
+        # Freed once the database is back; otherwise nobody alive could ever run it again.
+        shop.presence.owe(lease)
+        raise
     return True

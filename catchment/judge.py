@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from catchment.model import Deed, Item, Known, RefinedItem, Verdict
 
+# Applied later than that after this answer: a wrong clock said so, not a newer answer.
+_CLOCKS_DIFFER = timedelta(hours=1)
 _COUNTERS = ("score", "reply_count", "view_count")
 _DETAILS = ("url", "author", "author_display_name", "edited_at")
 
@@ -15,7 +17,7 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
     if known is None:
         return Verdict(Deed.NEW)
     # An answer that was overtaken by a newer one has nothing to tell about an item we hold.
-    if answered_at < known.applied_at:
+    if timedelta() < known.applied_at - answered_at <= _CLOCKS_DIFFER:
         return Verdict(Deed.SAME)
     is_kept = is_withheld(one.item)
     # Content before counters: an edit usually moves the score as well, and must still leave a revision.

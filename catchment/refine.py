@@ -32,6 +32,7 @@ __all__ = [
     "refine",
     "sanitise",
     "sorted_out",
+    "told_at",
 ]
 
 FINGERPRINT_RULE = 1
@@ -40,7 +41,7 @@ FINGERPRINT_RULE = 1
 MARK_BYTES = 8
 _ENCODED = msgspec.msgpack.Encoder().encode
 # Raised when refining makes something else of the same item: what came like this before is then refined again.
-_REFINING = b"1"
+_REFINING = b"1 %d" % FINGERPRINT_RULE
 
 MAX_ID = 1_000
 MAX_URL = 4_000
@@ -69,6 +70,11 @@ def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1
 def mark_of(item: Item) -> bytes:
     """Eight bytes that tell whether an item comes to the letter as it came before. Costs a twentieth of refining it."""
     return sha256(_REFINING + _ENCODED(item)).digest()[:MARK_BYTES]
+
+
+def told_at(item: Item) -> datetime | None:
+    """When it was posted, as refining will have it."""
+    return _time(item.created_at)[0]
 
 
 def sorted_out(reading: Reading, marks: Sequence[bytes], last_time: bytes | None, scope: str) -> list[RefinedItem]:

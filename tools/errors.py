@@ -30,6 +30,8 @@ OTHERS = {
     "HELD": "Another process is collecting this source at this moment; the message says which. The visit was skipped.",
     "CUT_OFF": "The process ended before this visit did (a kill, a power cut). What it had stored is kept; the source "
     "is visited again.",
+    "NOT_VISITED": "The round ended before this source's turn came: a stop, or a database that was away. It is as due "
+    "as before.",
     "UNAUTHORIZED": "The API was called without a key, or with one that is not known (HTTP 401).",
 }
 """Codes that no error has: they say how a visit or a request ended."""

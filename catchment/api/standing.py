@@ -10,7 +10,6 @@ from catchment.api.door import Door
 from catchment.errors import NotFound, StoreError
 from catchment.jobs import JOBS
 from catchment.shop import Shop
-from catchment.store.troubles import Troubles
 
 # On the wall: a scheduler that does nothing for so long is stuck. Work that takes its time is under way, not late.
 _PATIENCE_SECONDS = 120.0
@@ -74,7 +73,7 @@ def _is_late(shop: Shop, next_run_at: str | None, period: timedelta, opened_at: 
 def collector_stats(shop: Shop) -> dict[str, int]:
     counts = shop.store.sources.counts()
     day = shop.store.runs.last_day(shop.clock.now())
-    troubles = Troubles(shop.store.database).counts(shop.settings.failures_before_probation)
+    troubles = shop.store.troubles.counts(shop.settings.failures_before_probation)
     active, paused, retired = (counts.get(state, 0) for state in ("active", "paused", "retired"))
     return {
         "total_sources": active + paused + retired,
@@ -92,7 +91,7 @@ def overview(door: Door) -> dict[str, Any]:
     """What the start page shows."""
     shop = door.shop
     counts = shop.store.sources.counts()
-    troubles = Troubles(shop.store.database)
+    troubles = shop.store.troubles
     return {
         "version": __version__,
         "demo_rate": door.demo_rate,

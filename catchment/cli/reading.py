@@ -108,6 +108,7 @@ def revisions(
     showing.say(f"item {item_id}: {_headline(today)}")
     if not before:
         showing.say("it was never changed")
+        return
     for old, new in zip(before, [*before[1:], today], strict=True):
         showing.say()
         reasons = ", ".join(old["reasons"])

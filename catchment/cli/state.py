@@ -9,6 +9,8 @@ from catchment.cli import doors, showing
 from catchment.cli.given import AsJson
 from catchment.settings.table import without_password
 
+_SHOWN = 10
+
 
 def status(as_json: AsJson = False) -> None:
     """Show how everything stands.
@@ -23,6 +25,8 @@ def status(as_json: AsJson = False) -> None:
         processes = leases.living(store.database, settings.home, now)
         told: dict[str, Any] = {
             "sources": dict.fromkeys(("active", "paused", "retired"), 0) | store.sources.counts(),
+            "failing": store.troubles.failing(_SHOWN),
+            "failing_count": store.troubles.counts(settings.failures_before_probation)["failing"],
             "items": store.items.count(),
             "open_gaps": store.gaps.count_open(),
             "alerts": store.alerts.open(),
@@ -47,6 +51,7 @@ def _show(told: dict[str, Any], now: datetime) -> None:
     showing.facts(
         (
             ("sources", ", ".join(f"{count:,} {state}" for state, count in told["sources"].items())),
+            ("failing", told["failing_count"]),
             ("items", told["items"]),
             ("open gaps", told["open_gaps"]),
             ("open alerts", len(told["alerts"])),
@@ -59,6 +64,11 @@ def _show(told: dict[str, Any], now: datetime) -> None:
             ("database", f"{database['url']} ({database['engine']}, schema {database['schema']})"),
         )
     )
+    if told["failing"]:
+        showing.table(
+            ("failing", "since", "why"),
+            [(one["id"], f"{one['failures_in_a_row'] or 1} ×", one["last_error"]) for one in told["failing"]],
+        )
     if told["alerts"]:
         rows = [(one["severity"], showing.when(one["opened_at"], now), one["message"]) for one in told["alerts"]]
         showing.table(("alert", "since", "what"), rows)

@@ -22,6 +22,7 @@ from catchment.model import (
     Source,
     Verdict,
 )
+from catchment.refine import told_at
 from catchment.store.visits import Conclusion, Ending, Found
 
 # A walk that goes on and on is cut, and leaves a gap that says so.
@@ -37,6 +38,8 @@ class Visiting(Record, frozen=True):
     source: Source
     progress: Progress
     """As it will be after this page, if this is the last one: polled, validators and all; without the watermark."""
+    polled: Progress
+    """As it was before, but for the visit itself."""
     walk: Walk
     kind_minutes: int
     limit: int
@@ -82,15 +85,15 @@ class PageDeciding:
         )
         counts = counted([one.verdict for one in judged], self._skipped)
         is_repeat = continuity.is_repeat(self._visit.walk, [one.item for one in judged])
-        is_by_date = continuity.is_by_date(self._reading.items, self._at)
+        is_by_date = continuity.is_by_date([one for one in self._reading.items if not one.is_pinned], self._at, told_at)
         self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped, is_by_date=is_by_date)
         closed = continuity.closed_gaps(self.walk, found.open_gaps)
         end = self._end(is_repeat)
         self._is_volatile = any(one.verdict.is_volatile for one in judged)
         if self._reading.is_torn:
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
-            self.walk = self._visit.walk
-            return Conclusion(judged, counts, ending=self._good_ending(counts))
+            self.walk = self._visit.walk.plus(newest=None, unpinned=0)
+            return Conclusion(judged, counts, ending=_unproven(self._good_ending(counts), self._visit))
         if end is None:
             return Conclusion(judged, counts, closed=closed)
         return Conclusion(
@@ -173,8 +176,8 @@ class PageDeciding:
         visit = self._visit
         words = f"{visit.source.name}: the answer is older than the one before — {STALE_HELP}"
         due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
-        # Validators and watermark stay as they were: the next visit must get the whole answer.
-        progress = visit.progress.plus(
+        # Watermark, cursor and all the rest stay as they were; the next visit must get the whole answer.
+        progress = visit.polled.plus(
             etag=None,
             last_modified=None,
             body_hash=None,
@@ -196,6 +199,13 @@ class PageDeciding:
             watermark_after=visit.before.watermark_before,
         )
         return Ending(result, progress, alert=words)
+
+
+def _unproven(ending: Ending, visit: Visiting) -> Ending:
+    """The ending of a visit that stored something and proved nothing: the next one asks for all of it again."""
+    mark = visit.walk.watermark
+    progress = ending.progress.plus(watermark=mark, etag=None, last_modified=None, body_hash=None, shown_marks=None)
+    return ending.plus(progress=progress, result=ending.result.plus(watermark_after=mark.at if mark else None))
 
 
 def counted(verdicts: Sequence[Verdict], invalid: int) -> Counts:

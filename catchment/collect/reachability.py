@@ -13,7 +13,11 @@ _MOST_HOSTS = 10_000
 
 
 def host_of(url: str) -> str:
-    return (urlsplit(url).hostname or url).lower()
+    """The host of an address; of a target that is none, the target itself."""
+    try:
+        return (urlsplit(url).hostname or url).lower()
+    except ValueError:
+        return url
 
 
 class Reachability:

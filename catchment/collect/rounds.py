@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from threading import Event
 import structlog
 
 from catchment.collect.visit import Visited, Visitor
-from catchment.errors import LeaseLost, StoreError
+from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.model import Lease, Outcome, Result, Source
 from catchment.store import Presence
 from catchment.store.sources import Claimed
@@ -49,7 +50,7 @@ class Rounds:
 
     def these(self, source_ids: Sequence[int], job: str, started_by: str, seen: Seen = lambda _: None) -> list[Result]:
         """These sources, whatever their schedule says. What somebody else is collecting is skipped, and says who."""
-        left: Iterator[int] = iter(source_ids)
+        left = deque(source_ids)
         held: list[int] = []
 
         def claim(free: int) -> list[Claimed]:
@@ -57,14 +58,15 @@ class Rounds:
             # Asked for by name, a few may wait in line for a hand: one claim for many costs as much as one for one.
             while not claimed and (ids := list(islice(left, free + self.concurrency))):
                 claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
+                for _ in ids:
+                    left.popleft()
                 taken = {one.source.id for one in claimed}
                 held.extend(one for one in ids if one not in taken)
             return claimed
 
         results = self._collect(claim, job, started_by, seen)
-        for one in held:
-            results.append(self._held_by_another(one))
-            seen(results[-1])
+        results += self._told([self._held_by_another(one) for one in held], seen)
+        results += self._told([self._not_visited(one) for one in left], seen)
         return results
 
     def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> list[Result]:
@@ -109,6 +111,10 @@ class Rounds:
             done.put(self.visitor.visit(claimed, run_id))
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
+        except Exception as error:  # a bug of ours must not keep the round waiting for ever
+            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            inside = StoreError(f"{claimed.source.name}: an error inside catchment ({type(error).__name__})")
+            done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
 
     def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[Result]:
         closings = [one.unwritten for one in unwritten if one.unwritten]
@@ -160,8 +166,15 @@ class Rounds:
         except StoreError as error:
             log.error("the database would not do it", deed=deed, code=error.code, error=str(error))
 
+    def _not_visited(self, source_id: int) -> Result:
+        words = "not visited: a stop was asked for, or the database would not let us claim it"
+        return _skipped(source_id, "NOT_VISITED", words)
+
     def _held_by_another(self, source_id: int) -> Result:
-        source = self.store.sources.get(source_id)
+        try:
+            source = self.store.sources.get(source_id)
+        except NotFound as error:
+            return _skipped(source_id, error.code, "removed meanwhile")
         holder = self.store.sources.holder(source_id)
         who = f"{holder.work} (process {holder.pid} on {holder.machine})" if holder else "another process"
         words = f"{source.name} is being collected by {who} at this moment"
@@ -177,6 +190,12 @@ def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
     while not done.empty():
         came.append(done.get())
     return came
+
+
+def _skipped(source_id: int, code: str, words: str) -> Result:
+    """For a source of which nothing but its number is known here."""
+    name = f"source {source_id}"
+    return Result(source_id, name, "", Outcome.SKIPPED, error_code=code, error=f"{name}: {words}", is_retryable=True)
 
 
 def _taken_over(result: Result) -> Result:

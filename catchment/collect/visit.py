@@ -15,7 +15,7 @@ import zstandard
 
 from catchment import continuity, pace
 from catchment.clock import Clock
-from catchment.collect.deciding import PageDeciding, Visiting
+from catchment.collect.deciding import MOST_PAGES, PageDeciding, Visiting
 from catchment.collect.reachability import Reachability, host_of
 from catchment.continuity import Walk
 from catchment.errors import (
@@ -144,7 +144,7 @@ class _Visit:
         self._attempts: list[Attempt] = []
         self._attempts_told = 0
         self.unwritten: Closing | None = None
-        mark = claimed.progress.watermark
+        mark = self._progress.watermark
         self._result = Result(
             claimed.source.id,
             claimed.source.name,
@@ -161,7 +161,7 @@ class _Visit:
         ask = pace.ask(kind, self._source, self._progress)
         waiting = deque(platform.first(self._source, self._progress, ask))
         walk = Walk(listing_of(kind, ask.listing), self._progress.watermark)
-        new_target, pages = None, 0
+        new_target, pages, answers = None, 0, 0
         # What will be known once the visit is whole. Until then nothing of it counts: with the validators of a first
         # page stored, a visit that broke off on the second would look like "nothing changed" the next time.
         progress = self._progress
@@ -171,14 +171,21 @@ class _Visit:
             body_hash = hashlib.sha256(answer.body).digest()
             if is_first_page and self._is_unchanged(answer, request, body_hash, platform):
                 return self._unchanged(answer)
-            with self._by.thinking:
-                reading = self._read(answer, request, platform, body_hash)
+            reading = self._read(answer, request, platform, body_hash)
+            answers += 1
+            if answers > MOST_PAGES:
+                raise Unreadable(
+                    f"{self._subject}: it leads on and on without showing anything", "look at it in a browser"
+                )
             if not reading.items and reading.follow and is_first_page and not reading.skipped:
                 # A page that only points on (a site's page, which names its feed): nothing to write yet.
                 waiting.extend(reading.follow)
                 continue
             pages += 1
             new_target = self._followable(reading.target) or new_target
+            twin = self._by.store.sources.of_target(self._source.kind, new_target) if new_target else None
+            if twin is not None and twin.id != self._source.id:
+                return self._retire_beside(twin)
             marks: tuple[bytes, ...] = ()
             if is_first_page:
                 progress = self._progress_after(answer, body_hash, platform, reading)
@@ -188,6 +195,7 @@ class _Visit:
             visiting = Visiting(
                 source=self._source,
                 progress=progress,
+                polled=self._polled(answer.answered_at),
                 walk=walk,
                 kind_minutes=self._minutes,
                 limit=ask.limit,
@@ -234,15 +242,23 @@ class _Visit:
 
     def _read(self, answer: Answer, request: Request, platform: Platform, body_hash: bytes) -> Reading:
         try:
-            return platform.read(answer, request)
+            with self._by.thinking:
+                return platform.read(answer, request)
         except Unreadable as error:
-            if self._by.rules.keeps_raw and request.is_keepable and answer.body:
-                raw = self._raw(answer, request, platform, body_hash, is_read=False)
-                self._by.store.pages.keep_raw(self._source, self._run_id, answer.answered_at, raw)
+            self._keep_unread(answer, request, platform, body_hash)
             if request.otherwise is not None:
                 # Asked in the place of this one; the answer it would have had is not what was hoped for.
                 return Reading(follow=(request.otherwise,))
             raise type(error)(f"{self._subject}: {error.what}", error.helps, status=answer.status) from error
+        except Exception:
+            # A slip of the reader's is the usual way in which it learns that it is behind: the answer is kept for it.
+            self._keep_unread(answer, request, platform, body_hash)
+            raise
+
+    def _keep_unread(self, answer: Answer, request: Request, platform: Platform, body_hash: bytes) -> None:
+        if self._keeps(request) and answer.body:
+            raw = self._raw(answer, request, platform, body_hash, is_read=False)
+            self._by.store.pages.keep_raw(self._source, self._lease, self._run_id, answer.answered_at, raw)
 
     def _write(
         self,
@@ -343,6 +359,13 @@ class _Visit:
             )
         )
 
+    def _retire_beside(self, twin: Source) -> Result:
+        """What this source leads to is followed already: storing it once more would be storing it twice."""
+        now = self._by.clock.now()
+        words = redact(f"{self._subject}: it leads to what source {twin.id} ({twin.name}) follows already")
+        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, error_code="CONFLICT", error=words)
+        return self._end(Ending(result, self._polled(now), retire=words))
+
     def skip(self, words: str) -> Result:
         now = self._by.clock.now()
         result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
@@ -382,7 +405,7 @@ class _Visit:
             due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now, retry_at)
         progress = self._polled(now).plus(
             failures_in_a_row=failures,
-            failure_count=self._progress.failure_count + 1,
+            failure_count=self._progress.failure_count + (not isinstance(error, SlowDown)),
             # The pages before the one that failed are stored.
             last_new_at=now if self._result.counts.new else self._progress.last_new_at,
             last_error=words,

@@ -20,6 +20,7 @@ from catchment.store.leases import Presence
 from catchment.store.pages import Pages
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sources import Sources
+from catchment.store.troubles import Troubles
 
 __all__ = ["Presence", "Store", "open_store"]
 
@@ -38,6 +39,7 @@ class Store:
         self.runs = Runs(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)
+        self.troubles = Troubles(database)
         self.credentials = Credentials(database)
         self.api_keys = ApiKeys(database)
         self.settings = KeptSettings(database)

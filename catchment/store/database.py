@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from sqlalchemy import Boolean, Engine, Float, Integer, LargeBinary, create_engi
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
-from catchment.errors import StoreError
+from catchment.errors import InvalidInput, StoreError
 from catchment.store.schema import metadata
 
 T = TypeVar("T")
@@ -237,6 +238,10 @@ class Database:
 
 def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
     if is_postgres:
+        if find_spec("psycopg") is None:
+            raise InvalidInput(
+                "the driver for PostgreSQL is not installed", "install catchment with the extra `postgres` (psycopg)"
+            )
         return create_engine(url, pool_size=pool_size, max_overflow=4, pool_pre_ping=True, pool_recycle=1800)
     engine = create_engine(
         url,

@@ -75,8 +75,9 @@ def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, ending: En
         short_json(result.notes),
     )
     keep_pace(tx, source)
-    if ending.new_target is not None:
-        move_target(tx, source, ending.new_target)
+    if ending.new_target is not None and not move_target(tx, source, ending.new_target):
+        # Somebody follows that address already: two would store everything twice.
+        ending = ending.plus(retire=f"it has moved to {ending.new_target}, which is followed already")
     if ending.new_name is not None:
         call_it(tx, source.id, ending.new_name)
     _change_state(tx, source, ending)

@@ -68,7 +68,8 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, delivered events."""
+    """What we keep about running is bounded: raw answers, run records, attempts, and events: who wants
+    those takes them within as many days as runs are kept."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

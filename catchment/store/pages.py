@@ -14,7 +14,7 @@ from datetime import datetime
 import msgspec
 
 from catchment.clock import micros, moment
-from catchment.model import Deed, Gap, Judged, Known, Media, RefinedItem, Source, Verdict
+from catchment.model import Deed, Gap, Judged, Known, Lease, Media, RefinedItem, Source, Verdict
 from catchment.store import leases
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page
@@ -63,9 +63,14 @@ class Pages:
 
         return self._db.write(deed)
 
-    def keep_raw(self, source: Source, run_id: int, answered_at: datetime, raw: RawAnswer) -> None:
+    def keep_raw(self, source: Source, lease: Lease, run_id: int, answered_at: datetime, raw: RawAnswer) -> None:
         """Keep an answer that could not be read: a mended reader will read it again."""
-        self._db.write(lambda tx: keep_raw(tx, source.id, run_id, micros(answered_at), raw))
+
+        def deed(tx: Transaction) -> None:
+            leases.check(tx, lease)
+            keep_raw(tx, source.id, run_id, micros(answered_at), raw)
+
+        self._db.write(deed)
 
     def _write(self, tx: Transaction, page: Page, deciding: Deciding) -> Conclusion:
         leases.check(tx, page.lease)

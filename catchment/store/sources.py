@@ -95,6 +95,17 @@ class Sources:
             raise NotFound(f"there is no source {source_id}", "`catchment sources list` shows what is followed")
         return source_from(row)
 
+    def of_target(self, kind: str, address: str) -> Source | None:
+        """Who follows that address."""
+        row = self._db.read(
+            lambda tx: tx.one(
+                f"SELECT {SOURCE_COLUMNS} FROM sources WHERE kind = ? AND target = ? AND state <> 'removed'",
+                kind,
+                address,
+            )
+        )
+        return source_from(row) if row else None
+
     def page(
         self, after: int = 0, limit: int = 100, *, kind: str | None = None, states: Iterable[SourceState] = ()
     ) -> list[tuple[Source, Progress]]:

@@ -56,6 +56,19 @@ def test_after_a_clock_was_wrong_for_a_while_sources_are_visited_again_within_th
     assert len(here.collect(after=5 * HOUR)) == 1
 
 
+def test_after_a_clock_ran_ahead_edits_are_seen_again(here: TownShop) -> None:
+    here.world_now = here.clock.now()  # type: ignore[attr-defined]
+    feed = here.town.feed(window=20)
+    post(here, "a1", "a2", "a3")
+    source = here.follow(feed)
+    here.clock.advance((400 * DAY).total_seconds())
+    here.collect(source)
+    here.clock.advance(-(400 * DAY).total_seconds())
+    feed.post("a1", "second thoughts")
+    here.collect(source, after=HOUR)
+    assert here.item("a1")["text"] == "second thoughts"
+
+
 def test_a_job_that_a_wrong_clock_put_far_ahead_runs_again(here: TownShop) -> None:
     job = next(job for job in JOBS if job.name == "recover-leases")
     here.clock.advance((400 * DAY).total_seconds())

@@ -47,6 +47,8 @@ class Board:
         self.pages_asked: list[int] = []
         self.breaks_on: int | None = None
         self.loops = False
+        self.torn_page: int | None = None
+        self.is_hollow = False
 
     def post(self, count: int) -> None:
         self.posts += range(len(self.posts), len(self.posts) + count)
@@ -86,7 +88,10 @@ def platform_of(board: Board, overlap: int) -> Any:
         page = int(request.params["page"]) + 1
         is_more = len(numbers) - len(board.pinned) == PAGE and page * PAGE < REACH
         follow = (request.plus(params={"page": str(page)}),) if is_more else ()
-        return Reading(items, follow=follow, is_end=not follow)
+        if board.is_hollow:
+            return Reading(follow=(request,))
+        is_torn = page - 1 == board.torn_page
+        return Reading(items[:3] if is_torn else items, follow=follow, is_end=not follow, is_torn=is_torn)
 
     return SimpleNamespace(
         NAME="board",
@@ -235,6 +240,29 @@ def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownShop) -> N
     walking.collect()
     assert walking.board.pages_asked == [0, 1]
     assert [gap["cause"] for gap in here.gaps()] == ["repeats"]
+
+
+def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(20)
+    walking.collect()
+    walking.board.post(35)
+    walking.board.torn_page = 1
+    walking.collect()
+    assert walking.mark() == ("t19",)
+    walking.board.torn_page = None
+    walking.collect()
+    assert walking.stored() == {f"t{number}" for number in range(55)}
+    assert (walking.mark(), here.gaps()) == (("t54",), [])
+
+
+def test_a_listing_that_points_on_for_ever_is_given_up(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(500)
+    walking.board.is_hollow = True
+    result = walking.collect()
+    assert (result.outcome, result.error_code) == (Outcome.FAILED, "UNREADABLE")
+    assert len(walking.board.pages_asked) < 300
 
 
 def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownShop) -> None:
