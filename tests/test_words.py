@@ -27,8 +27,6 @@ from tools.platforms import ours
 TEXTS = sorted([*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")])
 GUIDES = [path for path in TEXTS if str(path.relative_to(REPOSITORY)) not in PAGES]
 """Those that people wrote; the others are built."""
-MEASURED = REPOSITORY / "docs" / "benchmarks.md"
-"""Written by `make bench`, which takes its time: it may be linked to before it was first run."""
 ERRORS = list(family())
 
 
@@ -126,7 +124,7 @@ def test_a_link_inside_the_repository_leads_to_a_file_and_a_place_in_it(page: Pa
     for link in links(page.read_text()):
         file, _, place = link.partition("#")
         target = (page.parent / file).resolve() if file else page
-        is_there = target.exists() or target == MEASURED
+        is_there = target.exists()
         if not is_there or (place and place not in anchors(target.read_text())):
             lost.append(link)
     assert lost == []
