@@ -200,6 +200,8 @@ class Trial:
         no reader can tell such a listing from one into which nothing slipped."""
         if post.is_removed(after):
             return False
+        if self.place.is_by_arrival:
+            return post.shown_from > before
         # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
         told = (
             min(self.posts[entry.post].created_at, one.at)
@@ -208,7 +210,7 @@ class Trial:
             for entry in one.entries
         )
         newest = max(told, default=None)
-        return newest is None or post.created_at > newest or self.place.is_by_arrival
+        return newest is None or post.created_at > newest
 
     def _lies_in(self, post: Post, gap: tuple[datetime, datetime]) -> bool:
         slack = timedelta(minutes=5)

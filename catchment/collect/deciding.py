@@ -38,8 +38,6 @@ class Visiting(Record, frozen=True):
     source: Source
     progress: Progress
     """As it will be after this page, if this is the last one: polled, validators and all; without the watermark."""
-    polled: Progress
-    """As it was before, but for the visit itself."""
     walk: Walk
     kind_minutes: int
     limit: int
@@ -50,6 +48,8 @@ class Visiting(Record, frozen=True):
     """The visit's result so far; its counts are those of the pages before."""
     new_target: str | None = None
     new_name: str | None = None
+    polled: Progress = Progress()
+    """As it was before, but for the visit itself: what a stale answer leaves."""
     marks: tuple[bytes, ...] = ()
     """Of the items as they came, in their order; none where that is not kept."""
 

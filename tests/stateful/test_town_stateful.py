@@ -131,6 +131,7 @@ class TownMachine(RuleBasedStateMachine):
     def _put(self, name: str, text: str, at: datetime | None) -> None:
         self.posts += 1
         self.feeds[name].put(f"{name}{self.posts}", text, at)
+        self.feeds[name].entries[f"{name}{self.posts}"]["is_ahead"] = at is not None and at > self.now
 
     @rule(name=feeds, place=places, text=words)
     def edit(self, name: str, place: int, text: str) -> None:
@@ -401,7 +402,7 @@ class TownMachine(RuleBasedStateMachine):
         """What is there, newer than all we have, and not shown. Told from the feed itself, not by the rules.
 
         Two things may hide it: a window of one or two entries, and a known entry without a date, of which nobody can
-        tell how far down it stands.
+        tell how far down it stands. What was dated ahead when it was posted has no place in time that a gap could name.
         """
         if followed.mark is None or feed.stuck is not None or len(shown.entries) < 3:
             return set()
@@ -414,6 +415,7 @@ class TownMachine(RuleBasedStateMachine):
             for entry in feed.entries.values()
             if (link := f"https://feeds.example/{entry['link']}") not in visible
             and entry["at"] is not None
+            and not entry["is_ahead"]
             and followed.mark.at < entry["at"] <= self.now
         }
 

@@ -187,6 +187,7 @@ class WalkMachine(RuleBasedStateMachine):
         visiting = Visiting(
             source=SOURCE,
             progress=Progress(watermark=self.mark),
+            polled=Progress(watermark=self.mark),
             walk=walk,
             kind_minutes=60,
             limit=LIMIT,

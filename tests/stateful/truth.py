@@ -224,7 +224,8 @@ class Truth:
         body: bytes = b"",
     ) -> Came:
         self._polled(source, now)
-        source.failures += 1
+        # Being told to wait counts against nobody.
+        source.failures += code != "SLOW_DOWN"
         source.has_error = True
         is_counted = self.line.blames(source.id, host, code, now)
         source.failures_in_a_row += is_counted
