@@ -10,10 +10,12 @@ import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from catchment.clock import Clock, clock_from
 from catchment.collect.following import follow
@@ -105,12 +107,17 @@ class Postgres:
         self.url: str = self._server.get_uri().replace("postgresql://", "postgresql+psycopg://")
 
     def restart(self) -> bool:
-        self._server.stop()
+        self._stop()
         self._server.start()
         return True
 
     def close(self) -> None:
-        self._server.stop()
+        self._stop()
+
+    def _stop(self) -> None:
+        # The package looks at the process once more after it has ended, and takes fright if it is gone by then.
+        with suppress(AssertionError, psutil.Error):
+            self._server.stop()
 
 
 @contextmanager
