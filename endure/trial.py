@@ -29,8 +29,8 @@ from endure.judge import Findings, Trial, stored_of
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 COLLECTORS = 2
-RESTARTS = 4
-"""Of the database server, where there is one."""
+KILLS_A_RESTART = 40
+"""After so many kills the database server, where there is one, is restarted, too."""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
 
@@ -227,7 +227,7 @@ def _disturbed(
         collectors.end(chance.choice(collectors.pids), number)
         kills += number == signal.SIGKILL
         collectors.start()
-        if kills * (RESTARTS + 1) // plan.kills > restarts:
+        if kills // KILLS_A_RESTART > restarts:
             restarts += database.restart()
     collectors.revive()
     codes = collectors.close()

@@ -392,7 +392,7 @@ class TownMachine(RuleBasedStateMachine):
         shown = feed.now_shown()
         missed = self._missed_now(followed, feed, shown)
         came = self.truth.answer(followed, shown, self.now, host, has_tag=feed.is_conditional)
-        if came.code is None:
+        if came.outcome == "succeeded":
             self.missed[followed.id] |= missed
         if shown not in self.copies[name]:
             self.copies[name].append(shown)
