@@ -55,8 +55,8 @@ class Walk(Record, frozen=True):
     past: int = 0
     """Items shown after the watermark was met."""
     ids: frozenset[str] = frozenset()
-    anchors: frozenset[str] = frozenset()
-    """Those that tell how far down the walk came: what is pinned or dated ahead stands at the top, and does not."""
+    anchors: Mapping[str, datetime | None] = {}
+    """Those that are not pinned, with their dates: they tell how far down the walk came."""
 
     @property
     def is_satisfied(self) -> bool:
@@ -71,15 +71,14 @@ def step(
     if walk.listing.is_window and not is_by_date and walk.watermark is not None:
         judged = _without_latecomers(judged, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
-    is_below, unpinned, anchors = walk.is_below, walk.unpinned, set(walk.anchors)
+    is_below, unpinned, anchors = walk.is_below, walk.unpinned, dict(walk.anchors)
     for one in judged:
         past += is_reached
         if one.item.item.is_pinned:
             continue
         unpinned += 1
         external_id, created = one.item.item.external_id, one.item.item.created_at
-        if created is None or created <= answered_at:
-            anchors.add(external_id)
+        anchors[external_id] = created
         if created is not None:
             seen = min(created, answered_at)
             newest = _newer(newest, seen, external_id)
@@ -96,7 +95,7 @@ def step(
         is_below=is_below,
         past=past,
         ids=walk.ids | {one.item.item.external_id for one in judged},
-        anchors=frozenset(anchors),
+        anchors=anchors,
     )
 
 
@@ -199,7 +198,10 @@ def _spans(walk: Walk, gap: Gap) -> bool:
     assert walk.oldest_at is not None
     # As with the watermark: posts that share the edge's time may be on the page after it.
     is_past = walk.listing.is_window or walk.oldest_at < gap.from_at
-    return is_past and walk.newest.at >= gap.to_at and not walk.anchors.isdisjoint(gap.from_ids)
+    # What was dated ahead when it became the edge stands above the gap, not below it.
+    dates = [walk.anchors[one] for one in gap.from_ids if one in walk.anchors]
+    is_met = any(at is None or at <= gap.from_at for at in dates)
+    return is_past and is_met and walk.newest.at >= gap.to_at
 
 
 # ── ids that change ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -55,9 +55,11 @@ def test_what_another_source_of_the_same_items_stored_does_not_hide_a_gap(quick:
     assert [gap["source_id"] for gap in quick.gaps()] == [first.id]
 
 
-def test_an_entry_from_the_future_that_comes_back_closes_no_gap(quick: TownShop) -> None:
+@pytest.mark.parametrize("ahead_by", [400 * DAY, HOUR])
+def test_an_entry_from_the_future_that_comes_back_closes_no_gap(quick: TownShop, ahead_by: timedelta) -> None:
+    """Whether its date has come meanwhile, or has not."""
     feed = steady(quick, 1, 5)
-    feed.post("ahead", at=quick.clock.now() + 400 * DAY)
+    feed.post("ahead", at=quick.clock.now() + ahead_by)
     source = quick.follow(feed)
     quick.collect(source)
     ahead = feed.entries.pop("ahead")

@@ -393,9 +393,9 @@ class Truth:
         else:
             hole = None
         newest = max((at for at, _ in dated), default=None)
-        honest = {entry.key for entry in entries if entry.at is None or entry.at <= now}
         for one in source.holes:
-            if one.is_open and newest is not None and newest >= one.until and honest & one.edge:
+            below = {entry.key for entry in entries if entry.at is None or entry.at <= one.since}
+            if one.is_open and newest is not None and newest >= one.until and below & one.edge:
                 one.is_open = False
         if hole:
             source.holes.append(hole)
