@@ -5,7 +5,7 @@ Unknown is None, never 0. Times are aware and UTC: they are turned at the edge, 
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -177,6 +177,8 @@ class Request(Record, frozen=True):
     """Whether the answer may be kept: never for logins."""
     otherwise: Request | None = None
     """Asked instead, if this one turns out to be missing or not what was hoped for."""
+    asks_for: str | None = None
+    """The id of the one item that it asks for, where a listing gives ids alone: what is held already is not asked."""
 
 
 class Answer(Record, frozen=True):
@@ -301,6 +303,10 @@ class Item(Record, frozen=True):
     references: tuple[Reference, ...] = ()
     tags: tuple[str, ...] = ()
     language: str | None = None
+    rank: int | None = None
+    """Its place in a ranked listing, from 1, where the places themselves are worth keeping (trending)."""
+    gained: int | None = None
+    """What its score gained in the listing's own period (stars today)."""
 
 
 class Skipped(Record, frozen=True):
@@ -323,6 +329,10 @@ class Reading(Record, frozen=True):
     """What one answer yields."""
 
     items: tuple[Item, ...] = ()
+    listed: tuple[str, ...] = ()
+    """Ids that a listing shows without their content, in its order; `follow` then asks for them, one by one."""
+    gone: tuple[str, ...] = ()
+    """Ids of which the platform says, asked by id, that there is no such item (any more)."""
     skipped: tuple[Skipped, ...] = ()
     follow: tuple[Request, ...] = ()
     """Proposed next requests. collect/ decides which of them are wanted."""
@@ -330,6 +340,8 @@ class Reading(Record, frozen=True):
     """The listing has no more behind this page."""
     is_torn: bool = False
     """The answer breaks off in the middle: what is here is whole, but there was more."""
+    is_unfinished: bool = False
+    """Something is not there yet, and will be: the next visit must ask again, even if the listing looks the same."""
     title: str | None = None
     """What the source calls itself."""
     target: str | None = None
@@ -378,13 +390,27 @@ class Kind(Record, frozen=True):
     fields: tuple[Field, ...] = ()
     base_limit: int = 100
     item_kind: str = "entry"
+    look_after: tuple[timedelta, ...] = ()
+    """The ages at which an item is asked for again, by `look_again`; none: it cannot be asked for by itself."""
+
+
+class Look(Record, frozen=True):
+    """An item that is to be asked for again."""
+
+    external_id: str
+    scope: str
+    url: str | None
+    source: Source
+    """One that showed it."""
 
 
 @runtime_checkable
 class Platform(Protocol):
     """What every platform module has: pure functions and declarations, no socket, clock, database or settings.
 
-    Optional verbs (detail, floors, look_again, reach, login, token, dress) are looked up by name where they are used.
+    Optional verbs (detail, floors, look_again, reach, login, token, dress) are looked up by name where they are used:
+    `look_again(looks: Sequence[Look]) -> list[Request]` asks for items by id, as many with one request as the platform
+    can; the answers go to `read`. `OBEYS_ROBOTS = True` has every site's robots.txt asked first.
     """
 
     NAME: str

@@ -11,7 +11,7 @@ its place's listing while it belongs to the newest `window` of those that came o
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import cos, exp
@@ -175,11 +175,21 @@ class World:
     """All of it follows from the numbers given here."""
 
     def __init__(
-        self, seed: int, start: datetime, places: int, days: float, habits: Habits | None = None, busy: float = 1.0
+        self,
+        seed: int,
+        start: datetime,
+        places: int,
+        days: float,
+        habits: Habits | None = None,
+        busy: float = 1.0,
+        others: Mapping[str, int] | None = None,
     ) -> None:
+        """`places` feeds, and of the other forms as many as `others` says; these are numbered after the feeds."""
         self.seed, self.start, self.end = seed, start.replace(microsecond=0), start + timedelta(days=days)
         self.habits, self.busy = habits or Habits(), busy
-        self.places = tuple(self._place(number) for number in range(places))
+        feeds = tuple(self._place(number) for number in range(places))
+        forms = [form for form, count in (others or {}).items() for _ in range(count)]
+        self.places = feeds + tuple(self._other(number, form) for number, form in enumerate(forms, places))
         self._timelines: dict[int, Timeline] = {}
 
     def posts(self, place: Place) -> tuple[Post, ...]:
@@ -243,6 +253,21 @@ class World:
             is_weak=chance.random() < 0.3,
         )
         return self._with_event(place, chance)
+
+    def _other(self, number: int, form: str) -> Place:
+        """A place that speaks another language than feeds: its voice knows its ways, and where its paths begin."""
+        chance = chance_of(self.seed, "place", number)
+        language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
+        return Place(
+            number=number,
+            name=_name(chance, language, number),
+            host=f"{form}{number}",
+            path=f"/{form}/{number}",
+            form=form,
+            language=language,
+            pace=self._pace(chance),
+            validators=(),
+        )
 
     def _pace(self, chance: Random) -> Pace:
         is_wire = chance.random() < self.habits.wires

@@ -1,9 +1,4 @@
-"""The tables: one definition for SQLite and PostgreSQL.
-
-Times are whole microseconds since 1970 in UTC (`Moment`), the same on both databases: they sort, compare and index
-alike, and a naive time cannot get in. Lists that have no meaning of their own (media, settings) are JSON texts.
-Big texts stand last in their row: SQLite then reads the small columns without touching the pages that hold them.
-"""
+"""The tables of the spine: what is followed, what was seen and said, what runs."""
 
 from __future__ import annotations
 
@@ -16,26 +11,13 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     Table,
     Text,
     UniqueConstraint,
     text,
 )
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
-
-Moment = BigInteger
-Json = Text
-# SQLite numbers rows by itself only for INTEGER keys; PostgreSQL should have the wide type.
-RowId = BigInteger().with_variant(Integer, "sqlite")
+from catchment.store.schema.base import Json, Moment, RowId, metadata
 
 ledger = Table(
     "ledger",

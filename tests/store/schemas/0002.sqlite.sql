@@ -1,0 +1,456 @@
+BEGIN TRANSACTION;
+CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num));
+INSERT INTO "alembic_version" VALUES('0002');
+CREATE TABLE alerts (
+	id INTEGER NOT NULL, 
+	subject TEXT NOT NULL, 
+	severity TEXT NOT NULL, 
+	source_id INTEGER, 
+	message TEXT NOT NULL, 
+	opened_at BIGINT NOT NULL, 
+	closed_at BIGINT, 
+	CONSTRAINT pk_alerts PRIMARY KEY (id), 
+	CONSTRAINT fk_alerts_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "alerts" VALUES(1,'source 1 failing','P1',1,'so it is',1,NULL);
+CREATE TABLE aliases (
+	platform TEXT NOT NULL, 
+	scope TEXT NOT NULL, 
+	external_id TEXT NOT NULL, 
+	item_id INTEGER NOT NULL, 
+	noticed_at BIGINT NOT NULL, 
+	reason TEXT NOT NULL, 
+	CONSTRAINT pk_aliases PRIMARY KEY (platform, scope, external_id), 
+	CONSTRAINT fk_aliases_item_id FOREIGN KEY(item_id) REFERENCES items (id)
+);
+INSERT INTO "aliases" VALUES('feeds','8fc46aa470da1befd976','new -6',1,1767225720000000,'ids changed');
+INSERT INTO "aliases" VALUES('feeds','8fc46aa470da1befd976','new -5',2,1767225720000000,'ids changed');
+INSERT INTO "aliases" VALUES('feeds','8fc46aa470da1befd976','new -4',3,1767225720000000,'ids changed');
+INSERT INTO "aliases" VALUES('feeds','8fc46aa470da1befd976','new -3',4,1767225720000000,'ids changed');
+INSERT INTO "aliases" VALUES('feeds','8fc46aa470da1befd976','new -2',5,1767225720000000,'ids changed');
+CREATE TABLE api_keys (
+	id INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	key_hash BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_api_keys PRIMARY KEY (id), 
+	CONSTRAINT uq_api_keys_name UNIQUE (name), 
+	CONSTRAINT uq_api_keys_key_hash UNIQUE (key_hash)
+);
+INSERT INTO "api_keys" VALUES(1,'n8n',X'2BB80D537B1DA3E38BD30361AA855686BDE0EACD7162FEF6A25FE97BF527A25B',1767225600000000);
+CREATE TABLE attempts (
+	minute BIGINT NOT NULL, 
+	platform TEXT NOT NULL, 
+	outcome TEXT NOT NULL, 
+	count INTEGER NOT NULL, 
+	CONSTRAINT pk_attempts PRIMARY KEY (minute, platform, outcome)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "attempts" VALUES(1767225660000000,'feeds','200',1);
+INSERT INTO "attempts" VALUES(1767225720000000,'feeds','200',1);
+INSERT INTO "attempts" VALUES(1767225780000000,'feeds','200',1);
+INSERT INTO "attempts" VALUES(1767225840000000,'reddit','200',1);
+INSERT INTO "attempts" VALUES(1767225900000000,'reddit','200',1);
+CREATE TABLE budgets (
+	name TEXT NOT NULL, 
+	blocks TEXT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_budgets PRIMARY KEY (name)
+);
+INSERT INTO "budgets" VALUES('reddit','[[1,2]]',1767225600000000);
+CREATE TABLE credentials (
+	id INTEGER NOT NULL, 
+	platform TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	sealed BLOB NOT NULL, 
+	state TEXT NOT NULL, 
+	priority INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	last_used_at BIGINT, 
+	CONSTRAINT pk_credentials PRIMARY KEY (id), 
+	CONSTRAINT uq_credentials_name UNIQUE (name)
+);
+INSERT INTO "credentials" VALUES(1,'feeds','somebody','key',X'7365616C6564','active',0,1767225600000000,NULL);
+CREATE TABLE gaps (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	is_certain BOOLEAN NOT NULL, 
+	from_at BIGINT NOT NULL, 
+	to_at BIGINT NOT NULL, 
+	from_ids TEXT NOT NULL, 
+	cause TEXT NOT NULL, 
+	opened_at BIGINT NOT NULL, 
+	opened_run_id BIGINT, 
+	closed_at BIGINT, 
+	closed_run_id BIGINT, 
+	closed_because TEXT, 
+	CONSTRAINT pk_gaps PRIMARY KEY (id), 
+	CONSTRAINT fk_gaps_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1767225780000000,'["-2","new -2"]','window',1767225780000000,1,NULL,NULL,NULL);
+CREATE TABLE item_references (
+	item_id INTEGER NOT NULL, 
+	position INTEGER NOT NULL, 
+	relation TEXT NOT NULL, 
+	external_id TEXT, 
+	url TEXT, 
+	author TEXT, 
+	text TEXT, 
+	CONSTRAINT pk_item_references PRIMARY KEY (item_id, position), 
+	CONSTRAINT fk_item_references_item_id FOREIGN KEY(item_id) REFERENCES items (id)
+);
+INSERT INTO "item_references" VALUES(10,0,'replied_to','t3_a',NULL,NULL,NULL);
+CREATE TABLE item_tags (
+	item_id BIGINT NOT NULL, 
+	tag_id BIGINT NOT NULL, 
+	first_seen_at BIGINT NOT NULL, 
+	CONSTRAINT pk_item_tags PRIMARY KEY (item_id, tag_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "item_tags" VALUES(1,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(1,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(2,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(2,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(3,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(3,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(4,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(4,2,1767225660000000);
+INSERT INTO "item_tags" VALUES(5,1,1767225660000000);
+INSERT INTO "item_tags" VALUES(5,2,1767225660000000);
+CREATE TABLE items (
+	id INTEGER NOT NULL, 
+	platform TEXT NOT NULL, 
+	scope TEXT NOT NULL, 
+	external_id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	is_created_at_guessed BOOLEAN NOT NULL, 
+	is_zone_guessed BOOLEAN NOT NULL, 
+	edited_at BIGINT, 
+	ordered_at BIGINT NOT NULL, 
+	first_seen_at BIGINT NOT NULL, 
+	content_last_changed_at BIGINT NOT NULL, 
+	applied_at BIGINT NOT NULL, 
+	change_number BIGINT NOT NULL, 
+	content_change_number BIGINT NOT NULL, 
+	version INTEGER NOT NULL, 
+	fingerprint BLOB NOT NULL, 
+	fingerprint_rule INTEGER NOT NULL, 
+	volatile_until BIGINT, 
+	volatile_count INTEGER NOT NULL, 
+	score BIGINT, 
+	reply_count BIGINT, 
+	view_count BIGINT, 
+	rounded TEXT NOT NULL, 
+	thread_id TEXT, 
+	floor_number BIGINT, 
+	is_deleted BOOLEAN NOT NULL, 
+	is_folded BOOLEAN NOT NULL, 
+	is_pinned BOOLEAN NOT NULL, 
+	is_digest BOOLEAN NOT NULL, 
+	is_adult BOOLEAN NOT NULL, 
+	is_text_cut BOOLEAN NOT NULL, 
+	language TEXT, 
+	author TEXT, 
+	author_id TEXT, 
+	author_display_name TEXT, 
+	title TEXT, 
+	url TEXT, 
+	target_url TEXT, 
+	tags TEXT NOT NULL, 
+	media TEXT NOT NULL, 
+	text TEXT, 
+	html TEXT, 
+	CONSTRAINT pk_items PRIMARY KEY (id), 
+	CONSTRAINT uq_items_platform_scope_external_id UNIQUE (platform, scope, external_id), 
+	CONSTRAINT fk_items_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "items" VALUES(1,'feeds','8fc46aa470da1befd976','-6','entry',1,1766707200000000,0,0,NULL,1766707200000000,1767225660000000,1767225660000000,1767225660000000,1,1,1,X'E504ADDE84E9E516C2797A405CE165438E22C18BD7E8F28ED20F3DF44B596874',1,NULL,0,-6,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About -6',NULL,NULL,'["日","day"]','[]','第 -6 天',NULL);
+INSERT INTO "items" VALUES(2,'feeds','8fc46aa470da1befd976','-5','entry',1,1766793600000000,0,0,NULL,1766793600000000,1767225660000000,1767225660000000,1767225660000000,1,1,1,X'BCB6D7D2E41F6C14BE9EB598E58C80903D5B0DC134115D1176D173820E2E9E8C',1,NULL,0,-5,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About -5',NULL,NULL,'["日","day"]','[]','第 -5 天',NULL);
+INSERT INTO "items" VALUES(3,'feeds','8fc46aa470da1befd976','-4','entry',1,1766880000000000,0,0,NULL,1766880000000000,1767225660000000,1767225660000000,1767225660000000,1,1,1,X'86125E0BF65BD4AE2DBF9756F735B9B78D33328DCB799A77334AE256BE3DBA2C',1,NULL,0,-4,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About -4',NULL,NULL,'["日","day"]','[]','第 -4 天',NULL);
+INSERT INTO "items" VALUES(4,'feeds','8fc46aa470da1befd976','-3','entry',1,1766966400000000,0,0,NULL,1766966400000000,1767225660000000,1767225660000000,1767225660000000,1,1,1,X'F8CD2B716B38DF7522E6D6911580CB963F10FA2610A4ADCC44511B1469B2A5D8',1,NULL,0,-3,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About -3',NULL,NULL,'["日","day"]','[]','第 -3 天',NULL);
+INSERT INTO "items" VALUES(5,'feeds','8fc46aa470da1befd976','-2','entry',1,1767052800000000,0,0,NULL,1767052800000000,1767225660000000,1767225660000000,1767225660000000,1,1,1,X'8686DC3F90E988B42472143BD4D7D008A9C119176E1F8061096EBD9CDE5F51EA',1,NULL,0,-2,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About -2',NULL,NULL,'["日","day"]','[]','第 -2 天',NULL);
+INSERT INTO "items" VALUES(6,'feeds','8fc46aa470da1befd976','late 0','entry',1,1768003200000000,0,0,NULL,1767225780000000,1767225780000000,1767225780000000,1767225780000000,2,2,1,X'E27D2220F78658C7877A20B699DC5AC28CB58630DE993104C8F3F5E4A2F8F594',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About late 0',NULL,NULL,'[]','[]','said',NULL);
+INSERT INTO "items" VALUES(7,'feeds','8fc46aa470da1befd976','late 1','entry',1,1768089600000000,0,0,NULL,1767225780000000,1767225780000000,1767225780000000,1767225780000000,2,2,1,X'8E3F1B93F51DCFBD00D0799C4E3605B21C4A5F3BBD241FB72534EB177B75AFCA',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About late 1',NULL,NULL,'[]','[]','said',NULL);
+INSERT INTO "items" VALUES(8,'feeds','8fc46aa470da1befd976','late 2','entry',1,1768176000000000,0,0,NULL,1767225780000000,1767225780000000,1767225780000000,1767225780000000,2,2,1,X'629FD4BE88AE6CA265328F501CBA5AD4E7731C7D85987E7C2FE27E09481D33D4',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About late 2',NULL,NULL,'[]','[]','said',NULL);
+INSERT INTO "items" VALUES(9,'reddit','','t3_a','entry',2,1767225840000000,1,0,NULL,1767225840000000,1767225840000000,1767225900000000,1767225900000000,4,4,2,X'6FEC3AABCC4DC2CC46BEEF433EAE6423BA99C9C929FCFD2EC6C71B6A06ECD478',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,1,0,0,0,0,0,NULL,NULL,NULL,NULL,'About t3_a',NULL,NULL,'[]','[{"url":"https://m.example/1.png"}]','said',NULL);
+INSERT INTO "items" VALUES(10,'reddit','','t3_b','entry',2,1767225840000000,1,0,NULL,1767225840000000,1767225840000000,1767225900000000,1767225900000000,4,4,2,X'AEAEA5F71A0A0A53390DF588503435B6117E9DC2D836D12B3676BBBA71839724',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About t3_b',NULL,NULL,'[]','[]','edited',NULL);
+CREATE TABLE jobs (
+	id INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	next_run_at BIGINT NOT NULL, 
+	last_started_at BIGINT, 
+	last_finished_at BIGINT, 
+	last_error TEXT, 
+	run_count INTEGER NOT NULL, 
+	CONSTRAINT pk_jobs PRIMARY KEY (id), 
+	CONSTRAINT uq_jobs_name UNIQUE (name)
+);
+INSERT INTO "jobs" VALUES(1,'collect-due',1767225600000000,NULL,NULL,NULL,0);
+CREATE TABLE leases (
+	resource TEXT NOT NULL, 
+	resource_id BIGINT NOT NULL, 
+	number BIGINT NOT NULL, 
+	owner_id BIGINT, 
+	taken_at BIGINT NOT NULL, 
+	CONSTRAINT pk_leases PRIMARY KEY (resource, resource_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "leases" VALUES('source',1,3,NULL,1767225780000000);
+INSERT INTO "leases" VALUES('source',2,2,NULL,1767225900000000);
+CREATE TABLE ledger (
+	id INTEGER NOT NULL, 
+	change_number BIGINT NOT NULL, 
+	last_item_id BIGINT NOT NULL, 
+	CONSTRAINT pk_ledger PRIMARY KEY (id)
+);
+INSERT INTO "ledger" VALUES(1,4,10);
+CREATE TABLE outbox (
+	id INTEGER NOT NULL, 
+	event TEXT NOT NULL, 
+	body TEXT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	delivered_at BIGINT, 
+	attempt_count INTEGER NOT NULL, 
+	CONSTRAINT pk_outbox PRIMARY KEY (id)
+);
+INSERT INTO "outbox" VALUES(1,'items.collected','{"source_id":1,"run_id":1,"change_number":1,"new":5,"updated":0}',1767225660000000,NULL,0);
+INSERT INTO "outbox" VALUES(2,'items.collected','{"source_id":1,"run_id":1,"change_number":2,"new":3,"updated":0}',1767225780000000,NULL,0);
+INSERT INTO "outbox" VALUES(3,'items.collected','{"source_id":2,"run_id":1,"change_number":3,"new":2,"updated":0}',1767225840000000,NULL,0);
+INSERT INTO "outbox" VALUES(4,'items.collected','{"source_id":2,"run_id":1,"change_number":4,"new":0,"updated":2}',1767225900000000,NULL,0);
+CREATE TABLE owners (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	machine TEXT NOT NULL, 
+	pid INTEGER NOT NULL, 
+	work TEXT NOT NULL, 
+	lock_name TEXT NOT NULL, 
+	started_at BIGINT NOT NULL, 
+	heartbeat_at BIGINT NOT NULL, 
+	CONSTRAINT uq_owners_lock_name UNIQUE (lock_name)
+);
+INSERT INTO "owners" VALUES(1,'somewhere',1,'test','a lock',1767225660000000,1767225660000000);
+CREATE TABLE progress (
+	source_id INTEGER NOT NULL, 
+	kind TEXT NOT NULL, 
+	is_active BOOLEAN NOT NULL, 
+	next_due_at BIGINT, 
+	due_reason TEXT, 
+	first_polled_at BIGINT, 
+	last_polled_at BIGINT, 
+	last_success_at BIGINT, 
+	last_new_at BIGINT, 
+	expected_by BIGINT, 
+	poll_count INTEGER NOT NULL, 
+	failure_count INTEGER NOT NULL, 
+	failures_in_a_row INTEGER NOT NULL, 
+	last_error TEXT, 
+	last_error_code TEXT, 
+	watermark_at BIGINT, 
+	watermark_ids TEXT NOT NULL, 
+	newest_shown_at BIGINT, 
+	etag TEXT, 
+	last_modified TEXT, 
+	body_hash BLOB, 
+	reader_version INTEGER, 
+	shown_marks BLOB, 
+	cursor TEXT NOT NULL, 
+	moved_to TEXT, 
+	moved_count INTEGER NOT NULL, 
+	stale_count INTEGER NOT NULL, 
+	empty_in_a_row INTEGER NOT NULL, 
+	new_share FLOAT, 
+	last_shown_count INTEGER, 
+	CONSTRAINT pk_progress PRIMARY KEY (source_id), 
+	CONSTRAINT fk_progress_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "progress" VALUES(1,'rss',1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767225900000000,1767225900000000,1767225840000000,NULL,2,0,0,NULL,NULL,1767225900000000,'["t3_a","t3_b"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,1,NULL,NULL);
+INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,0,0,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+CREATE TABLE raw_answers (
+	id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	run_id BIGINT, 
+	answered_at BIGINT NOT NULL, 
+	step TEXT NOT NULL, 
+	request TEXT NOT NULL, 
+	url TEXT NOT NULL, 
+	http_status INTEGER NOT NULL, 
+	headers TEXT NOT NULL, 
+	reader_version INTEGER NOT NULL, 
+	is_read BOOLEAN NOT NULL, 
+	body_hash BLOB NOT NULL, 
+	body BLOB NOT NULL, 
+	CONSTRAINT pk_raw_answers PRIMARY KEY (id), 
+	CONSTRAINT fk_raw_answers_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "raw_answers" VALUES(1,1,1,1767225660000000,'list','{}','https://one.example/',200,'{}',1,1,X'3C7273732F3E',X'3C7273732F3E');
+CREATE TABLE revisions (
+	id INTEGER NOT NULL, 
+	item_id INTEGER NOT NULL, 
+	version INTEGER NOT NULL, 
+	fingerprint BLOB NOT NULL, 
+	valid_from BIGINT NOT NULL, 
+	valid_to BIGINT NOT NULL, 
+	source_edited_at BIGINT, 
+	reasons TEXT NOT NULL, 
+	run_id BIGINT, 
+	is_deleted BOOLEAN NOT NULL, 
+	is_folded BOOLEAN NOT NULL, 
+	title TEXT, 
+	target_url TEXT, 
+	media TEXT NOT NULL, 
+	text TEXT, 
+	html TEXT, 
+	CONSTRAINT pk_revisions PRIMARY KEY (id), 
+	CONSTRAINT uq_revisions_item_id_version UNIQUE (item_id, version), 
+	CONSTRAINT fk_revisions_item_id FOREIGN KEY(item_id) REFERENCES items (id)
+);
+INSERT INTO "revisions" VALUES(1,9,1,X'6FEC3AABCC4DC2CC46BEEF433EAE6423BA99C9C929FCFD2EC6C71B6A06ECD478',1767225840000000,1767225900000000,NULL,'marked_deleted_by_source',1,0,0,'About t3_a',NULL,'[{"url":"https://m.example/1.png"}]','said',NULL);
+INSERT INTO "revisions" VALUES(2,10,1,X'44C5BEBDB8708DB04C6A429ECC8734AD62FC36E23BF276DC8A6DE2AEF4EF8794',1767225840000000,1767225900000000,NULL,'content_fingerprint_changed',1,0,0,'About t3_b',NULL,'[]','said',NULL);
+CREATE TABLE run_sources (
+	run_id INTEGER NOT NULL, 
+	source_id INTEGER NOT NULL, 
+	started_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	outcome TEXT, 
+	new_count INTEGER NOT NULL, 
+	updated_count INTEGER NOT NULL, 
+	duplicate_count INTEGER NOT NULL, 
+	invalid_count INTEGER NOT NULL, 
+	request_count INTEGER NOT NULL, 
+	http_status INTEGER, 
+	error_code TEXT, 
+	error TEXT, 
+	is_retryable BOOLEAN, 
+	watermark_before BIGINT, 
+	watermark_after BIGINT, 
+	notes TEXT NOT NULL, 
+	CONSTRAINT pk_run_sources PRIMARY KEY (run_id, source_id), 
+	CONSTRAINT fk_run_sources_run_id FOREIGN KEY(run_id) REFERENCES runs (id), 
+	CONSTRAINT fk_run_sources_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "run_sources" VALUES(1,1,1767225780000000,1767225780000000,'succeeded',3,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225780000000,'[]');
+INSERT INTO "run_sources" VALUES(1,2,1767225900000000,1767225900000000,'succeeded',0,2,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225900000000,'[]');
+CREATE TABLE runs (
+	id INTEGER NOT NULL, 
+	job TEXT NOT NULL, 
+	started_by TEXT NOT NULL, 
+	owner_id BIGINT, 
+	request_id TEXT, 
+	started_at BIGINT NOT NULL, 
+	finished_at BIGINT, 
+	is_cut_off BOOLEAN NOT NULL, 
+	source_count INTEGER NOT NULL, 
+	succeeded INTEGER NOT NULL, 
+	failed INTEGER NOT NULL, 
+	skipped INTEGER NOT NULL, 
+	new_count INTEGER NOT NULL, 
+	updated_count INTEGER NOT NULL, 
+	duplicate_count INTEGER NOT NULL, 
+	invalid_count INTEGER NOT NULL, 
+	request_count INTEGER NOT NULL, 
+	error TEXT, 
+	CONSTRAINT pk_runs PRIMARY KEY (id)
+);
+INSERT INTO "runs" VALUES(1,'test','test',1,NULL,1767225660000000,NULL,0,0,0,0,0,0,0,0,0,0,NULL);
+CREATE TABLE settings (
+	name TEXT NOT NULL, 
+	value TEXT NOT NULL, 
+	updated_at BIGINT NOT NULL, 
+	CONSTRAINT pk_settings PRIMARY KEY (name)
+);
+INSERT INTO "settings" VALUES('fetch_interval.rss','30',1767225600000000);
+CREATE TABLE sightings (
+	source_id BIGINT NOT NULL, 
+	ordered_at BIGINT NOT NULL, 
+	item_id BIGINT NOT NULL, 
+	first_seen_at BIGINT NOT NULL, 
+	last_seen_at BIGINT NOT NULL, 
+	CONSTRAINT pk_sightings PRIMARY KEY (source_id, ordered_at, item_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "sightings" VALUES(1,1766707200000000,1,1767225660000000,1767225720000000);
+INSERT INTO "sightings" VALUES(1,1766793600000000,2,1767225660000000,1767225720000000);
+INSERT INTO "sightings" VALUES(1,1766880000000000,3,1767225660000000,1767225720000000);
+INSERT INTO "sightings" VALUES(1,1766966400000000,4,1767225660000000,1767225720000000);
+INSERT INTO "sightings" VALUES(1,1767052800000000,5,1767225660000000,1767225720000000);
+INSERT INTO "sightings" VALUES(1,1767225780000000,6,1767225780000000,1767225780000000);
+INSERT INTO "sightings" VALUES(1,1767225780000000,7,1767225780000000,1767225780000000);
+INSERT INTO "sightings" VALUES(1,1767225780000000,8,1767225780000000,1767225780000000);
+INSERT INTO "sightings" VALUES(2,1767225840000000,9,1767225840000000,1767225900000000);
+INSERT INTO "sightings" VALUES(2,1767225840000000,10,1767225840000000,1767225900000000);
+CREATE TABLE sources (
+	id INTEGER NOT NULL, 
+	"key" TEXT NOT NULL, 
+	platform TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	target TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	is_name_given BOOLEAN NOT NULL, 
+	settings TEXT NOT NULL, 
+	credential TEXT, 
+	interval_minutes INTEGER, 
+	categories TEXT NOT NULL, 
+	priority TEXT NOT NULL, 
+	quality_score FLOAT, 
+	state TEXT NOT NULL, 
+	state_reason TEXT, 
+	state_changed_at BIGINT NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT pk_sources PRIMARY KEY (id), 
+	CONSTRAINT uq_sources_kind_target UNIQUE (kind, target)
+);
+INSERT INTO "sources" VALUES(1,'8fc46aa470da1befd976','feeds','rss','https://one.example/','https://one.example/',0,'{}',NULL,15,'["news"]','medium',NULL,'active',NULL,1767225600000000,1767225600000000);
+INSERT INTO "sources" VALUES(2,'707144e21d62cfefa346','reddit','reddit','https://r/two.example/','https://r/two.example/',0,'{}',NULL,NULL,'[]','medium',NULL,'paused','on leave',1767225900000000,1767225600000000);
+INSERT INTO "sources" VALUES(3,'f70c9147bbd4b92d7a14','feeds','rss','https://three.example/','https://three.example/',0,'{}','somebody',NULL,'[]','medium',NULL,'active',NULL,1767225600000000,1767225600000000);
+CREATE TABLE tags (
+	id INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	first_seen_at BIGINT NOT NULL, 
+	CONSTRAINT pk_tags PRIMARY KEY (id), 
+	CONSTRAINT uq_tags_name UNIQUE (name)
+);
+INSERT INTO "tags" VALUES(1,'day',1767225660000000);
+INSERT INTO "tags" VALUES(2,'日',1767225660000000);
+CREATE INDEX ix_sources_key ON sources ("key");
+CREATE INDEX ix_sources_state_id ON sources (state, id);
+CREATE INDEX ix_sightings_item_id_source_id ON sightings (item_id, source_id);
+CREATE INDEX ix_runs_started_at ON runs (started_at);
+CREATE INDEX ix_runs_unfinished ON runs (owner_id) WHERE finished_at IS NULL;
+CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
+CREATE INDEX ix_outbox_created_at ON outbox (created_at);
+CREATE INDEX ix_outbox_waiting ON outbox (id) WHERE delivered_at IS NULL;
+CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
+CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
+CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
+CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
+CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
+CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
+CREATE INDEX ix_items_change_number_id ON items (change_number, id);
+CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
+CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
+CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
+CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
+CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);
+CREATE INDEX ix_raw_answers_answered_at ON raw_answers (answered_at);
+CREATE INDEX ix_alerts_open ON alerts (id) WHERE closed_at IS NULL;
+CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
+CREATE INDEX ix_aliases_item_id ON aliases (item_id);
+CREATE INDEX ix_item_references_external_id ON item_references (external_id);
+DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('owners',1);
+COMMIT;
