@@ -6,7 +6,7 @@ it is, so that a visit that broke off in the middle is simply walked again.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -214,14 +214,30 @@ def recognise(strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mappin
     """
     by_content = _unique(held, lambda one: one.fingerprint)
     by_link = _unique(held, lambda one: one.url)
-    found: dict[str, Known] = {}
+    alike: dict[str, tuple[Known, timedelta | None]] = {}
     taken: set[int] = set()
     for one in strangers:
         known = by_content.get(one.fingerprint) or by_link.get(one.item.url)
-        if known and known.id not in taken and _is_same_date(one, known):
-            found[one.item.external_id] = known
+        if known and known.id not in taken:
+            alike[one.item.external_id] = known, _apart(one, known)
             taken.add(known.id)
+    skew = _common([apart for _, apart in alike.values()])
+    found = {id: known for id, (known, apart) in alike.items() if apart in (None, timedelta(), skew)}
     return found if 2 * len(found) >= len(strangers) else {}
+
+
+def _apart(one: RefinedItem, known: Known) -> timedelta | None:
+    """How far its date is from the known one's. "All systems operational", posted anew each morning, is each time
+    another entry."""
+    if one.item.created_at is None:
+        return None
+    return one.item.created_at - known.created_at if known.created_at else timedelta.max
+
+
+def _common(apart: Sequence[timedelta | None]) -> timedelta | None:
+    """What several dates are off by alike: the clock of the answer that first told them was wrong, not the dates."""
+    counted = Counter(one for one in apart if one).most_common(1)
+    return counted[0][0] if counted and counted[0][1] >= _SMALLEST_WINDOW else None
 
 
 def _unique(held: Sequence[Known], trait: Callable[[Known], object]) -> dict[object, Known]:
@@ -230,11 +246,6 @@ def _unique(held: Sequence[Known], trait: Callable[[Known], object]) -> dict[obj
     for one in held:
         groups[trait(one)].append(one)
     return {value: many[0] for value, many in groups.items() if value and len(many) == 1}
-
-
-def _is_same_date(one: RefinedItem, known: Known) -> bool:
-    # "All systems operational", posted anew each morning, is each time another entry.
-    return one.item.created_at is None or one.item.created_at == known.created_at
 
 
 # ── answers from yesterday, contents that flip ────────────────────────────────────────────────────────────────────

@@ -242,6 +242,15 @@ def test_another_date_is_another_entry_and_no_date_is_any() -> None:
     assert "a" in recognise([refined("a", fingerprint=b"1")], [held(1, 1)])
 
 
+def test_dates_that_are_all_off_by_the_same_are_the_same_dates() -> None:
+    """The answer that first told of them had a wrong clock; two may be off alike by accident, three are not."""
+    off = [refined(f"new {number}", number + 90, fingerprint=b"%d" % number) for number in (1, 2, 3)]
+    right, other = refined("new 4", 4, fingerprint=b"4"), refined("new 5", 500, fingerprint=b"5")
+    stored = [held(number, number) for number in range(1, 6)]
+    assert set(recognise([*off, right, other], stored)) == {"new 1", "new 2", "new 3", "new 4"}
+    assert recognise(off[:2], stored) == {}
+
+
 def test_a_link_that_many_share_tells_nothing() -> None:
     shared = [held(number, 1).plus(url="https://one.example/") for number in (1, 2)]
     assert recognise([refined("a", 1, url="https://one.example/")], shared) == {}
