@@ -49,6 +49,8 @@ class Walk(Record, frozen=True):
     unpinned: int = 0
     newest: Watermark | None = None
     oldest_at: datetime | None = None
+    lowest_at: datetime | None = None
+    """The date of the lowest entry of a feed that goes by arrival: what is missing came out before it."""
     is_reached: bool = False
     is_below: bool = False
     """Something older than the watermark was shown: nothing that shares its time is further down."""
@@ -65,10 +67,10 @@ class Walk(Record, frozen=True):
 
 
 def step(
-    walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: int = 0, *, is_by_date: bool = True
+    walk: Walk, judged: Sequence[Judged], answered_at: datetime, unusable: int = 0, dates: Sequence[datetime] = ()
 ) -> Walk:
-    """The walk after one more page. `is_by_date`: the answer showed its items in the order of their dates."""
-    if walk.listing.is_window and not is_by_date and walk.watermark is not None:
+    """The walk after one more page. `dates`: those that the answer showed, in its own order."""
+    if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
         judged = _without_latecomers(judged, walk.watermark)
     newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
     is_below, unpinned, anchors = walk.is_below, walk.unpinned, dict(walk.anchors)
@@ -91,6 +93,7 @@ def step(
         unpinned=unpinned,
         newest=newest,
         oldest_at=oldest,
+        lowest_at=dates[-1] if walk.listing.is_window and _is_mixed(dates) else walk.lowest_at,
         is_reached=is_reached,
         is_below=is_below,
         past=past,
@@ -99,10 +102,22 @@ def step(
     )
 
 
-def is_by_date(items: Iterable[Item], answered_at: datetime, told_at: Callable[[Item], datetime | None]) -> bool:
-    """Whether the items that are dated stand newest first. What is dated ahead stands where it likes."""
-    dates = (told_at(one) for one in items)
-    return all(later >= earlier for later, earlier in pairwise(at for at in dates if at and at <= answered_at))
+def dates_shown(
+    items: Iterable[Item], answered_at: datetime, told_at: Callable[[Item], datetime | None]
+) -> list[datetime]:
+    """In the order shown. What is dated ahead stands where it likes, and what is pinned at the top: neither counts."""
+    dates = (told_at(one) for one in items if not one.is_pinned)
+    return [at for at in dates if at and at <= answered_at]
+
+
+def _is_by_date(dates: Sequence[datetime]) -> bool:
+    """Newest first."""
+    return all(later >= earlier for later, earlier in pairwise(dates))
+
+
+def _is_mixed(dates: Sequence[datetime]) -> bool:
+    """Neither newest nor oldest first: by arrival, most likely."""
+    return not _is_by_date(dates) and not _is_by_date(dates[::-1])
 
 
 def _without_latecomers(judged: Sequence[Judged], mark: Watermark) -> list[Judged]:
@@ -182,7 +197,7 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
         cause = str(end)
     if cause is None:
         return None
-    to_at = walk.oldest_at or answered_at
+    to_at = max((at for at in (walk.oldest_at, walk.lowest_at) if at is not None), default=answered_at)
     return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
 
 

@@ -168,6 +168,14 @@ def test_a_window_that_shares_nothing_with_what_is_stored_leaves_a_possible_gap(
     assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",))
 
 
+def test_the_gap_below_a_feed_that_goes_by_arrival_ends_at_its_lowest_entry_not_at_a_latecomer() -> None:
+    judged = [fresh("a", 1), fresh("written long ago", 50), fresh("b", 2), fresh("c", 3)]
+    walk = step(Walk(WINDOW, MARK), judged, NOW, dates=[at(1), at(50), at(2), at(3)])
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",))
+    oldest_first = step(Walk(WINDOW, MARK), judged[::-1], NOW, dates=[at(50), at(3), at(2)])
+    assert gap_after(oldest_first, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",))
+
+
 def first_visit() -> Walk:
     return walked(None, [fresh("a", 1), fresh("b", 2), fresh("c", 3)], listing=WINDOW)
 

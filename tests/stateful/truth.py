@@ -389,7 +389,7 @@ class Truth:
         dated = [(min(entry.at, now), entry.key) for entry in entries if entry.at]
         if mark is not None and not self.is_connected(source, entries, known) and len(entries) >= 3:
             oldest = min((at for at, _ in dated), default=now)
-            hole = Hole(mark.at, max(mark.at, oldest), mark.ids)
+            hole = Hole(mark.at, max(mark.at, oldest, *self._lowest(shown, now)), mark.ids)
         else:
             hole = None
         newest = max((at for at, _ in dated), default=None)
@@ -420,6 +420,12 @@ class Truth:
             return shown.entries
         assert source.mark is not None
         return [entry for entry in shown.entries if entry.key in known or entry.at is None or entry.at > source.mark.at]
+
+    @staticmethod
+    def _lowest(shown: Shown, now: datetime) -> list[datetime]:
+        """The date of the last entry, where the dates go up and down: what is missing below came out before it."""
+        dates = [entry.at for entry in shown.entries if entry.at is not None and entry.at <= now]
+        return dates[-1:] if dates not in (sorted(dates), sorted(dates, reverse=True)) else []
 
     @staticmethod
     def is_connected(source: Followed, entries: Sequence[Entry], known: dict[str, Kept]) -> bool:
