@@ -114,6 +114,20 @@ def read_date(text: str) -> Dated | None:
         return None
 
 
+def asked_moment(text: str) -> datetime:
+    """The moment that somebody asks about: ISO 8601, in UTC where no offset is given. ValueError says what is right.
+
+    Stricter than `read_date`: whoever asks can ask again, and must not get an answer to another question.
+    """
+    # In an address a plus sign means a space, and times are pasted into addresses as they were told: with +00:00.
+    text = re.sub(r" (\d\d:\d\d)$", r"+\1", text) if "T" in text else text
+    try:
+        at = datetime.fromisoformat(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ValueError("not a time; give one like 2026-03-01T00:00:00Z") from None
+
+
 def from_epoch(number: float) -> datetime | None:
     """The moment of a number of seconds since 1970, or of milliseconds if seconds would be absurd."""
     seconds = number / 1000 if abs(number) >= 1e11 else number

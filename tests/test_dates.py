@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.dates import Dated, from_epoch, read_date
+from catchment.dates import Dated, asked_moment, from_epoch, read_date
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,26 @@ def test_a_date_that_breaks_off_is_no_accident(text):
 def test_zones_that_nobody_knows_leave_no_trace(recwarn):
     assert [read_date(f"3:00 QQ{letter} on 5 March of 2021") for letter in "ABC"]
     assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-03-01T10:00:00Z", "2026-03-01T10:00:00"),
+        ("2026-03-01T10:00:00.5+08:00", "2026-03-01T02:00:00.500000"),
+        # As an unescaped plus sign arrives from an address.
+        ("2026-03-01T10:00:00 08:00", "2026-03-01T02:00:00"),
+        ("2026-03-01 10:00", "2026-03-01T10:00:00"),
+        ("2026-03-01", "2026-03-01T00:00:00"),
+    ],
+)
+def test_a_moment_that_is_asked_for_is_taken_as_utc_unless_it_says_otherwise(text: str, moment: str) -> None:
+    assert asked_moment(text) == datetime.fromisoformat(moment).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0", "now", "1e9", "Thu, 01 Jan 2026", "2026-02-30", "0001-01-01T00:00+14:00", "\0"]
+)
+def test_who_asks_for_no_moment_is_told_how_one_looks(text: str) -> None:
+    with pytest.raises(ValueError, match="2026-03-01T00:00:00Z"):
+        asked_moment(text)

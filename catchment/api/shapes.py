@@ -261,10 +261,20 @@ class Item(Told):
     language: str | None
     version: int = Field(description="1 + how many revisions there are.")
     fingerprint: str
-    change_number: int
+    change_number: int = Field(description="Grows with every change, counters included.")
+    content_change_number: int = Field(description="Its change number when its content or marks changed last.")
     media: list[dict[str, Any]]
     references: list[dict[str, Any]]
     tags: list[str]
+
+
+class Changed(Told):
+    """Some of what changed, oldest change first."""
+
+    items: list[Item]
+    next: str = Field(description="Give it as `after` to go on, now or later. Never null.")
+    newest: int = Field(description="The newest change number there is.")
+    is_end: bool = Field(description="Nothing else has changed so far.")
 
 
 class Revision(Told):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import Path, Query
-from pydantic import AfterValidator, Field, Strict
+from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
 
+from catchment.dates import asked_moment
 from catchment.errors import InvalidInput
 
 LARGEST = 2**63 - 1
@@ -22,6 +24,12 @@ ItemId = Annotated[int, Path(ge=1, le=LARGEST, description="The item's id.", exa
 OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this source.")]
 After = Annotated[str | None, Query(max_length=64, description="Where to go on: the `next` of the page before.")]
 Name = Annotated[str | None, Query(pattern=r"^[a-z0-9_]{1,64}$")]
+# Read by our own rule: pydantic's takes `0` and `1e9` for times, too.
+AskedMoment = Annotated[
+    datetime,
+    BeforeValidator(asked_moment),
+    WithJsonSchema({"type": "string", "format": "date-time", "examples": ["2026-03-01T00:00:00Z"]}),
+]
 
 
 def limit(most: int) -> Any:

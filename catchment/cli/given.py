@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 import typer
+
+from catchment.dates import asked_moment
 
 Number = TypeVar("Number", int, "int | None", "list[int] | None")
 
@@ -18,6 +21,14 @@ def _countable(given: Number) -> Number:
         if one is not None and not 1 <= one <= _LARGEST:
             raise typer.BadParameter(f"{one} is not a number that this could have")
     return given
+
+
+def moment(given: str) -> datetime:
+    """A time as a person types it."""
+    try:
+        return asked_moment(given)
+    except ValueError as error:
+        raise typer.BadParameter(f"{given!r} is {error}") from None
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]

@@ -1,4 +1,4 @@
-"""`items`, `revisions`, `gaps`, `export`: what is stored."""
+"""`items`, `show`, `changes`, `revisions`, `gaps`, `export`: what is stored."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from catchment.cli import doors, showing
-from catchment.cli.given import AsJson, ItemId, Limit, OfSource
+from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment
 from catchment.cli.sources import show_gaps
 from catchment.errors import InvalidInput
 
 if TYPE_CHECKING:
     from catchment.store import Store
+    from catchment.store.changes import Place
 
 _PAGE = 500
 
@@ -90,6 +91,108 @@ def _headline(item: dict[str, Any]) -> str:
     words = " ".join((item["title"] or item["text"] or item["url"] or "").split())
     marks = [word for word in ("deleted", "folded", "pinned") if item[f"is_{word}"]]
     return (words[:160] + "…" if len(words) > 160 else words) + (f" [{', '.join(marks)}]" if marks else "")
+
+
+def show(
+    item_id: ItemId,
+    at: Annotated[
+        datetime | None,
+        typer.Option(parser=moment, metavar="TIME", help="As it was then, as in 2026-03-01T00:00:00Z; UTC."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show one item whole, as it is or as it was.
+
+    With --at what it said at that moment; its counters only if none were told since.
+    """
+    with doors.opened_store(doors.settings()) as (store, now):
+        found = store.items.get(item_id) if at is None else store.items.as_of(item_id, at)
+    if as_json:
+        showing.document(found)
+    else:
+        _show_item(found, now)
+
+
+def _show_item(item: dict[str, Any], now: datetime) -> None:
+    showing.say(f"item {item['id']}: {_headline(item)}")
+    since = f"version {item['version']}, since {showing.at(item['content_last_changed_at'], now)}"
+    until = f", until {showing.at(item['valid_to'], now)}" if item.get("valid_to") else ""
+    showing.facts(
+        (
+            ("posted", showing.at(item["created_at"], now)),
+            ("author", item["author_display_name"] or item["author"]),
+            ("address", item["url"]),
+            ("points to", item["target_url"]),
+            ("tags", item["tags"]),
+            ("score", item["score"]),
+            ("replies", item["reply_count"]),
+            ("views", item["view_count"]),
+            ("said", since + until),
+            ("first seen", showing.at(item["first_seen_at"], now)),
+            ("last seen", showing.at(item["last_seen_at"], now)),
+        )
+    )
+    if item["text"]:
+        showing.say()
+        showing.say(item["text"])
+
+
+def changes(
+    after: Annotated[
+        str,
+        typer.Option(metavar="PLACE", help="What was read already: a change number, or the key of the last one shown."),
+    ] = "0",
+    limit: Limit = 30,
+    counters: Annotated[
+        bool, typer.Option("--counters", help="Also items of which only counters or tags changed.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List what is new or has changed, oldest change first.
+
+    With --json one object a line; the key of the last line is where to go on with --after.
+    """
+    from catchment.store.changes import place_from
+
+    place = place_from(after)
+    with doors.opened_store(doors.settings()) as (store, now):
+        found = _changed(store, place, limit, counters)
+        if as_json:
+            showing.lines(found)
+        else:
+            _show_changes(list(found), now, limit, "change_number" if counters else "content_change_number")
+
+
+def _changed(store: Store, place: Place, limit: int, counters: bool) -> Iterator[dict[str, Any]]:
+    """Page by page, as far as the limit."""
+    from catchment.store.changes import place_of
+
+    while limit > 0:
+        page = store.changes.after(place, min(limit, _PAGE), counters=counters)
+        for item in page.items:
+            yield item | {"key": str(place_of(item, counters=counters))}
+        if page.is_end:
+            return
+        limit -= len(page.items)
+        place = page.next
+
+
+def _show_changes(found: Sequence[dict[str, Any]], now: datetime, limit: int, number: str) -> None:
+    showing.table(
+        ("#change", "#item", "changed", "title", "#version"),
+        (
+            (
+                str(one[number]),
+                str(one["id"]),
+                showing.when(one["content_last_changed_at"], now),
+                _headline(one),
+                one["version"],
+            )
+            for one in found
+        ),
+    )
+    if len(found) == limit:
+        showing.note(f"more: --after {found[-1]['key']}")
 
 
 def revisions(

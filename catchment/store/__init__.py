@@ -11,6 +11,7 @@ from catchment.errors import StoreError
 from catchment.model import Media
 from catchment.store import opening
 from catchment.store.alerts import Alerts
+from catchment.store.changes import Changes
 from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
 from catchment.store.gaps import Gaps
@@ -35,6 +36,7 @@ class Store:
         self.sources = Sources(database)
         self.pages = Pages(database, fingerprint)
         self.items = Items(database)
+        self.changes = Changes(database)
         self.gaps = Gaps(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
+from catchment.clock import micros
 from catchment.errors import InvalidInput, NotFound
 from catchment.store.database import Database, Row, Transaction
-from catchment.store.rows import decode, iso, with_iso
-
-_SHOWN = (
-    "id", "platform", "external_id", "kind", "source_id", "author", "title", "text", "html", "url", "created_at",
-    "edited_at", "score", "reply_count", "view_count", "thread_id", "floor_number", "is_deleted", "is_folded",
-    "is_pinned", "is_digest", "version", "fingerprint", "first_seen_at", "content_last_changed_at", "author_id",
-    "author_display_name", "media", "tags", "scope", "target_url", "is_adult", "is_created_at_guessed",
-    "is_zone_guessed", "is_text_cut", "language", "ordered_at", "change_number", "rounded",
-)  # fmt: skip
-_COLUMNS = ", ".join(f"i.{name}" for name in _SHOWN)
-_TIMES = ("created_at", "edited_at", "first_seen_at", "content_last_changed_at", "ordered_at")
-_FLAGS = tuple(name for name in _SHOWN if name.startswith("is_"))
-_LISTS = ("media", "tags", "rounded")
+from catchment.store.past import as_it_was
+from catchment.store.rows import decode, with_iso
+from catchment.store.shown import COLUMNS, shown
 
 
 class Items:
@@ -30,13 +22,20 @@ class Items:
         self, limit: int = 30, *, source_id: int | None = None, before: tuple[int, int] | None = None
     ) -> list[dict[str, Any]]:
         """Newest first, of one source or of all. The next page is `before` the last one's `key_of`."""
-        return self._db.read(lambda tx: _shown(tx, _newest(tx, limit, source_id, before)))
+        return self._db.read(lambda tx: shown(tx, _newest(tx, limit, source_id, before)))
 
     def get(self, item_id: int) -> dict[str, Any]:
-        found = self._db.read(lambda tx: _shown(tx, tx.all(f"SELECT {_COLUMNS} FROM items i WHERE i.id = ?", item_id)))
+        found = self._db.read(lambda tx: shown(tx, tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id = ?", item_id)))
         if not found:
-            raise NotFound(f"there is no item {item_id}", "`catchment items` lists what is stored")
+            raise _missing(item_id)
         return found[0]
+
+    def as_of(self, item_id: int, at: datetime) -> dict[str, Any]:
+        """The item as it was at that moment; `valid_to` tells until when it said so (None: it still does)."""
+        found = self._db.read(lambda tx: as_it_was(tx, item_id, at))
+        if found is None:
+            raise _missing(item_id)
+        return found
 
     def revisions(self, item_id: int) -> list[dict[str, Any]]:
         """What the item said before, oldest first."""
@@ -98,10 +97,6 @@ class Items:
 
 def key_of(item: dict[str, Any]) -> str:
     """Where the page after this item begins; opaque outside."""
-    from datetime import datetime
-
-    from catchment.clock import micros
-
     return f"{micros(datetime.fromisoformat(item['ordered_at']))}-{item['id']}"
 
 
@@ -118,19 +113,23 @@ def key_from(text: str | None) -> tuple[int, int] | None:
     return key
 
 
+def _missing(item_id: int) -> NotFound:
+    return NotFound(f"there is no item {item_id}", "`catchment items` lists what is stored")
+
+
 def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[int, int] | None) -> list[Row]:
     # A row value comparison runs along the index: page 1,000 costs as much as page 1.
     if source_id is None:
         where = "WHERE (i.ordered_at, i.id) < (?, ?)" if before else ""
         return tx.all(
-            f"SELECT {_COLUMNS} FROM items i {where} ORDER BY i.ordered_at DESC, i.id DESC LIMIT ?",
+            f"SELECT {COLUMNS} FROM items i {where} ORDER BY i.ordered_at DESC, i.id DESC LIMIT ?",
             *(before or ()),
             limit,
         )
     where = "AND (s.ordered_at, s.item_id) < (?, ?)" if before else ""
     return tx.all(
         f"""
-        SELECT {_COLUMNS} FROM sightings s JOIN items i ON i.id = s.item_id
+        SELECT {COLUMNS} FROM sightings s JOIN items i ON i.id = s.item_id
          WHERE s.source_id = ? {where} ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT ?
         """,
         source_id,
@@ -140,38 +139,5 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
 
 
 def _after(tx: Transaction, after: int, batch: int) -> list[dict[str, Any]]:
-    rows = tx.all(f"SELECT {_COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
-    return _shown(tx, rows)
-
-
-def _shown(tx: Transaction, rows: Sequence[Row]) -> list[dict[str, Any]]:
-    """Rows as the outside sees them, with what stands in other tables fetched once for all."""
-    ids = [row[0] for row in rows]
-    seen: dict[int, int] = dict(
-        tx.among("SELECT item_id, max(last_seen_at) FROM sightings WHERE item_id IN {few} GROUP BY item_id", ids)
-    )
-    references: dict[int, list[dict[str, Any]]] = {}
-    for item_id, *told in tx.among(
-        """
-        SELECT item_id, relation, external_id, url, author, text FROM item_references
-         WHERE item_id IN {few} ORDER BY item_id, position
-        """,
-        ids,
-    ):
-        named = zip(("relation", "external_id", "url", "author", "text"), told, strict=True)
-        references.setdefault(item_id, []).append({name: value for name, value in named if value is not None})
-    return [_one_shown(row, seen.get(row[0]), references.get(row[0], [])) for row in rows]
-
-
-def _one_shown(row: Row, last_seen_at: int | None, references: list[dict[str, Any]]) -> dict[str, Any]:
-    item = dict(zip(_SHOWN, row, strict=True))
-    for name in _TIMES:
-        item[name] = iso(item[name])
-    for name in _FLAGS:
-        item[name] = bool(item[name])
-    for name in _LISTS:
-        item[name] = decode(item[name])
-    item["fingerprint"] = bytes(item["fingerprint"]).hex()
-    item["last_seen_at"] = iso(last_seen_at)
-    item["references"] = references
-    return item
+    rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
+    return shown(tx, rows)

@@ -15,6 +15,7 @@ from catchment.errors import CatchmentError
 from tests.api.desk import Desk
 
 HUGE = "9" * 400
+NO_TIMES = ("", "0", "now", "2026-02-30", "2026-01-01T25:00", "99999-01-01", "-1", "%00", "%ED%A0%80", "9" * 400)
 FEED = {"kind": "rss", "target": "https://one.example/feed"}
 
 
@@ -60,6 +61,13 @@ def is_the_shape(body: Any) -> bool:
         ("/api/sources/one", "source_id"),
         ("/api/items/%00", "item_id"),
         (f"/api/items/{2**63}/revisions", "item_id"),
+        *((f"/api/items/1?at={at}", "at") for at in NO_TIMES),
+        ("/api/changes?after=-1", "after"),
+        ("/api/changes?after=1-x", "after"),
+        (f"/api/changes?after={HUGE}", "after"),
+        ("/api/changes?after=%ED%A0%80", "after"),
+        ("/api/changes?limit=201", "limit"),
+        ("/api/changes?counters=perhaps", "counters"),
     ],
 )
 def test_an_absurd_question_is_400_and_names_the_field(desk: Desk, path: str, field: str) -> None:

@@ -91,6 +91,41 @@ def test_items_revisions_runs_gaps_and_alerts_are_told(both: Desk) -> None:
     assert both.get("/api/credentials") == {"items": [], "next": None}
 
 
+def test_an_item_is_told_as_it_was_at_a_moment(both: Desk) -> None:
+    an_edited_feed(both)
+    (item,) = [one for one in both.get("/api/items")["items"] if one["external_id"] == "p1"]
+    path, before = f"/api/items/{item['id']}", item["first_seen_at"]
+    then = both.get(path, at=before)
+    assert (then["text"], then["version"], then["valid_to"]) == ("first", 1, item["content_last_changed_at"])
+    # As it is pasted from another answer, with a plus sign that nobody has escaped.
+    assert both.client.get(f"{path}?at={before}").json() == then
+    assert both.get(path, at=item["content_last_changed_at"]) == item | {"valid_to": None}
+    too_early = both.client.get(path, params={"at": "2000-01-01T00:00:00Z"})
+    assert too_early.status_code == 404
+    assert f"first seen at {before}" in too_early.json()["error"]["message"]
+
+
+def test_changes_are_told_in_order_and_next_goes_on_from_there(both: Desk) -> None:
+    here = both.here
+    feed = here.town.feed("one")
+    for number in range(5):
+        feed.post(f"p{number}", at=here.clock.now() - HOUR * (9 - number))
+    source = here.follow(feed)
+    here.collect(source)
+    seen, after = [], "0"
+    for _ in range(3):
+        page = both.get("/api/changes", after=after, limit=2)
+        seen += [one["external_id"] for one in page["items"]]
+        after = page["next"]
+    assert sorted(seen) == ["p0", "p1", "p2", "p3", "p4"]
+    assert (page["is_end"], page["newest"], page["next"]) == (True, 1, "1")
+    feed.post("p3", text="second thoughts")
+    here.collect(source)
+    page = both.get("/api/changes", after=after)
+    assert [(one["external_id"], one["content_change_number"]) for one in page["items"]] == [("p3", 2)]
+    assert both.get("/api/changes", after=page["next"], counters=True)["items"] == []
+
+
 def test_settings_are_merged_and_null_takes_one_away(desk: Desk) -> None:
     source = desk.here.follow(desk.here.town.feed("one"))
     desk.here.shop.store.sources.change(source.id, settings={"kept": 1, "dropped": 2})
@@ -219,6 +254,7 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
         (shapes.CollectorStats, desk.get("/api/collector/status")["stats"]),
         (shapes.CollectorStatus, desk.get("/api/collector/status")),
         (shapes.Item, edited),
+        (shapes.Changed, desk.get("/api/changes")),
         (shapes.Revision, desk.get(f"/api/items/{edited['id']}/revisions")["items"][0]),
         (shapes.Run, desk.get("/api/runs")["items"][0]),
         (shapes.Gap, desk.get("/api/gaps")["items"][0]),

@@ -92,6 +92,36 @@ def test_the_next_page_begins_where_the_last_one_ended(catchment: Catchment, sit
     assert [one["external_id"] for one in (*first, *rest)] == [f"news-{number}" for number in (5, 4, 3, 2, 1)]
 
 
+def test_changes_go_on_from_the_key_of_the_last_one(catchment: Catchment, site: FeedSite) -> None:
+    feed = site.feed("news", posts=4)
+    catchment("sources", "add", "rss", feed.url)
+    catchment("collect")
+    first = catchment("changes", "--limit", 3, "--json").lines
+    rest = catchment("changes", "--after", first[-1]["key"], "--json").lines
+    assert len({one["external_id"] for one in (*first, *rest)}) == 4
+    feed.post("news-2", text="changed")
+    catchment("collect", "--all")
+    (changed,) = catchment("changes", "--after", rest[-1]["key"], "--json").lines
+    assert (changed["external_id"], changed["text"]) == ("news-2", "changed")
+    assert changed.keys() >= ITEM_KEYS
+    assert catchment("changes", "--after", "x", "--json").failure == (2, "INVALID_INPUT")
+
+
+def test_an_item_is_shown_as_it_is_and_as_it_was(catchment: Catchment, site: FeedSite) -> None:
+    feed = site.feed("news", posts=1)
+    catchment("sources", "add", "rss", feed.url)
+    catchment("collect")
+    feed.post("news-1", text="second thoughts")
+    catchment("collect", "--all")
+    today = catchment("show", 1, "--json").json
+    assert (today["version"], today["text"]) == (2, "second thoughts")
+    then = catchment("show", 1, "--at", today["first_seen_at"], "--json").json
+    assert (then["version"], then["text"], then["valid_to"]) == (1, "text", today["content_last_changed_at"])
+    assert catchment("show", 1, "--at", "1999-12-31", "--json").failure == (4, "NOT_FOUND")
+    assert catchment("show", 1, "--at", "yesterday").code == 2
+    assert "second thoughts" in catchment("show", 1).out
+
+
 def test_an_export_holds_every_item_once_and_its_past_if_asked(
     catchment: Catchment, site: FeedSite, tmp_path: Path
 ) -> None:
