@@ -69,7 +69,7 @@ class Sessions:
 def signing_key(home: Path) -> bytes:
     """The key that cookies of this home are signed with: made once, readable by its owner only."""
     file = home / "session-key"
-    home.mkdir(parents=True, exist_ok=True)
+    home.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Written aside and linked into place: a process that starts at the same time finds all of it or nothing.
     own = file.with_name(f"session-key.{os.getpid()}")
     try:

@@ -264,7 +264,7 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
 
 def _make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
 

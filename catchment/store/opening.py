@@ -174,7 +174,7 @@ def remember(database: Database, home: Path) -> None:
         return
     row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
     if row and row[0]:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Written aside: a note that was torn by a power cut would be no note.
         part = home / f"databases.{os.getpid()}.part"
         part.write_text(json.dumps({**known, database.shown_url: True}))
@@ -203,7 +203,7 @@ def _known(home: Path) -> dict[str, Any]:
 def back_up(database: Database, to: Path) -> Path:
     """A copy of a SQLite database, whole and consistent, while others go on writing."""
     file = _sqlite_file(database, "`pg_dump` makes backups of PostgreSQL")
-    to.parent.mkdir(parents=True, exist_ok=True)
+    to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to.exists():
         raise InvalidInput(f"{to} exists already", "give another name")
     # Under another name until it is whole: a torn backup must not look like one.

@@ -293,3 +293,9 @@ def test_postgresql_has_its_own_tools(standing_postgres: str, tmp_path: Path) ->
     with pytest.raises(InvalidInput, match="pg_restore"):
         opening.restore(database, tmp_path, tmp_path / "backup.db", NOW)
     database.close()
+
+
+def test_the_folder_of_a_new_archive_is_its_owners_alone(tmp_path: Path) -> None:
+    home = tmp_path / "archive"
+    opened(f"sqlite:///{home / 'catchment.db'}", home).close()
+    assert home.stat().st_mode & 0o777 == 0o700
