@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from catchment.model import Deed, Item, Known, RefinedItem, Verdict
 
@@ -10,6 +11,19 @@ from catchment.model import Deed, Item, Known, RefinedItem, Verdict
 _CLOCKS_DIFFER = timedelta(hours=1)
 _COUNTERS = ("score", "reply_count", "view_count")
 _DETAILS = ("url", "author", "author_display_name", "edited_at")
+
+
+class Said(Protocol):
+    """What an item says, or said: enough to tell what changed."""
+
+    @property
+    def fingerprint(self) -> bytes: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def is_deleted(self) -> bool: ...
+    @property
+    def is_folded(self) -> bool: ...
 
 
 def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdict:
@@ -21,7 +35,7 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
         return Verdict(Deed.SAME)
     is_kept = is_withheld(one.item)
     # Content before counters: an edit usually moves the score as well, and must still leave a revision.
-    reasons = _reasons(known, one, is_kept)
+    reasons = why_changed(known, one, is_kept)
     if reasons and known.volatile_until is not None and answered_at < known.volatile_until:
         return Verdict(Deed.COUNTED, is_volatile=True)
     if reasons:
@@ -34,7 +48,7 @@ def is_withheld(item: Item) -> bool:
     return item.is_deleted and not item.text and not item.html
 
 
-def _reasons(known: Known, one: RefinedItem, is_kept: bool) -> tuple[str, ...]:
+def why_changed(known: Said, one: RefinedItem, is_kept: bool) -> tuple[str, ...]:
     """In the order that every reader of revisions may rely on."""
     item = one.item
     is_changed = not is_kept and known.fingerprint != one.fingerprint

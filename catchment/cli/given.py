@@ -45,3 +45,7 @@ TheseSources = Annotated[
     ),
 ]
 Limit = Annotated[int, typer.Option(metavar="N", callback=_countable, help="How many at most.")]
+Since = Annotated[
+    datetime | None,
+    typer.Option(metavar="TIME", parser=moment, help="Only from then on: a day, or a time; in UTC unless it says."),
+]

@@ -520,6 +520,7 @@ def _shown_request(request: Request) -> dict[str, Any]:
         "params": {name: redact(value) for name, value in request.params.items()},
         "listing": request.listing,
         "carried": request.carried,
+        "asks_for": request.asks_for,
     }
 
 

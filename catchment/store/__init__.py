@@ -18,6 +18,7 @@ from catchment.store.gaps import Gaps
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
+from catchment.store.mending import Mending
 from catchment.store.pages import Pages
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sources import Sources
@@ -35,6 +36,7 @@ class Store:
         self.database, self.home = database, home
         self.sources = Sources(database)
         self.pages = Pages(database, fingerprint)
+        self.mending = Mending(database, self.pages)
         self.items = Items(database)
         self.changes = Changes(database)
         self.gaps = Gaps(database)

@@ -74,7 +74,7 @@ class Pages:
 
     def _write(self, tx: Transaction, page: Page, deciding: Deciding) -> Conclusion:
         leases.check(tx, page.lease)
-        judged = self._judged(tx, page, deciding)
+        judged = self.judged(tx, page, deciding)
         conclusion = deciding.conclude(
             Found(
                 judged,
@@ -104,7 +104,8 @@ class Pages:
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _judged(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Judged, ...]:
+    def judged(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Judged, ...]:
+        """What the page shows, beside what is held of it; the rows of what is held are locked."""
         known = self._known(tx, page)
         strangers = [one for one in page.items if _key(one) not in known]
         renamed = self._renamed(tx, page, strangers, known, deciding) if strangers and page.may_have_new_ids else {}

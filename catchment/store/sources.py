@@ -89,9 +89,9 @@ class Sources:
         """The id of each, and whether it is new; all in one transaction. What was removed comes back with its items."""
         return self._db.write(lambda tx: _follow(tx, wanted, now))
 
-    def get(self, source_id: int) -> Source:
+    def get(self, source_id: int, *, even_removed: bool = False) -> Source:
         row = self._db.read(lambda tx: tx.one(f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id))
-        if row is None or row[13] == SourceState.REMOVED:
+        if row is None or (row[13] == SourceState.REMOVED and not even_removed):
             raise NotFound(f"there is no source {source_id}", "`catchment sources list` shows what is followed")
         return source_from(row)
 

@@ -66,7 +66,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: 
     tx.insert("items", _ITEM_COLUMNS, rows)
     tx.insert("sightings", ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"), seen)
     _tag(tx, tagged, now)
-    _refer(tx, referring)
+    refer(tx, referring)
 
 
 def _item_row(
@@ -105,7 +105,7 @@ def _tag(tx: Transaction, tagged: Sequence[tuple[str, int]], now: int) -> None:
     )
 
 
-def _refer(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
+def refer(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
     tx.insert(
         "item_references",
         ("item_id", "position", "relation", "external_id", "url", "author", "text"),
@@ -131,9 +131,9 @@ def _revise_items(tx: Transaction, page: Page, edited: Sequence[Judged], number:
     )
     said = [one for one in edited if not one.verdict.is_content_kept]
     withheld = [one for one in edited if one.verdict.is_content_kept]
-    _update(tx, [_revised_values(one, number, now) | _content_values(one.item, page.fingerprint_rule) for one in said])
+    _update(tx, [_revised_values(one, number, now) | content_values(one.item, page.fingerprint_rule) for one in said])
     _update(tx, [_revised_values(one, number, now) for one in withheld])
-    _tag_again(tx, edited, now)
+    tag_again(tx, edited, now)
 
 
 def _revised_values(one: Judged, number: int, now: int) -> dict[str, Any]:
@@ -147,7 +147,7 @@ def _revised_values(one: Judged, number: int, now: int) -> dict[str, Any]:
     }
 
 
-def _content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
+def content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
     item = one.item
     return {
         "fingerprint": one.fingerprint,
@@ -171,7 +171,7 @@ def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: i
         """,
         [(now, now + _DAY, one.known.id) for one in counted if one.known and one.verdict.is_volatile],
     )
-    _tag_again(tx, counted, now)
+    tag_again(tx, counted, now)
 
 
 def _update(tx: Transaction, values: Sequence[Mapping[str, Any]]) -> None:
@@ -185,7 +185,7 @@ def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
     item, known = one.item.item, one.known
     assert known is not None
     # Whose word counts, for each counter.
-    best = {name: item if _is_better(item, known, name) else known for name in ("reply_count", "score", "view_count")}
+    best = {name: item if is_better(item, known, name) else known for name in ("reply_count", "score", "view_count")}
     return {
         "id": known.id,
         **{name: getattr(by, name) for name, by in best.items()},
@@ -202,14 +202,14 @@ def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
     }
 
 
-def _is_better(item: Item, known: Known, name: str) -> bool:
+def is_better(item: Item, known: Known, name: str) -> bool:
     """Whether a counter that was told now takes the place of the one we hold: not if it is unknown, or less exact."""
     if getattr(item, name) is None:
         return False
     return getattr(known, name) is None or name not in item.rounded or name in known.rounded
 
 
-def _tag_again(tx: Transaction, judged: Sequence[Judged], now: int) -> None:
+def tag_again(tx: Transaction, judged: Sequence[Judged], now: int) -> None:
     """What the platform told now, in the place of what it told before; where it told nothing, that stays."""
     retagged = [(one.known, set(one.item.item.tags)) for one in judged if one.known and one.item.item.tags]
     tx.many(

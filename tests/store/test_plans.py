@@ -12,6 +12,7 @@ import pytest
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.leases import living
+from catchment.store.mending import Wanted
 from catchment.store.troubles import Troubles
 from tests.store.desk import Desk, opened, post
 from tests.store.sample import fill
@@ -54,6 +55,9 @@ QUESTIONS: dict[str, Asking] = {
     "clearing": lambda desk: desk.store.clearing.clear(
         desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1
     ),
+    "answers to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}), (desk.now, 1), 3),
+    "answers of a source to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}, 1), None, 3),
+    "how many answers to read again": lambda desk: desk.store.mending.count(Wanted({"feeds": 2}, 1)),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
     "a new page": lambda desk: desk.show(desk.store.sources.get(1), post("x", tags=("日",)), post("y"), body=b"new"),

@@ -398,7 +398,7 @@ raw_answers = Table(
     Column("id", RowId, primary_key=True),
     Column("source_id", ForeignKey("sources.id"), nullable=False),
     Column("run_id", BigInteger),
-    Column("answered_at", Moment, nullable=False, index=True),
+    Column("answered_at", Moment, nullable=False),
     Column("step", Text, nullable=False),
     Column("request", Json, nullable=False),
     Column("url", Text, nullable=False),
@@ -409,6 +409,7 @@ raw_answers = Table(
     Column("body_hash", LargeBinary, nullable=False),
     Column("body", LargeBinary, nullable=False),
     Index(None, "source_id", "body_hash"),
+    Index(None, "answered_at", "id"),
 )
 
 outbox = Table(
