@@ -297,6 +297,56 @@ class Revision(Told):
     run_id: int | None
 
 
+class RawItem(Told):
+    """That a source brought an item."""
+
+    model_config = example(
+        id=42,
+        source_id=1,
+        source_name="Example",
+        source_type="rss",
+        title="Spring has come",
+        url="https://example.org/2026/02/spring",
+        author="Ada",
+        content="The first crocus was seen on Monday.",
+        published_at="2026-02-23T08:00:00+00:00",
+        fetched_at="2026-02-23T08:30:00+00:00",
+        dedup_key="feeds:3f1c9a:https://example.org/2026/02/spring",
+        metadata={"platform": "feeds", "kind": "entry", "score": None, "tags": ["garden"]},
+    )
+    id: int = Field(description="The item's id.")
+    source_id: int
+    source_name: str
+    source_type: str = Field(description="The source's kind.")
+    title: str | None
+    url: str | None
+    author: str | None
+    content: str | None = Field(description="Plain text.")
+    published_at: Moment | None = Field(description="Null: it bears no date.")
+    fetched_at: Moment = Field(description="When the source first showed it; without `source_id`, when any source did.")
+    dedup_key: str = Field(description="Platform, scope and external id: the same thing has the same key for good.")
+    metadata: dict[str, Any] = Field(description="Counters, tags, media, language and marks, as they are now.")
+
+
+class RawStats(Told):
+    """How much a source has brought."""
+
+    model_config = example(
+        source_id=1,
+        name="Example",
+        type="rss",
+        total_items=1205,
+        last_item_at="2026-02-23T08:30:00+00:00",
+        items_24h=12,
+    )
+    source_id: int
+    name: str
+    type: str = Field(description="The source's kind.")
+    total_items: int = Field(description="How many items it has shown.")
+    last_item_at: Moment | None = Field(description="When it last showed one that it had not shown before.")
+    items_24h: int = Field(description="How many it showed for the first time in the last 24 hours.")
+
+
 # ── what happened ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -20,6 +20,7 @@ from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
 from catchment.store.mending import Mending
 from catchment.store.pages import Pages
+from catchment.store.raw import RawItems
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sources import Sources
 from catchment.store.troubles import Troubles
@@ -39,6 +40,7 @@ class Store:
         self.mending = Mending(database, self.pages)
         self.items = Items(database)
         self.changes = Changes(database)
+        self.raw_items = RawItems(database)
         self.gaps = Gaps(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)

@@ -65,10 +65,10 @@ class Transaction:
         if rows:
             self.cursor.executemany(self._spoken(sql), rows)
 
-    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], tail: str = "") -> None:
-        """Many rows at once; `tail` may say ON CONFLICT …"""
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], tail: str = "") -> int:
+        """Many rows at once; `tail` may say ON CONFLICT … Gives the number of rows written."""
         if not rows:
-            return
+            return 0
         names = ", ".join(columns)
         if self.is_postgres:
             # One array a column: a single round trip however many rows there are.
@@ -81,6 +81,7 @@ class Transaction:
         else:
             marks = ", ".join("?" * len(columns))
             self.cursor.executemany(f"INSERT INTO {table} ({names}) VALUES ({marks}) {tail}", rows)
+        return int(self.cursor.rowcount)
 
     def update(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Many rows at once, found by their `id`: it stands first in `columns` and in every row."""

@@ -97,7 +97,12 @@ class Items:
 
 def key_of(item: dict[str, Any]) -> str:
     """Where the page after this item begins; opaque outside."""
-    return f"{micros(datetime.fromisoformat(item['ordered_at']))}-{item['id']}"
+    return key_text((micros(datetime.fromisoformat(item["ordered_at"])), item["id"]))
+
+
+def key_text(key: tuple[int, int]) -> str:
+    """A time and an id, as a place in a list is told outside."""
+    return f"{key[0]}-{key[1]}"
 
 
 def key_from(text: str | None) -> tuple[int, int] | None:

@@ -41,6 +41,12 @@ def shown(tx: Transaction, rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [_one_shown(row, seen.get(row[0]), references.get(row[0], [])) for row in rows]
 
 
+def by_ids(tx: Transaction, ids: Sequence[int]) -> list[dict[str, Any]]:
+    """The items with these ids, in this order; what is not there is left out."""
+    rows = {row[0]: row for row in tx.among(f"SELECT {COLUMNS} FROM items i WHERE i.id IN {{few}}", ids)}
+    return shown(tx, [rows[one] for one in ids if one in rows])
+
+
 def _one_shown(row: Row, last_seen_at: int | None, references: list[dict[str, Any]]) -> dict[str, Any]:
     item = dict(zip(_SHOWN, row, strict=True))
     for name in _TIMES:

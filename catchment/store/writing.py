@@ -64,7 +64,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: 
         if item.references:
             referring.append((item_id, item))
     tx.insert("items", _ITEM_COLUMNS, rows)
-    tx.insert("sightings", ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"), seen)
+    _see(tx, page, seen)
     _tag(tx, tagged, now)
     refer(tx, referring)
 
@@ -231,16 +231,22 @@ def _see_again(tx: Transaction, page: Page, known: Sequence[Judged], now: int) -
             if one.known and one.known.is_shown_by_source
         ],
     )
-    tx.insert(
-        "sightings",
-        ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"),
-        [
-            (page.source.id, one.known.ordered_at, one.known.id, now, now)
-            for one in known
-            if one.known and not one.known.is_shown_by_source
-        ],
-        "ON CONFLICT DO NOTHING",
-    )
+    first_shown = [one.known for one in known if one.known and not one.known.is_shown_by_source]
+    _see(tx, page, [(page.source.id, one.ordered_at, one.id, now, now) for one in first_shown])
+
+
+def _see(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) -> None:
+    """What the page's source shows for the first time; and how many items it has shown by now."""
+    columns = ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at")
+    if count := tx.insert("sightings", columns, seen, "ON CONFLICT DO NOTHING"):
+        tx.run(
+            """
+            INSERT INTO source_counts (source_id, item_count) VALUES (?, ?)
+            ON CONFLICT (source_id) DO UPDATE SET item_count = source_counts.item_count + excluded.item_count
+            """,
+            page.source.id,
+            count,
+        )
 
 
 def _note_aliases(tx: Transaction, page: Page, renamed: Sequence[Judged], now: int) -> None:

@@ -126,6 +126,22 @@ def test_changes_are_told_in_order_and_next_goes_on_from_there(both: Desk) -> No
     assert both.get("/api/changes", after=page["next"], counters=True)["items"] == []
 
 
+def test_raw_items_are_told_by_source_by_time_and_for_a_digest(both: Desk) -> None:
+    an_edited_feed(both)
+    rows = both.get("/api/raw-items")["items"]
+    assert [(row["source_id"], row["source_name"], row["source_type"]) for row in rows] == [(1, "One", "rss")] * 2
+    assert both.get("/api/raw-items", source_id=1)["items"] == rows
+    assert both.get("/api/raw-items", source_id=2)["items"] == []
+    assert [len(page) for page in both.pages("/api/raw-items", limit=1)] == [1, 1]
+    assert [len(page) for page in both.pages("/api/raw-items/for-digest", limit=1)] == [1, 1]
+    assert both.get("/api/raw-items/for-digest", since=rows[0]["fetched_at"])["items"] == rows
+    assert both.get("/api/raw-items", since="2099-01-01T00:00:00Z")["items"] == []
+    both.post("/api/sources/1/pause")
+    assert both.get("/api/raw-items/for-digest") == {"items": [], "next": None}
+    stats = both.pages("/api/raw-items/stats", limit=1)
+    assert [(row["source_id"], row["total_items"], row["items_24h"]) for (row,) in stats] == [(1, 2, 2), (2, 0, 0)]
+
+
 def test_settings_are_merged_and_null_takes_one_away(desk: Desk) -> None:
     source = desk.here.follow(desk.here.town.feed("one"))
     desk.here.shop.store.sources.change(source.id, settings={"kept": 1, "dropped": 2})
@@ -255,6 +271,8 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
         (shapes.CollectorStatus, desk.get("/api/collector/status")),
         (shapes.Item, edited),
         (shapes.Changed, desk.get("/api/changes")),
+        (shapes.RawItem, desk.get("/api/raw-items")["items"][0]),
+        (shapes.RawStats, desk.get("/api/raw-items/stats")["items"][0]),
         (shapes.Revision, desk.get(f"/api/items/{edited['id']}/revisions")["items"][0]),
         (shapes.Run, desk.get("/api/runs")["items"][0]),
         (shapes.Gap, desk.get("/api/gaps")["items"][0]),

@@ -1,0 +1,29 @@
+"""What lists need beside the tables themselves: further orders to walk along, and counts that nobody has to count."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, Column, ForeignKey, Index, Table, text
+
+from catchment.store.schema.base import metadata
+from catchment.store.schema.spine import items, sightings
+
+# In the order of fetching, of all sources and of each: what came since the last digest, whatever date it bears.
+Index(None, items.c.first_seen_at, items.c.id)
+Index(None, sightings.c.source_id, sightings.c.first_seen_at, sightings.c.item_id)
+
+# What was deleted is rare: a list of it must not look at everything that was not.
+Index(
+    "ix_items_deleted",
+    items.c.ordered_at,
+    items.c.id,
+    sqlite_where=text("is_deleted"),
+    postgresql_where=text("is_deleted"),
+)
+
+source_counts = Table(
+    "source_counts",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    Column("item_count", BigInteger, nullable=False),
+)
+"""How many items each source has shown: as many as it has sightings, and always written with them."""
