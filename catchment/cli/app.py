@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from catchment import __version__
-from catchment.cli import collecting, credentials, demo, doctor, keeping, reading, reparsing, sources, state
+from catchment.cli import collecting, credentials, demo, doctor, exporting, keeping, reading, reparsing, sources, state
 from catchment.cli.failing import EPILOG
 
 app = typer.Typer(
@@ -48,7 +48,7 @@ app.command()(reading.show)
 app.command()(reading.changes)
 app.command()(reading.revisions)
 app.command()(reading.gaps)
-app.command()(reading.export)
+app.command()(exporting.export)
 app.command()(reparsing.reparse)
 app.command()(state.status)
 app.command()(doctor.doctor)

@@ -1,4 +1,4 @@
-"""`items`, `show`, `changes`, `revisions`, `gaps`, `export`: what is stored."""
+"""`items`, `show`, `changes`, `revisions`, `gaps`: what is stored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,6 @@ import typer
 from catchment.cli import doors, showing
 from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment
 from catchment.cli.sources import show_gaps
-from catchment.errors import InvalidInput
 
 if TYPE_CHECKING:
     from catchment.store import Store
@@ -260,53 +258,3 @@ def gaps(
         showing.document(found)
     else:
         show_gaps(found, now)
-
-
-def export(
-    output: Annotated[str, typer.Option(metavar="FILE", help="The file to write, or - for stdout.")],
-    format: Annotated[str, typer.Option(metavar="FORMAT", help="jsonl: one JSON object a line.")] = "jsonl",
-    with_revisions: Annotated[
-        bool, typer.Option("--with-revisions", help="Each item with what it said before.")
-    ] = False,
-    as_json: AsJson = False,
-) -> None:
-    """Write every item to a file.
-
-    It appears under its name only when it is whole.
-    """
-    if format != "jsonl":
-        raise InvalidInput(f"unknown format {format!r}", "jsonl is what there is", field="format")
-    with doors.opened_store(doors.settings()) as (store, _):
-        found = _told(store, with_revisions)
-        if output == "-":
-            showing.lines(found)
-            return
-        with (
-            showing.bar("exporting", store.items.count(), is_shown=showing.is_watched() and not as_json) as bar,
-            showing.whole_file(Path(output)) as file,
-        ):
-            count = 0
-            for count, line in enumerate(_encoded(found), start=1):
-                file.write(line)
-                if count % _PAGE == 0:
-                    bar.move(count)
-    if as_json:
-        showing.document({"format": format, "file": output, "items": count})
-    else:
-        showing.say(f"{showing.counted(count, 'item')} written to {output}")
-
-
-def _told(store: Store, with_revisions: bool) -> Iterator[dict[str, Any]]:
-    for item in store.items.in_order():
-        if with_revisions:
-            # Most items were never changed, and need no question.
-            item["revisions"] = store.items.revisions(item["id"]) if item["version"] > 1 else []
-        yield item
-
-
-def _encoded(found: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    import msgspec
-
-    encode = msgspec.json.Encoder().encode
-    for item in found:
-        yield encode(item) + b"\n"

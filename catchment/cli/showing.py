@@ -30,24 +30,24 @@ def document(value: object) -> None:
     import msgspec
 
     encoded = msgspec.json.encode(value)
-    _stdout().write((msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded) + b"\n")
+    stdout().write((msgspec.json.format(encoded, indent=2) if sys.stdout.isatty() else encoded) + b"\n")
 
 
 def lines(values: Iterable[object]) -> None:
     """One JSON document a line."""
     import msgspec
 
-    encode, write = msgspec.json.Encoder().encode, _stdout().write
+    encode, write = msgspec.json.Encoder().encode, stdout().write
     for value in values:
         write(encode(value) + b"\n")
 
 
 def raw(text: str) -> None:
     """These very characters, whatever the terminal's encoding."""
-    _stdout().write(text.encode("utf-8", "replace"))
+    stdout().write(text.encode("utf-8", "replace"))
 
 
-def _stdout() -> IO[bytes]:
+def stdout() -> IO[bytes]:
     """Stdout for bytes, with nothing left waiting in front of it."""
     sys.stdout.flush()
     return sys.stdout.buffer
@@ -210,7 +210,8 @@ def bar(what: str, total: int | None, *, is_shown: bool) -> Iterator[Bar]:
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
-    """A file that appears under its name only when it is whole."""
+    """A file that appears under its name only when it is whole; its folder is made, as for a backup."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(path.name + ".part")
     try:
         with part.open("wb") as file:

@@ -14,6 +14,7 @@ from catchment.store.alerts import Alerts
 from catchment.store.changes import Changes
 from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
+from catchment.store.exports import Exports
 from catchment.store.gaps import Gaps
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
@@ -41,6 +42,7 @@ class Store:
         self.items = Items(database)
         self.changes = Changes(database)
         self.raw_items = RawItems(database)
+        self.exports = Exports(database)
         self.gaps = Gaps(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
@@ -61,13 +60,6 @@ class Items:
             }
             for row in rows
         ]
-
-    def in_order(self, batch: int = 500) -> Iterator[dict[str, Any]]:
-        """All items by id, in short reads: an export holds no transaction open."""
-        after = 0
-        while rows := self._db.read(lambda tx, after=after: _after(tx, after, batch)):  # type: ignore[misc]
-            yield from rows
-            after = rows[-1]["id"]
 
     def stored_after(self, item_id: int, limit: int = 500) -> list[dict[str, Any]]:
         """What was stored after this one, in the order in which it was stored, whatever date it bears."""

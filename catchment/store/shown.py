@@ -8,7 +8,7 @@ from typing import Any
 from catchment.store.database import Row, Transaction
 from catchment.store.rows import decode, iso
 
-_SHOWN = (
+SHOWN = (
     "id", "platform", "external_id", "kind", "source_id", "author", "title", "text", "html", "url", "created_at",
     "edited_at", "score", "reply_count", "view_count", "thread_id", "floor_number", "is_deleted", "is_folded",
     "is_pinned", "is_digest", "version", "fingerprint", "first_seen_at", "content_last_changed_at", "author_id",
@@ -16,10 +16,14 @@ _SHOWN = (
     "is_zone_guessed", "is_text_cut", "language", "ordered_at", "change_number",
     "content_change_number", "rounded",
 )  # fmt: skip
-COLUMNS = ", ".join(f"i.{name}" for name in _SHOWN)
-_TIMES = ("created_at", "edited_at", "first_seen_at", "content_last_changed_at", "ordered_at")
-_FLAGS = tuple(name for name in _SHOWN if name.startswith("is_"))
-_LISTS = ("media", "tags", "rounded")
+COLUMNS = ", ".join(f"i.{name}" for name in SHOWN)
+TIMES = ("created_at", "edited_at", "first_seen_at", "content_last_changed_at", "ordered_at")
+FLAGS = tuple(name for name in SHOWN if name.startswith("is_"))
+LISTS = ("media", "tags", "rounded")
+NUMBERS = (
+    "id", "source_id", "score", "reply_count", "view_count", "floor_number", "version", "change_number",
+    "content_change_number",
+)  # fmt: skip
 
 
 def shown(tx: Transaction, rows: Sequence[Row]) -> list[dict[str, Any]]:
@@ -48,12 +52,12 @@ def by_ids(tx: Transaction, ids: Sequence[int]) -> list[dict[str, Any]]:
 
 
 def _one_shown(row: Row, last_seen_at: int | None, references: list[dict[str, Any]]) -> dict[str, Any]:
-    item = dict(zip(_SHOWN, row, strict=True))
-    for name in _TIMES:
+    item = dict(zip(SHOWN, row, strict=True))
+    for name in TIMES:
         item[name] = iso(item[name])
-    for name in _FLAGS:
+    for name in FLAGS:
         item[name] = bool(item[name])
-    for name in _LISTS:
+    for name in LISTS:
         item[name] = decode(item[name])
     item["fingerprint"] = bytes(item["fingerprint"]).hex()
     item["last_seen_at"] = iso(last_seen_at)

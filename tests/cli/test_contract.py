@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -132,7 +133,9 @@ def test_an_export_holds_every_item_once_and_its_past_if_asked(
     catchment("collect", "--all")
     file = tmp_path / "items.jsonl"
     written = catchment("export", "--format", "jsonl", "--output", file, "--with-revisions", "--json")
-    assert written.json == {"format": "jsonl", "file": str(file), "items": 3}
+    digest = sha256(file.read_bytes()).hexdigest()
+    size = file.stat().st_size
+    assert written.json == {"format": "jsonl", "file": str(file), "items": 3, "bytes": size, "sha256": digest}
     lines = catchment("export", "--output", "-").lines
     assert [one["external_id"] for one in lines] == ["news-3", "news-2", "news-1"]
     assert file.read_text().count("\n") == 3

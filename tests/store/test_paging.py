@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.errors import InvalidInput
+from catchment.store.exports import Chosen
 from catchment.store.items import key_from, key_of
 from tests.store.desk import Desk, opened, post
 
@@ -48,7 +49,7 @@ def test_every_item_is_on_one_page_however_long_the_pages_are(desk: Desk) -> Non
         assert walked(desk, limit) == newest_first
         assert walked(desk, limit, sources[1].id) == newest_first
         assert sorted(walked(desk, limit, sources[0].id)) == sorted(list(wanted)[:6])
-    assert [one["external_id"] for one in desk.store.items.in_order(batch=3)] == list(wanted)
+    assert [one["external_id"] for one in desk.store.exports.of(Chosen(), batch=3)] == list(wanted)
 
 
 def test_a_date_in_the_future_does_not_head_the_list_for_ever(desk: Desk) -> None:
@@ -82,7 +83,7 @@ def test_an_export_during_writing_has_every_item_that_was_there(desk: Desk) -> N
     source = desk.follow()
     desk.show(source, *(post(f"{number}") for number in range(10)))
     seen = []
-    for one in desk.store.items.in_order(batch=2):
+    for one in desk.store.exports.of(Chosen(), batch=2):
         seen.append(one["id"])
         if len(seen) < 15:
             desk.show(source, post(f"new {len(seen)}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pytest
 
 from catchment.refine import fingerprint
 from catchment.store import Store
+from catchment.store.exports import Chosen
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
 from catchment.store.troubles import Troubles
@@ -23,13 +24,21 @@ SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "bud
 
 Asking = Callable[[Desk], object]
 
+
+def days_ago(desk: Desk, days: int) -> datetime:
+    return desk.now - timedelta(days=days)
+
+
 QUESTIONS: dict[str, Asking] = {
     "what is due": lambda desk: desk.due(3),
     "newest": lambda desk: desk.store.items.newest(3),
     "newest, next page": lambda desk: desk.store.items.newest(3, before=(10**16, 5)),
     "newest of a source": lambda desk: desk.store.items.newest(3, source_id=1),
     "newest of a source, next page": lambda desk: desk.store.items.newest(3, source_id=1, before=(10**16, 5)),
-    "all in order": lambda desk: list(desk.store.items.in_order(4)),
+    "an export": lambda desk: list(desk.store.exports.of(Chosen())),
+    "an export of a kind": lambda desk: list(desk.store.exports.of(Chosen(kind="rss"))),
+    "an export of a source": lambda desk: list(desk.store.exports.of(Chosen(source_id=1, since=days_ago(desk, 5)))),
+    "an export from some day on": lambda desk: list(desk.store.exports.of(Chosen(since=days_ago(desk, 5)))),
     "one item": lambda desk: desk.store.items.get(1),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
