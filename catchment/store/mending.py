@@ -19,7 +19,7 @@ from catchment.store.pages import Pages
 from catchment.store.rows import decode, to_micros
 from catchment.store.schema import metadata
 from catchment.store.visits import Conclusion, Deciding, Page
-from catchment.store.writing import content_values, is_better, refer, short_json, tag_again, write_items
+from catchment.store.writing import content_values, is_better, refer, see, short_json, tag_again, write_items
 
 MENDED = "parser_mended"
 _COUNTERS = ("score", "reply_count", "view_count")
@@ -255,7 +255,7 @@ def _mend_all(
         _set(tx, "items", row["id"], values | {"change_number": number})
         _follow(tx, row, one, page, values)
     if not kept.is_stale:
-        _see(tx, page, rows)
+        _see_then(tx, page, rows)
     return Mended(mended=mended, details=details)
 
 
@@ -421,7 +421,7 @@ def copies_of_the_order() -> list[str]:
     return [name for name, table in metadata.tables.items() if {"item_id", "ordered_at"} <= set(table.c.keys())]
 
 
-def _see(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
+def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
     """That the source showed these at that time, too."""
     at = micros(page.answered_at)
     seen = {
@@ -435,11 +435,7 @@ def _see(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> 
     orders: dict[int, int] = dict(
         tx.among("SELECT id, ordered_at FROM items WHERE id IN {few}", [one for one in rows if one not in seen])
     )
-    tx.insert(
-        "sightings",
-        ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at"),
-        [(page.source.id, ordered, item_id, at, at) for item_id, ordered in orders.items()],
-    )
+    see(tx, page, [(page.source.id, ordered, item_id, at, at) for item_id, ordered in orders.items()])
     tx.many(
         "UPDATE sightings SET first_seen_at = ?, last_seen_at = ? WHERE source_id = ? AND item_id = ?",
         [

@@ -64,7 +64,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: 
         if item.references:
             referring.append((item_id, item))
     tx.insert("items", _ITEM_COLUMNS, rows)
-    _see(tx, page, seen)
+    see(tx, page, seen)
     _tag(tx, tagged, now)
     refer(tx, referring)
 
@@ -232,10 +232,10 @@ def _see_again(tx: Transaction, page: Page, known: Sequence[Judged], now: int) -
         ],
     )
     first_shown = [one.known for one in known if one.known and not one.known.is_shown_by_source]
-    _see(tx, page, [(page.source.id, one.ordered_at, one.id, now, now) for one in first_shown])
+    see(tx, page, [(page.source.id, one.ordered_at, one.id, now, now) for one in first_shown])
 
 
-def _see(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) -> None:
+def see(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) -> None:
     """What the page's source shows for the first time; and how many items it has shown by now."""
     columns = ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at")
     if count := tx.insert("sightings", columns, seen, "ON CONFLICT DO NOTHING"):
