@@ -9,7 +9,7 @@ help:
 	@echo "make test    check style and types, run every test"
 	@echo "make lint    check style and types"
 	@echo "make bench   run the benchmarks"
-	@echo "make endure  a simulated week under faults and kills, on both databases, and the verdict"
+	@echo "make endure  100,000 mutated answers; a simulated week under faults and kills, on both databases"
 	@echo "make docs    build the pages that come from the code's own words"
 	@echo "make clean   remove what these targets made; data stays"
 
@@ -31,6 +31,7 @@ bench: .venv/ready-to-bench
 	$(BIN)/python -m bench
 
 endure: .venv/ready-to-test
+	CATCHMENT_EXAMPLES=100000 $(BIN)/pytest -q tests/platforms/test_mutations.py
 	$(BIN)/python -m endure
 
 docs: .venv/ready-to-run

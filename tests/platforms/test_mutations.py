@@ -1,0 +1,146 @@
+"""Whatever a site sends, a platform reads it or says that it cannot: no other failure, and no end of thinking.
+
+The bodies that are mutated lie in `samples/PLATFORM/`, and in the folder of the platform's own cases. A platform that
+cannot be asked by the examples of its kinds says in `samples/PLATFORM/sources.json` how: a list of {kind, target,
+settings}. `CATCHMENT_EXAMPLES=100000` tries that many inputs, and recorded answers beside the repository as well.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catchment.collect.following import checked_settings
+from catchment.errors import CatchmentError
+from catchment.model import Answer, Ask, Look, Platform, Progress, Refusal, Request, Source
+from catchment.platforms import installed
+from catchment.refine import refine
+from tests.conftest import CAPTURES
+from tests.platforms.mutations import mutated
+from tests.stateful.effort import ASKED_FOR, effort
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FOLDER = Path(__file__).parent
+PLATFORMS = {platform.NAME: platform for platform in installed()}
+RECORDED = {"feeds": "feeds", "hackernews": "hn", "github": "github-trending", "website": "websites"}
+"""Where recorded answers lie, under another name than the platform's."""
+LARGEST = 30_000
+"""Larger bodies are no worse, and take longer."""
+MOST_REQUESTS = 20
+SECONDS = 20
+"""Of the processor's time for one input. Nothing takes a tenth of one; what takes so many would take for ever."""
+TYPES = ("", "application/json", "text/html; charset=gbk", "application/xml", "text/plain; charset=nonsense")
+STATUSES = (200, 200, 200, 301, 400, 401, 403, 404, 429, 500, 503)
+
+
+class Hung(BaseException):
+    """No Exception: nobody on the way may take it for one of his own."""
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    def give_up(signum: int, frame: FrameType | None) -> None:
+        raise Hung(f"still thinking after {SECONDS} s")
+
+    before = signal.signal(signal.SIGPROF, give_up)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+@cache
+def bodies(name: str) -> list[bytes]:
+    folders = [FOLDER / "samples" / name, FOLDER / name]
+    if ASKED_FOR and name in RECORDED:
+        folders.append(CAPTURES / RECORDED[name])
+    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
+    told = [path for path in files if ".expected" not in path.name and path.name not in ("sources.json", "SOURCES.md")]
+    return [path.read_bytes() for path in told if path.stat().st_size <= LARGEST]
+
+
+def sources(platform: Platform) -> list[Source]:
+    file = FOLDER / "samples" / platform.NAME / "sources.json"
+    told: list[dict[str, Any]] = (
+        json.loads(file.read_text())
+        if file.is_file()
+        else [{"kind": kind.name, "target": kind.example} for kind in platform.KINDS]
+    )
+    return [source(platform, one) for one in told]
+
+
+def source(platform: Platform, told: dict[str, Any]) -> Source:
+    kind, target = (
+        next(kind for kind in platform.KINDS if kind.name == told["kind"]),
+        platform.understand(told["target"]),
+    )
+    settings = {**target.settings, **checked_settings(kind, told.get("settings", {}))}
+    return Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=settings)
+
+
+@cache
+def requests(name: str) -> list[Request]:
+    """One of each sort that the platform makes: at first, then wherever its samples lead, then for second looks."""
+    platform = PLATFORMS[name]
+    asked = [request for one in sources(platform) for request in first(platform, one)]
+    for request in tuple(asked):
+        for body in bodies(name):
+            with suppress(CatchmentError):
+                asked += platform.read(Answer(200, {}, body, request.url, NOW), request).follow[:2]
+    looks = [Look("1", "", "https://example.com/1", one) for one in sources(platform)]
+    asked += getattr(platform, "look_again", lambda _: [])(looks)
+    sorts = {(request.step, request.listing, request.method, *request.carried): request for request in asked}
+    return list(sorts.values())[:MOST_REQUESTS]
+
+
+def first(platform: Platform, one: Source) -> Iterator[Request]:
+    kind = next(kind for kind in platform.KINDS if kind.name == one.kind)
+    for listing in kind.listings:
+        with suppress(CatchmentError):  # a target may go with one of the listings only
+            yield from platform.first(one, Progress(), Ask(listing.name, kind.base_limit, is_first=True))
+
+
+@pytest.mark.parametrize("name", PLATFORMS)
+def test_every_platform_has_bodies_to_mutate_and_requests_that_they_answer(name: str) -> None:
+    assert bodies(name), f"put a few small answers into tests/platforms/samples/{name}/"
+    assert requests(name)
+
+
+Situation = tuple[Platform, Request, bytes, str, int]
+
+
+def situations(name: str) -> st.SearchStrategy[Situation]:
+    return st.tuples(
+        st.just(PLATFORMS[name]),
+        st.sampled_from(requests(name)),
+        mutated(bodies(name)),
+        st.sampled_from(TYPES),
+        st.sampled_from(STATUSES),
+    )
+
+
+@effort(1_000)
+@given(st.one_of([situations(name) for name in PLATFORMS if bodies(name)]))
+def test_a_mutated_body_is_read_or_refused_with_an_error_of_ours(situation: Situation) -> None:
+    platform, request, body, content_type, status = situation
+    headers = {"content-type": content_type} if content_type else {}
+    with bounded():
+        refusal = platform.refusal(Answer(status, headers, body, request.url, NOW), request)
+        assert refusal is None or isinstance(refusal, Refusal)
+        with suppress(CatchmentError):
+            reading = platform.read(Answer(200, headers, body, request.url, NOW), request)
+            refined = refine(reading, scope="key", answer_url=request.url)
+            assert len(refined.items) + len(refined.skipped) == len(reading.items) + len(reading.skipped)
