@@ -17,8 +17,10 @@ _LEAVE = b"."
 class Stopping:
     """Within this block a signal no longer kills: it is passed on to whoever is watched.
 
-    A handler may interrupt the main thread while it holds any lock, so it takes none: it writes one byte into a pipe,
-    and a thread that waits at the other end does the rest. Signals that come before anybody is watched wait there.
+    What Python does about a signal happens in the main thread, once that thread wakes up, and may interrupt it while it
+    holds any lock; and the system may give the signal to another thread, so that the main one sleeps on. So nothing is
+    done there: the interpreter itself writes a byte into a pipe, and a thread that waits at the other end does the
+    rest. Signals that come before anybody is watched wait in the pipe.
     """
 
     def __init__(self, *more: int) -> None:
@@ -27,9 +29,12 @@ class Stopping:
         self._count = 0
         self._watcher: Thread | None = None
         self._read_end, self._write_end = os.pipe()
+        os.set_blocking(self._write_end, False)
         self._before: dict[int, Any] = {}
+        self._woken_before = -1
 
     def __enter__(self) -> Self:
+        self._woken_before = signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
         self._before = {one: signal.signal(one, self._heard) for one in self._numbers}
         return self
 
@@ -43,7 +48,6 @@ class Stopping:
         if self._watcher is None and self._count > 1:
             # Nothing is under way yet that could be hurt.
             raise KeyboardInterrupt
-        os.write(self._write_end, b"!")
 
     def _wait(self, stop: Event, cut: Event, patience_seconds: float, say: Callable[[str], object]) -> None:
         if os.read(self._read_end, 1) == _LEAVE:
@@ -59,6 +63,7 @@ class Stopping:
     ) -> None:
         for one, handler in self._before.items():
             signal.signal(one, handler)
+        signal.set_wakeup_fd(self._woken_before)
         if self._watcher is not None:
             os.write(self._write_end, _LEAVE)
             self._watcher.join()

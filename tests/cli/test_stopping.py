@@ -126,3 +126,19 @@ def test_simple_commands_start_without_the_heavy_parts(home: object) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "0 []\n"
+
+
+def test_a_signal_that_the_system_gives_to_another_thread_stops_a_sleeping_process() -> None:
+    script = """
+import signal
+from threading import Event, Thread, get_ident
+from catchment.cli.stopping import Stopping
+
+with Stopping() as stopping:
+    stop = Event()
+    stopping.watch(stop, Event(), 60, print)
+    Thread(target=lambda: signal.pthread_kill(get_ident(), signal.SIGTERM)).start()
+    stop.wait()
+"""
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert said.stdout.startswith("stopping")
