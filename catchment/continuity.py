@@ -7,7 +7,7 @@ it is, so that a visit that broke off in the middle is simply walked again.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
@@ -59,6 +59,8 @@ class Walk(Record, frozen=True):
     ids: frozenset[str] = frozenset()
     anchors: Mapping[str, datetime | None] = {}
     """Those that are not pinned, with their dates: they tell how far down the walk came."""
+    is_by_id: bool = False
+    """The listing shows ids alone, all that it has at once; what is not held of them is asked for afterwards."""
 
     @property
     def is_satisfied(self) -> bool:
@@ -134,13 +136,17 @@ def _is_below(walk: Walk, one: Judged) -> bool:
     mark, item = walk.watermark, one.item.item
     if mark is None:
         return False
+    if walk.is_by_id:
+        # What was asked for by id tells nothing, whatever its date: it may have come late. Nor does what others stored.
+        is_ours = one.item.is_listed and one.known is not None and one.known.is_shown_by_source
+        return is_ours and item.created_at is not None and item.created_at <= mark.at
     return item.external_id in mark.ids if item.created_at is None else item.created_at < mark.at
 
 
 def _meets(walk: Walk, one: Judged) -> bool:
     """Whether this item shows that the walk has come down to what is stored."""
     mark, item = walk.watermark, one.item.item
-    if mark is None:
+    if mark is None or walk.is_by_id:
         return False
     if walk.listing.is_window:
         # By its date, or by the date under which this source first showed it (dates may be off in one answer). What is
@@ -197,8 +203,15 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
         cause = str(end)
     if cause is None:
         return None
-    to_at = max((at for at in (walk.oldest_at, walk.lowest_at) if at is not None), default=answered_at)
+    to_at = max((at for at in (_oldest_after(walk, mark), walk.lowest_at) if at is not None), default=answered_at)
     return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
+
+
+def _oldest_after(walk: Walk, mark: Watermark) -> datetime | None:
+    """The lower edge of what was shown. In a list of ids, a late arrival of an old date is no edge."""
+    if not walk.is_by_id:
+        return walk.oldest_at
+    return min((at for at in walk.anchors.values() if at is not None and at > mark.at), default=None)
 
 
 def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, str], ...]:
@@ -217,6 +230,18 @@ def _spans(walk: Walk, gap: Gap) -> bool:
     dates = [walk.anchors[one] for one in gap.from_ids if one in walk.anchors]
     is_met = any(at is None or at <= gap.from_at for at in dates)
     return is_past and is_met and walk.newest.at >= gap.to_at
+
+
+def in_view(walk: Walk, listed: Sequence[str], ours: Container[str], limit: int) -> Sequence[str]:
+    """The part of a list of ids that a visit is about; `ours` are those that this source has shown before.
+
+    At first, and where places tell nothing about time, as much as was asked for. Later, everything down to the lowest
+    id that is ours: what stands below it was there before the source was followed.
+    """
+    if walk.watermark is None or walk.listing.order != Order.NEWEST_FIRST:
+        return listed[:limit]
+    lowest = max((place for place, one in enumerate(listed) if one in ours), default=len(listed) - 1)
+    return listed[: lowest + 1]
 
 
 # ── ids that change ───────────────────────────────────────────────────────────────────────────────────────────────

@@ -112,7 +112,8 @@ class PlatformError(CatchmentError):
     """Nothing: it is asked again. Look at the source if it goes on.
 
     `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
-    answer (a refused or reset connection): then our own line is not to blame.
+    answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
+    this one request is refused: the host, the platform or the credential is.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -124,6 +125,7 @@ class PlatformError(CatchmentError):
         self.status = status
         self.retry_at = retry_at
         self.is_contact = False
+        self.is_beyond_request = False
 
 
 class NetworkError(PlatformError):

@@ -449,6 +449,8 @@ class RefinedItem(Record, frozen=True):
     """There was HTML, too large or too twisted to keep safely; its text is kept."""
     is_unchanged: bool = False
     """It came to the letter as it came last time, and was not refined again: it has no fingerprint."""
+    is_listed: bool = False
+    """Only its id was shown, by a listing of ids: that it is there, not what it says."""
 
 
 class Refined(Record, frozen=True):
@@ -543,6 +545,10 @@ class Counts(Record, frozen=True):
     updated: int = 0
     duplicate: int = 0
     invalid: int = 0
+
+    @property
+    def shown(self) -> int:
+        return self.new + self.updated + self.duplicate + self.invalid
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(

@@ -67,6 +67,19 @@ def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1
     return Refined(tuple(items), (*skipped, *repeated))
 
 
+def listed_ids(reading: Reading) -> tuple[str, ...]:
+    """The ids that a listing shows without their content, as they are kept, each once and in its order."""
+    told = {clean_id(item.external_id) for item in reading.items}
+    asked = (request.asks_for for request in reading.follow if request.asks_for is not None)
+    ids = dict.fromkeys(clean_id(one) for one in (*reading.listed, *asked))
+    return tuple(one for one in ids if one and one not in told)
+
+
+def listed(reading: Reading, scope: str) -> tuple[RefinedItem, ...]:
+    """The same as items of which nothing but the id is known."""
+    return tuple(RefinedItem(Item(one, scope=scope), b"", is_listed=True) for one in listed_ids(reading))
+
+
 def mark_of(item: Item) -> bytes:
     """Eight bytes that tell whether an item comes to the letter as it came before. Costs a twentieth of refining it."""
     return sha256(_REFINING + _ENCODED(item)).digest()[:MARK_BYTES]
@@ -113,7 +126,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
     kept_html = html if is_text_whole else None  # half of an HTML is not HTML
     refined = replace(
         _tidied(item, base, text_limit),
-        external_id=_id(item.external_id) or _id(url or "") or f"sha256:{content.hex()}",
+        external_id=clean_id(item.external_id) or clean_id(url or "") or f"sha256:{content.hex()}",
         scope=item.scope or scope,
         title=title[:MAX_TITLE].rstrip() or None,
         text=text[:text_limit].rstrip() or None,
@@ -145,7 +158,7 @@ def _tidied(item: Item, base: str, text_limit: int) -> Item:
         score=_count(item.score),
         reply_count=_count(item.reply_count),
         view_count=_count(item.view_count),
-        thread_id=(item.thread_id and _id(item.thread_id)) or None,
+        thread_id=(item.thread_id and clean_id(item.thread_id)) or None,
         floor_number=_count(item.floor_number),
         references=_references(item.references, base, text_limit),
         tags=_tags(item.tags),
@@ -169,7 +182,7 @@ def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None,
 # ── identity ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _id(given: str) -> str:
+def clean_id(given: str) -> str:
     """An id as it is kept: on one line, and a hash in place of a very long one."""
     line = _line(given)
     # Counted in bytes, as the index of the database does; a quarter of the limit is safe without counting.
@@ -200,7 +213,7 @@ def _told_apart(items: list[RefinedItem]) -> tuple[list[RefinedItem], list[Skipp
         if by_id[scope, id] == 1:
             return each
         ending = url if url and by_link[scope, id, url] == 1 else f"sha256:{each.fingerprint.hex()}"
-        return each.plus(item=each.item.plus(external_id=_id(f"{id} {ending}")))
+        return each.plus(item=each.item.plus(external_id=clean_id(f"{id} {ending}")))
 
     return [alone(each) for each in kept.values()], repeated
 
@@ -306,7 +319,7 @@ _IMAGE = re.compile(r'<img [^>]*?\bsrc="([^"]*)"')
 def _references(references: tuple[Reference, ...], base: str, text_limit: int) -> tuple[Reference, ...]:
     return tuple(
         each.plus(
-            external_id=(each.external_id and _id(each.external_id)) or None,
+            external_id=(each.external_id and clean_id(each.external_id)) or None,
             url=_url(each.url, base),
             author=_name(each.author),
             text=(each.text and clean_text(each.text)[:text_limit].rstrip()) or None,

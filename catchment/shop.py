@@ -10,8 +10,9 @@ from threading import Event, RLock
 
 from catchment import logs
 from catchment.clock import Clock, clock_from
+from catchment.collect.asking import Rules
 from catchment.collect.rounds import Rounds
-from catchment.collect.visit import Rules, Visitor
+from catchment.collect.visit import Visitor
 from catchment.fetch import Fetch, FetchSettings, StoredBudgets
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed

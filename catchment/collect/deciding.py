@@ -11,6 +11,7 @@ from catchment.judge import judge
 from catchment.model import (
     Counts,
     Deed,
+    Judged,
     Known,
     Order,
     Outcome,
@@ -18,11 +19,12 @@ from catchment.model import (
     Reading,
     Record,
     RefinedItem,
+    Request,
     Result,
     Source,
     Verdict,
 )
-from catchment.refine import told_at
+from catchment.refine import clean_id, listed_ids, told_at
 from catchment.store.visits import Conclusion, Ending, Found
 
 # A walk that goes on and on is cut, and leaves a gap that says so.
@@ -52,6 +54,10 @@ class Visiting(Record, frozen=True):
     """As it was before, but for the visit itself: what a stale answer leaves."""
     marks: tuple[bytes, ...] = ()
     """Of the items as they came, in their order; none where that is not kept."""
+    is_unfinished: bool = False
+    """Something of this visit is not there yet: the next one must not take the listing for unchanged."""
+    is_cut: bool = False
+    """Not all that was shown could be asked for: the rest is owed, and nothing is proven."""
 
 
 class PageDeciding:
@@ -59,7 +65,10 @@ class PageDeciding:
 
     def __init__(self, visit: Visiting, reading: Reading, skipped: int, answered_at: datetime) -> None:
         self._visit, self._reading, self._skipped, self._at = visit, reading, skipped, answered_at
-        self.walk = visit.walk
+        self._listed = listed_ids(reading)
+        self.walk = visit.walk.plus(is_by_id=True) if self._listed else visit.walk
+        self.details: tuple[Request, ...] = ()
+        """Requests for what was listed and is not held, in the listing's order."""
         self._is_volatile = False
 
     def recognise(self, strangers: Sequence[RefinedItem], held: Sequence[Known]) -> Mapping[str, Known]:
@@ -71,10 +80,20 @@ class PageDeciding:
     def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
         return pace.expected_by(newest_first, self._visit.source.interval_minutes or self._visit.kind_minutes)
 
+    def suspects_staleness(self, items: Sequence[RefinedItem]) -> bool:
+        """Whether it must be known if this very answer came once before."""
+        before = self._visit.progress.newest_shown_at
+        if before is None or self._visit.page_number > 1:
+            return False
+        newest = continuity.newest_shown(items, self._at)
+        # Of ids alone only the store knows the dates.
+        return bool(self._listed) or (newest is not None and newest < before)
+
     def conclude(self, found: Found) -> Conclusion:
         earlier = {
             item_id: [(one.fingerprint, one.valid_to) for one in many] for item_id, many in found.earlier.items()
         }
+        found = found.plus(judged=self._in_view(found.judged)) if self._listed else found
         if self._is_stale(found):
             judged = continuity.without_changes(found.judged)
             counts = counted([one.verdict for one in judged], self._skipped)
@@ -84,13 +103,14 @@ class PageDeciding:
             for one in found.judged
         )
         counts = counted([one.verdict for one in judged], self._skipped)
-        is_repeat = continuity.is_repeat(self._visit.walk, [one.item for one in judged])
+        is_repeat = not self._is_of_details and continuity.is_repeat(self.walk, [one.item for one in judged])
         dates = continuity.dates_shown(self._reading.items, self._at, told_at)
-        self.walk = continuity.step(self._visit.walk, judged, self._at, self._skipped, dates)
-        closed = continuity.closed_gaps(self.walk, found.open_gaps)
+        self.walk = continuity.step(self.walk, judged, self._at, self._skipped, dates)
         end = self._end(is_repeat)
+        # A listing of ids closes a gap when all that it listed is stored.
+        closed = continuity.closed_gaps(self.walk, found.open_gaps) if end or not self.walk.is_by_id else ()
         self._is_volatile = any(one.verdict.is_volatile for one in judged)
-        if self._reading.is_torn:
+        if self._reading.is_torn or (end and self._visit.is_cut):
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk.plus(newest=None, unpinned=0)
             return Conclusion(judged, counts, ending=_unproven(self._good_ending(counts), self._visit))
@@ -104,21 +124,43 @@ class PageDeciding:
             ending=self._good_ending(counts),
         )
 
+    # ── listings of ids ───────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def _is_of_details(self) -> bool:
+        return self.walk.is_by_id and not self._listed
+
+    def _in_view(self, judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
+        """Those that the visit is about; notes which of the ids must be asked for."""
+        held = {one.item.item.external_id: one.known for one in judged if one.item.is_listed and one.known}
+        ours = {one for one, known in held.items() if known.is_shown_by_source}
+        view = dict.fromkeys(continuity.in_view(self.walk, self._listed, ours, self._visit.limit))
+        asking = {clean_id(one.asks_for): one for one in self._reading.follow if one.asks_for is not None}
+        self.details = tuple(asking[one] for one in view if one not in held and one in asking)
+        return tuple(one for one in judged if not one.item.is_listed or one.item.item.external_id in view)
+
     # ── whether to go on ──────────────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def following(self) -> tuple[Request, ...]:
+        """The pages that follow; details are no pages."""
+        return tuple(one for one in self._reading.follow if one.asks_for is None)
 
     def wanted(self) -> bool:
         """Whether the pages that follow are worth asking for."""
         walk, visit = self.walk, self._visit
-        if not self._reading.follow:
+        if not self.following:
             return False
         if walk.listing.is_window:
             return walk.watermark is None and visit.page_number < MOST_WINDOW_PAGES
         if walk.listing.order != Order.NEWEST_FIRST or walk.watermark is None:
-            return walk.shown < visit.limit
+            return walk.shown + len(self.details) < visit.limit
         return not walk.is_satisfied
 
     def _end(self, is_repeat: bool) -> End | None:
         """Why the visit ends with this page; None: it goes on."""
+        if self.details:
+            return None
         if self.walk.is_satisfied and self._visit.is_queue_empty:
             return End.REACHED
         if is_repeat:
@@ -130,7 +172,9 @@ class PageDeciding:
     # ── how it ends ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def _is_stale(self, found: Found) -> bool:
-        return self._visit.page_number == 1 and continuity.is_stale(
+        # What is listed and not held cannot be of yesterday.
+        is_possible = self._visit.page_number == 1 and not self.details
+        return is_possible and continuity.is_stale(
             found.judged,
             {item_id: [one.fingerprint for one in many] for item_id, many in found.earlier.items()},
             continuity.newest_shown((one.item for one in found.judged), self._at),
@@ -144,7 +188,8 @@ class PageDeciding:
         mark = continuity.moved(self.walk, self._at)
         due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
         # What was seen and not taken over must be looked at again, even if it comes the same.
-        marks = None if self._is_volatile else visit.progress.shown_marks
+        is_owed = self._is_volatile or visit.is_unfinished
+        marks = None if is_owed else visit.progress.shown_marks
         progress = visit.progress.plus(
             shown_marks=marks,
             watermark=mark,
@@ -156,7 +201,9 @@ class PageDeciding:
             next_due_at=due.at,
             due_reason=due.reason,
         )
-        if self._is_volatile:
+        if self.walk.is_by_id:
+            progress = progress.plus(last_shown_count=total.shown)
+        if is_owed:
             # Nor may "nothing changed" keep it from being looked at when its day is over.
             progress = progress.plus(etag=None, last_modified=None, body_hash=None)
         result = visit.before.plus(

@@ -2,79 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
-import threading
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import closing
 from datetime import datetime
 from threading import Lock
-from typing import Any
 
 import structlog
-import zstandard
 
-from catchment import continuity, pace
+from catchment import pace
 from catchment.clock import Clock
+from catchment.collect.asking import Came, Rules
 from catchment.collect.deciding import MOST_PAGES, PageDeciding, Visiting
+from catchment.collect.details import A_BATCH, Batch, Details
+from catchment.collect.leaving import Leaving, longest
 from catchment.collect.reachability import Reachability, host_of
 from catchment.continuity import Walk
-from catchment.errors import (
-    AddressRefused,
-    CatchmentError,
-    Gone,
-    LeaseLost,
-    LoginNeeded,
-    Missing,
-    PlatformError,
-    Refused,
-    ServerTrouble,
-    SlowDown,
-    Stopped,
-    Unreadable,
-)
-from catchment.fetch import Attempt, Fetch, cache_seconds, keepable_headers, may_share, validators
-from catchment.logs import redact
-from catchment.model import (
-    Answer,
-    Counts,
-    Identity,
-    Kind,
-    Outcome,
-    Platform,
-    Progress,
-    Reading,
-    Record,
-    Refined,
-    Request,
-    Result,
-    Source,
-)
+from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped, Unreadable
+from catchment.fetch import Fetch, cache_seconds
+from catchment.model import Answer, Kind, Platform, Reading, Record, Refined, Request, Result, Source
 from catchment.platforms import Platforms, listing_of
-from catchment.refine import FINGERPRINT_RULE, clean_text, mark_of, refine, sorted_out
+from catchment.refine import FINGERPRINT_RULE, listed, listed_ids, mark_of, refine, sorted_out
 from catchment.store import Store
 from catchment.store.pages import Forgotten
 from catchment.store.sources import Claimed
-from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
+from catchment.store.visits import Closing, Conclusion, Page, RawAnswer
 
 log = structlog.get_logger(__name__)
 
-# A permanent redirect is believed after so many visits: hotel networks redirect everything, once.
-REDIRECTS_BELIEVED = 3
-_TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
 _CONDITIONS = frozenset(("If-None-Match", "If-Modified-Since"))
-_compressors = threading.local()
-
-
-class Rules(Record, frozen=True):
-    """The settings that a visit obeys, as values."""
-
-    intervals: Mapping[str, int]
-    failures_before_probation: int = 5
-    text_limit: int = 1_000_000
-    keeps_raw: bool = True
-
-    def minutes(self, kind: str) -> int:
-        return self.intervals.get(kind, pace.UNKNOWN_KIND_MINUTES)
+# Fewer unreadable items than that say nothing about the reader.
+_FEW = 3
 
 
 class Visited(Record, frozen=True):
@@ -133,404 +91,200 @@ class Visitor:
         return words
 
 
-class _Visit:
+class _Visit(Leaving):
     """One visit: what it has come to so far."""
 
-    def __init__(self, visitor: Visitor, claimed: Claimed, run_id: int) -> None:
-        self._by, self._run_id = visitor, run_id
-        self._source, self._progress, self._lease = claimed.source, claimed.progress, claimed.lease
-        self._minutes = visitor.rules.minutes(claimed.source.kind)
-        self._subject = f"{claimed.source.name} (source {claimed.source.id})"
-        self._attempts: list[Attempt] = []
-        self._attempts_told = 0
-        self.unwritten: Closing | None = None
-        mark = self._progress.watermark
-        self._result = Result(
-            claimed.source.id,
-            claimed.source.name,
-            claimed.source.kind,
-            Outcome.FAILED,
-            started_at=visitor.clock.now(),
-            watermark_before=mark.at if mark else None,
-            watermark_after=mark.at if mark else None,
-        )
+    def __init__(self, by: Visitor, claimed: Claimed, run_id: int) -> None:
+        super().__init__(by, claimed, run_id)
+        self._thinking = by.thinking
+        self._pages = 0
+        self._new_target: str | None = None
+        self._moved_to: str | None = None
+        self._new_name: str | None = None
+        self._hint: int | None = None
+        self._after = claimed.progress
+        self._notes: tuple[str, ...] = ()
+        self._is_unfinished = self._is_cut = False
+        self._shortfall: Counter[str] = Counter()
+        """Of what was listed and asked for, what did not come, by reason."""
+        self._unreadable = 0
 
     # ── the good way ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def collect(self, platform: Platform, kind: Kind) -> Result:
         ask = pace.ask(kind, self._source, self._progress)
+        self._limit, self._walk = ask.limit, Walk(listing_of(kind, ask.listing), self._progress.watermark)
         waiting = deque(platform.first(self._source, self._progress, ask))
-        walk = Walk(listing_of(kind, ask.listing), self._progress.watermark)
-        new_target, pages, answers = None, 0, 0
-        # What will be known once the visit is whole. Until then nothing of it counts: with the validators of a first
-        # page stored, a visit that broke off on the second would look like "nothing changed" the next time.
-        progress = self._progress
+        answers = 0
         while waiting:
-            answer, request = self._ask(waiting.popleft(), platform)
-            is_first_page = pages == 0
-            body_hash = hashlib.sha256(answer.body).digest()
-            if is_first_page and self._is_unchanged(answer, request, body_hash, platform):
-                return self._unchanged(answer)
-            reading = self._read(answer, request, platform, body_hash)
+            if answers == MOST_PAGES:
+                what = f"{self._subject}: it leads on and on without showing anything"
+                raise Unreadable(what, "look at it in a browser")
+            came = self._asking.ask(waiting.popleft(), platform)
             answers += 1
-            if answers > MOST_PAGES:
-                raise Unreadable(
-                    f"{self._subject}: it leads on and on without showing anything", "look at it in a browser"
-                )
-            if not reading.items and reading.follow and is_first_page and not reading.skipped:
-                # A page that only points on (a site's page, which names its feed): nothing to write yet.
+            if self._pages == 0 and self._is_unchanged(came):
+                return self._unchanged(came.answer)
+            reading = self._asking.read(came)
+            if self._only_points_on(reading):
                 waiting.extend(reading.follow)
                 continue
-            pages += 1
-            new_target = self._followable(reading.target) or new_target
-            twin = self._by.store.sources.of_target(self._source.kind, new_target) if new_target else None
-            if twin is not None and twin.id != self._source.id:
+            if (twin := self._twin(reading)) is not None:
                 return self._retire_beside(twin)
-            marks: tuple[bytes, ...] = ()
-            if is_first_page:
-                progress = self._progress_after(answer, body_hash, platform, reading)
-                if walk.listing.is_window:
-                    marks = tuple(mark_of(item) for item in reading.items)
-                    progress = progress.plus(shown_marks=None if reading.is_torn else b"".join(marks))
-            visiting = Visiting(
-                source=self._source,
-                progress=progress,
-                polled=self._polled(answer.answered_at),
-                walk=walk,
-                kind_minutes=self._minutes,
-                limit=ask.limit,
-                page_number=pages,
-                is_queue_empty=not waiting,
-                hint_seconds=_longest(
-                    reading.hints.min_interval_seconds, cache_seconds(answer.headers, answer.answered_at)
-                ),
-                before=self._result.plus(
-                    requests=len(self._attempts),
-                    http_status=answer.status,
-                    notes=tuple(dict.fromkeys((*self._result.notes, *reading.notes))),
-                ),
-                new_target=new_target or self._moved_for_good(answer),
-                new_name=self._own_name(reading),
-                marks=marks,
-            )
-            deciding = self._write(platform, answer, request, reading, body_hash, visiting)
+            deciding = self._write_page(came, reading, is_last=not waiting)
             if deciding is None:
                 return self._result
-            walk = deciding.walk
-            if deciding.wanted():
-                waiting.extend(reading.follow)
+            waiting.extend(deciding.following if deciding.wanted() else ())
+            if deciding.details and self._fill_in(deciding.details, came, is_last=not waiting):
+                return self._result
         return self._unchanged(None)
 
-    def _ask(self, request: Request, platform: Platform) -> tuple[Answer, Request]:
-        """The answer, and the request that got it: `otherwise` takes over from one that leads nowhere."""
-        if request.identity is not Identity.NONE and request.credential is None:
-            request = request.plus(credential=self._source.credential)
-        try:
-            answer = self._by.fetch(request, platform, subject=self._subject, attempts=self._attempts)
-        except _TRY_OTHERWISE:
-            if request.otherwise is None:
-                raise
-            return self._ask(request.otherwise, platform)
-        self._by.answered(answer)
-        return answer, request
-
-    def _is_unchanged(self, answer: Answer, request: Request, body_hash: bytes, platform: Platform) -> bool:
-        if answer.status == 304 and not _CONDITIONS.isdisjoint(request.headers):
+    def _is_unchanged(self, came: Came) -> bool:
+        if came.answer.status == 304 and not _CONDITIONS.isdisjoint(came.request.headers):
             # Unasked, it says nothing: taken at its word, a source that was never read would look well for ever.
             return True
-        return body_hash == self._progress.body_hash and self._progress.reader_version == platform.READER_VERSION
+        is_same_reader = self._progress.reader_version == came.platform.READER_VERSION
+        return is_same_reader and came.body_hash == self._progress.body_hash
 
-    def _read(self, answer: Answer, request: Request, platform: Platform, body_hash: bytes) -> Reading:
-        try:
-            with self._by.thinking:
-                return platform.read(answer, request)
-        except Unreadable as error:
-            self._keep_unread(answer, request, platform, body_hash)
-            if request.otherwise is not None:
-                # Asked in the place of this one; the answer it would have had is not what was hoped for.
-                return Reading(follow=(request.otherwise,))
-            raise type(error)(f"{self._subject}: {error.what}", error.helps, status=answer.status) from error
-        except Exception:
-            # A slip of the reader's is the usual way in which it learns that it is behind: the answer is kept for it.
-            self._keep_unread(answer, request, platform, body_hash)
-            raise
+    def _only_points_on(self, reading: Reading) -> bool:
+        """A page that only points on (a site's page, which names its feed): there is nothing to write yet."""
+        is_empty = not reading.items and not reading.skipped and not listed_ids(reading)
+        return self._pages == 0 and is_empty and bool(reading.follow)
 
-    def _keep_unread(self, answer: Answer, request: Request, platform: Platform, body_hash: bytes) -> None:
-        if self._keeps(request) and answer.body:
-            raw = self._raw(answer, request, platform, body_hash, is_read=False)
-            self._by.store.pages.keep_raw(self._source, self._lease, self._run_id, answer.answered_at, raw)
+    def _twin(self, reading: Reading) -> Source | None:
+        """Another source that follows already what this one leads to."""
+        self._new_target = self._followable(reading.target) or self._new_target
+        if self._new_target is None:
+            return None
+        twin = self._store.sources.of_target(self._source.kind, self._new_target)
+        return twin if twin is not None and twin.id != self._source.id else None
+
+    def _write_page(self, came: Came, reading: Reading, *, is_last: bool) -> PageDeciding | None:
+        """Write what one answer showed; gives what was decided about it, or None if the visit is over."""
+        self._pages += 1
+        marks: tuple[bytes, ...] = ()
+        if self._pages == 1:
+            # What will be known once the visit is whole. Until then nothing of it counts: with the validators of a
+            # first page stored, a visit that broke off on the second would look like "nothing changed" the next time.
+            self._after = self._progress_after(came, reading)
+            if self._walk.listing.is_window:
+                marks = tuple(mark_of(item) for item in reading.items)
+                self._after = self._after.plus(shown_marks=None if reading.is_torn else b"".join(marks))
+        self._hint = longest(reading.hints.min_interval_seconds, cache_seconds(came.answer.headers, came.at))
+        self._moved_to = self._new_target or self._moved_for_good(came.answer)
+        self._new_name = self._own_name(reading)
+        self._result = self._result.plus(http_status=came.answer.status)
+        visiting = self._visiting(reading, came.at, is_last=is_last).plus(marks=marks)
+        return self._write(came, reading, came.at, self._asking.raw(came), visiting)
+
+    def _fill_in(self, requests: Sequence[Request], came: Came, *, is_last: bool) -> bool:
+        """Ask for what was listed and is not held, and write it in batches; gives whether the visit is over."""
+        # The pages that are left bound it: what is beyond them is owed, and the next visit asks for it.
+        most = A_BATCH * max(1, MOST_PAGES - self._pages)
+        if len(requests) > most:
+            self._is_cut = True
+            self._notes = (*self._notes, f"{len(requests) - most} items that were listed are left to the next visit")
+        is_over = False
+        with closing(Details(self._asking, came.platform, requests[:most]).batches()) as batches:
+            for batch in batches:
+                self._shortfall += Counter(one.reason for one in batch.reading.skipped)
+                self._unreadable += batch.unreadable
+                broke = batch.broke or self._none_is_readable(requests, batch)
+                if batch.details:
+                    is_over = self._write_batch(batch, came, is_last=is_last and not batch.left and broke is None)
+                if broke is not None:
+                    raise broke
+        return is_over
+
+    def _write_batch(self, batch: Batch, came: Came, *, is_last: bool) -> bool:
+        self._pages += 1
+        reading, at = batch.reading, batch.at or came.at
+        visiting = self._visiting(reading, at, is_last=is_last)
+        return self._write(came, reading, at, batch.raws(self._asking), visiting) is None
+
+    def _none_is_readable(self, requests: Sequence[Request], batch: Batch) -> CatchmentError | None:
+        """One item that cannot be read is the item's fault; if none can, our reader is behind."""
+        if batch.left or not self._unreadable == len(requests) >= _FEW:
+            return None
+        what = f"{self._subject}: none of {len(requests)} items could be read"
+        return Unreadable(what, "the platform may have changed its form")
+
+    def _visiting(self, reading: Reading, at: datetime, *, is_last: bool) -> Visiting:
+        self._is_unfinished = self._is_unfinished or reading.is_unfinished
+        self._notes = (*self._notes, *reading.notes)
+        return Visiting(
+            source=self._source,
+            progress=self._after,
+            polled=self._polled(at),
+            walk=self._walk,
+            kind_minutes=self._minutes,
+            limit=self._limit,
+            page_number=self._pages,
+            is_queue_empty=is_last,
+            hint_seconds=self._hint,
+            before=self._result.plus(
+                requests=self._asking.requests,
+                notes=tuple(dict.fromkeys((*self._notes, *_said(self._shortfall)))),
+            ),
+            new_target=self._moved_to,
+            new_name=self._new_name,
+            is_unfinished=self._is_unfinished,
+            is_cut=self._is_cut,
+        )
 
     def _write(
-        self,
-        platform: Platform,
-        answer: Answer,
-        request: Request,
-        reading: Reading,
-        body_hash: bytes,
-        visiting: Visiting,
+        self, came: Came, reading: Reading, at: datetime, raws: tuple[RawAnswer, ...], visiting: Visiting
     ) -> PageDeciding | None:
-        """Write the page; gives what was decided about it, or None if the visit is over."""
-        outcomes = self._untold_attempts()
-        raw = self._raw(answer, request, platform, body_hash) if self._keeps(request) else None
+        """Write a page; gives what was decided about it, or None if the visit is over."""
+        outcomes = self._asking.untold_attempts()
 
         def written(last_time: bytes | None) -> tuple[Conclusion, PageDeciding]:
-            refined = self._refined(platform, answer, reading, visiting, last_time)
-            deciding = PageDeciding(visiting, reading, len(refined.skipped), answer.answered_at)
-            newest = continuity.newest_shown(refined.items, answer.answered_at)
-            before = visiting.progress.newest_shown_at
+            refined = self._refined(came, reading, visiting, last_time)
+            deciding = PageDeciding(visiting, reading, len(refined.skipped), at)
             page = Page(
                 source=self._source,
                 lease=self._lease,
                 run_id=self._run_id,
-                answered_at=answer.answered_at,
+                answered_at=at,
                 items=refined.items,
                 fingerprint_rule=FINGERPRINT_RULE,
-                may_have_new_ids=platform.IS_SCOPED and visiting.walk.watermark is not None,
-                suspects_staleness=newest is not None and before is not None and newest < before,
-                raw=raw,
+                may_have_new_ids=came.platform.IS_SCOPED and visiting.walk.watermark is not None,
+                suspects_staleness=deciding.suspects_staleness(refined.items),
+                raws=raws,
                 outcomes=outcomes,
             )
-            return self._by.store.pages.write(page, deciding), deciding
+            return self._store.pages.write(page, deciding), deciding
 
         try:
             conclusion, deciding = written(self._progress.shown_marks if visiting.page_number == 1 else None)
         except Forgotten:
             conclusion, deciding = written(None)
+        self._walk = deciding.walk
         if conclusion.ending is not None:
             self._result = conclusion.ending.result
             return None
         self._result = visiting.before.plus(counts=visiting.before.counts + conclusion.counts)
         return deciding
 
-    def _refined(
-        self, platform: Platform, answer: Answer, reading: Reading, visiting: Visiting, last_time: bytes | None
-    ) -> Refined:
+    def _refined(self, came: Came, reading: Reading, visiting: Visiting, last_time: bytes | None) -> Refined:
         """The reading, refined; what came to the letter as it came last time is not refined again."""
-        scope = self._source.key if platform.IS_SCOPED else ""
-        with self._by.thinking:
+        scope = self._source.key if came.platform.IS_SCOPED else ""
+        with self._thinking:
             same = sorted_out(reading, visiting.marks, last_time, scope) if last_time else []
             ids = {one.item.external_id for one in same}
             rest = tuple(item for item in reading.items if item.external_id not in ids) if same else reading.items
             refined = refine(
                 reading.plus(items=rest) if same else reading,
                 scope=scope,
-                answer_url=answer.url,
-                text_limit=self._by.rules.text_limit,
+                answer_url=came.answer.url,
+                text_limit=self._rules.text_limit,
             )
-        return refined.plus(items=(*refined.items, *same)) if same else refined
-
-    # ── ends without a page ───────────────────────────────────────────────────────────────────────────────────────
-
-    def _unchanged(self, answer: Answer | None) -> Result:
-        """304, or the very bytes of last time."""
-        now = self._by.clock.now()
-        # What the feed itself asked for (its ttl) stands in the bytes that are not sent, or not read, again.
-        hint = _longest(cache_seconds(answer.headers, now) if answer else None, pace.asked_for(self._progress))
-        due = pace.next_due(self._source, self._minutes, hint, now)
-        progress = self._polled(now).plus(
-            last_success_at=now,
-            failures_in_a_row=0,
-            last_error=None,
-            last_error_code=None,
-            stale_count=0,
-            empty_in_a_row=self._progress.empty_in_a_row + 1,
-            next_due_at=due.at,
-            due_reason=due.reason,
-        )
-        if answer is not None:
-            etag, last_modified = validators(answer.headers)
-            progress = self._with_redirect(progress, answer).plus(
-                etag=etag or progress.etag, last_modified=last_modified or progress.last_modified
-            )
-        shown = self._progress.last_shown_count or 0
-        result = self._result.plus(
-            outcome=Outcome.UNCHANGED,
-            # The bytes came again: what they show was shown again. A 304 shows nothing.
-            counts=Counts(duplicate=shown) if answer is not None and answer.status != 304 else Counts(),
-            finished_at=now,
-            http_status=answer.status if answer else None,
-        )
-        return self._end(
-            Ending(
-                result,
-                progress,
-                is_recovered=self._progress.last_error is not None,
-                new_target=self._moved_for_good(answer) if answer else None,
-            )
-        )
-
-    def _retire_beside(self, twin: Source) -> Result:
-        """What this source leads to is followed already: storing it once more would be storing it twice."""
-        now = self._by.clock.now()
-        words = redact(f"{self._subject}: it leads to what source {twin.id} ({twin.name}) follows already")
-        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, error_code="CONFLICT", error=words)
-        return self._end(Ending(result, self._polled(now), retire=words))
-
-    def skip(self, words: str) -> Result:
-        now = self._by.clock.now()
-        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
-        due = pace.next_due(self._source, self._minutes, None, now)
-        progress = self._polled(now).plus(next_due_at=due.at, due_reason=due.reason)
-        return self._end(Ending(result.plus(error=None), progress))
-
-    def stopped(self, error: Stopped) -> Result:
-        """Cut off by a stop: nothing is charged, and the source is as due as before."""
-        now = self._by.clock.now()
-        result = self._result.plus(
-            outcome=Outcome.SKIPPED, finished_at=now, error_code=error.code, error=str(error), is_retryable=True
-        )
-        return self._end(Ending(result, self._progress))
-
-    def lost(self, error: LeaseLost) -> Result:
-        """Somebody else has the source now: writing anything would be writing over them."""
-        return self._result.plus(
-            outcome=Outcome.SKIPPED,
-            finished_at=self._by.clock.now(),
-            error_code=error.code,
-            error=str(error),
-            is_retryable=True,
-        )
-
-    def fail(self, error: CatchmentError, is_counted: bool) -> Result:
-        now = self._by.clock.now()
-        # Who fetches says whom it is about; a vault or a store does not know.
-        told = str(error) if self._subject in str(error) else f"{self._subject}: {error}"
-        words = redact(told)
-        failures = self._progress.failures_in_a_row + is_counted
-        limit = self._by.rules.failures_before_probation
-        if isinstance(error, SlowDown):
-            due = pace.next_due_when_told_to_wait(self._source, self._minutes, error.retry_at, now)
-        else:
-            retry_at = error.retry_at if isinstance(error, PlatformError) else None
-            due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now, retry_at)
-        progress = self._polled(now).plus(
-            failures_in_a_row=failures,
-            failure_count=self._progress.failure_count + (not isinstance(error, SlowDown)),
-            # The pages before the one that failed are stored.
-            last_new_at=now if self._result.counts.new else self._progress.last_new_at,
-            last_error=words,
-            last_error_code=error.code,
-            next_due_at=due.at,
-            due_reason=due.reason,
-        )
-        result = self._result.plus(
-            outcome=Outcome.FAILED,
-            finished_at=now,
-            http_status=getattr(error, "status", None),
-            error_code=error.code,
-            error=words,
-            is_retryable=error.retryable,
-        )
-        is_alarming = isinstance(error, LoginNeeded | Gone) or (is_counted and failures >= limit)
-        return self._end(
-            Ending(
-                result,
-                progress,
-                alert=words if is_alarming else None,
-                retire=words if isinstance(error, Gone) else None,
-            )
-        )
-
-    def _end(self, ending: Ending) -> Result:
-        ending = ending.plus(result=ending.result.plus(requests=len(self._attempts)))
-        closing = Closing(self._source, self._lease, self._run_id, ending, self._untold_attempts())
-        if ending.result.outcome == Outcome.UNCHANGED:
-            # Nothing was learnt that a kill could lose: such endings are written many at a time.
-            self.unwritten = closing
-        elif self._by.store.pages.end([closing]):
-            return self.lost(LeaseLost(f"{self._source.name} was taken over by another process meanwhile"))
-        return ending.result
-
-    # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
-
-    def _polled(self, now: datetime) -> Progress:
-        return self._progress.plus(
-            first_polled_at=self._progress.first_polled_at or now,
-            last_polled_at=now,
-            poll_count=self._progress.poll_count + 1,
-        )
-
-    def _progress_after(self, answer: Answer, body_hash: bytes, platform: Platform, reading: Reading) -> Progress:
-        progress = self._with_redirect(self._polled(answer.answered_at), answer)
-        # Of an answer that broke off nothing is kept that could say "nothing changed" the next time: the rest is owed.
-        etag, last_modified = (None, None) if reading.is_torn else validators(answer.headers)
-        return progress.plus(
-            etag=etag,
-            last_modified=last_modified,
-            body_hash=None if reading.is_torn else body_hash,
-            reader_version=platform.READER_VERSION,
-            cursor=progress.cursor if reading.cursor is None else reading.cursor,
-            # Of this page, like the hash of its bytes: these many are shown again if they come again.
-            last_shown_count=len(reading.items) + len(reading.skipped),
-        )
-
-    def _with_redirect(self, progress: Progress, answer: Answer) -> Progress:
-        moved_to = self._followable(answer.moved_to)
-        if moved_to is None:
-            return progress if progress.moved_to is None else progress.plus(moved_to=None, moved_count=0)
-        is_same = moved_to == self._progress.moved_to
-        return progress.plus(moved_to=moved_to, moved_count=self._progress.moved_count + 1 if is_same else 1)
-
-    def _moved_for_good(self, answer: Answer) -> str | None:
-        moved_to = self._followable(answer.moved_to)
-        if moved_to is None or moved_to != self._progress.moved_to:
-            return None
-        return moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
-
-    def _followable(self, address: str | None) -> str | None:
-        """An address that may become the source's own. Where the source has a credential, none of another host, which
-        would be sent it from then on, and none with the secret itself in it, which would be stored."""
-        if address is None or self._source.credential is None:
-            return address
-        return address if may_share(self._source.target, address) and redact(address) == address else None
-
-    def _own_name(self, reading: Reading) -> str | None:
-        name = " ".join(clean_text(reading.title or "").split())[:200]
-        return name if name and name != self._source.name else None
-
-    def _keeps(self, request: Request) -> bool:
-        return self._by.rules.keeps_raw and request.is_keepable
-
-    def _raw(
-        self, answer: Answer, request: Request, platform: Platform, body_hash: bytes, *, is_read: bool = True
-    ) -> RawAnswer:
-        return RawAnswer(
-            step=request.step,
-            request=_shown_request(request),
-            url=redact(answer.url),
-            http_status=answer.status,
-            headers=keepable_headers(answer.headers),
-            reader_version=platform.READER_VERSION,
-            is_read=is_read,
-            body_hash=body_hash,
-            body=_compressed(answer.body),
-        )
-
-    def _untold_attempts(self) -> dict[tuple[str, datetime], int]:
-        untold = self._attempts[self._attempts_told :]
-        self._attempts_told = len(self._attempts)
-        return Counter((one.outcome, one.at.replace(second=0, microsecond=0)) for one in untold)
+            ids_alone = listed(reading, scope)
+        return refined.plus(items=(*refined.items, *same, *ids_alone)) if same or ids_alone else refined
 
 
-def _shown_request(request: Request) -> dict[str, Any]:
-    """What a mended reader needs to read the answer again; without headers, which may carry an identity."""
-    return {
-        "method": request.method,
-        "url": redact(request.url),
-        "params": {name: redact(value) for name, value in request.params.items()},
-        "listing": request.listing,
-        "carried": request.carried,
-        "asks_for": request.asks_for,
-    }
-
-
-def _compressed(body: bytes) -> bytes:
-    compressor = getattr(_compressors, "zstd", None)
-    if compressor is None:
-        compressor = _compressors.zstd = zstandard.ZstdCompressor(level=1)
-    packed: bytes = compressor.compress(body)
-    return packed
-
-
-def _longest(*seconds: int | None) -> int | None:
-    return max((one for one in seconds if one is not None), default=None)
+def _said(shortfall: Mapping[str, int]) -> tuple[str, ...]:
+    """What could not be had of what was listed, in words."""
+    if not shortfall:
+        return ()
+    why = ", ".join(f"{reason} ({count})" for reason, count in sorted(shortfall.items()))
+    return (f"{sum(shortfall.values())} of the items that were listed could not be had: {why}",)

@@ -129,6 +129,7 @@ class Fetch:
             self._gate.heed(visit, answer)
         else:
             self._gate.leave_alone(visit, refusal.blames, refusal.error)
+            refusal.error.is_beyond_request = refusal.blames is not Blame.REQUEST
             raise refusal.error
 
     def _is_cured(self, refusal: Refusal, errand: Errand) -> bool:
@@ -280,7 +281,7 @@ def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformEr
     """The same error with more said: a new one, since a platform may raise one and the same again and again."""
     what = f"{about}: {error.what}" if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
-    retold.is_contact = error.is_contact
+    retold.is_contact, retold.is_beyond_request = error.is_contact, error.is_beyond_request
     return retold
 
 

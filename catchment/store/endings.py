@@ -29,13 +29,13 @@ def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
         """
         INSERT INTO run_sources (run_id, source_id, started_at, new_count, updated_count, duplicate_count,
                                  invalid_count, request_count, notes)
-        VALUES (?, ?, ?, ?, ?, ?, ?, 1, '[]')
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]')
         ON CONFLICT (run_id, source_id) DO UPDATE SET
                new_count = run_sources.new_count + excluded.new_count,
                updated_count = run_sources.updated_count + excluded.updated_count,
                duplicate_count = run_sources.duplicate_count + excluded.duplicate_count,
                invalid_count = run_sources.invalid_count + excluded.invalid_count,
-               request_count = run_sources.request_count + 1
+               request_count = run_sources.request_count + excluded.request_count
         """,
         page.run_id,
         page.source.id,
@@ -44,6 +44,7 @@ def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
         counts.updated,
         counts.duplicate,
         counts.invalid,
+        sum(page.outcomes.values()),
     )
 
 

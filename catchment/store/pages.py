@@ -80,13 +80,13 @@ class Pages:
                 judged,
                 _earlier(tx, judged),
                 _open_gaps(tx, page.source.id) if page.items else (),
-                page.suspects_staleness and page.raw is not None and _is_seen_before(tx, page.source.id, page.raw),
+                page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
             )
         )
         now = micros(page.answered_at)
         number = write_items(tx, page, conclusion, now)
-        if page.raw is not None:
-            keep_raw(tx, page.source.id, page.run_id, now, page.raw)
+        for raw in page.raws:
+            keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, conclusion, now)
         if number is not None:
             tell(tx, page, conclusion.counts, number, now)
@@ -107,11 +107,15 @@ class Pages:
     def judged(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Judged, ...]:
         """What the page shows, beside what is held of it; the rows of what is held are locked."""
         known = self._known(tx, page)
-        strangers = [one for one in page.items if _key(one) not in known]
+        strangers = [one for one in page.items if not one.is_listed and _key(one) not in known]
         renamed = self._renamed(tx, page, strangers, known, deciding) if strangers and page.may_have_new_ids else {}
         judged = []
         for one in page.items:
             held = known.get(_key(one))
+            if one.is_listed:
+                # An id alone says nothing, but that it is there. What is not held is not judged: it must be asked for.
+                judged += [Judged(_dated(one, held), held, _NOTHING_NEW)] if held else []
+                continue
             if one.is_unchanged:
                 if held is None or held.is_seen_by_others:
                     raise Forgotten
@@ -194,6 +198,11 @@ def _key(one: RefinedItem) -> Key:
     return one.item.scope, one.item.external_id
 
 
+def _dated(one: RefinedItem, held: Known) -> RefinedItem:
+    """With the date that we hold, where the listing told none."""
+    return one.plus(item=one.item.plus(created_at=held.created_at))
+
+
 def _ids_by_scope(items: Sequence[RefinedItem]) -> dict[str, list[str]]:
     scopes: dict[str, list[str]] = {}
     for one in items:
@@ -269,10 +278,9 @@ def _newest_times(tx: Transaction, source_id: int) -> list[datetime]:
     return [moment(row[0]) for row in rows]
 
 
-def _is_seen_before(tx: Transaction, source_id: int, raw: RawAnswer) -> bool:
-    return (
-        tx.one("SELECT 1 FROM raw_answers WHERE source_id = ? AND body_hash = ?", source_id, raw.body_hash) is not None
-    )
+def _is_seen_before(tx: Transaction, source_id: int, raws: Sequence[RawAnswer]) -> bool:
+    sql = "SELECT 1 FROM raw_answers WHERE source_id = ? AND body_hash = ?"
+    return any(tx.one(sql, source_id, raw.body_hash) is not None for raw in raws)
 
 
 def _media_from(text: str) -> tuple[Media, ...]:

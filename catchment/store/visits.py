@@ -94,7 +94,7 @@ class Deciding(Protocol):
 
 
 class Page(Record, frozen=True):
-    """What one answer showed, ready to be written."""
+    """What one answer showed, or a few that were asked for one by one, ready to be written."""
 
     source: Source
     lease: Lease
@@ -105,6 +105,6 @@ class Page(Record, frozen=True):
     may_have_new_ids: bool
     """Feeds change their ids now and then; platforms with ids of their own do not."""
     suspects_staleness: bool
-    raw: RawAnswer | None = None
+    raws: tuple[RawAnswer, ...] = ()
     outcomes: Mapping[tuple[str, datetime], int] = {}
     """Attempts by outcome and minute."""

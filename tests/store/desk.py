@@ -136,7 +136,7 @@ class Desk:
             fingerprint_rule=self.rule,
             may_have_new_ids=is_feed and claimed.progress.watermark is not None,
             suspects_staleness=False,
-            raw=None if body is None else RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),
+            raws=() if body is None else (RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),),
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
         )
         return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last, meanwhile))
