@@ -38,6 +38,15 @@ def collect_due(shop: Shop) -> None:
     shop.rounds().due("collect-due", "schedule")
 
 
+def index_items(shop: Shop) -> None:
+    index, count = shop.store.index, 0
+    while not shop.stop.is_set() and (indexed := index.advance()):
+        count += indexed
+    if count:
+        index.settle()
+        log.debug("indexed", items=count)
+
+
 def clear_old(shop: Shop) -> None:
     gone = shop.store.clearing.clear(
         shop.clock.now(),
@@ -67,6 +76,7 @@ def recover_leases(shop: Shop) -> None:
 
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
+    Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job(
         "recover-leases",
         timedelta(minutes=15),

@@ -13,7 +13,7 @@ PRODUCT = Path(__file__).parents[1] / "catchment"
 
 LAYERS = (
     {"errors"},
-    {"model", "clock", "charset", "dates", "settings", "logs"},
+    {"model", "clock", "charset", "dates", "settings", "logs", "wording"},
     {"playground"},
     {"store"},
     {"vault", "health"},

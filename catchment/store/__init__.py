@@ -16,6 +16,7 @@ from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
 from catchment.store.exports import Exports
 from catchment.store.gaps import Gaps
+from catchment.store.indexing import Indexing
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
@@ -44,6 +45,7 @@ class Store:
         self.raw_items = RawItems(database)
         self.exports = Exports(database)
         self.gaps = Gaps(database)
+        self.index = Indexing(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)

@@ -162,7 +162,10 @@ def content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
 
 
 def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: int) -> None:
-    _update(tx, [_counted_values(one, number, now) for one in counted])
+    relabelled = [one for one in counted if _is_relabelled(one)]
+    _update(tx, [_counted_values(one, number, now) for one in counted if not _is_relabelled(one)])
+    # No revision, yet more than a counter: whoever reads by changes, as the index does, must learn of it.
+    _update(tx, [_counted_values(one, number, now) | {"content_change_number": number} for one in relabelled])
     tx.many(
         """
         UPDATE items SET volatile_count = volatile_count + 1,
@@ -172,6 +175,13 @@ def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: i
         [(now, now + _DAY, one.known.id) for one in counted if one.known and one.verdict.is_volatile],
     )
     tag_again(tx, counted, now)
+
+
+def _is_relabelled(one: Judged) -> bool:
+    """Whether its author or its tags are told in other words."""
+    item, known = one.item.item, one.known
+    assert known is not None
+    return (item.author or known.author) != known.author or set(item.tags or known.tags) != set(known.tags)
 
 
 def _update(tx: Transaction, values: Sequence[Mapping[str, Any]]) -> None:

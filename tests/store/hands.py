@@ -67,12 +67,19 @@ def spend(desk: Desk, times: str) -> None:
     say(sum(budgets.take(budget, None, desk.now).tokens for _ in range(int(times))))
 
 
+def index(desk: Desk, batch: str) -> None:
+    """Index what waits, and tell of every batch."""
+    while done := desk.store.index.advance(int(batch)):
+        say(done)
+
+
 DEEDS: dict[str, Callable[..., None]] = {
     "hold": hold,
     "open": open_it,
     "claim": claim_many,
     "write": write_many,
     "spend": spend,
+    "index": index,
 }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +15,7 @@ from tempfile import TemporaryDirectory
 
 from catchment.model import Item, Media, Reference, SourceState
 from catchment.store.alerts import raise_alert
+from catchment.store.indexing import terms_of
 from catchment.store.opening import HEAD
 from tests.store.desk import Desk, opened, post
 
@@ -40,11 +42,24 @@ def fill(desk: Desk) -> None:
     store.api_keys.add("n8n", "secret", now)
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
+    store.index.advance()
     store.database.write(lambda tx: raise_alert(tx, "source 1 failing", "so it is", 1, source_id=feed.id))
 
 
 def _reply(key: str, to: str) -> Item:
     return post(key, references=(Reference("replied_to", external_id=to),))
+
+
+def dumped(connection: sqlite3.Connection) -> Iterator[str]:
+    """As `iterdump`, which knows nothing of virtual tables: these are told what they had been told."""
+    virtual = connection.execute("SELECT name, sql FROM sqlite_master WHERE sql LIKE 'CREATE VIRTUAL TABLE%'")
+    (words,) = virtual.fetchall()
+    told = connection.execute("SELECT place, facets, words FROM indexed ORDER BY place").fetchall()
+    connection.execute(f"DROP TABLE {words[0]}")
+    yield from connection.iterdump()
+    yield f"{words[1]};"
+    for place, facets, segments in told:
+        yield f"INSERT INTO {words[0]} (rowid, terms) VALUES ({place}, '{terms_of(facets, segments)}');"
 
 
 def write_dump() -> Path:
@@ -56,7 +71,7 @@ def write_dump() -> Path:
         with closing(sqlite3.connect(home / "catchment.db", isolation_level=None)) as connection:
             connection.execute("UPDATE owners SET machine = 'somewhere', pid = 1, lock_name = 'a lock'")
             file.parent.mkdir(exist_ok=True)
-            file.write_text("\n".join(connection.iterdump()) + "\n")
+            file.write_text("\n".join(dumped(connection)) + "\n")
         desk.close()
     return file
 

@@ -15,10 +15,10 @@ def structure(database: Database) -> Structure:
 
 
 def content(database: Database) -> dict[str, list[Row]]:
-    """Every row of every table."""
+    """Every row of every table of ours; the inside of SQLite's own index is its own affair."""
 
     def question(tx: Transaction) -> dict[str, list[Row]]:
-        names = [name for name in _tables(tx) if not name.startswith("sqlite_stat")]
+        names = [name for name in _tables(tx) if not name.startswith(("sqlite_stat", "item_words"))]
         return {name: sorted(tx.all(f'SELECT * FROM "{name}"'), key=repr) for name in names}
 
     return database.read(question)

@@ -12,6 +12,8 @@ import pytest
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.exports import Chosen
+from catchment.store.filtering import newest_with
+from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
 from catchment.store.troubles import Troubles
@@ -69,8 +71,14 @@ QUESTIONS: dict[str, Asking] = {
     "how many answers to read again": lambda desk: desk.store.mending.count(Wanted({"feeds": 2}, 1)),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
+    "newest with facets": lambda desk: desk.store.database.read(
+        lambda tx: newest_with(tx, [["platform:feeds", "platform:reddit"], ["kind:rss"]], 3, before=(10**16, 5))
+    ),
+    "how far the index is behind": lambda desk: desk.store.index.behind(),
     "a new page": lambda desk: desk.show(desk.store.sources.get(1), post("x", tags=("日",)), post("y"), body=b"new"),
     "an edited page": lambda desk: desk.show(desk.store.sources.get(1), post("-2", "new"), post("new -3", "new")),
+    "indexing": lambda desk: desk.store.index.advance(),
+    "leaving the index": lambda desk: desk.store.database.write(lambda tx: remove(tx, [1, 2])),
 }
 
 
