@@ -22,7 +22,7 @@ from tests.store.sample import fill
 from tests.store.watching import Statement, WatchingDatabase
 
 # They do not grow with what is collected.
-SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "told"}
+SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "told", "few"}
 
 Asking = Callable[[Desk], object]
 
