@@ -13,6 +13,7 @@ CatchmentError              what nobody foresaw: a mistake of ours
 │   └── LeaseLost           somebody else has taken the work over; what is under way must not be written
 ├── VaultError              no master key, or a secret that this key does not open
 ├── Stopped                 a stop was asked for; the work goes on next time
+├── HookFailed              a Python hook raised something; it gets the same event again
 └── PlatformError           something at the other end, about one source
     ├── NetworkError        no connection, reset, cut body: tried again
     ├── TimedOut            too slow: tried again
@@ -106,6 +107,12 @@ class Stopped(CatchmentError):
     """Nothing: nobody is blamed, and the source is as due as before."""
 
     code, retryable, exit_code = "STOPPED", True, 1
+
+
+class HookFailed(CatchmentError):
+    """Ask who wrote the hook; `catchment webhooks list` shows how far it is, and it goes on by itself."""
+
+    code, retryable = "HOOK_FAILED", True
 
 
 class PlatformError(CatchmentError):

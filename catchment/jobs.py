@@ -12,6 +12,7 @@ from catchment.health.silence import Late, alerts_for
 from catchment.model import Record
 from catchment.settings import Settings
 from catchment.shop import Shop
+from catchment.tell import watching
 
 log = logs.logger(__name__)
 
@@ -53,6 +54,7 @@ def clear_old(shop: Shop) -> None:
         raw_days=shop.settings.raw_answers_days,
         run_days=shop.settings.runs_days,
         attempt_days=shop.settings.attempts_days,
+        event_days=shop.settings.events_days,
     )
     if any(gone.values()):
         log.info("cleared what is past its time", **gone)
@@ -74,9 +76,19 @@ def recover_leases(shop: Shop) -> None:
         log.warning("recovered", dead_processes=freed, sources_visited_in_the_future=ahead)
 
 
+def run_watches(shop: Shop) -> None:
+    watching.run_watches(shop.store.watches, shop.clock.now, shop.stop)
+
+
+def deliver_events(shop: Shop) -> None:
+    shop.deliverer.round()
+
+
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
+    Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
+    Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
     Job(
         "recover-leases",
         timedelta(minutes=15),

@@ -594,3 +594,30 @@ class Lease(Record, frozen=True):
     resource_id: int
     owner_id: int
     number: int
+
+
+# ── what is told to others ────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Event(Record, frozen=True):
+    """Something that happened, for whoever wants to act on it."""
+
+    id: int
+    name: str
+    created_at: datetime
+    data: dict[str, Any]
+
+
+class Watch(Record, frozen=True):
+    """A rule over items: those that fit it are told of."""
+
+    name: str
+    words: tuple[str, ...] = ()
+    """As a person typed them; one that begins with - must not occur."""
+    is_any_enough: bool = False
+    """One of the words is enough; otherwise all must occur, as in a search."""
+    kinds: tuple[str, ...] = ()
+    source_ids: tuple[int, ...] = ()
+    authors: tuple[str, ...] = ()
+    is_for_edits: bool = False
+    """Also items that changed, not only new ones."""

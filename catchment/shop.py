@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from threading import Event, RLock
@@ -19,7 +20,13 @@ from catchment.platforms import Platforms, installed
 from catchment.refine import fingerprint
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
+from catchment.tell import hooks
+from catchment.tell.delivering import MOST_LISTENERS, Deliverer
+from catchment.tell.webhooks import Webhook
 from catchment.vault import Box, Safe
+
+_POST_SECONDS = 10.0
+"""So long may a webhook's receiver take: it should note the event down, and work on it later."""
 
 
 class Shop:
@@ -34,12 +41,18 @@ class Shop:
         self._presence: Presence | None = None
         self._fetch: Fetch | None = None
         self._visitor: Visitor | None = None
+        self._post: Fetch | None = None
+        self._deliverer: Deliverer | None = None
         # Jobs start side by side, and each may be the first to need a part.
         self._making = RLock()
 
     @cached_property
+    def box(self) -> Box:
+        return Box(self.settings.master_key)
+
+    @cached_property
     def safe(self) -> Safe:
-        return Safe(self.store.credentials, Box(self.settings.master_key))
+        return Safe(self.store.credentials, self.box)
 
     @property
     def fetch(self) -> Fetch:
@@ -54,6 +67,39 @@ class Shop:
                     secrets=self.safe.secret,
                 )
             return self._fetch
+
+    @property
+    def post(self) -> Fetch:
+        """The client for webhooks: one attempt a call, since events wait longer than a source may, and no redirects."""
+        with self._making:
+            if self._post is None:
+                self._post = Fetch(
+                    post_settings(self.settings),
+                    self.clock,
+                    stop=self.stop,
+                    cut=self.cut,
+                    budgets=StoredBudgets(self.store.budgets),
+                    secrets=self.safe.secret,
+                )
+            return self._post
+
+    def webhook(self, webhook_id: int) -> Webhook:
+        return Webhook(self.store.webhooks.sealed(webhook_id), self.box, self.post, self.clock.now)
+
+    @property
+    def deliverer(self) -> Deliverer:
+        with self._making:
+            if self._deliverer is None:
+                self._deliverer = Deliverer(
+                    self.store,
+                    self.presence,
+                    self.clock,
+                    self.stop,
+                    webhook=self.webhook,
+                    hooks=hooks.installed,
+                    patience=timedelta(days=self.settings.events_days),
+                )
+            return self._deliverer
 
     @property
     def presence(self) -> Presence:
@@ -92,8 +138,11 @@ class Shop:
             leaving.callback(self.store.close)
             if self._presence is not None:
                 leaving.callback(self._presence.leave, self.clock.now())
-            if self._fetch is not None:
-                leaving.callback(self._fetch.close)
+            for client in (self._fetch, self._post):
+                if client is not None:
+                    leaving.callback(client.close)
+            if self._deliverer is not None:
+                leaving.callback(self._deliverer.close)
 
     def __enter__(self) -> Shop:
         return self
@@ -118,13 +167,31 @@ def fetch_settings(settings: Settings) -> FetchSettings:
     )
 
 
+def post_settings(settings: Settings) -> FetchSettings:
+    return fetch_settings(settings).plus(
+        timeout_seconds=min(settings.timeout_seconds, _POST_SECONDS),
+        retry_waits=(),
+        max_redirects=0,
+        base_urls={},
+        # Each webhook gets its events one after the other, as fast as it takes them.
+        per_host_per_second=0.0,
+        per_host_concurrency=MOST_LISTENERS,
+    )
+
+
 def open_shop(settings: Settings, work: str, *, may_migrate: bool = False, platforms: Platforms | None = None) -> Shop:
     """Open the database and stand ready. Nothing is claimed or asked yet."""
     clock = clock_from(settings.clock, settings.home)
     # One connection for each hand, and a few for whoever asks meanwhile.
     pool_size = settings.concurrency + 8
     store = open_store(
-        settings.database_url, settings.home, clock.now(), fingerprint, may_migrate=may_migrate, pool_size=pool_size
+        settings.database_url,
+        settings.home,
+        clock.now(),
+        fingerprint,
+        may_migrate=may_migrate,
+        pool_size=pool_size,
+        tells_ready=settings.is_ready_told,
     )
     return Shop(settings, store, clock, platforms or installed(), work)
 

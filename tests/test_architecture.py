@@ -20,7 +20,7 @@ LAYERS = (
     {"fetch"},
     {"platforms"},
     {"refine", "refining", "judge", "pace", "continuity"},
-    {"collect"},
+    {"collect", "tell"},
     {"shop"},
     {"jobs"},
     {"engines"},

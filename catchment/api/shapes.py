@@ -6,7 +6,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from catchment.api.values import Address, Categories, Line, Minutes, SourceSettings, Word
+from catchment.api.values import LARGEST, Address, Categories, Line, Minutes, SourceSettings, Word
 
 T = TypeVar("T")
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, description="ISO 8601 with offset, UTC.")]
@@ -409,6 +409,94 @@ class Credential(Told):
     created_at: Moment
     last_used_at: Moment | None
     source_count: int
+
+
+# ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class NewWebhook(Given):
+    """Who is to be told of what."""
+
+    model_config = example(name="n8n", url="https://n8n.example/hook", events=["watch.matched"])
+    name: Word
+    url: Address = Field(description="Where to, by POST. What is secret in it is sealed at once.")
+    events: list[Word] = Field(default=[], max_length=100, description="Which events; none: all of them.")
+    secret: Annotated[str, Field(min_length=16, max_length=1_000)] | None = Field(
+        default=None, description="What messages are signed with. Without one, it is made, and answered once."
+    )
+
+
+class Listener(Told):
+    """A webhook or a Python hook, and how far it is."""
+
+    listener: str = Field(description="`webhook NAME` or `hook NAME`.")
+    webhook_id: int | None = Field(description="Null: a Python hook.")
+    name: str | None
+    url: str | None = Field(description="Without what is secret in it.")
+    events: list[str] = Field(description="None: all of them.")
+    is_active: bool
+    off_because: str | None
+    waiting_count: int = Field(description="Events that happened since the last one that it is done with.")
+    delivered_count: int
+    given_up_count: int = Field(description="Events that it did not take for too long.")
+    failures_in_a_row: int
+    failing_since: Moment | None
+    last_error: str | None
+    next_attempt_at: Moment | None
+    last_delivered_at: Moment | None
+
+
+class NewListener(Listener):
+    secret: str | None = Field(description="What was made to sign with; shown only this once. Null: you gave one.")
+
+
+class Sent(Told):
+    is_delivered: bool
+
+
+class NewWatch(Given):
+    """What to watch for. All that is given must fit."""
+
+    model_config = example(name="chips", words=["芯片", "-股票"], kinds=["rss"])
+    name: Word
+    words: list[Word] = Field(default=[], max_length=100, description="All must occur; `-word`: must not occur.")
+    is_any_enough: bool = Field(default=False, description="One of the words is enough.")
+    kinds: list[Word] = Field(default=[], max_length=100)
+    source_ids: list[Annotated[int, Field(ge=1, le=LARGEST)]] = Field(default=[], max_length=1_000)
+    authors: list[Word] = Field(default=[], max_length=1_000)
+    is_for_edits: bool = Field(default=False, description="Also items that change, not only new ones.")
+
+
+class Watch(Told):
+    """A rule over what comes in."""
+
+    id: int
+    name: str
+    words: list[str]
+    is_any_enough: bool
+    kinds: list[str]
+    source_ids: list[int]
+    authors: list[str]
+    is_for_edits: bool
+    is_active: bool
+    created_at: Moment
+    from_change_number: int = Field(description="It looks at what changed after this.")
+    hit_count: int
+    last_hit_at: Moment | None
+
+
+class WatchHit(Told):
+    """An item that fits."""
+
+    item_id: int
+    change_number: int
+    words: list[str] = Field(description="Which of the watch's words were found.")
+    is_edit: bool
+    matched_at: Moment
+    title: str | None
+    url: str | None
+    source_id: int | None
+    author: str | None
 
 
 class Job(Told):

@@ -7,7 +7,20 @@ from typing import Annotated
 import typer
 
 from catchment import __version__
-from catchment.cli import collecting, credentials, demo, doctor, exporting, keeping, reading, reparsing, sources, state
+from catchment.cli import (
+    collecting,
+    credentials,
+    demo,
+    doctor,
+    exporting,
+    keeping,
+    reading,
+    reparsing,
+    sources,
+    state,
+    watches,
+    webhooks,
+)
 from catchment.cli.failing import EPILOG
 
 app = typer.Typer(
@@ -56,3 +69,5 @@ app.command()(keeping.migrate)
 app.command()(keeping.backup)
 app.command()(keeping.restore)
 app.add_typer(credentials.app, name="credentials")
+app.add_typer(watches.app, name="watches")
+app.add_typer(webhooks.app, name="webhooks")

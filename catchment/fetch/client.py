@@ -173,7 +173,9 @@ class Fetch:
             if (step.method, step.place.url) in seen:
                 raise AddressRefused(f"{step.place.host} redirects in a circle", "check the address in a browser")
             seen.add((step.method, step.place.url))
-        raise AddressRefused(f"more than {self._settings.max_redirects} redirects", "check the address in a browser")
+        most = self._settings.max_redirects
+        what = f"more than {most} redirects" if most else f"{step.place.host}: redirects are not followed here"
+        raise AddressRefused(what, "check the address in a browser")
 
     def _first_step(self, errand: Errand) -> tuple[Step, Way]:
         platform, request = errand.platform, errand.request

@@ -217,6 +217,20 @@ class Settings:
         "CATCHMENT_ATTEMPTS_DAYS", whole(1, 36_500), 7, "Days for which counts of attempts are kept."
     )
 
+    events_days: int = setting(
+        "CATCHMENT_EVENTS_DAYS",
+        whole(1, 3_650),
+        3,
+        "Days for which an event is offered to a listener that does not take it; then it is given up, and counted.",
+    )
+    is_ready_told: bool = setting(
+        "AUTO_SUMMARIZATION_ENABLED",
+        flag,
+        False,
+        "Whether the end of a visit that brought something is told as an event (`items.ready`), for summaries and "
+        "whatever else comes next.",
+    )
+
     log_format: str = setting(
         "CATCHMENT_LOG_FORMAT",
         choice("auto", "people", "json"),

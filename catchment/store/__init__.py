@@ -14,6 +14,7 @@ from catchment.store.alerts import Alerts
 from catchment.store.changes import Changes
 from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
+from catchment.store.deliveries import Deliveries, Webhooks
 from catchment.store.exports import Exports
 from catchment.store.gaps import Gaps
 from catchment.store.indexing import Indexing
@@ -21,11 +22,13 @@ from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
 from catchment.store.mending import Mending
+from catchment.store.outbox import Outbox
 from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sources import Sources
 from catchment.store.troubles import Troubles
+from catchment.store.watches import Watches
 
 __all__ = ["Presence", "Store", "open_store"]
 
@@ -35,10 +38,10 @@ Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], by
 class Store:
     """One database of catchment, opened."""
 
-    def __init__(self, database: Database, home: Path, fingerprint: Fingerprint) -> None:
+    def __init__(self, database: Database, home: Path, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
         self.database, self.home = database, home
         self.sources = Sources(database)
-        self.pages = Pages(database, fingerprint)
+        self.pages = Pages(database, fingerprint, tells_ready=tells_ready)
         self.mending = Mending(database, self.pages)
         self.items = Items(database)
         self.changes = Changes(database)
@@ -55,6 +58,10 @@ class Store:
         self.settings = KeptSettings(database)
         self.budgets = BudgetRows(database)
         self.clearing = Clearing(database)
+        self.outbox = Outbox(database)
+        self.webhooks = Webhooks(database)
+        self.deliveries = Deliveries(database)
+        self.watches = Watches(database)
 
     def enter(self, work: str, now: datetime) -> Presence:
         """Become one of the processes that may hold leases."""
@@ -70,12 +77,20 @@ class Store:
 
 
 def open_store(
-    url: str, home: Path, now: datetime, fingerprint: Fingerprint, *, may_migrate: bool = False, pool_size: int = 12
+    url: str,
+    home: Path,
+    now: datetime,
+    fingerprint: Fingerprint,
+    *,
+    may_migrate: bool = False,
+    pool_size: int = 12,
+    tells_ready: bool = False,
 ) -> Store:
+    """`tells_ready`: whether the end of a visit that brought something is an event of its own."""
     database = Database(url, pool_size=pool_size)
     try:
         opening.ready(database, home, now, may_migrate=may_migrate)
     except BaseException:
         database.close()
         raise
-    return Store(database, home, fingerprint)
+    return Store(database, home, fingerprint, tells_ready=tells_ready)

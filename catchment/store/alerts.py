@@ -1,4 +1,4 @@
-"""Alerts: open once, close by themselves."""
+"""Alerts: open once, close by themselves; both are events."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from datetime import datetime
 from typing import Any
 
 from catchment.clock import micros
+from catchment.store import outbox
 from catchment.store.database import Database, Transaction
-from catchment.store.rows import with_iso
+from catchment.store.rows import iso, with_iso
 
 
 def raise_alert(
     tx: Transaction, subject: str, message: str, now: int, *, source_id: int | None = None, severity: str = "P1"
-) -> None:
-    """Open the alert of that subject, or say it anew if it is open already."""
-    tx.run(
+) -> bool:
+    """Open the alert of that subject, or say it anew if it is open already; gives whether it was opened."""
+    if tx.run("UPDATE alerts SET message = ? WHERE subject = ? AND closed_at IS NULL", message, subject):
+        return False
+    # Of two that open it together one fails here, and does it over.
+    row = tx.one(
         """
-        INSERT INTO alerts (subject, severity, source_id, message, opened_at) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (subject) WHERE closed_at IS NULL DO UPDATE SET message = excluded.message
+        INSERT INTO alerts (subject, severity, source_id, message, opened_at) VALUES (?, ?, ?, ?, ?) RETURNING id
         """,
         subject,
         severity,
@@ -25,10 +28,28 @@ def raise_alert(
         message,
         now,
     )
+    assert row is not None
+    told = {"alert_id": row[0], "subject": subject, "severity": severity, "source_id": source_id, "message": message}
+    outbox.tell(tx, "alert.opened", told, now)
+    return True
 
 
-def close(tx: Transaction, subject: str, now: int) -> None:
-    tx.run("UPDATE alerts SET closed_at = ? WHERE subject = ? AND closed_at IS NULL", now, subject)
+def close(tx: Transaction, subject: str, now: int) -> bool:
+    """Close the alert of that subject; gives whether it was open."""
+    row = tx.one(
+        """
+        UPDATE alerts SET closed_at = ? WHERE subject = ? AND closed_at IS NULL
+        RETURNING id, severity, source_id, message, opened_at
+        """,
+        now,
+        subject,
+    )
+    if row is None:
+        return False
+    alert_id, severity, source_id, message, opened_at = row
+    told = {"alert_id": alert_id, "subject": subject, "severity": severity, "source_id": source_id, "message": message}
+    outbox.tell(tx, "alert.closed", told | {"opened_at": iso(opened_at)}, now)
+    return True
 
 
 class Alerts:

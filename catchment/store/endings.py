@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catchment.clock import micros
 from catchment.model import Counts, Lease, Source
-from catchment.store import alerts, leases
+from catchment.store import alerts, leases, outbox
 from catchment.store.database import Transaction, placeholders
 from catchment.store.rows import PROGRESS, progress_values, to_micros
 from catchment.store.sources import call_it, keep_pace, move_target
@@ -48,7 +48,8 @@ def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
     )
 
 
-def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, ending: Ending) -> None:
+def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, ending: Ending, *, tells_ready: bool) -> None:
+    """`tells_ready`: whether a visit that brought something says so with an event of its own."""
     result = ending.result
     tx.run(
         f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?",
@@ -82,6 +83,8 @@ def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, ending: En
     if ending.new_name is not None:
         call_it(tx, source.id, ending.new_name)
     _change_state(tx, source, ending)
+    if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
+        _tell_ready(tx, source, run_id, result.counts, micros(result.finished_at))
     leases.release(tx, lease)
 
 
@@ -102,6 +105,21 @@ def _change_state(tx: Transaction, source: Source, ending: Ending) -> None:
         tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", False, source.id)
     subject = f"source {source.id} failing"
     if ending.alert is not None:
-        alerts.raise_alert(tx, subject, ending.alert, now, source_id=source.id)
-    elif ending.is_recovered:
-        alerts.close(tx, subject, now)
+        if alerts.raise_alert(tx, subject, ending.alert, now, source_id=source.id):
+            _tell_source(tx, "source.failing", source, now, error=ending.alert, error_code=ending.result.error_code)
+    elif ending.is_recovered and alerts.close(tx, subject, now):
+        _tell_source(tx, "source.recovered", source, now)
+
+
+def _tell_source(tx: Transaction, event: str, source: Source, now: int, **more: str | None) -> None:
+    outbox.tell(tx, event, {"source_id": source.id, "name": source.name, "kind": source.kind, **more}, now)
+
+
+def _tell_ready(tx: Transaction, source: Source, run_id: int, counts: Counts, now: int) -> None:
+    """The visit is over, and what it brought can be worked on."""
+    outbox.tell(
+        tx,
+        "items.ready",
+        {"source_id": source.id, "run_id": run_id, "new": counts.new, "updated": counts.updated},
+        now,
+    )

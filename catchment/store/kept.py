@@ -68,20 +68,23 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, and events: who wants
-    those takes them within as many days as runs are kept."""
+    """What we keep about running is bounded: raw answers, run records, attempts, and events. An event stays for its
+    days, and then for listeners that have not got it yet; but for no one longer than runs are kept."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def clear(self, now: datetime, *, raw_days: int, run_days: int, attempt_days: int) -> dict[str, int]:
+    def clear(
+        self, now: datetime, *, raw_days: int, run_days: int, attempt_days: int, event_days: int
+    ) -> dict[str, int]:
         """Delete what is older; gives how many rows of each went."""
         return {
             "raw_answers": self._older("raw_answers", "answered_at", now - timedelta(days=raw_days)),
             "run_sources": self._old_results(now - timedelta(days=run_days)),
             "runs": self._old_runs(now - timedelta(days=run_days)),
             "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
-            "outbox": self._older("outbox", "created_at", now - timedelta(days=run_days)),
+            "outbox": self._told(now - timedelta(days=event_days))
+            + self._older("outbox", "created_at", now - timedelta(days=run_days)),
         }
 
     def _older(self, table: str, column: str, before: datetime) -> int:
@@ -89,6 +92,18 @@ class Clearing:
         return self._in_batches(
             f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE {column} < ? LIMIT {_BATCH})",
             micros(before),
+        )
+
+    def _told(self, before: datetime) -> int:
+        row = self._db.read(lambda tx: tx.one("SELECT min(position) FROM deliveries WHERE is_active"))
+        behind = row[0] if row and row[0] is not None else 2**62
+        return self._in_batches(
+            f"""
+            DELETE FROM outbox WHERE id IN
+                   (SELECT id FROM outbox WHERE created_at < ? AND id <= ? LIMIT {_BATCH})
+            """,
+            micros(before),
+            behind,
         )
 
     def _old_results(self, before: datetime) -> int:

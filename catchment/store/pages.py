@@ -20,7 +20,7 @@ from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page
 from catchment.store.rows import GAP_COLUMNS, KNOWN_COLUMNS, gap_from, known_from, known_place
 from catchment.store.visits import Closing, Conclusion, Deciding, Earlier, Found, Page, RawAnswer
-from catchment.store.writing import count_attempts, keep_raw, tell, write_gaps, write_items
+from catchment.store.writing import count_attempts, keep_raw, tell_collected, write_gaps, write_items
 
 # How many of a source's newest items are looked at when a feed may have changed all its ids.
 LOOKALIKES = 300
@@ -39,10 +39,15 @@ class Forgotten(Exception):
 
 class Pages:
     def __init__(
-        self, database: Database, fingerprint: Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
+        self,
+        database: Database,
+        fingerprint: Callable[[str | None, str | None, str | None, Sequence[Media]], bytes],
+        *,
+        tells_ready: bool = False,
     ) -> None:
         self._db = database
         self._fingerprint = fingerprint
+        self._tells_ready = tells_ready
 
     def write(self, page: Page, deciding: Deciding) -> Conclusion:
         """All of it or nothing. A superseded lease writes nothing."""
@@ -58,7 +63,7 @@ class Pages:
                     lost.append(one)
                     continue
                 count_attempts(tx, one.source.platform, one.outcomes)
-                ended(tx, one.source, one.lease, one.run_id, one.ending)
+                ended(tx, one.source, one.lease, one.run_id, one.ending, tells_ready=self._tells_ready)
             return lost
 
         return self._db.write(deed)
@@ -89,7 +94,7 @@ class Pages:
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, conclusion, now)
         if number is not None:
-            tell(tx, page, conclusion.counts, number, now)
+            tell_collected(tx, page, conclusion.counts, number, now)
         count_attempts(tx, page.source.platform, page.outcomes)
         if conclusion.ending is not None:
             ending = conclusion.ending
@@ -97,7 +102,7 @@ class Pages:
             if ending.result.counts.new or ending.is_recovered:
                 expected = deciding.expected_by(_newest_times(tx, page.source.id))
                 ending = ending.plus(progress=ending.progress.plus(expected_by=expected))
-            ended(tx, page.source, page.lease, page.run_id, ending)
+            ended(tx, page.source, page.lease, page.run_id, ending, tells_ready=self._tells_ready)
         else:
             note_page(tx, page, conclusion.counts, now)
         return conclusion

@@ -8,6 +8,7 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.model import Counts, Deed, Item, Judged, Known, RefinedItem
+from catchment.store import outbox
 from catchment.store.database import Transaction
 from catchment.store.rows import to_json, to_micros
 from catchment.store.visits import Conclusion, Page, RawAnswer
@@ -321,19 +322,18 @@ def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAns
     )
 
 
-def tell(tx: Transaction, page: Page, counts: Counts, number: int, now: int) -> None:
+def tell_collected(tx: Transaction, page: Page, counts: Counts, number: int, now: int) -> None:
     """The event for what comes next leaves from the outbox, so that a kill cannot lose it."""
-    tx.run(
-        "INSERT INTO outbox (event, body, created_at, attempt_count) VALUES ('items.collected', ?, ?, 0)",
-        to_json(
-            {
-                "source_id": page.source.id,
-                "run_id": page.run_id,
-                "change_number": number,
-                "new": counts.new,
-                "updated": counts.updated,
-            }
-        ),
+    outbox.tell(
+        tx,
+        "items.collected",
+        {
+            "source_id": page.source.id,
+            "run_id": page.run_id,
+            "change_number": number,
+            "new": counts.new,
+            "updated": counts.updated,
+        },
         now,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -61,7 +62,7 @@ def operations(desk: Desk) -> list[tuple[str, str]]:
     """Every documented operation below /api, with numbers where ids go."""
     paths = desk.get("/openapi.json")["paths"]
     return [
-        (method.upper(), path.replace("{source_id}", "1").replace("{item_id}", "1"))
+        (method.upper(), re.sub("{[a-z]+_id}", "1", path))
         for path, methods in paths.items()
         for method in methods
         if path.startswith("/api/")

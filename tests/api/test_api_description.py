@@ -48,6 +48,20 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/runs",
         "GET /api/alerts",
         "GET /api/credentials",
+        "GET /api/watches",
+        "POST /api/watches",
+        "GET /api/watches/{watch_id}",
+        "DELETE /api/watches/{watch_id}",
+        "GET /api/watches/{watch_id}/hits",
+        "POST /api/watches/{watch_id}/pause",
+        "POST /api/watches/{watch_id}/resume",
+        "GET /api/webhooks",
+        "POST /api/webhooks",
+        "GET /api/webhooks/{webhook_id}",
+        "DELETE /api/webhooks/{webhook_id}",
+        "POST /api/webhooks/{webhook_id}/pause",
+        "POST /api/webhooks/{webhook_id}/resume",
+        "POST /api/webhooks/{webhook_id}/test",
     }
     assert description["info"]["version"] == __version__
 
@@ -76,7 +90,18 @@ def test_failures_are_described_as_they_are(description: dict[str, Any]) -> None
 
 def test_what_is_sent_and_what_is_most_asked_for_has_an_example(description: dict[str, Any]) -> None:
     schemas = description["components"]["schemas"]
-    for name in ("NewSource", "ChangedSource", "Pause", "Source", "CollectorStatus", "Item", "Failed", "Health"):
+    for name in (
+        "NewSource",
+        "ChangedSource",
+        "Pause",
+        "Source",
+        "CollectorStatus",
+        "Item",
+        "Failed",
+        "Health",
+        "NewWatch",
+        "NewWebhook",
+    ):
         assert schemas[name]["examples"], name
 
 

@@ -12,11 +12,13 @@ from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 
-from catchment.model import Item, Media, Reference, SourceState
+from catchment.model import Item, Media, Reference, SourceState, Watch
 from catchment.store.alerts import raise_alert
 from catchment.store.indexing import terms_of
 from catchment.store.opening import HEAD
+from catchment.tell.watching import run_watches
 from tests.store.desk import Desk, opened, post
 
 DUMPS = Path(__file__).parent / "schemas"
@@ -31,6 +33,8 @@ def fill(desk: Desk) -> None:
         post(f"{day}", f"第 {day} 天", created_at=now + timedelta(days=day), tags=("日", "day"), score=day)
         for day in range(-6, -1)
     ]
+    store.webhooks.add("mine", "https://hooks.example/", ["watch.matched"], "key", b"sealed", now)
+    store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
     desk.show(feed, *(item.plus(external_id=f"new {item.external_id}") for item in old))
     desk.show(feed, *(post(f"late {day}", created_at=now + timedelta(days=9 + day)) for day in range(3)))
@@ -43,6 +47,7 @@ def fill(desk: Desk) -> None:
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
     store.index.advance()
+    run_watches(store.watches, desk.clock.now, Event())
     store.database.write(lambda tx: raise_alert(tx, "source 1 failing", "so it is", 1, source_id=feed.id))
 
 

@@ -66,7 +66,7 @@ def test_numbers_and_ids_have_no_holes_even_where_a_page_failed(desk: Desk) -> N
         (2, "b", 1, 1),
         (3, "c", 2, 2),
     ]
-    assert desk.rows("ledger") == [(1, 2, 3)]
+    assert desk.rows("ledger", "id, change_number, last_item_id") == [(1, 2, 3)]
     desk.show(source, post("b", score=7))
     assert desk.item("b")["change_number"] == 3
     assert desk.rows("items", "id, external_id, content_change_number")[1] == (2, "b", 1)

@@ -12,7 +12,7 @@ from catchment.model import Budget
 from tests.store.desk import Desk, opened, post
 from tests.store.processes import Hand
 
-KEEP = {"raw_days": 10, "run_days": 20, "attempt_days": 30}
+KEEP = {"raw_days": 10, "run_days": 20, "attempt_days": 30, "event_days": 20}
 
 
 def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
@@ -38,8 +38,8 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
 
 
 def test_clearing_goes_in_batches_until_nothing_old_is_left(desk: Desk) -> None:
-    rows = [(f"{number}", "{}", number, 0) for number in range(1700)]
-    desk.store.database.write(lambda tx: tx.insert("outbox", ("event", "body", "created_at", "attempt_count"), rows))
+    rows = [(number, f"{number}", "{}", number) for number in range(1700)]
+    desk.store.database.write(lambda tx: tx.insert("outbox", ("id", "event", "body", "created_at"), rows))
     minutes = [(number, "feeds", outcome, 1) for number in range(700) for outcome in ("200", "304")]
     desk.store.database.write(lambda tx: tx.insert("attempts", ("minute", "platform", "outcome", "count"), minutes))
     gone = desk.store.clearing.clear(desk.now, **KEEP)

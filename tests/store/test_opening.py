@@ -194,7 +194,7 @@ def test_a_backup_made_while_others_write_is_whole_and_comes_back_whole(file: Pa
     saved = content(copy)
     copy.close()
     # Whole pages only: every number has its two items.
-    ((_, number, last_id),) = saved["ledger"]
+    ((_, number, last_id, _),) = saved["ledger"]
     assert (number >= 5, last_id, len(saved["items"])) == (True, 2 * number, 2 * number)
     desk.close()
     database = Database(url)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
+from threading import Event as Flag
 from typing import Any
 
 import pytest
 
+from catchment.model import Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.exports import Chosen
@@ -17,12 +19,14 @@ from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
 from catchment.store.troubles import Troubles
+from catchment.tell.watching import run_watches
 from tests.store.desk import Desk, opened, post
 from tests.store.sample import fill
 from tests.store.watching import Statement, WatchingDatabase
 
 # They do not grow with what is collected.
 SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "told", "few"}
+SMALL |= {"webhooks", "deliveries", "watches"}
 
 Asking = Callable[[Desk], object]
 
@@ -64,11 +68,20 @@ QUESTIONS: dict[str, Asking] = {
     "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
     "silence": lambda desk: desk.store.alerts.keep_open(" silent", {"source 1 silent": ("so", 1)}, desk.now),
     "clearing": lambda desk: desk.store.clearing.clear(
-        desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1
+        desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1, event_days=1
     ),
     "answers to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}), (desk.now, 1), 3),
     "answers of a source to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}, 1), None, 3),
     "how many answers to read again": lambda desk: desk.store.mending.count(Wanted({"feeds": 2}, 1)),
+    "watches": lambda desk: [desk.store.watches.page(), desk.store.watches.get(1), desk.store.watches.newest(3)],
+    "what a watch looks at": lambda desk: desk.store.watches.changed_after((1, 2), 3),
+    "what a watch hit": lambda desk: desk.store.watches.hits(1),
+    "a watch looks": lambda desk: [
+        run_watches(desk.store.watches, desk.clock.now, Flag(), batch=2),
+        desk.store.watches.add(Watch("another", ("word",)), desk.now),
+    ],
+    "listeners": lambda desk: [desk.store.deliveries.page(), desk.store.deliveries.due(desk.now, 3)],
+    "events after": lambda desk: desk.store.outbox.after(1, 3),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
     "newest with facets": lambda desk: desk.store.database.read(

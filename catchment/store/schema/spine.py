@@ -25,8 +25,9 @@ ledger = Table(
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("change_number", BigInteger, nullable=False),
     Column("last_item_id", BigInteger, nullable=False),
+    Column("last_event_id", BigInteger, nullable=False, server_default="0"),
 )
-"""One row. Its lock is what makes change numbers follow the order of commits."""
+"""One row. Its lock is what makes change numbers, and the numbers of events, follow the order of commits."""
 
 sources = Table(
     "sources",
@@ -415,18 +416,11 @@ raw_answers = Table(
 outbox = Table(
     "outbox",
     metadata,
-    Column("id", RowId, primary_key=True),
+    # Numbered from the ledger: without holes, in the order of commits, and never twice, even once all rows are cleared.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
     Column("event", Text, nullable=False),
     Column("body", Json, nullable=False),
     Column("created_at", Moment, nullable=False, index=True),
-    Column("delivered_at", Moment),
-    Column("attempt_count", Integer, nullable=False),
-    Index(
-        "ix_outbox_waiting",
-        "id",
-        sqlite_where=text("delivered_at IS NULL"),
-        postgresql_where=text("delivered_at IS NULL"),
-    ),
 )
 
 credentials = Table(

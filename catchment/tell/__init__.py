@@ -1,0 +1,1 @@
+"""Telling others: events brought to their listeners, and watches that make events of items."""
