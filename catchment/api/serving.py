@@ -169,6 +169,11 @@ def _announce(announce: Announce, door: Door, host: str, port: int) -> None:
     key = door.keys.first(door.shop.clock.now())
     if key is not None:
         announce(f"key for the API, shown only this once: {key}")
+    if not any(door.shop.store.sources.counts().values()):
+        announce(
+            "nothing is followed yet: `catchment sources import --starter` follows a dozen sources to begin with, "
+            "`catchment sources add` one of your own"
+        )
 
 
 def _reachable(host: str) -> str:

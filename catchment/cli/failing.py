@@ -19,9 +19,11 @@ EXIT_CODES = {
     5: "it is there already, or somebody else has it",
     6: "the database cannot do it now",
     7: "the vault: no key, or a secret that it does not open",
+    8: "some of what was given was refused; the rest was done",
     130: "interrupted",
     141: "whoever read our output has gone",
 }
+SOME_REFUSED = 8
 EPILOG = "Exit codes: " + " · ".join(f"{code} {words}" for code, words in EXIT_CODES.items()) + "."
 
 # The class is not exported by every version of the library; its subclass is.

@@ -12,10 +12,13 @@ import msgspec
 import typer
 
 from catchment.cli import doors, showing
+from catchment.cli.failing import SOME_REFUSED
 from catchment.cli.given import AsJson, SourceId
 from catchment.errors import CatchmentError, InvalidInput
 
 if TYPE_CHECKING:
+    from catchment.collect.importing import Imported
+    from catchment.collect.lists import Listed, SourceList
     from catchment.model import Item, Source
     from catchment.settings import Settings
     from catchment.shop import Shop
@@ -310,35 +313,55 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="A file, or - for stdi
 
 
 @app.command(name="import")
-def import_list(file: File, as_json: AsJson = False) -> int:
+def import_list(
+    file: Annotated[str | None, typer.Argument(metavar="FILE", help="A file, or - for stdin.")] = None,
+    starter: Annotated[
+        bool, typer.Option("--starter", help="Instead of a file: a dozen sources to begin with, English and Chinese.")
+    ] = False,
+    as_json: AsJson = False,
+) -> int:
     """Follow everything that a list names.
 
     OPML, CSV and JSON are told apart by content; a pool of communities (name, tier, categories, quality_score) is
-    understood, too. A row that cannot be used is reported with the reason, and the rest goes on; the exit code is 2
-    only if no row could be used. What is followed already stays as it is.
+    understood, too. A row that cannot be used is reported with the reason, and the rest goes on: the exit code is then
+    8, or 2 if no row could be used. What is followed already stays as it is.
     """
     from catchment.collect import lists
 
-    listed = lists.read(_content(file, lists.MOST_BYTES))
+    if starter == (file is not None):
+        raise InvalidInput("import what?", "give a FILE, or --starter, and not both", field="file")
+    listed = None if file is None else lists.read(_content(file, lists.MOST_BYTES))
     with doors.opened_shop("sources import") as shop:
+        from catchment.collect import starter as starting
         from catchment.collect.importing import follow_all
-        from catchment.logs import redact
 
+        listed, left_out = (listed, ()) if listed else starting.starter(shop.platforms)
         is_shown = showing.is_watched() and not as_json
         with showing.bar("importing", len(listed.entries), is_shown=is_shown) as bar:
             done = follow_all(shop.store, shop.safe, shop.platforms, listed.entries, shop.clock.now(), bar.move)
+    return _tell_import(listed, done, left_out, as_json)
+
+
+def _tell_import(listed: SourceList, done: Imported, left_out: Sequence[Listed], as_json: bool) -> int:
+    from catchment.logs import redact
+
     refused = [
         {"place": one.place, "target": redact(one.target), "reason": redact(one.reason)}
         for one in (*listed.bad_rows, *done.refused)
     ]
     summary = {"format": listed.format, "added": len(done.added), "known": len(done.known), "refused": len(refused)}
     if as_json:
-        showing.document(summary | {"source_ids": done.added, "problems": refused})
+        unknown = [{"kind": one.kind, "target": one.target} for one in left_out]
+        showing.document(summary | {"source_ids": done.added, "problems": refused, "left_out": unknown})
     else:
         showing.say(f"{summary['added']:,} added, {summary['known']:,} known already, {summary['refused']:,} refused")
         for one in refused:
             showing.note(f"{one['place']}: {one['target'] or '(nothing)'}: {one['reason']}")
-    return 2 if refused and not (done.added or done.known) else 0
+        for entry in left_out:
+            showing.note(f"left out: {entry.name} ({entry.target}): the kind {entry.kind} is not installed")
+    if not refused:
+        return 0
+    return SOME_REFUSED if done.added or done.known else InvalidInput.exit_code
 
 
 def _content(file: str, most_bytes: int) -> bytes:

@@ -66,6 +66,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "start_text": "In a terminal, on this machine:",
         "start_then": "It is visited within a minute, and this page fills up. A site’s own address will do, too: "
         "its feed is found. Other kinds, and all that can be set:",
+        "start_dozen": "Or begin with a dozen that are worth a look, in English and Chinese:",
         "footer_api": "API",
         "footer_health": "Health",
         "way_in_title": "Come in by the link",
@@ -148,6 +149,7 @@ WORDS: Mapping[str, Mapping[str, str]] = {
         "start_text": "在本机终端中运行：",
         "start_then": "一分钟内就会首次访问，本页随之出现内容。直接给网站地址也可以，会自动找到它的订阅源。"
         "其他类型和全部选项：",
+        "start_dozen": "也可以先关注一组精选的中英文来源：",
         "footer_api": "接口",
         "footer_health": "健康状况",
         "way_in_title": "请通过链接进入",

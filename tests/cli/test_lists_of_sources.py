@@ -49,7 +49,7 @@ def test_bad_rows_are_reported_one_by_one_and_the_rest_goes_on(catchment: Catchm
         {"target": "https://a.example"},
     ]
     done = imported(catchment, rows)
-    assert (done["code"], done["added"], done["known"], done["refused"]) == (0, 1, 1, 7)
+    assert (done["code"], done["added"], done["known"], done["refused"]) == (8, 1, 1, 7)
     problems = done["problems"]
     assert isinstance(problems, list)
     assert sorted(one["place"] for one in problems) == [f"entry {number}" for number in range(2, 9)]
