@@ -39,7 +39,7 @@ def _rule(shop: Shop, given: NewWatch) -> Rule:
     rule = checked(
         Rule(
             given.name,
-            tuple(dict.fromkeys(word for words in given.words for word in words.split())),
+            tuple(dict.fromkeys(given.words)),
             given.is_any_enough,
             tuple(given.kinds),
             tuple(given.source_ids),

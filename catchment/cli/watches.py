@@ -66,10 +66,13 @@ def _watch(
     sources: Sequence[int] | None,
     authors: Sequence[str] | None,
 ) -> Watch:
-    # A quoted argument may hold several words.
-    split = (word for given in words or () for word in given.split())
     return Watch(
-        name, tuple(dict.fromkeys(split)), any_word, tuple(kinds or ()), tuple(sources or ()), tuple(authors or ())
+        name,
+        tuple(dict.fromkeys(words or ())),
+        any_word,
+        tuple(kinds or ()),
+        tuple(sources or ()),
+        tuple(authors or ()),
     )
 
 

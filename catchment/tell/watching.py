@@ -9,7 +9,7 @@ from threading import Event as Flag
 
 from catchment.model import Watch
 from catchment.store.watches import Hit, Watches
-from catchment.tell.rules import edited, fitting
+from catchment.tell.rules import Look, edited, fitting
 
 # Texts may be long: so many are in memory at once.
 BATCH = 200
@@ -38,7 +38,8 @@ def _look_at_new(watches: Watches, now: datetime, batch: int) -> bool:
     place, same = next(groupby(waiting, key=lambda one: one.last_item_id))
     items = watches.stored_after(place, batch)
     if items:
-        watches.saw_new([(one, fitting(one.watch, items)) for one in same], items[-1].id, now)
+        looks = [Look(item) for item in items]
+        watches.saw_new([(one, fitting(one.watch, looks)) for one in same], items[-1].id, now)
     return bool(items)
 
 
@@ -48,11 +49,12 @@ def _look_at_edits(watches: Watches, now: datetime, batch: int) -> bool:
         return False
     place, same = next(groupby(waiting, key=lambda one: one.last_edit))
     items, end = watches.changed_after(place, batch)
-    looked = [(one, fitting(one.watch, edited(one, items), are_edits=True)) for one in same]
+    looks = [Look(item) for item in items]
+    looked = [(one, fitting(one.watch, edited(one, looks), are_edits=True)) for one in same]
     watches.saw_edits(looked, end, now)
     return True
 
 
 def tried(watches: Watches, watch: Watch, among: int) -> list[Hit]:
     """What of the items that changed last the watch would have told of, the latest first. Nothing is written."""
-    return fitting(watch, watches.newest(among))
+    return fitting(watch, [Look(item) for item in watches.newest(among)])

@@ -10,7 +10,7 @@ import pytest
 from catchment.errors import Conflict, InvalidInput, NotFound
 from catchment.model import Watch
 from catchment.store.watches import Seen
-from catchment.tell.rules import checked, fitting, matched
+from catchment.tell.rules import Look, checked, fitting, matched
 from catchment.tell.watching import run_watches, tried
 from tests.tell.teller import Teller
 from tests.town import Feed
@@ -18,7 +18,7 @@ from tests.town import Feed
 # ── which items fit ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def item(title: str | None = None, text: str | None = None, **more: Any) -> Seen:
+def item(title: str | None = None, text: str | None = None, **more: Any) -> Look:
     fields: dict[str, Any] = {
         "id": 1,
         "change_number": 1,
@@ -31,7 +31,7 @@ def item(title: str | None = None, text: str | None = None, **more: Any) -> Seen
         "created_at": "",
         "is_deleted": False,
     }
-    return Seen(**fields | {"title": title, "text": text} | more)
+    return Look(Seen(**fields | {"title": title, "text": text} | more))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,10 @@ def item(title: str | None = None, text: str | None = None, **more: Any) -> Seen
         (["straße"], "STRASSE gesperrt", True),
         (["東京"], "東京タワー", True),
         (["서울"], "서울에서", True),
+        (['"new york"'], "in New York now", True),
+        (['"new york"'], "a new day in York", False),
+        (["new york"], "a new day in York", True),
+        (['-"new york"', "now"], "in New York now", False),
     ],
 )
 def test_words_are_found_as_a_search_would_find_them(words: list[str], text: str, fits: bool) -> None:
@@ -207,7 +211,7 @@ def test_killed_before_the_commit_it_looks_again_and_after_it_never(both: Teller
     items = watches.stored_after(waiting.last_item_id, 10)
     assert look(both) == 2
     # Whoever had read before and comes too late changes nothing.
-    watches.saw_new([(waiting, fitting(waiting.watch, items))], items[-1].id, both.clock.now())
+    watches.saw_new([(waiting, fitting(waiting.watch, [Look(one) for one in items]))], items[-1].id, both.clock.now())
     assert len(hits(both)) == 2
     assert watches.page()[0]["hit_count"] == 2
 
