@@ -1,0 +1,170 @@
+"""Hacker News of the playground, collected over real HTTP: its lists and a search together, day after day."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.collect.following import follow
+from catchment.model import Outcome, Result
+from catchment.playground.moods import Cue, Moods
+from catchment.playground.server import Playground
+from catchment.playground.voices.hackernews import INDEXED_AFTER, NOT_YET, listed_before_told, sort_of, wire_id
+from catchment.playground.world import Habits, Post, World
+from catchment.settings import Settings
+from catchment.shop import Shop, open_shop
+from tests.clocks import HandClock
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+TARGETS = ("new", "top", "search:harbor")
+
+
+class Scene:
+    """A lively site, of which two lists and a search are followed from the first day on."""
+
+    def __init__(self, folder: Path, database_url: str, script: tuple[Cue, ...] = ()) -> None:
+        self.clock = HandClock(START + DAY)
+        habits = Habits(edited=0.25, removed=0.2, wires=1.0, hostile=0.0)
+        self.world = World(11, START, 0, 12.0, habits, busy=0.5, others={"hackernews": 1})
+        (self.place,) = self.world.places
+        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
+        self.playground.start()
+        settings = Settings(
+            home=folder,
+            database_url=database_url,
+            base_urls={"hackernews": self.playground.url},
+            retry_waits=(0.5,),
+            timeout_seconds=5,
+        )
+        self.shop: Shop = open_shop(settings, "test")
+        self.shop.clock = self.clock
+        self.sources = {
+            typed: follow(self.shop.store, self.shop.safe, self.shop.platforms, "hackernews", typed, self.clock.now())[
+                0
+            ].id
+            for typed in TARGETS
+        }
+
+    def visit(self, *typed: str) -> list[Result]:
+        return self.shop.rounds().these([self.sources[one] for one in typed or TARGETS], "test", "test")
+
+    def later(self, wait: timedelta) -> None:
+        self.clock.advance(wait.total_seconds())
+
+    def id(self, post: Post) -> str:
+        return str(wire_id(self.world, self.place, post))
+
+    def told(self) -> dict[str, Post]:
+        """What came out since following began, is listed now, and can be asked for; by id."""
+        now = self.clock.now()
+        return {
+            self.id(post): post
+            for post in self.world.posts(self.place)
+            if START + DAY <= post.shown_from <= now - listed_before_told(self.world, post)
+            and not post.is_removed(now)
+            and sort_of(self.world, post) != "job"
+        }
+
+    def matching(self) -> set[str]:
+        """Of these, what the search finds."""
+        heard = self.clock.now() - INDEXED_AFTER
+        return {id for id, post in self.told().items() if post.shown_from <= heard and "harbor" in said(post, heard)}
+
+    def stored(self, typed: str | None = None) -> dict[str, dict[str, Any]]:
+        source_id = self.sources[typed] if typed else None
+        items = self.shop.store.items.newest(10_000, source_id=source_id)
+        by_id = {item["external_id"]: item for item in items}
+        assert len(by_id) == len(items)
+        return by_id
+
+    def gaps(self) -> list[tuple[int, str]]:
+        return [(gap["source_id"], gap["cause"]) for gap in self.shop.store.gaps.page()]
+
+    def close(self) -> None:
+        self.shop.close()
+        self.playground.close()
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
+    """With the cues that a test asks for, if it does."""
+    one = Scene(tmp_path, database_url, getattr(request, "param", ()))
+    yield one
+    one.close()
+
+
+def said(post: Post, at: datetime) -> str:
+    return f"{post.version(at).title} {post.version(at).text}".lower()
+
+
+def words(item: dict[str, Any]) -> tuple[str, str]:
+    return item["title"], item["text"]
+
+
+def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice_or_made_up(scene: Scene) -> None:
+    for _ in range(7):
+        assert {result.outcome for result in scene.visit()} <= {Outcome.SUCCEEDED, Outcome.UNCHANGED}
+        scene.later(4 * HOUR)
+    scene.visit()
+    items, told = scene.stored(), scene.told()
+    assert len(told) > 50
+    assert told.keys() - items.keys() == set()
+    assert scene.matching() - scene.stored("search:harbor").keys() == set()
+    assert scene.gaps() == []
+    for id, post in told.items():
+        versions = [(version.title, version.text) for version in post.versions]
+        earlier = [words(one) for one in scene.shop.store.items.revisions(items[id]["id"])]
+        # Two services and three sources told of it: what it said stands once for each time it was changed.
+        held = [*earlier, words(items[id])]
+        assert [versions.index(one) for one in held] == sorted({versions.index(one) for one in held})
+
+
+def test_what_is_listed_before_it_can_be_asked_for_is_stored_by_the_next_visit(scene: Scene) -> None:
+    scene.visit("new")
+    post = next(
+        post
+        for post in scene.world.posts(scene.place)
+        if post.shown_from > scene.clock.now() and listed_before_told(scene.world, post) and not post.removed_at
+    )
+    scene.later(post.shown_from - scene.clock.now())
+    scene.visit("new")
+    assert scene.id(post) not in scene.stored()
+    scene.later(NOT_YET)
+    scene.visit("new")
+    assert scene.id(post) in scene.stored()
+
+
+def test_what_died_before_the_first_visit_is_not_stored_and_what_lives_is_asked_for_once(scene: Scene) -> None:
+    first, second = (scene.visit("new")[0], scene.visit("new")[0])
+    assert first.counts.new > 50
+    assert first.requests == 1 + first.counts.new + first.counts.invalid
+    assert (second.outcome, second.requests) == (Outcome.UNCHANGED, 1)
+
+
+def test_after_a_week_away_the_search_goes_back_to_where_it_was_and_the_list_says_what_it_cannot_show(
+    scene: Scene,
+) -> None:
+    scene.visit()
+    scene.later(8 * DAY)
+    new, search = scene.visit("new", "search:harbor")
+    assert (new.outcome, search.outcome) == (Outcome.SUCCEEDED, Outcome.SUCCEEDED)
+    assert search.requests > 2
+    assert scene.matching() - scene.stored("search:harbor").keys() == set()
+    assert scene.gaps() == [(scene.sources["new"], "reach")]
+
+
+LOOP = (Cue(mood="looping_cursor", path="/api/*", from_at=START + 2 * DAY),)
+
+
+@pytest.mark.parametrize("scene", [LOOP], ids=["looping"], indirect=True)
+def test_a_search_whose_pages_lead_back_ends_and_says_that_something_is_missing(scene: Scene) -> None:
+    scene.visit("search:harbor")
+    scene.later(8 * DAY)
+    (result,) = scene.visit("search:harbor")
+    assert (result.outcome, result.requests) == (Outcome.SUCCEEDED, 2)
+    assert scene.gaps() == [(scene.sources["search:harbor"], "repeats")]
