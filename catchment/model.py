@@ -5,6 +5,7 @@ Unknown is None, never 0. Times are aware and UTC: they are turned at the edge, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Protocol, Self, runtime_checkable
@@ -173,6 +174,9 @@ class Request(Record, frozen=True):
     max_bytes: int | None = None
     identity: Identity = Identity.NONE
     credential: str | None = None
+    secret_header: str | None = None
+    """Where the credential's secret goes, if not where the vault has it: a header's name, and perhaps what stands
+    before the secret in it (`X-Api-Key`, `Authorization: Token`)."""
     is_keepable: bool = True
     """Whether the answer may be kept: never for logins."""
     otherwise: Request | None = None
@@ -375,6 +379,8 @@ class Field(Record, frozen=True):
     choices: tuple[str, ...] = ()
     minimum: int | None = None
     maximum: int | None = None
+    check: Callable[[Any], Any] | None = None
+    """Gives the value as it is kept, or a ValueError that says what is allowed."""
 
 
 class Kind(Record, frozen=True):

@@ -167,7 +167,10 @@ class PageDeciding:
             return End.REPEATS
         if self._visit.page_number >= MOST_PAGES:
             return End.CAP
-        return None if self.wanted() or not self._visit.is_queue_empty else End.LAST_PAGE
+        if self.wanted() or not self._visit.is_queue_empty:
+            return None
+        # More is there, and the platform cannot lead to it: its list, or its reader, is at its limit.
+        return End.LAST_PAGE if self._reading.is_end or self._reading.follow else End.CAP
 
     # ── how it ends ───────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -11,6 +11,7 @@ from catchment import pace
 from catchment.collect.visit import Visitor
 from catchment.errors import InvalidInput
 from catchment.fetch import Attempt
+from catchment.logs import redact
 from catchment.model import Field, Item, Kind, Progress, Reading, Source, SourceState, Target
 from catchment.platforms import Platforms
 from catchment.refine import refine
@@ -109,6 +110,12 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
 def _checked(field: Field, value: Any) -> Any:
     if field.choices and value not in field.choices:
         raise InvalidInput(f"{field.name}={value!r}", f"one of {', '.join(field.choices)}", field=field.name)
+    if field.check is not None:
+        try:
+            return field.check(value)
+        except ValueError as error:
+            # The value of a header may be a secret, given in the wrong place.
+            raise InvalidInput(f"{field.name}={redact(repr(value))[:100]}", str(error), field=field.name) from None
     if field.minimum is None and field.maximum is None:
         return value
     try:

@@ -15,11 +15,21 @@ _RENEWED_EARLY = 0.1
 
 def dressed(request: Request, secret: Secret) -> Request:
     """The request with all that the credential holds. Platforms that sign bring a `dress` of their own instead."""
+    if request.secret_header is not None:
+        secret = _under(request.secret_header, secret)
     headers = {**request.headers, **secret.headers}
     if secret.basic is not None:
         headers["Authorization"] = f"Basic {b64encode(secret.basic.encode()).decode()}"
     dressed = request.plus(headers=headers, params={**request.params, **secret.query})
     return with_cookies(dressed, secret.cookies) if secret.cookies else dressed
+
+
+def _under(header: str, secret: Secret) -> Secret:
+    """The same secret in another header. The vault keeps a bare token as a bearer's, a key with a colon as a password."""
+    name, _, before = header.partition(":")
+    bearer = secret.headers.get("Authorization", "").removeprefix("Bearer ")
+    bare = secret.basic or bearer or next(iter(secret.headers.values()), "")
+    return secret.plus(basic=None, headers={name.strip(): f"{before.strip()} {bare}".strip()} if bare else {})
 
 
 def with_cookies(request: Request, cookies: str) -> Request:

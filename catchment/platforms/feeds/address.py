@@ -19,15 +19,25 @@ HELPS = "give the address of a feed or of its site, as https://example.com/feed.
 UNRESERVED = "%/:=&?~+!$,;'@()*[]|"
 
 
-def canonical(text: str) -> str:
+class _Wrong(ValueError):
+    """What is wrong with an address."""
+
+
+def canonical(text: str, helps: str = HELPS) -> str:
     """The one form of an address: a scheme, the host in lower-case ASCII, no default port, no fragment."""
-    text = text.strip()
+    try:
+        return _canonical(text.strip())
+    except _Wrong as wrong:
+        raise InvalidInput(str(wrong), helps, field="target") from None
+
+
+def _canonical(text: str) -> str:
     if not text:
-        raise _wrong("no address was given")
+        raise _Wrong("no address was given")
     if len(text) > LONGEST:
-        raise _wrong(f"the address has {len(text)} characters; {LONGEST} is the most")
+        raise _Wrong(f"the address has {len(text)} characters; {LONGEST} is the most")
     if any(char.isspace() or not char.isprintable() for char in text):
-        raise _wrong("an address has no spaces or control characters in it")
+        raise _Wrong("an address has no spaces or control characters in it")
     parts = _split(_with_scheme(text))
     where = _user(parts) + _host(parts) + _port(parts)
     return urlunsplit((parts.scheme, where, _quoted(parts.path) or "/", _quoted(parts.query), ""))
@@ -39,12 +49,8 @@ def is_same_host(one: str, other: str) -> bool:
         ours, theirs = urlsplit(one), urlsplit(other)
         is_safe = theirs.scheme == "https" or theirs.scheme == ours.scheme == "http"
         return is_safe and ours.hostname == theirs.hostname and _port(ours) == _port(theirs)
-    except (ValueError, InvalidInput):
+    except ValueError:
         return False
-
-
-def _wrong(what: str) -> InvalidInput:
-    return InvalidInput(what, HELPS, field="target")
 
 
 def _with_scheme(text: str) -> str:
@@ -54,10 +60,10 @@ def _with_scheme(text: str) -> str:
     scheme = SCHEME.match(text)
     if scheme is None:
         if "." not in text.split("/")[0] and not text.lower().startswith(("localhost", "[")):
-            raise _wrong(f"{text!r} is not an address")
+            raise _Wrong(f"{text!r} is not an address")
         return f"https://{text}"
     if scheme[1].lower() not in PORTS or not scheme[2]:
-        raise _wrong(f"addresses with {scheme[1].lower()}: cannot be followed")
+        raise _Wrong(f"addresses with {scheme[1].lower()}: cannot be followed")
     return text
 
 
@@ -65,7 +71,7 @@ def _split(url: str) -> SplitResult:
     try:
         return urlsplit(url)
     except ValueError:
-        raise _wrong("the host of the address is broken") from None
+        raise _Wrong("the host of the address is broken") from None
 
 
 def _user(parts: SplitResult) -> str:
@@ -75,15 +81,15 @@ def _user(parts: SplitResult) -> str:
 def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".")
     if not host:
-        raise _wrong("the address has no host")
+        raise _Wrong("the address has no host")
     try:
         if ":" in host:
             return f"[{IPv6Address(host).compressed}]"
         ascii_host = host if host.isascii() else idna.encode(host, uts46=True).decode()
     except ValueError:
-        raise _wrong(f"{host!r} is not a host") from None
+        raise _Wrong(f"{host!r} is not a host") from None
     if not HOST.fullmatch(ascii_host):
-        raise _wrong(f"{host!r} is not a host")
+        raise _Wrong(f"{host!r} is not a host")
     return ascii_host
 
 
@@ -93,7 +99,7 @@ def _port(parts: SplitResult) -> str:
     except ValueError:
         port = 0
     if port == 0:
-        raise _wrong("the port is a number between 1 and 65535")
+        raise _Wrong("the port is a number between 1 and 65535")
     return "" if port in (None, PORTS[parts.scheme]) else f":{port}"
 
 

@@ -26,17 +26,18 @@ class Unusable(Exception):
 
 def read(text: str, url: str, request: Request) -> Reading:
     """All that the document says; an item that is broken is skipped, the rest goes on."""
-    document, notes = _document(text)
-    if isinstance(document, dict):
-        if "jsonfeed.org" in (_string(document.get("version")) or ""):
-            return _json_feed(document, url, request).plus(notes=notes)
-        channel = _channel(document)
+    found, notes = document(text)
+    if isinstance(found, dict):
+        if "jsonfeed.org" in (_string(found.get("version")) or ""):
+            return _json_feed(found, url, request).plus(notes=notes)
+        channel = _channel(found)
         if channel is not None:
             return _rss_in_json(channel, url).plus(notes=notes)
     raise Unreadable("JSON came that is no feed", "give the address of a feed; other JSON is read by kind custom_api")
 
 
-def _document(text: str) -> tuple[Any, tuple[str, ...]]:
+def document(text: str) -> tuple[Any, tuple[str, ...]]:
+    """The JSON in a text, and what had to be forgiven in it."""
     try:
         return msgspec.json.decode(text), ()
     except (msgspec.DecodeError, RecursionError):
