@@ -25,7 +25,7 @@ def dressed(request: Request, secret: Secret) -> Request:
 
 
 def _under(header: str, secret: Secret) -> Secret:
-    """The same secret in another header. The vault keeps a bare token as a bearer's, a key with a colon as a password."""
+    """The same secret in another header. A bare token is kept as a bearer's, a key with a colon in it as a password."""
     name, _, before = header.partition(":")
     bearer = secret.headers.get("Authorization", "").removeprefix("Bearer ")
     bare = secret.basic or bearer or next(iter(secret.headers.values()), "")

@@ -142,7 +142,8 @@ def _cursor(document: Any, expression: str | None, search: Searching) -> str | N
         found = search(expression, document) if expression else _usual_cursor(document)
     except ValueError:
         return None
-    text = values.words(found, ("cursor", "href", "url", "next")) if found is not False else None
+    # Zero is how a few say "no more".
+    text = values.words(found, ("cursor", "href", "url", "next")) if found else None
     return text if text and len(text) <= _LONGEST_CURSOR else None
 
 
