@@ -155,6 +155,9 @@ class Trial:
                 if visit.outcome == "succeeded" or (visit.error_code == _STALE and is_new):
                     text = _plain(self._version_text(entry.post, entry.version))
                     said[entry.post].append((text, is_sure))
+                elif visit.outcome == "failed" and visit.error_code != _STALE:
+                    # The pages before the one that failed are stored; which they were only the collector knows.
+                    said[entry.post].append((_plain(self._version_text(entry.post, entry.version)), False))
         wrong = [words for post, versions in said.items() if (words := self._told_wrongly(post, versions))]
         return lost, wrong
 

@@ -32,6 +32,8 @@ FORMS = {"rss": 0.5, "atom": 0.3, "jsonfeed": 0.12, "rdf": 0.08}
 LANGUAGES = {"en": 0.5, "zh": 0.3, "both": 0.2}
 VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",): 0.1, (): 0.15}
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
+DATED_BY_ARRIVAL = {"json_api", "discourse"}
+"""Forms in which the server itself dates what comes in, whatever the post says."""
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
 
@@ -266,6 +268,7 @@ class World:
             form=form,
             language=language,
             pace=self._pace(chance),
+            is_by_arrival=form in DATED_BY_ARRIVAL,
             validators=(),
         )
 

@@ -14,7 +14,7 @@ from catchment.model import Outcome, Result, Source
 from catchment.playground.log import read_log
 from catchment.playground.moods import Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices import generic
+from catchment.playground.voices import discourse, generic
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
 from catchment.shop import open_shop
@@ -69,6 +69,7 @@ class Scene:
                 place,
                 asked[place.number],
                 stored_of(self.shop.store, self.sources[place.number].id, self.sources[place.number].key),
+                timedelta(minutes=5),
             ).findings()
             for place in self.world.places
         }
@@ -86,47 +87,67 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     one.close()
 
 
+def blame(scene: Scene) -> list[str]:
+    return [
+        f"place {number} {name}: {words:.300}"
+        for number, found in scene.findings().items()
+        for name in ("lost", "twice", "wrong", "unexplained")
+        for words in getattr(found, name)
+    ]
+
+
+def came_out(scene: Scene, place: Place, hours: float) -> int:
+    """How many posts came out in the last hours."""
+    now = scene.clock.now()
+    return sum(1 for post in scene.world.posts(place) if now - hours * HOUR < post.shown_from <= now)
+
+
 def test_pages_are_followed_down_to_the_watermark_and_no_further(scene: Scene) -> None:
-    first = scene.visit()
-    assert {one.outcome for one in first} == {Outcome.SUCCEEDED}
-    assert all(one.counts.new >= 30 for one in first)
-    soon = scene.visit(after=timedelta(minutes=10))
-    assert all(one.requests <= 2 for one in soon)
-    later = scene.visit(after=8 * HOUR)
-    assert all(one.counts.invalid == 0 for one in later)
-    for number, found in scene.findings().items():
-        assert (number, found.lost, found.twice, found.wrong, found.unexplained) == (number, (), (), (), ())
+    assert {one.outcome for one in scene.visit()} == {Outcome.SUCCEEDED}
+    assert all(one.requests <= 3 for one in scene.visit(after=timedelta(minutes=5)))
+    later = {one.source_id: one.requests for one in scene.visit(after=8 * HOUR)}
+    busiest = max(scene.world.places, key=lambda place: came_out(scene, place, 8) if place.form == "json_api" else 0)
+    assert came_out(scene, busiest, 8) > 2 * generic.PAGE_SIZE
+    assert later[scene.sources[busiest.number].id] > 2
+    assert blame(scene) == []
     assert scene.shop.store.gaps.page() == []
 
 
 def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everything(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=96 * HOUR)
+    apis = [place for place in scene.world.places if place.form == "json_api"]
+    beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * generic.reach(place)]
+    assert beyond
     gaps = {one["source_id"]: (one["certainty"], one["cause"]) for one in scene.shop.store.gaps.page()}
-    apis = {scene.sources[place.number].id for place in scene.world.places if place.form == "json_api"}
-    assert gaps == dict.fromkeys(apis, ("known", "cap"))
-    for number, found in scene.findings().items():
-        assert (number, found.lost, found.twice, found.wrong, found.unexplained) == (number, (), (), (), ())
+    assert gaps == {scene.sources[place.number].id: ("known", "cap") for place in beyond}
+    assert blame(scene) == []
 
 
 @pytest.mark.parametrize("scene", [(Moods(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_nothing_is_lost_or_stored_twice_in_foul_weather(scene: Scene) -> None:
     outcomes = {one.outcome for _ in range(30) for one in scene.visit(after=1.5 * HOUR)}
     assert outcomes >= {Outcome.SUCCEEDED, Outcome.FAILED}
-    for number, found in scene.findings().items():
-        assert (number, found.lost, found.twice, found.wrong, found.unexplained) == (number, (), (), (), ())
+    # What is missing is known once a walk comes down to what is stored: the last visits meet no fault.
+    scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+    scene.visit(after=1.5 * HOUR)
+    assert blame(scene) == []
     assert scene.shop.store.items.count() > 500
 
 
 LOOPING = Cue(mood="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
 
 
-@pytest.mark.parametrize("scene", [(Moods(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 1})], indirect=True)
+@pytest.mark.parametrize("scene", [(Moods(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_pages_that_lead_in_a_circle_leave_a_gap_which_the_next_good_visit_closes(scene: Scene) -> None:
     scene.visit()
-    # More is new than one page holds, and the way to the second one leads back.
     scene.visit(after=30 * HOUR)
-    assert {one["source_id"] for one in scene.shop.store.gaps.page()} == {one.id for one in scene.sources.values()}
+    sizes = {"json_api": generic.PAGE_SIZE, "discourse": discourse.PAGE_SIZE}
+    deep = [place for place in scene.world.places if came_out(scene, place, 30) > 2 * sizes[place.form]]
+    assert {place.form for place in deep} == sizes.keys()
+    # More is new than one page holds, and the way to the second one leads back to the first.
+    gaps = {one["source_id"]: one["cause"] for one in scene.shop.store.gaps.page()}
+    assert gaps.keys() >= {scene.sources[place.number].id for place in deep}
+    assert {*gaps.values()} <= {"cap", "repeats"}
     scene.visit(after=HOUR)
-    for number, found in scene.findings().items():
-        assert (number, found.lost, found.twice, found.wrong, found.unexplained) == (number, (), (), (), ())
+    assert blame(scene) == []

@@ -50,7 +50,8 @@ class Voice:
     def answer(self, place: Place, ask: Ask) -> Page:
         found = PATH.fullmatch(ask.path)
         assert found is not None
-        shown = self._shown(place, ask.at - ask.bend.ago)
+        # An old copy can only be one of a page that was asked for then; nobody could have asked to go on from here.
+        shown = self._shown(place, ask.at if ask.query else ask.at - ask.bend.ago)
         if found[3]:
             return self._one_post(place, ask, [one for one in shown if self.wire_id(place, one[0]) == found[3]])
         if found[4]:

@@ -1,4 +1,4 @@
-"""The language of any JSON API: a list of posts, newest first, in four manners.
+"""The language of any JSON API: a list of posts, newest first by the API's own clock, in four manners.
 
 The manners differ as APIs do: in how their pages turn, where the list stands, what things are called, and how dates are
 written. Each place speaks one of them; `settings` tells what a source that follows it has to be told.
@@ -69,7 +69,6 @@ class Voice:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._ordered: dict[int, tuple[Post, ...]] = {}
 
     def find(self, path: str) -> Place | None:
         found = PATH.fullmatch(path)
@@ -92,24 +91,26 @@ class Voice:
         return _page(200, WRAPPED[manner(place)](told, listed), headers, entries)
 
     def _listed(self, place: Place, ask: Ask, params: dict[str, str]) -> Listed:
-        shown = self._shown(place, ask.at - ask.bend.ago, params.get("since"))
+        shown = self._shown(place, ask.at, params.get("since"))
         size = min(MOST_A_PAGE, int(params.get("size") or params.get("per_page") or PAGE_SIZE))
         begin = 0 if ask.bend.is_looping else TURNED[manner(place)](params, shown, size)
         if begin < 0 or size < 1:
             raise ValueError("before the first")
+        if begin == 0:
+            # An old copy can only be one of a page that was asked for then; nobody could have asked for these others.
+            shown = self._shown(place, ask.at - ask.bend.ago, params.get("since"))
         part = shown[begin : begin + size]
         has_more = begin + size < len(shown)
         following = _following(manner(place), ask, params, part, begin, size) if has_more else None
         return Listed(_bent(part, ask), begin // size, following, len(shown))
 
     def _shown(self, place: Place, at: datetime, since: str | None) -> Shown:
-        if place.number not in self._ordered:
-            posts = sorted(self.world.posts(place), key=lambda post: (post.created_at, post.number), reverse=True)
-            self._ordered[place.number] = tuple(posts)
-        there = [post for post in self._ordered[place.number] if post.shown_from <= at and not post.is_removed(at)]
+        posts = [
+            post for post in reversed(self.world.posts(place)) if post.shown_from <= at and not post.is_removed(at)
+        ]
         after = datetime.fromtimestamp(float(since), UTC) if since else None
         return tuple(
-            (post, post.version(at)) for post in there[: reach(place)] if after is None or post.created_at >= after
+            (post, post.version(at)) for post in posts[: reach(place)] if after is None or post.shown_from >= after
         )
 
     def _told(self, place: Place, post: Post, version: Version, ask: Ask) -> dict[str, Any]:
@@ -121,7 +122,7 @@ class Voice:
             "body_html": version.html,
             "permalink": f"https://{place.host}.example/posts/{post.number}",
             "author": {"id": post.author, "username": post.author},
-            "created_at": dated(post.created_at + ask.bend.skew),
+            "created_at": dated(post.shown_from + ask.bend.skew),
             "likes": str(counters.score) if place.number % 2 else counters.score,
             "commentCount": counters.reply_count,
             "tags": [{"name": tag} for tag in post.tags] if place.number % 2 else list(post.tags),
@@ -170,7 +171,7 @@ def _after_cursor(params: dict[str, str], shown: Shown, size: int) -> int:
         return 0
     at, _, number = urlsafe_b64decode(params["after"]).decode().partition(" ")
     key = (datetime.fromisoformat(at), int(number))
-    return sum(1 for post, _ in shown if (post.created_at, post.number) >= key)
+    return sum(1 for post, _ in shown if (post.shown_from, post.number) >= key)
 
 
 TURNED: dict[str, Callable[[dict[str, str], Shown, int], int]] = {
@@ -185,7 +186,7 @@ TURNED: dict[str, Callable[[dict[str, str], Shown, int], int]] = {
 def _following(manner: str, ask: Ask, params: dict[str, str], part: Shown, begin: int, size: int) -> str:
     if manner == "cursor":
         last = part[-1][0]
-        return urlsafe_b64encode(f"{last.created_at.isoformat()} {last.number}".encode()).decode()
+        return urlsafe_b64encode(f"{last.shown_from.isoformat()} {last.number}".encode()).decode()
     if manner == "link":
         return f"{ask.base}{ask.path}?{urlencode({**params, 'page': begin // size + 2})}"
     return str(begin // size + 1) if manner == "page" else str(begin + size)
