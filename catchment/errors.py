@@ -24,6 +24,7 @@ CatchmentError              what nobody foresaw: a mistake of ours
     ├── Missing             404: perhaps for now; asked again with growing pauses
     ├── Gone                410, banned, deleted for good: a fact to record; not asked again
     ├── Refused             403 and other refusals: a person should look
+    │   └── Disallowed      the site's robots.txt asks programs to stay away from this address
     ├── LoginNeeded         401: no attempt helps before a person acts
     ├── AddressRefused      the address guard said no (loopback, private, metadata, file://, redirect loops)
     └── StaleAnswer         200 with old data: a failure, not a success
@@ -187,6 +188,12 @@ class Refused(PlatformError):
     """See in a browser whether it is public; it may want a credential, or no programs at all."""
 
     code, retryable = "REFUSED", False
+
+
+class Disallowed(Refused):
+    """Follow a page that the site's robots.txt allows, or its feed; or ask the site's operator."""
+
+    code = "DISALLOWED"
 
 
 class LoginNeeded(PlatformError):

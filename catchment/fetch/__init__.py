@@ -1,9 +1,9 @@
 """The only place that opens a connection to a platform.
 
 `client` is the door; around it, each rule has a module of its own: `urls` and `redirects` (where to), `guard` (never
-there), `identity` (as whom), `manners` and `budgets` (not too often), `wire` (the exchange itself), `encodings` and
-`headers` (what came), `refusals` (what it means). The rules are pure; what threads share between requests is held
-beside them.
+there), `robots` (not where the site minds), `identity` (as whom), `manners` and `budgets` (not too often), `wire` (the
+exchange itself), `encodings` and `headers` (what came), `refusals` (what it means). The rules are pure; what threads
+share between requests is held beside them.
 """
 
 from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets, StoredBudgets

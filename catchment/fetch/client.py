@@ -28,6 +28,7 @@ from catchment.fetch.identity import Logins, cookie_header, dressed, with_cookie
 from catchment.fetch.platform import Dress, Login, Platform, ReadToken
 from catchment.fetch.redirects import REDIRECTS, Step, Way, next_step
 from catchment.fetch.refusals import http_refusal, told_to_wait_until
+from catchment.fetch.robots import Robots
 from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import Place, placed, routed, with_params
 from catchment.fetch.wire import COMMON_HEADERS, Came, Sending, Wires
@@ -43,8 +44,12 @@ _TRIED_AGAIN = (NetworkError, TimedOut, ServerTrouble, SlowDown)
 class Errand:
     """One call: what is asked of whom, and what was tried for it so far."""
 
-    def __init__(self, request: Request, platform: Platform, attempts: list[Attempt]) -> None:
+    def __init__(
+        self, request: Request, platform: Platform, attempts: list[Attempt], *, obeys_robots: bool = True
+    ) -> None:
         self.request, self.platform, self.attempts = request, platform, attempts
+        self.obeys_robots = obeys_robots and bool(getattr(platform, "OBEYS_ROBOTS", False))
+        """Every place on the way is one that robots.txt may forbid."""
         self.is_cure_tried = False
         self.has_logged_in = False
 
@@ -72,6 +77,7 @@ class Fetch:
         self._stop, self._cut, self._stopping_since = stop, cut or Event(), 0.0
         self._random, self._nonce = random, nonce
         self._gate = Gate(settings, clock, stop, budgets)
+        self._robots = Robots(settings.user_agent, timedelta(seconds=settings.longest_wait_seconds))
         self._wires = Wires(settings, self._is_cut)
         self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
@@ -162,6 +168,8 @@ class Fetch:
         give_up_at = time.monotonic() + (errand.request.timeout_seconds or self._settings.timeout_seconds)
         seen = {(step.method, step.place.url)}
         for number in range(self._settings.max_redirects + 1):
+            if errand.obeys_robots:
+                self._obey(step, errand)
             with self._gate.passed(errand.visit(step.place), step.route.is_operators):
                 came = self._exchange(step, errand, give_up_at if number else None)
             location = came.headers.get("location") if came.status in REDIRECTS else None
@@ -176,6 +184,15 @@ class Fetch:
         most = self._settings.max_redirects
         what = f"more than {most} redirects" if most else f"{step.place.host}: redirects are not followed here"
         raise AddressRefused(what, "check the address in a browser")
+
+    def _obey(self, step: Step, errand: Errand) -> None:
+        """Keep to what the site asks of programs; it is asked for that first."""
+
+        def ask(request: Request) -> Answer:
+            return self._follow(Errand(request, errand.platform, errand.attempts, obeys_robots=False))
+
+        wait = self._robots.check(step.place, self._clock.now(), ask)
+        self._gate.keep_distance(step.place, wait, step.route.is_operators)
 
     def _first_step(self, errand: Errand) -> tuple[Step, Way]:
         platform, request = errand.platform, errand.request

@@ -83,6 +83,14 @@ class Gate:
                 self._wait_for_turn(visit.place.site)
                 yield
 
+    def keep_distance(self, place: Place, wait: timedelta, is_operators: bool) -> None:
+        """Wait as long as the site asks for between two pages; own machines are asked as fast as they answer."""
+        if not wait or is_operators or is_own(place.host):
+            return
+        if wait > self._longest_wait:
+            raise _not_now(f"{place.site} asks for a pause between two pages", self._clock.now() + wait)
+        self.wait(wait.total_seconds())
+
     def wait(self, seconds: float) -> None:
         if self._clock.wait(seconds, self._stop):
             raise _stopped()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from typing import NamedTuple
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
@@ -36,40 +37,52 @@ FLAT = frozenset(
 )  # fmt: skip
 
 
+class Shape(NamedTuple):
+    """How much work a page makes."""
+
+    tags: int = 0
+    deepest: int = 0
+    labour: int = 0
+    """The depths of all its tags, together: what a reader spends who goes up from each of them."""
+
+
 def parsed(text: str) -> LexborHTMLParser:
     """The tree of a page. Refuses one that was made to keep its readers busy."""
     if len(text) > MOST_CHARACTERS:
         raise Unreadable(f"the page has {len(text):,} characters", f"{MOST_CHARACTERS:,} is the most that is read")
-    if depth(text) > DEEPEST:
+    if shape(text).deepest > DEEPEST:
         raise Unreadable(
             f"the page has tags more than {DEEPEST:,} deep, or with so many attributes", "look at it in a browser"
         )
     return LexborHTMLParser(text)
 
 
-def depth(text: str) -> int:
-    """How deep tags are nested, at most; counted as deeper rather than as less deep where they are not closed in order.
-
-    A tag with more attributes than any honest one counts as bottomless.
-    """
+def shape(text: str) -> Shape:
+    """Tags count as deeper rather than as less deep where they are not closed in order; one with more attributes than
+    any honest one counts as bottomless. What is too deep is not counted to its end."""
     open_tags: Counter[str] = Counter()
-    now = deepest = 0
+    tags = depth = deepest = labour = 0
     for found in TAG.finditer(text):
         name = (found[3] or "").lower()
-        if not name or name in FLAT:
+        if not name:
             continue
         if found[2]:
             # The end of what is not open is ignored, here as by every browser.
             if open_tags[name]:
                 open_tags[name] -= 1
-                now -= 1
-        elif not found[4].endswith("/"):
+                depth -= 1
+            continue
+        tags += 1
+        labour += depth
+        if name not in FLAT and not found[4].endswith("/"):
             open_tags[name] += 1
-            now += 1
-            deepest = max(deepest, now)
+            depth += 1
+            deepest = max(deepest, depth)
         if len(found[4]) > MOST_ATTRIBUTES and _attributes(found[4]) > MOST_ATTRIBUTES:
-            return DEEPEST + 1
-    return deepest
+            deepest = DEEPEST + 1
+        if deepest > DEEPEST:
+            break
+    return Shape(tags, deepest, labour)
 
 
 def _attributes(inside: str) -> int:

@@ -23,7 +23,7 @@ from catchment.clock import Clock
 from catchment.model import Record
 from catchment.playground.log import Asked, Counts, Log
 from catchment.playground.moods import Mood, Moods, Wire, refused, spoiled
-from catchment.playground.voices import STRAIGHT, Ask, Page, voices
+from catchment.playground.voices import ROBOTS, STRAIGHT, Ask, Page, voices
 from catchment.playground.world import Place, World
 
 PIECES = 12
@@ -145,6 +145,9 @@ class Site:
         return _going(page, mood, asked, headers)
 
     def _page(self, ask: Ask, mood: Mood | None) -> tuple[Place | None, Page]:
+        if ask.path == "/robots.txt":
+            page = Page(200, {"Content-Type": "text/plain; charset=utf-8"}, ROBOTS)
+            return None, refused(mood, ask.at) if mood is not None and mood.status is not None else page
         for voice in self._voices.values():
             place = voice.find(ask.path)
             if place is not None:

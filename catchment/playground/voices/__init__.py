@@ -33,6 +33,9 @@ class Bend(Record, frozen=True):
 
 STRAIGHT = Bend()
 
+ROBOTS = b"User-agent: *\nDisallow: /*/private\nCrawl-delay: 1\n"
+"""What every host of the playground asks of programs."""
+
 
 class Ask(Record, frozen=True):
     """A request, as far as a voice needs to know it."""

@@ -1,0 +1,158 @@
+"""What a page tells about itself: JSON-LD first, then OpenGraph, meta names, times, the title."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser
+
+from catchment.dates import read_date
+from catchment.model import Record
+from catchment.platforms.feeds import pieces
+from catchment.platforms.htmlpage import text_of
+from catchment.platforms.website.links import base_of, normalised
+
+ARTICLES = ("Article", "NewsArticle", "BlogPosting", "Report", "TechArticle", "ScholarlyArticle", "WebPage", "Posting")
+LONGEST_JSON, MOST_NODES = 500_000, 1_000
+
+TITLES = ("og:title", "twitter:title", "dc.title", "title")
+AUTHORS = ("article:author", "author", "byl", "dc.creator", "parsely-author", "sailthru.author")
+CREATED = (
+    "article:published_time", "og:article:published_time", "date", "pubdate", "publishdate", "publish_date", "dc.date",
+    "dc.date.issued", "dcterms.created", "dcterms.date", "parsely-pub-date", "sailthru.date",
+)  # fmt: skip
+EDITED = ("article:modified_time", "og:updated_time", "last-modified", "dcterms.modified")
+
+
+class Told(Record, frozen=True):
+    """What is known of a page besides its text."""
+
+    url: str
+    """The canonical address, where it is one of the same site; else the one that it came from."""
+    title: str | None = None
+    author: str | None = None
+    created_at: datetime | None = None
+    is_zone_guessed: bool = False
+    edited_at: datetime | None = None
+    tags: tuple[str, ...] = ()
+    language: str | None = None
+
+
+def told(page: LexborHTMLParser, url: str) -> Told:
+    article, metas = _article(page), _metas(page)
+    created = _date([_text(article.get("datePublished")), *_named(metas, CREATED), *_times(page)])
+    edited = _date([_text(article.get("dateModified")), *_named(metas, EDITED)])
+    return Told(
+        url=_canonical(page, url),
+        title=_first([_text(article.get("headline")), *_named(metas, TITLES), *_headings(page)]),
+        author=_first([*_people(article.get("author")), *_named(metas, AUTHORS)], is_address=False),
+        created_at=created.at if created else None,
+        is_zone_guessed=bool(created and created.is_zone_guessed),
+        edited_at=edited.at if edited and created and edited.at > created.at else None,
+        tags=pieces.unique(metas.get("article:tag", ())),
+        language=_language(page),
+    )
+
+
+# ── JSON-LD ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _article(page: LexborHTMLParser) -> dict[str, Any]:
+    """What describes an article; of several the first, of whatever sort stands first in the list of sorts."""
+    nodes = [node for script in page.css('script[type="application/ld+json"]')[:20] for node in _nodes(script.text())]
+    ranked = [(ARTICLES.index(sort), node) for node in nodes if (sort := _sort(node))]
+    return min(ranked, key=lambda one: one[0])[1] if ranked else {}
+
+
+def _nodes(text: str) -> Iterator[dict[str, Any]]:
+    """Objects, wherever they lie: alone, in a list, in a graph."""
+    try:
+        waiting: list[Any] = [json.loads(text)] if len(text) <= LONGEST_JSON else []
+    except (ValueError, RecursionError):
+        return
+    for _ in range(MOST_NODES):
+        if not waiting:
+            return
+        node = waiting.pop(0)
+        if isinstance(node, list):
+            waiting[:0] = node
+        elif isinstance(node, dict):
+            yield node
+            waiting[:0] = [node[name] for name in ("@graph", "mainEntity") if name in node]
+
+
+def _sort(node: dict[str, Any]) -> str | None:
+    sorts = node.get("@type")
+    named = [str(sort) for sort in (sorts if isinstance(sorts, list) else [sorts])]
+    return next((sort for sort in ARTICLES for one in named if one == sort), None)
+
+
+def _people(given: Any) -> Iterator[str | None]:
+    for one in given if isinstance(given, list) else [given]:
+        yield _text(one.get("name")) if isinstance(one, dict) else _text(one)
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+# ── the page's own elements ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _metas(page: LexborHTMLParser) -> dict[str, list[str]]:
+    metas: dict[str, list[str]] = {}
+    for node in islice(page.css("meta[content]"), MOST_NODES):
+        name = node.attributes.get("property") or node.attributes.get("name") or node.attributes.get("itemprop") or ""
+        metas.setdefault(name.strip().lower(), []).append(node.attributes.get("content") or "")
+    return metas
+
+
+def _named(metas: dict[str, list[str]], names: Iterable[str]) -> Iterator[str]:
+    yield from (content for name in names for content in metas.get(name, ()))
+
+
+def _times(page: LexborHTMLParser) -> Iterator[str | None]:
+    """Those that call themselves the date of publication first."""
+    for selector in ('[itemprop="datePublished"]', "time[pubdate]", "article time[datetime]", "time[datetime]"):
+        for node in page.css(selector)[:5]:
+            yield node.attributes.get("datetime") or node.attributes.get("content")
+
+
+def _headings(page: LexborHTMLParser) -> Iterator[str]:
+    yield from (text_of(node) for selector in ("head title", "title", "h1") for node in page.css(selector)[:1])
+
+
+def _language(page: LexborHTMLParser) -> str | None:
+    html = page.css_first("html[lang]")
+    return pieces.language(html.attributes.get("lang")) if html is not None else None
+
+
+def _canonical(page: LexborHTMLParser, url: str) -> str:
+    link = page.css_first('link[rel~="canonical" i][href]')
+    place = pieces.resolved(link.attributes.get("href"), base_of(page, url)) if link is not None else None
+    return normalised(place if place and _site(place) == _site(url) else url)
+
+
+def _site(url: str) -> str | None:
+    try:
+        return (urlsplit(url).hostname or "").lower().removeprefix("www.")
+    except ValueError:
+        return None
+
+
+# ── the first that says something ─────────────────────────────────────────────────────────────────────────────────
+
+
+def _first(words: Iterable[str | None], *, is_address: bool = True) -> str | None:
+    plain = (pieces.plain_title(one) for one in words)
+    # OpenGraph's author is an address as often as a name.
+    return next((one for one in plain if one and (is_address or not one.startswith(("http", "//", "@")))), None)
+
+
+def _date(words: Iterable[str | None]) -> Any:
+    return next((date for one in words if one and (date := read_date(one.strip()))), None)
