@@ -46,7 +46,7 @@ def _loaded() -> Any:
         import trafilatura  # heavy: loaded when a page is read
     except ImportError as error:
         raise CatchmentError(
-            f"main texts cannot be read: a package is missing ({error.name or error})",
+            f"main texts cannot be read: a package is missing ({str(error).partition(chr(10))[0]})",
             "install catchment's packages anew, as `make run` does",
         ) from error
     # It complains to the log of everything that it cannot use; we say so ourselves, once.
