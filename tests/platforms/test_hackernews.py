@@ -469,6 +469,7 @@ def refusal(body: bytes | str, status: int = 200) -> Refusal | None:
         ('{"message":"Index not found"}', 200, ServerTrouble),
         ('{"error":"Permission denied"}', 401, Refused),
         ('{"error":"Permission denied"}', 403, Refused),
+        ("<h1>401</h1>", 401, Refused),
         ('{"message":"Rate limit exceeded"}', 403, SlowDown),
         ("<!DOCTYPE html><title>Sign in to the network</title>", 200, Refused),
         ("\ufeff  <html>", 200, Refused),

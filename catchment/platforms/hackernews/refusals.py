@@ -11,6 +11,10 @@ from catchment.model import Answer, Blame, Refusal
 
 LONGEST = 200
 LIMITED = ("rate limit", "too many", "quota")
+ON_THE_WAY = (
+    "something on the way answers in the place of Hacker News: look at the network, a proxy, or "
+    "CATCHMENT_HACKERNEWS_BASE_URL"
+)
 
 
 class Complaint(msgspec.Struct):
@@ -27,13 +31,10 @@ def refusal(answer: Answer) -> Refusal | None:
         return None
     beginning = answer.body[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if answer.status < 300 and beginning == b"<":
-        error = Refused(
-            "a page for people came where data was expected",
-            "something on the way answers in the place of Hacker News: look at the network, a proxy, or "
-            "CATCHMENT_HACKERNEWS_BASE_URL",
-        )
-        return Refusal(error, Blame.HOST)
+        return Refusal(Refused("a page for people came where data was expected", ON_THE_WAY), Blame.HOST)
     words = _complaint(answer.body) if beginning == b"{" else None
+    if words is None and answer.status == 401:
+        return Refusal(Refused("a login is asked for, where none is needed", ON_THE_WAY), Blame.HOST)
     return None if words is None else _refused(answer.status, words)
 
 
