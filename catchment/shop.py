@@ -96,7 +96,7 @@ class Shop:
                     self.clock,
                     self.stop,
                     webhook=self.webhook,
-                    hooks=hooks.installed,
+                    hooks=hooks.installed(),
                     patience=timedelta(days=self.settings.events_days),
                 )
             return self._deliverer

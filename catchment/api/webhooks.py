@@ -16,7 +16,10 @@ router = APIRouter(prefix="/api/webhooks", tags=["events"])
 WebhookId = Annotated[int, Path(ge=1, le=LARGEST, description="The webhook's id.", examples=[1])]
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description": "There is no such webhook."}}
 TAKEN: dict[int | str, dict[str, Any]] = {409: {"model": Failed, "description": "There is one of that name already."}}
-NOT_TAKEN: dict[int | str, dict[str, Any]] = {502: {"model": Failed, "description": "The receiver did not take it."}}
+NOT_TAKEN: dict[int | str, dict[str, Any]] = {
+    502: {"model": Failed, "description": "The receiver did not take it."},
+    504: {"model": Failed, "description": "The receiver did not answer in time."},
+}
 
 
 @router.get("", response_model=Page[Listener])

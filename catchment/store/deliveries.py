@@ -102,6 +102,8 @@ class Webhooks:
             alerts.close(tx, f"listener {row[0]} failing", micros(now))
             tx.run("DELETE FROM deliveries WHERE id = ?", row[0])
             tx.run("DELETE FROM webhooks WHERE id = ?", webhook_id)
+            # Whoever is telling it at this moment finds the lease gone, and stops.
+            tx.run("DELETE FROM leases WHERE resource = ? AND resource_id = ?", RESOURCE, row[0])
 
         self._db.write(deed)
 

@@ -53,10 +53,11 @@ class Deliverer:
         stop: Flag,
         *,
         webhook: Callable[[int], Listener],
-        hooks: Callable[[], Mapping[str, Listener]],
+        hooks: Mapping[str, Listener],
         patience: timedelta,
     ) -> None:
-        """`webhook` opens the one of that number; `patience`: how old an event may become before it is given up."""
+        """`webhook` opens the one of that number; `hooks` are those that are installed, by name; `patience` says how
+        old an event may become before it is given up."""
         self._store, self._presence, self._clock, self._stop = store, presence, clock, stop
         self._webhook, self._hooks, self._patience = webhook, hooks, patience
         self._threads: dict[int, Thread] = {}
@@ -64,10 +65,9 @@ class Deliverer:
 
     def round(self, seconds: float = ROUND_SECONDS) -> None:
         """Tell everyone who has something waiting, and wait for them a while."""
-        hooks = self._hooks()
-        self._store.deliveries.know_hooks(sorted(hooks))
+        self._store.deliveries.know_hooks(sorted(self._hooks))
         give_up_at = time.monotonic() + seconds
-        for thread in self._started(hooks):
+        for thread in self._started():
             thread.join(max(0.0, give_up_at - time.monotonic()))
         if busy := self._busy():
             log.warning("listeners have not come back yet", count=len(busy))
@@ -83,13 +83,13 @@ class Deliverer:
             self._threads = {number: one for number, one in self._threads.items() if one.is_alive()}
             return list(self._threads.values())
 
-    def _started(self, hooks: Mapping[str, Listener]) -> list[Thread]:
+    def _started(self) -> list[Thread]:
         free = MOST_LISTENERS - len(self._busy())
         due = self._store.deliveries.due(self._clock.now(), MOST_LISTENERS + len(self._threads))
         begun = [one for one in due if one.id not in self._threads][: max(0, free)]
         threads = {
             # Daemons: one that never comes back must not keep the process from ending.
-            one.id: Thread(target=self._serve, args=(one, hooks), name=one.listener, daemon=True)
+            one.id: Thread(target=self._serve, args=(one,), name=one.listener, daemon=True)
             for one in begun
         }
         with self._lock:
@@ -98,18 +98,18 @@ class Deliverer:
             thread.start()
         return list(threads.values())
 
-    def _serve(self, delivery: Delivery, hooks: Mapping[str, Listener]) -> None:
+    def _serve(self, delivery: Delivery) -> None:
         try:
             claimed = self._store.deliveries.claim(delivery, self._presence.owner_id, self._clock.now())
             if claimed is not None:
-                self._serve_claimed(*claimed, hooks)
+                self._serve_claimed(*claimed)
         except CatchmentError as error:
             # The database is away, or somebody else has it now: the next round tries again.
             log.error("events could not be delivered", listener=delivery.listener, error=str(error))
 
-    def _serve_claimed(self, lease: Lease, delivery: Delivery, hooks: Mapping[str, Listener]) -> None:
+    def _serve_claimed(self, lease: Lease, delivery: Delivery) -> None:
         try:
-            self._tell(lease, delivery, hooks)
+            self._tell(lease, delivery)
         finally:
             try:
                 self._store.deliveries.release(lease)
@@ -118,9 +118,9 @@ class Deliverer:
                 self._presence.owe(lease)
                 raise
 
-    def _tell(self, lease: Lease, delivery: Delivery, hooks: Mapping[str, Listener]) -> None:
+    def _tell(self, lease: Lease, delivery: Delivery) -> None:
         try:
-            listener = self._listener(delivery, hooks)
+            listener = self._listener(delivery)
         except CatchmentError as error:
             # The vault does not open it, say.
             self._note_failure(lease, delivery, error)
@@ -137,10 +137,10 @@ class Deliverer:
                 return
             delivery, count = reached, count + len(events)
 
-    def _listener(self, delivery: Delivery, hooks: Mapping[str, Listener]) -> Listener:
+    def _listener(self, delivery: Delivery) -> Listener:
         if delivery.webhook_id is not None:
             return self._webhook(delivery.webhook_id)
-        return hooks[delivery.listener.removeprefix("hook ")]
+        return self._hooks[delivery.listener.removeprefix("hook ")]
 
     def _tell_each(
         self, lease: Lease, delivery: Delivery, listener: Listener, events: Sequence[Event]

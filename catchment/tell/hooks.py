@@ -21,7 +21,7 @@ GROUP = "catchment.events"
 
 
 class Hook:
-    """One hook, ready to be told. It is loaded with the first event, and again if that failed."""
+    """One hook, ready to be told. Loaded when there is something to tell: a broken one fails, and is tried again."""
 
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
@@ -32,7 +32,8 @@ class Hook:
     def take(self, event: Event, attempt: int) -> None:
         try:
             self._entry.load()(told(event))
-        except Exception as error:  # — a stranger's code: whatever it raises must not stop ours
+        except (Exception, SystemExit) as error:
+            # A stranger's code: whatever it raises must not stop ours.
             raise HookFailed(f"hook {self._entry.name} raised {type(error).__name__}: {error}") from error
 
 

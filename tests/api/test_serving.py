@@ -147,6 +147,14 @@ def test_it_says_where_it_listens_lets_in_by_link_and_key_and_ends_cleanly(
         assert (page.status_code, str(page.url)) == (200, f"{server.address}/")
     server.signal()
     assert server.code() == 0
+    assert server.rest().startswith("nothing is followed yet")
+
+
+def test_how_to_begin_is_said_only_while_nothing_is_followed(started: Callable[..., Served]) -> None:
+    server = started('here.follow(here.town.feed("one"))')
+    server.key()
+    server.signal()
+    assert server.code() == 0
     assert server.rest() == ""
 
 
@@ -159,7 +167,7 @@ def test_the_key_is_shown_at_the_first_start_only(started: Callable[..., Served]
     assert httpx.get(f"{second.address}/api/runs", headers={"X-API-Key": key}).status_code == 200
     second.signal()
     assert second.code() == 0
-    assert second.rest() == ""
+    assert "key" not in second.rest()
     assert second.link != first.link
 
 

@@ -12,6 +12,7 @@ from threading import Event as Flag
 
 import pytest
 
+from catchment.tell import hooks
 from tests.tell.teller import Teller
 
 HOOK = """
@@ -90,17 +91,19 @@ def test_a_hook_that_is_taken_away_holds_nothing_up_and_goes_on_when_it_is_back(
     teller: Teller, package: Package, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     teller.round()
-    with monkeypatch.context() as patch:
+    teller.happen("one")
+    with monkeypatch.context() as patch, teller.another("without it") as without:
         patch.setattr(sys, "path", [one for one in sys.path if one != str(package.folder)])
-        teller.happen("one")
-        teller.round()
-        state = teller.state("hook printer")
-        assert (state["is_active"], state["off_because"]) == (False, "it is not installed any more")
+        without.deliverer.round()
+    state = teller.state("hook printer")
+    assert (state["is_active"], state["off_because"]) == (False, "it is not installed any more")
     teller.round()
     assert [one["data"] for one in package.heard] == [{"what": "one"}]
 
 
-def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(teller: Teller) -> None:
+def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(
+    teller: Teller, monkeypatch: pytest.MonkeyPatch
+) -> None:
     never, heard = Flag(), []
 
     class Sleeper:
@@ -114,7 +117,7 @@ def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(te
         def take(self, event: object, attempt: int) -> None:
             heard.append(event)
 
-    teller.shop.deliverer._hooks = lambda: {"sleeper": Sleeper(), "awake": Awake()}
+    monkeypatch.setattr(hooks, "installed", lambda: {"sleeper": Sleeper(), "awake": Awake()})
     teller.round()
     teller.happen("one")
     while len(heard) < 1:
