@@ -56,6 +56,7 @@ def clear_old(shop: Shop) -> None:
         attempt_days=shop.settings.attempts_days,
         event_days=shop.settings.events_days,
     )
+    gone["items"] = shop.store.retention.clear(shop.settings.retention_days, shop.clock.now(), shop.stop.is_set)
     if any(gone.values()):
         log.info("cleared what is past its time", **gone)
 
@@ -97,7 +98,13 @@ JOBS = (
         "what the dead and wrong clocks left",
     ),
     Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
-    Job("clear-old", timedelta(hours=1), clear_old, "cleanup", "what we keep about running is bounded"),
+    Job(
+        "clear-old",
+        timedelta(hours=1),
+        clear_old,
+        "cleanup",
+        "what we keep about running, and of some kinds, is bounded",
+    ),
 )
 NAMES = [job.name for job in JOBS]
 

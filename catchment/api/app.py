@@ -13,7 +13,7 @@ from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.exceptions import HTTPException
 
 from catchment import __version__
-from catchment.api import browsing, collector, health, items, raw, records, sources, watches, webhooks
+from catchment.api import browsing, collector, forgetting, health, items, raw, records, sources, watches, webhooks
 from catchment.api.around import Around, failed
 from catchment.api.door import Door
 from catchment.api.failures import failure_of
@@ -70,7 +70,7 @@ def described(threads: int = 1) -> FastAPI:
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (collector, sources, items, raw, records, watches, webhooks):
+    for part in (collector, sources, items, raw, records, watches, webhooks, forgetting):
         app.include_router(part.router, dependencies=_KEY, responses=_FAILURES)
     app.include_router(health.router)
     app.include_router(browsing.router)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, Strict
 
 from catchment.api.values import LARGEST, Address, Categories, Line, Minutes, SourceSettings, Word
 
@@ -531,3 +531,34 @@ class Health(Told):
     database: Database | None = None
     scheduler: Scheduler | None = None
     last_runs: list[Run] | None = None
+
+
+# ── forgetting ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ToForget(Given):
+    """One item, or an author on a platform."""
+
+    model_config = example(platform="hackernews", author="somebody", reason="asked us to")
+    item_id: Annotated[int, Strict(), Field(ge=1, le=LARGEST)] | None = Field(
+        default=None, description="The item's id."
+    )
+    platform: Word | None = Field(default=None, description="Where the author writes.")
+    author: Line | None = Field(default=None, description="The author's name or id there.")
+    reason: Line | None = Field(default=None, description="Kept with the record.")
+
+
+class Forgotten(Told):
+    """That something was forgotten; nothing of it."""
+
+    id: int
+    what: Literal["item", "author"]
+    platform: str
+    forgotten_at: Moment
+    forgotten_by: str
+    reason: str | None
+    item_count: int
+    revision_count: int
+    answer_count: int = Field(description="Kept answers of the sources that showed it.")
+    event_count: int
+    is_finished: bool = Field(description="False: it was cut off; ask for it once more.")

@@ -13,6 +13,7 @@ from catchment.cli import (
     demo,
     doctor,
     exporting,
+    forgetting,
     keeping,
     reading,
     reparsing,
@@ -71,3 +72,5 @@ app.command()(keeping.restore)
 app.add_typer(credentials.app, name="credentials")
 app.add_typer(watches.app, name="watches")
 app.add_typer(webhooks.app, name="webhooks")
+app.add_typer(forgetting.app, name="forget")
+app.command()(forgetting.forgotten)

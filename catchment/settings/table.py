@@ -14,6 +14,7 @@ from catchment.settings.forms import (
     address,
     choice,
     database,
+    days,
     flag,
     folder,
     line,
@@ -212,7 +213,18 @@ class Settings:
         14,
         "Days for which raw answers are kept, to be read again by a better reader; 0: none are kept.",
     )
-    runs_days: int = setting("CATCHMENT_RUNS_DAYS", whole(1, 36_500), 90, "Days for which records of runs are kept.")
+    retention_days: Mapping[str, int] = members(
+        "CATCHMENT_RETENTION_DAYS_<KIND>",
+        days,
+        "Days for which items of sources of this kind are kept, by when they were posted; for ever unless it is "
+        "given. What a source still shows stays.",
+    )
+    runs_days: int = setting(
+        "CATCHMENT_RUNS_DAYS",
+        whole(1, 36_500),
+        90,
+        "Days for which records of runs, and alerts that are over, are kept.",
+    )
     attempts_days: int = setting(
         "CATCHMENT_ATTEMPTS_DAYS", whole(1, 36_500), 7, "Days for which counts of attempts are kept."
     )

@@ -16,6 +16,7 @@ from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
 from catchment.store.deliveries import Deliveries, Webhooks
 from catchment.store.exports import Exports
+from catchment.store.forgetting import Forgetting
 from catchment.store.gaps import Gaps
 from catchment.store.indexing import Indexing
 from catchment.store.items import Items
@@ -25,6 +26,7 @@ from catchment.store.mending import Mending
 from catchment.store.outbox import Outbox
 from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
+from catchment.store.retention import Retention
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sources import Sources
 from catchment.store.troubles import Troubles
@@ -62,6 +64,8 @@ class Store:
         self.webhooks = Webhooks(database)
         self.deliveries = Deliveries(database)
         self.watches = Watches(database)
+        self.retention = Retention(database)
+        self.forgetting = Forgetting(database)
 
     def enter(self, work: str, now: datetime) -> Presence:
         """Become one of the processes that may hold leases."""

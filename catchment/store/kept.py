@@ -68,7 +68,7 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, and events. An event stays for its
+    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, and events. An event stays for its
     days, and then for listeners that have not got it yet; but for no one longer than runs are kept."""
 
     def __init__(self, database: Database) -> None:
@@ -83,6 +83,7 @@ class Clearing:
             "run_sources": self._old_results(now - timedelta(days=run_days)),
             "runs": self._old_runs(now - timedelta(days=run_days)),
             "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
+            "alerts": self._older("alerts", "closed_at", now - timedelta(days=run_days)),
             "outbox": self._told(now - timedelta(days=event_days))
             + self._older("outbox", "created_at", now - timedelta(days=run_days)),
         }

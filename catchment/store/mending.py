@@ -14,8 +14,10 @@ from typing import Any
 
 from catchment.clock import micros, moment
 from catchment.model import Counts, Deed, Item, Judged, Record, RefinedItem
+from catchment.store import indexing
 from catchment.store.database import Database, Transaction, placeholders
 from catchment.store.pages import Pages
+from catchment.store.removing import hanging
 from catchment.store.rows import decode, to_micros
 from catchment.store.schema import metadata
 from catchment.store.visits import Conclusion, Deciding, Page
@@ -23,6 +25,7 @@ from catchment.store.writing import content_values, is_better, refer, see, short
 
 MENDED = "parser_mended"
 _COUNTERS = ("score", "reply_count", "view_count")
+_COUNTED = {*_COUNTERS, "rounded", "is_pinned", "is_digest"}
 _DETAILS = ("url", "author", "author_id", "author_display_name", "language", "thread_id", "floor_number")
 _CONTENT = "fingerprint, is_deleted, is_folded, title, target_url, media, text, html"
 # A revision has no room for these two of an item.
@@ -252,7 +255,11 @@ def _mend_all(
             mended += 1
         else:
             details += 1
-        _set(tx, "items", row["id"], values | {"change_number": number})
+        if "ordered_at" in values:
+            # The index knows it by its place, and finds it anew by its change.
+            indexing.remove(tx, [row["id"]])
+        numbers = {"change_number": number} | ({"content_change_number": number} if values.keys() - _COUNTED else {})
+        _set(tx, "items", row["id"], values | numbers)
         _follow(tx, row, one, page, values)
     if not kept.is_stale:
         _see_then(tx, page, rows)
@@ -418,7 +425,7 @@ def _follow(tx: Transaction, row: Mapping[str, Any], one: Judged, page: Page, va
 
 def copies_of_the_order() -> list[str]:
     """The tables that hold, beside an item's number, its place in the lists."""
-    return [name for name, table in metadata.tables.items() if {"item_id", "ordered_at"} <= set(table.c.keys())]
+    return [name for name in hanging() if "ordered_at" in metadata.tables[name].c]
 
 
 def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:

@@ -18,6 +18,7 @@ from catchment.model import Deed, Gap, Judged, Known, Lease, Media, RefinedItem,
 from catchment.store import leases
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page
+from catchment.store.forgetting import forgotten_among
 from catchment.store.rows import GAP_COLUMNS, KNOWN_COLUMNS, gap_from, known_from, known_place
 from catchment.store.visits import Closing, Conclusion, Deciding, Earlier, Found, Page, RawAnswer
 from catchment.store.writing import count_attempts, keep_raw, tell_collected, write_gaps, write_items
@@ -113,6 +114,7 @@ class Pages:
         """What the page shows, beside what is held of it; the rows of what is held are locked."""
         known = self._known(tx, page)
         strangers = [one for one in page.items if not one.is_listed and _key(one) not in known]
+        unwanted = forgotten_among(tx, page.source.platform, strangers) if strangers else set()
         renamed = self._renamed(tx, page, strangers, known, deciding) if strangers and page.may_have_new_ids else {}
         judged = []
         for one in page.items:
@@ -120,6 +122,9 @@ class Pages:
             if one.is_listed:
                 # An id alone says nothing, but that it is there. What is not held is not judged: it must be asked for.
                 judged += [Judged(_dated(one, held), held, _NOTHING_NEW)] if held else []
+                continue
+            if _key(one) in unwanted:
+                judged.append(Judged(one, None, _NOTHING_NEW))
                 continue
             if one.is_unchanged:
                 if held is None or held.is_seen_by_others:

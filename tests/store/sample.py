@@ -16,6 +16,7 @@ from threading import Event
 
 from catchment.model import Item, Media, Reference, SourceState, Watch
 from catchment.store.alerts import raise_alert
+from catchment.store.forgetting import Forget
 from catchment.store.indexing import terms_of
 from catchment.store.opening import HEAD
 from catchment.tell.watching import run_watches
@@ -41,6 +42,8 @@ def fill(desk: Desk) -> None:
     desk.show(board, post("t3_a", media=(Media("https://m.example/1.png"),), is_pinned=True), _reply("t3_b", "t3_a"))
     desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
+    desk.show(feed, post("told in confidence", author="somebody"))
+    store.forgetting.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
     store.jobs.announce("collect-due", now)
     store.credentials.add("feeds", "somebody", "key", b"sealed", now)
     store.api_keys.add("n8n", "secret", now)

@@ -7,8 +7,11 @@ from datetime import timedelta
 from pathlib import Path
 from threading import Barrier
 
+from catchment.clock import micros
 from catchment.fetch import StoredBudgets
 from catchment.model import Budget
+from catchment.store.alerts import close, raise_alert
+from catchment.store.database import Transaction
 from tests.store.desk import Desk, opened, post
 from tests.store.processes import Hand
 
@@ -35,6 +38,18 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
     ]
     assert desk.rows("items") == items
     assert [one["id"] for one in desk.store.runs.page()] == [unfinished]
+
+
+def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None:
+    def alert(tx: Transaction) -> None:
+        for subject in ("over", "open"):
+            raise_alert(tx, subject, "so it is", micros(desk.now))
+        close(tx, "over", micros(desk.now))
+
+    desk.store.database.write(alert)
+    cleared = [desk.store.clearing.clear(desk.now + timedelta(days=day), **KEEP)["alerts"] for day in (19, 21, 99)]
+    assert cleared == [0, 1, 0]
+    assert [one["subject"] for one in desk.store.alerts.open()] == ["open"]
 
 
 def test_clearing_goes_in_batches_until_nothing_old_is_left(desk: Desk) -> None:
