@@ -68,8 +68,10 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, and events. An event stays for its
-    days, and then for listeners that have not got it yet; but for no one longer than runs are kept."""
+    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, and events.
+
+    An event stays for its days, and then for listeners that have not got it yet; but for no one longer than runs are
+    kept."""
 
     def __init__(self, database: Database) -> None:
         self._db = database

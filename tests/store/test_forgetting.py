@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from catchment.clock import micros
 from catchment.model import Item, Reference, Source
 from catchment.store.forgetting import Forget
+from catchment.store.outbox import tell
 from tests.store.desk import Desk, post
 
 SECRET = "a word that nobody else says"
@@ -33,10 +35,8 @@ def told(desk: Desk) -> tuple[Source, Source]:
     desk.show(one, by("Ann", "a1", f"{SECRET}, edited"), body=f"{SECRET} too".encode())
     quote = Reference("quoted", external_id="a1", author="Ann", text=SECRET)
     desk.show(two, by("bob", "b2", "look", references=(quote,)), body=b"other")
-    body = f'{{"watch":"w","item":{{"id":{desk.item("a1")["id"]},"title":"{SECRET}"}}}}'
-    desk.store.database.write(
-        lambda tx: tx.insert("outbox", ("event", "body", "created_at", "attempt_count"), [("watch", body, 1, 0)])
-    )
+    event = {"watch": "w", "item": {"id": desk.item("a1")["id"], "title": SECRET}}
+    desk.store.database.write(lambda tx: tell(tx, "watch.matched", event, micros(desk.now)))
     return one, two
 
 

@@ -83,9 +83,9 @@ QUESTIONS: dict[str, Asking] = {
     ],
     "listeners": lambda desk: [desk.store.deliveries.page(), desk.store.deliveries.due(desk.now, 3)],
     "events after": lambda desk: desk.store.outbox.after(1, 3),
-    "items past their time": lambda desk: desk.store.retention.clear({"reddit": 1}, desk.now + timedelta(days=99)),
+    "items past their time": lambda desk: desk.store.retention.clear({"hackernews": 1, "reddit": 9**5}, desk.now),
     "what was forgotten": lambda desk: desk.store.forgetting.records(3),
-    "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=1), desk.now),
+    "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
     "newest with facets": lambda desk: desk.store.database.read(

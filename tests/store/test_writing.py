@@ -16,6 +16,7 @@ from catchment.model import Counts, Item, Media, Reference
 from catchment.refine import FINGERPRINT_RULE, fingerprint
 from catchment.store import Store
 from catchment.store.database import RETRIES, Database, Transaction
+from catchment.store.exports import Chosen
 from tests.store.desk import Desk, later, opened, post
 from tests.store.processes import Hand
 from tests.store.structure import content
@@ -258,7 +259,7 @@ def test_a_reader_never_keeps_the_log_of_a_sqlite_file_from_shrinking(tmp_path: 
     desk = Desk(opened(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path))
     source = desk.follow()
     desk.show(source, *(post(f"{number}") for number in range(20)))
-    export = desk.store.items.in_order(batch=2)
+    export = desk.store.exports.of(Chosen(), batch=2)
     next(export)
     with closing(Database(desk.store.database.url)) as other:
         (is_busy, *_) = other.read(lambda tx: tx.one("PRAGMA wal_checkpoint(TRUNCATE)")) or (1,)
