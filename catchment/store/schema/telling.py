@@ -70,7 +70,7 @@ watch_hits = Table(
     metadata,
     Column("watch_id", ForeignKey("watches.id"), primary_key=True, autoincrement=False),
     Column("change_number", BigInteger, primary_key=True, autoincrement=False),
-    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False, index=True),
     Column("words", Json, nullable=False),
     Column("is_edit", Boolean, nullable=False),
     Column("matched_at", Moment, nullable=False),
