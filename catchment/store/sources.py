@@ -165,6 +165,8 @@ class Sources:
             if "interval_minutes" in values:
                 # The new interval counts from the last poll; what waits for another reason goes on waiting.
                 _set_pace(tx, source_id, fields["interval_minutes"])
+            if "settings" in values:
+                _read_anew(tx, source_id)
 
         if values:
             self._db.write(deed)
@@ -318,6 +320,7 @@ def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> 
     tx.run(f"UPDATE sources SET {placeholders(columns)} WHERE id = ?", *columns.values(), source_id)
     _set_state(tx, source_id, SourceState.ACTIVE, None, now)
     _set_pace(tx, source_id, wanted.interval_minutes)
+    _read_anew(tx, source_id)
 
 
 def _joined_columns() -> str:
@@ -472,6 +475,15 @@ def keep_pace(tx: Transaction, source: Source) -> None:
     row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source.id)
     if row and row[0] != source.interval_minutes:
         _set_pace(tx, source.id, row[0])
+
+
+def _read_anew(tx: Transaction, source_id: int) -> None:
+    """The next answer is read even if it is the last one again: other settings may see other things in it."""
+    tx.run(
+        "UPDATE progress SET etag = NULL, last_modified = NULL, body_hash = NULL, shown_marks = NULL"
+        " WHERE source_id = ?",
+        source_id,
+    )
 
 
 def call_it(tx: Transaction, source_id: int, name: str) -> None:

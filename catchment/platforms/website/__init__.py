@@ -71,23 +71,21 @@ def understand(text: str) -> Target:
 
 
 def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    """One request, conditional if this very reader has read the last answer, for the same purpose."""
-    wanted = {"links": source.settings["links"]} if source.settings.get("links") else {}
+    """One request, conditional if this very reader has read the last answer: else there may be more to see in it."""
     return [
         Request(
             url=source.target,
-            headers={"Accept": "text/html, application/xhtml+xml;q=0.9, */*;q=0.1", **_conditions(progress, wanted)},
+            headers={"Accept": "text/html, application/xhtml+xml;q=0.9, */*;q=0.1", **_conditions(progress)},
             listing=ask.listing,
-            carried=wanted,
+            carried={"links": source.settings["links"]} if source.settings.get("links") else {},
             identity=Identity.OPTIONAL if source.credential else Identity.NONE,
             credential=source.credential,
         )
     ]
 
 
-def _conditions(progress: Progress, wanted: dict[str, str]) -> dict[str, str]:
-    is_read = progress.body_hash is not None and progress.reader_version == READER_VERSION
-    if not is_read or progress.cursor != wanted:
+def _conditions(progress: Progress) -> dict[str, str]:
+    if progress.body_hash is None or progress.reader_version != READER_VERSION:
         return {}
     told = {"If-None-Match": progress.etag, "If-Modified-Since": progress.last_modified}
     return {name: value for name, value in told.items() if value}
@@ -122,7 +120,7 @@ def _links(text: str, url: str, selector: str) -> Reading:
             f"no link on the page matches {selector!r}",
             "the page may have changed: look at it, and mend the setting `links`",
         )
-    return Reading(items=items, skipped=skipped, title=title, cursor={"links": selector})
+    return Reading(items=items, skipped=skipped, title=title)
 
 
 def _page(text: str, url: str) -> Reading:
@@ -142,4 +140,4 @@ def _page(text: str, url: str) -> Reading:
         tags=told.tags,
         language=told.language,
     )
-    return Reading(items=(item,), title=told.title, cursor={})
+    return Reading(items=(item,), title=told.title)
