@@ -102,4 +102,6 @@ def _manners(platform: Platform) -> str:
         each = " for each credential" if budget.is_per_credential else ""
         at_once = f", {budget.concurrency} at once" if budget.concurrency else ""
         told = f"At most {budget.limit} in {budget.window_seconds:g} s{at_once}{each}, for the whole deployment."
+    if getattr(platform, "OBEYS_ROBOTS", False):
+        told += " Each site's robots.txt is asked for first, and obeyed."
     return f"{told} `CATCHMENT_{platform.NAME.upper()}_BASE_URL` has a stand-in asked instead."
