@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import takewhile
 from threading import Event as Flag
 from threading import Lock, Thread
 from typing import Protocol
@@ -186,7 +187,8 @@ class Deliverer:
         total = 0
         while True:
             events, _ = self._store.outbox.after(delivery.position, BATCH)
-            old = [event for event in events if event.created_at < before]
+            # A page that was answered earlier may be written later: a young one among the old must not go with them.
+            old = list(takewhile(lambda event: event.created_at < before, events))
             if not old:
                 return delivery, total
             count = sum(1 for event in old if listener.wants(event))
@@ -194,7 +196,8 @@ class Deliverer:
             total += count
 
     def _pass_over(self, lease: Lease, delivery: Delivery, to: int, count: int) -> Delivery:
-        log.warning("events are given up", listener=delivery.listener, count=count)
+        if count:
+            log.warning("events are given up", listener=delivery.listener, count=count)
         return self._store.deliveries.passed(lease, delivery, to, given_up=count)
 
     def _note_failure(self, lease: Lease, delivery: Delivery, error: CatchmentError, given_up: int = 0) -> None:
@@ -203,7 +206,7 @@ class Deliverer:
         asked_for = error.retry_at if isinstance(error, PlatformError) else None
         alert = None
         if failures >= ALARMING_FAILURES or given_up:
-            lost = f"; {given_up} events were too old and are given up" if given_up else ""
+            lost = f"; what was too old is given up (events: {given_up})" if given_up else ""
             alert = f"{delivery.listener} has not taken its events {failures} times in a row{lost}: {words}"
         self._store.deliveries.failed(lease, delivery, words, now, next_attempt(failures, now, asked_for), alert=alert)
         log.warning("an event was not taken", listener=delivery.listener, failures=failures, error=words)

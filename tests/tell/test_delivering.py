@@ -183,11 +183,24 @@ def test_after_its_days_an_event_is_given_up_counted_and_said_and_the_alert_clos
     assert (state["given_up_count"], state["delivered_count"], state["waiting_count"]) == (2, 0, 2)
     (alert,) = both.alerts()
     assert "webhook mine" in alert
-    assert "2 events were too old" in alert
+    assert "given up (events: 2)" in alert
     both.round(HOUR)
     assert heard(receiver.seen) == ["old 1", "old 1", "young"]
     assert both.alerts() == []
     assert [name for name, _ in both.events()][-2:] == ["alert.opened", "alert.closed"]
+
+
+def test_a_young_event_among_old_ones_is_not_given_up_with_them(teller: Teller, receiver: Hostile) -> None:
+    teller.webhook(receiver.on("/hook", status(500), reply()), events=["items.collected"])
+    teller.happen("old")
+    teller.clock.advance(4 * 86_400)
+    teller.happen("young")
+    teller.clock.advance(-4 * 86_400)
+    teller.happen("written late")
+    teller.round(timedelta(days=4))
+    assert teller.state()["given_up_count"] == 1
+    teller.round(HOUR)
+    assert heard(receiver.seen) == ["old", "young", "written late"]
 
 
 def test_five_failures_in_a_row_open_an_alert(teller: Teller, receiver: Hostile) -> None:
