@@ -77,6 +77,7 @@ class NewSource(Given):
     interval_minutes: Minutes | None = Field(default=None, description="Without one: its kind's.")
     categories: Categories = Field(default=[])
     priority: Priority = "medium"
+    check: bool = Field(default=False, description="Ask the platform first; without an answer nothing is followed.")
 
 
 class ChangedSource(Given):
@@ -140,6 +141,27 @@ class Source(Told):
     last_error_code: str | None
     watermark: Moment | None = Field(description="Everything up to here is stored.")
     expected_by: Moment | None = Field(description="By its own rhythm, something new should be seen by then.")
+
+
+class SkippedItem(Told):
+    reason: str
+    count: int
+    example: str
+
+
+class Preview(Told):
+    """What a first visit would store."""
+
+    shown: int = Field(description="How many items the first page showed.")
+    items: list[dict[str, Any]] = Field(description="The first of them, as they would be stored.")
+    skipped: list[SkippedItem]
+    notes: list[str]
+
+
+class NewlyFollowed(Source):
+    """A source that is followed from now on."""
+
+    preview: Preview | None = Field(default=None, description="Where `check` was asked for.")
 
 
 class CollectedSource(Told):

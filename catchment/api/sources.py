@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Response
 
 from catchment.api.door import TheShop
 from catchment.api.failures import Followed
-from catchment.api.shapes import ChangedSource, Failed, NewSource, Page, Pause, Source
+from catchment.api.shapes import ChangedSource, Failed, NewlyFollowed, NewSource, Page, Pause, Source
 from catchment.api.values import After, Name, SourceId, limit, paged, place
-from catchment.collect import following
+from catchment.collect import following, previewing
 from catchment.collect.telling import shown_source
 from catchment.errors import Conflict, InvalidInput, NotFound
 from catchment.model import SourceState
@@ -23,6 +23,10 @@ router = APIRouter(prefix="/api/sources", tags=["sources"])
 MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description": "There is no such source."}}
 TAKEN: dict[int | str, dict[str, Any]] = {
     409: {"model": Failed, "description": "It is followed already; `existing_id` says by which source."}
+}
+UNANSWERED: dict[int | str, dict[str, Any]] = {
+    502: {"model": Failed, "description": "`check`: the platform does not answer, or with nothing that can be used."},
+    504: {"model": Failed, "description": "`check`: the platform is too slow."},
 }
 STILL: dict[int | str, dict[str, Any]] = {409: {"model": Failed, "description": "It is paused or retired."}}
 
@@ -43,23 +47,23 @@ def list_sources(
     return page | {"items": [shown_source(source, progress, intervals) for source, progress in page["items"]]}
 
 
-@router.post("", status_code=201, response_model=Source, responses=TAKEN)
+@router.post("", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
 def follow_source(shop: TheShop, given: NewSource, response: Response) -> dict[str, Any]:
-    """Follow something. Nobody is asked yet: it is visited at the next tick."""
+    """Follow something. Nobody is asked yet, unless `check` wants that: it is visited at the next tick."""
+    more = given.model_dump(exclude={"kind", "target", "check"})
+    now, preview = shop.clock.now(), None
     with _naming_credential():
-        source, is_new = following.follow(
-            shop.store,
-            shop.safe,
-            shop.platforms,
-            given.kind,
-            given.target,
-            shop.clock.now(),
-            **given.model_dump(exclude={"kind", "target"}),
-        )
+        if given.check:
+            source, preview = following.follow_checked(shop.visitor, shop.safe, given.kind, given.target, now, **more)
+            is_new = preview is not None
+        else:
+            source, is_new = following.follow(
+                shop.store, shop.safe, shop.platforms, given.kind, given.target, now, **more
+            )
     if not is_new:
         raise Followed(f"{source.target} is followed already, as source {source.id} ({source.name})", source.id)
     response.headers["Location"] = f"/api/sources/{source.id}"
-    return _shown(shop, source.id)
+    return _shown(shop, source.id) | {"preview": previewing.told(preview) if preview else None}
 
 
 @router.get("/{source_id}", response_model=Source, responses=MISSING)

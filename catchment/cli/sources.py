@@ -14,12 +14,11 @@ import typer
 from catchment.cli import doors, showing
 from catchment.cli.failing import SOME_REFUSED
 from catchment.cli.given import AsJson, SourceId
-from catchment.errors import CatchmentError, InvalidInput
+from catchment.errors import InvalidInput
 
 if TYPE_CHECKING:
     from catchment.collect.importing import Imported
     from catchment.collect.lists import Listed, SourceList
-    from catchment.model import Item, Source
     from catchment.settings import Settings
     from catchment.shop import Shop
     from catchment.store import Store
@@ -27,7 +26,8 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="What is followed: add, list, pause, import …")
 
 _PAGE = 1000
-_FIRST_ITEMS = 5
+_FIRST_ITEMS, _LINE = 5, 100
+_COUNTERS = ("score", "reply_count", "view_count")
 _TIMES = (
     *("created_at", "last_fetched_at", "last_success_at", "last_new_at", "next_fetch_at", "watermark"),
     "expected_by",
@@ -54,7 +54,7 @@ def add(
     priority: Annotated[str, typer.Option(metavar="PRIORITY", help="high, medium or low.")] = "medium",
     check: Annotated[
         bool,
-        typer.Option("--check", help="Ask the platform, and show what it has; without an answer nothing is added."),
+        typer.Option("--check", help="Ask first, and show what would be stored; without that nothing is added."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,33 +64,34 @@ def add(
     the vault at once. What is followed already is a conflict (exit code 5), which names the source.
     """
     with doors.opened_shop("sources add") as shop:
-        from catchment.collect import following
+        from catchment.collect import following, previewing
         from catchment.store.sources import refuse_twice
 
         _know_secrets(target)
-        source, is_new = following.follow(
-            shop.store,
-            shop.safe,
-            shop.platforms,
-            kind,
-            target,
-            shop.clock.now(),
-            name=name,
-            settings=_pairs(settings or ()),
-            credential=credential,
-            interval_minutes=interval,
-            categories=category or (),
-            priority=priority,
-        )
-        refuse_twice(source, is_new)
-        preview = _preview(shop, source, has_own_credential=source.credential != credential) if check else None
+        now = shop.clock.now()
+        more: dict[str, Any] = {
+            "name": name,
+            "settings": _pairs(settings or (), _texts(shop, kind)),
+            "credential": credential,
+            "interval_minutes": interval,
+            "categories": category or (),
+            "priority": priority,
+        }
+        preview = None
+        if check:
+            source, preview = following.follow_checked(shop.visitor, shop.safe, kind, target, now, **more)
+            refuse_twice(source, preview is not None)
+        else:
+            source, is_new = following.follow(shop.store, shop.safe, shop.platforms, kind, target, now, **more)
+            refuse_twice(source, is_new)
         shown = _shown(shop.store, shop.settings, source.id)
+        found = previewing.told(preview) if preview else None
     if as_json:
-        showing.document(shown if preview is None else shown | {"preview": preview})
+        showing.document(shown if found is None else shown | {"preview": found})
         return
     showing.say(f"source {shown['id']}: {shown['name']} ({shown['kind']}, {shown['target']})")
-    if preview is not None:
-        _show_items(preview)
+    if found is not None:
+        _show_preview(found, now)
 
 
 def _know_secrets(target: str) -> None:
@@ -103,13 +104,19 @@ def _know_secrets(target: str) -> None:
         know_secret(value)
 
 
-def _pairs(given: Sequence[str]) -> dict[str, Any]:
+def _texts(shop: Shop, kind: str) -> set[str]:
+    """The settings of a kind that are texts, whatever they look like: an expression may begin with a bracket."""
+    declared = shop.platforms.kind(kind)
+    return {field.name for field in declared.fields if field.check is not None} if declared else set()
+
+
+def _pairs(given: Sequence[str], texts: set[str]) -> dict[str, Any]:
     pairs: dict[str, Any] = {}
     for text in given:
         key, sign, value = text.partition("=")
         if not sign or not key.strip():
             raise InvalidInput(f"--set {text!r} is not a setting", "write it as key=value", field="set")
-        pairs[key.strip()] = _value(value.strip())
+        pairs[key.strip()] = value.strip() if key.strip() in texts else _value(value.strip())
     return pairs
 
 
@@ -123,29 +130,27 @@ def _value(text: str) -> Any:
     return text
 
 
-def _preview(shop: Shop, source: Source, *, has_own_credential: bool) -> list[dict[str, Any]]:
-    """What the platform shows. If it shows nothing, the source is not followed after all."""
-    from catchment.collect import following
-
-    try:
-        items, _ = following.preview(shop.visitor, source)
-    except CatchmentError:
-        following.remove(shop.store, source.id, shop.clock.now())
-        if has_own_credential and source.credential:
-            shop.store.credentials.remove(source.credential)
-        raise
-    return [_shown_item(one) for one in items]
-
-
-def _shown_item(item: Item) -> dict[str, Any]:
-    shown: dict[str, Any] = msgspec.to_builtins(item)
-    return {name: value for name, value in shown.items() if name not in ("scope", "base_url")}
+def _show_preview(found: dict[str, Any], now: datetime) -> None:
+    """The first items as they would be stored, and what was left out."""
+    showing.say(f"it answers, with {showing.counted(found['shown'], 'item')}" + (":" if found["items"] else "."))
+    for one in found["items"][:_FIRST_ITEMS]:
+        counters = [f"{name} {one[name]}" for name in _COUNTERS if one[name] is not None]
+        facts = [showing.at(one["created_at"], now), one["author"], *counters, f"id {one['external_id']}"]
+        showing.say(f"  {one['title'] or _beginning(one['text']) or one['url']}")
+        showing.say(f"    {' · '.join(fact for fact in facts if fact)}")
+        for line in (one["url"], _beginning(one["text"]) if one["title"] else None):
+            if line:
+                showing.say(f"    {line}")
+    for one in found["skipped"]:
+        showing.note(f"left out: {one['reason']} ({one['count']:,}), as {one['example'][:100] or 'nothing'}")
+    for note in found["notes"]:
+        showing.note(note)
 
 
-def _show_items(items: Sequence[dict[str, Any]]) -> None:
-    showing.say(f"it answers, with {showing.counted(len(items), 'item')}" + (":" if items else "."))
-    for one in items[:_FIRST_ITEMS]:
-        showing.say(f"  {one['created_at'] or '–'}  {one['title'] or (one['text'] or '')[:100] or one['url']}")
+def _beginning(text: str | None) -> str | None:
+    """Of a long text what fits on a line."""
+    line = " ".join((text or "").split())
+    return f"{line[:_LINE]} …" if len(line) > _LINE else line or None
 
 
 def _shown(store: Store, settings: Settings, source_id: int) -> dict[str, Any]:

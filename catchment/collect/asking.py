@@ -142,7 +142,7 @@ class Asking:
 
 def subject_of(source: Source) -> str:
     """Whom an error is about, in words."""
-    return f"{source.name} (source {source.id})"
+    return f"{source.name} (source {source.id})" if source.id else source.name
 
 
 def _shown_request(request: Request) -> dict[str, Any]:

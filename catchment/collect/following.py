@@ -7,14 +7,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
-from catchment import pace
+from catchment.collect.previewing import Preview, preview, unfollowed
 from catchment.collect.visit import Visitor
-from catchment.errors import InvalidInput
-from catchment.fetch import Attempt
+from catchment.errors import CatchmentError, InvalidInput
 from catchment.logs import redact
-from catchment.model import Field, Item, Kind, Progress, Reading, Source, SourceState, Target
+from catchment.model import Field, Kind, Source, SourceState, Target
 from catchment.platforms import Platforms
-from catchment.refine import refine
 from catchment.store import Store
 from catchment.store.sources import Wanted, key_of
 from catchment.vault import Safe, strip_url
@@ -38,6 +36,28 @@ def follow(
     one = wanted(store, safe, platforms, kind, text, now, **more)
     ((source_id, is_new),) = store.sources.follow_many([one], now)
     return store.sources.get(source_id), is_new
+
+
+def follow_checked(
+    visitor: Visitor, safe: Safe, kind: str, text: str, now: datetime, **more: Any
+) -> tuple[Source, Preview | None]:
+    """Ask the platform first, and follow the source only if it answers; `more` is what `wanted` takes.
+
+    Gives the source and what it would store; no preview: it is followed already, and nobody was asked.
+    """
+    store = visitor.store
+    one = wanted(store, safe, visitor.platforms, kind, text, now, **more)
+    known = store.sources.of_target(*one.address)
+    if known is not None:
+        return known, None
+    try:
+        found = preview(visitor, unfollowed(one, now))
+    except CatchmentError:
+        if one.credential is not None and one.credential != more.get("credential"):
+            store.credentials.remove(one.credential)
+        raise
+    ((source_id, _),) = store.sources.follow_many([one], now)
+    return store.sources.get(source_id), found
 
 
 def wanted(
@@ -126,25 +146,6 @@ def _checked(field: Field, value: Any) -> Any:
     if (low is not None and number < low) or (high is not None and number > high):
         raise InvalidInput(f"{field.name}={number}", f"from {low} to {high}", field=field.name)
     return number
-
-
-def preview(visitor: Visitor, source: Source) -> tuple[list[Item], Reading]:
-    """Ask the platform once, as a first visit would, and store nothing: the items as they would be kept.
-
-    Follows a site to its feed. Raises what a visit would fail with.
-    """
-    platform, kind = visitor.platforms.needed(source.kind), visitor.platforms.kind(source.kind)
-    assert kind is not None
-    attempts: list[Attempt] = []
-    waiting = platform.first(source, Progress(), pace.ask(kind, source, Progress()))
-    while True:
-        request = waiting[0]
-        answer = visitor.fetch(request, platform, subject=source.name, attempts=attempts)
-        reading = platform.read(answer, request)
-        if reading.items or not reading.follow:
-            refined = refine(reading, scope=source.key, answer_url=answer.url, text_limit=visitor.rules.text_limit)
-            return [one.item for one in refined.items], reading
-        waiting = list(reading.follow)
 
 
 def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> Source:

@@ -186,7 +186,7 @@ def test_checking_asks_the_platform_and_keeps_nothing_that_does_not_answer(
     good, bad = site.feed("good", posts=2), site.feed("bad")
     bad.status = 404
     added = catchment("sources", "add", "rss", good.url, "--check", "--json").json
-    assert [one["title"] for one in added["preview"]] == ["About good-2", "About good-1"]
+    assert [one["title"] for one in added["preview"]["items"]] == ["About good-2", "About good-1"]
     assert added["id"] == 1
     assert catchment("sources", "add", "rss", bad.url, "--check", "--json").failure == (3, "MISSING")
     assert [one["target"] for one in catchment("sources", "list", "--json").json] == [good.url]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
+
+import msgspec
 
 from catchment.logs import is_secret_name
 from catchment.model import Field
@@ -42,6 +45,9 @@ def _secret_header(value: object) -> str:
 
 
 def _headers(value: object) -> dict[str, str]:
+    if isinstance(value, str):
+        with suppress(msgspec.DecodeError):
+            value = msgspec.json.decode(value)
     if not isinstance(value, Mapping) or len(value) > _MOST_HEADERS:
         raise ValueError('an object of at most 20 headers; for example: {"Accept": "application/json"}')
     return {_plain_name(name): _plain_value(text) for name, text in value.items()}
