@@ -15,6 +15,7 @@ import pytest
 from catchment.cli import showing
 from tests.cli.conftest import Catchment
 from tests.feedsite import FeedSite
+from tests.hostile import Hostile, reply
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -129,3 +130,23 @@ def test_colours_are_for_terminals_that_want_them(catchment: Catchment) -> None:
     assert coloured in on_a_terminal("sources", "show", "1")
     assert "\x1b[3" not in on_a_terminal("sources", "show", "1", NO_COLOR="1")
     assert "\x1b" not in catchment("sources", "show", "1").out
+
+
+def test_a_dry_run_shows_people_what_would_be_stored(catchment: Catchment) -> None:
+    posts = [
+        {"id": 7, "title": "Ferry is late", "text": "By ten minutes.", "author": "ada", "likes": 3, "url": "/n/7"},
+        5,
+    ]
+    with Hostile() as server:
+        url = server.on("/posts", reply(json.dumps({"x": {"y": posts}}).encode(), content_type="application/json"))
+        said = catchment("sources", "add", "custom_api", url, "--set", "items=[x.y][0]", "--check")
+    assert said.code == 0
+    lines = [line.strip() for line in said.out.splitlines()]
+    assert lines[1:] == [
+        "it answers, with 2 items:",
+        "Ferry is late",
+        "– · ada · score 3 · id 7",
+        f"{server.url}/n/7",
+        "By ten minutes.",
+    ]
+    assert "left out: not an object (1), as 5" in said.err
