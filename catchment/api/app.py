@@ -11,6 +11,7 @@ from fastapi import FastAPI, Request, Response, Security
 from fastapi.exceptions import RequestValidationError
 from fastapi.security import APIKeyHeader, HTTPBearer
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from catchment import __version__
 from catchment.api import browsing, collector, forgetting, health, items, raw, records, sources, watches, webhooks
@@ -82,6 +83,8 @@ def described(threads: int = 1) -> FastAPI:
 
 async def _answer_failure(request: Request, error: Exception) -> Response:
     failure = failure_of(error)
+    if failure.status == 405:
+        failure = failure.plus(headers={"Allow": _methods_of(request)})
     request_id = request.state.request_id
     if failure.status >= 500 and isinstance(error, CatchmentError):
         # What nobody foresaw is logged further out, with its traceback.
@@ -89,6 +92,12 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
     if browsing.is_for_a_person(request):
         return browsing.failure_page(request, failure, request_id)
     return failed(failure, request_id)
+
+
+def _methods_of(request: Request) -> str:
+    """What may be done with this path. FastAPI knows only what the first function there does."""
+    matching = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
 
 
 def _description(app: FastAPI) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
 from catchment.api.shapes import Changed, Failed, Item, Page, Revision
-from catchment.api.values import After, AskedMoment, ItemId, OfSource, limit, paged, whole
+from catchment.api.values import AfterChange, AfterKey, AskedMoment, ItemId, OfSource, limit, paged, whole
 from catchment.store.changes import place_from
 from catchment.store.items import key_from, key_of
 
@@ -19,7 +19,7 @@ MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description"
 
 @router.get("/items", response_model=Page[Item])
 def list_items(
-    shop: TheShop, after: After = None, most: Annotated[int, limit(200)] = 50, source_id: OfSource = None
+    shop: TheShop, after: AfterKey = None, most: Annotated[int, limit(200)] = 50, source_id: OfSource = None
 ) -> dict[str, Any]:
     """Newest first, of one source or of all."""
     return paged(shop.store.items.newest(most + 1, source_id=source_id, before=key_from(after)), most, key_of)
@@ -49,9 +49,7 @@ def list_revisions(shop: TheShop, item_id: ItemId) -> dict[str, Any]:
 @router.get("/changes", response_model=Changed)
 def list_changes(
     shop: TheShop,
-    after: Annotated[
-        str, Query(max_length=64, description="What was read already: a change number, or the `next` of before.")
-    ] = "0",
+    after: AfterChange = "0",
     most: Annotated[int, limit(200)] = 50,
     counters: Annotated[bool, Query(description="Also items of which only counters or tags changed.")] = False,
 ) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
 from catchment.api.shapes import Page, RawItem, RawStats
-from catchment.api.values import After, AskedMoment, OfSource, limit, paged, place
+from catchment.api.values import After, AfterKey, AskedMoment, OfSource, limit, paged, place
 from catchment.store.items import key_from, key_text
 from catchment.store.raw import RawPage
 
@@ -20,7 +20,7 @@ Since = Annotated[AskedMoment | None, Query(description="Only what was fetched a
 @router.get("", response_model=Page[RawItem])
 def list_raw_items(
     shop: TheShop,
-    after: After = None,
+    after: AfterKey = None,
     most: Annotated[int, limit(200)] = 50,
     source_id: OfSource = None,
     since: Since = None,
@@ -41,7 +41,7 @@ def raw_item_stats(shop: TheShop, after: After = None, most: Annotated[int, limi
 
 @router.get("/for-digest", response_model=Page[RawItem])
 def raw_items_for_digest(
-    shop: TheShop, after: After = None, most: Annotated[int, limit(500)] = 500, since: Since = None
+    shop: TheShop, after: AfterKey = None, most: Annotated[int, limit(500)] = 500, since: Since = None
 ) -> dict[str, Any]:
     """What active sources brought, each item once, latest fetched first.
 

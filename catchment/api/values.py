@@ -22,7 +22,20 @@ _MOST_VALUES = 1_000
 SourceId = Annotated[int, Path(ge=1, le=LARGEST, description="The source's id.", examples=[1])]
 ItemId = Annotated[int, Path(ge=1, le=LARGEST, description="The item's id.", examples=[1])]
 OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this source.")]
-After = Annotated[str | None, Query(max_length=64, description="Where to go on: the `next` of the page before.")]
+_NEXT = "Where to go on: the `next` of the page before."
+
+
+def after(pattern: str, description: str = _NEXT) -> Any:
+    """A place in a list. The pattern is only told: what does not fit is refused further in, in better words."""
+    return Query(alias="after", description=description, max_length=64, json_schema_extra={"pattern": pattern})
+
+
+_NUMBER = "[0-9]{1,18}"
+After = Annotated[str | None, after(f"^{_NUMBER}$")]
+AfterKey = Annotated[str | None, after(f"^{_NUMBER}-{_NUMBER}$")]
+AfterChange = Annotated[
+    str, after(f"^{_NUMBER}(-{_NUMBER})?$", "What was read already: a change number, or the `next` of before.")
+]
 Name = Annotated[str | None, Query(pattern=r"^[a-z0-9_]{1,64}$")]
 # Read by our own rule: pydantic's takes `0` and `1e9` for times, too.
 AskedMoment = Annotated[

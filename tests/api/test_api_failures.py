@@ -83,6 +83,15 @@ def test_an_absurd_question_is_400_and_names_the_field(desk: Desk, path: str, fi
     assert len(answer.text) < 1000
 
 
+@pytest.mark.parametrize(
+    ("path", "methods"), [("/api/sources", "GET, POST"), ("/api/sources/1", "DELETE, GET, PATCH"), ("/api/runs", "GET")]
+)
+def test_what_may_not_be_done_with_a_path_is_405_and_says_what_may(desk: Desk, path: str, methods: str) -> None:
+    answer = desk.client.put(path)
+    assert (answer.status_code, answer.headers["allow"]) == (405, methods)
+    assert is_the_shape(answer.json())
+
+
 WRONG_BODIES: list[tuple[Any, str | None]] = [
     ({"target": "https://one.example/feed"}, "kind"),
     ({"kind": "rss"}, "target"),
