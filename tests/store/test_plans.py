@@ -1,7 +1,12 @@
-"""Ten million items cost no more than ten: every question runs along an index, and every list stops at its end."""
+"""Ten million items cost no more than ten: every question runs along an index, and every list stops at its end.
+
+What is asked is found by looking: every reading path of the API with every parameter it describes, every command that
+reads with every option, every verb of the store. What the database is really told is taken down and its plans are read.
+"""
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -9,25 +14,46 @@ from threading import Event as Flag
 from typing import Any
 
 import pytest
+import typer
 
-from catchment.model import Watch
+import catchment.store
+from catchment.cli import run as cli_run
+from catchment.cli.app import app
+from catchment.model import SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
+from catchment.store.changes import Place
 from catchment.store.exports import Chosen
 from catchment.store.filtering import newest_with
 from catchment.store.forgetting import Forget
 from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
-from catchment.store.troubles import Troubles
+from catchment.store.schema import metadata
+from catchment.store.sources import Wanted as Following
 from catchment.tell.watching import run_watches
+from tests.api import desk as api_desk
 from tests.store.desk import Desk, opened, post
 from tests.store.sample import fill
 from tests.store.watching import Statement, WatchingDatabase
+from tests.town import TownShop
 
 # They do not grow with what is collected.
-SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "told", "few"}
+SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "index_mark", "told", "few"}
 SMALL |= {"webhooks", "deliveries", "watches"}
+# They grow with what is followed: a figure may be counted over all of it, along an index.
+FOLLOWED = {"sources", "progress"}
+# Kept answers are gone through whole by whoever reads them again, in short reads.
+GONE_THROUGH = {"raw_answers"}
+# Such an index holds only what is open, waiting or failing: the few.
+PARTIAL = {
+    str(index.name)
+    for table in metadata.tables.values()
+    for index in table.indexes
+    if index.dialect_options["sqlite"]["where"] is not None
+}
+EXPLAINABLE = {"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}
+STORE_MODULES = {f"catchment.store.{one.name}" for one in pkgutil.iter_modules(catchment.store.__path__)}
 
 Asking = Callable[[Desk], object]
 
@@ -49,6 +75,15 @@ QUESTIONS: dict[str, Asking] = {
     "one item": lambda desk: desk.store.items.get(1),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
+    "an item at a moment": lambda desk: desk.store.items.as_of(1, desk.now),
+    "changes of content": lambda desk: desk.store.changes.after(Place(1), 3),
+    "changes, counters too": lambda desk: desk.store.changes.after(Place(1, 2), 3, counters=True),
+    "raw items": lambda desk: desk.store.raw_items.page(3),
+    "raw items of a source, since, next page": lambda desk: desk.store.raw_items.page(
+        3, source_id=1, since=desk.now, before=(10**16, 5)
+    ),
+    "raw items for a digest": lambda desk: desk.store.raw_items.for_digest(3, since=desk.now),
+    "how much each source brought": lambda desk: desk.store.raw_items.stats(desk.now),
     "its revisions": lambda desk: desk.store.items.revisions(1),
     "how many items": lambda desk: desk.store.items.count(),
     "open gaps": lambda desk: desk.store.gaps.page(),
@@ -62,7 +97,18 @@ QUESTIONS: dict[str, Asking] = {
     "open alerts": lambda desk: desk.store.alerts.open(),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "late sources": lambda desk: desk.store.alerts.late_sources(desk.now),
-    "failing sources": lambda desk: Troubles(desk.store.database).failing(10),
+    "failing sources": lambda desk: desk.store.troubles.failing(10),
+    "how many fail": lambda desk: desk.store.troubles.counts(5),
+    "how many have a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
+    "how many sources": lambda desk: desk.store.sources.counts(),
+    "who follows that": lambda desk: desk.store.sources.of_target("rss", "https://one.example/"),
+    "following many": lambda desk: desk.store.sources.follow_many(
+        [Following(Target("rss", f"https://{name}.example/"), "feeds") for name in ("one", "new")], desk.now
+    ),
+    "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
+    "credentials": lambda desk: desk.store.credentials.page(),
+    "a secret": lambda desk: desk.store.credentials.sealed("somebody"),
+    "an answer that was kept": lambda desk: desk.store.mending.answer(1),
     "sources": lambda desk: desk.store.sources.page(after=1, limit=2),
     "one source": lambda desk: desk.store.sources.with_progress(1),
     "who holds it": lambda desk: desk.store.sources.holder(1),
@@ -98,50 +144,219 @@ QUESTIONS: dict[str, Asking] = {
     "leaving the index": lambda desk: desk.store.database.write(lambda tx: remove(tx, [1, 2])),
 }
 
+OTHER_VERBS = {
+    # They look at all that is followed, because all of it is meant.
+    *("sources.ids", "sources.forget_the_future"),
+    # They write.
+    *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "mending.apply", "mending.read"),
+    *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged"),
+}
+# What stands in small tables may be looked at whole.
+OF_SMALL_TABLES = {"api_keys", "budgets", "jobs", "settings"}
+
+# What can be given, by its name; or by path and name, where a name means something else.
+EXAMPLES = {
+    "after": "1",
+    "/api/items after": "1700000000000000-1",
+    "/api/raw-items after": "1700000000000000-1",
+    "/api/raw-items/for-digest after": "1700000000000000-1",
+    "at": "2099-01-01T00:00:00Z",
+    "before": "1700000000000000-1",
+    "counters": "true",
+    "format": "jsonl",
+    "include_closed": "true",
+    "item_id": "1",
+    "kind": "rss",
+    "limit": "2",
+    "since": "2020-01-01T00:00:00Z",
+    "source": "1",
+    "source_id": "1",
+    "state": "active",
+}
+
+READING = {
+    *("items", "show", "changes", "revisions", "gaps", "status", "sources list", "sources show", "credentials list"),
+}
+NOT_READING = {
+    *("serve", "collect", "demo", "export", "reparse", "doctor", "migrate", "backup", "restore"),
+    *("sources add", "sources pause", "sources resume", "sources remove", "sources import", "sources export"),
+    *("credentials add", "credentials remove", "credentials new-key"),
+}
+
 
 @pytest.fixture
 def watched(empty_url: str, tmp_path: Path) -> Iterator[Desk]:
-    plain = Desk(opened(empty_url, tmp_path))
+    """A filled archive whose database takes down what it is told."""
+    plain = Desk(opened(empty_url, tmp_path / "home"))
     fill(plain)
     plain.close()
-    desk = Desk(Store(WatchingDatabase(empty_url), tmp_path, fingerprint), plain.clock)
+    desk = Desk(Store(WatchingDatabase(empty_url), tmp_path / "home", fingerprint), plain.clock)
     desk.run_id
     yield desk
     desk.close()
 
 
-def asked(desk: Desk, asking: Asking) -> list[Statement]:
-    database = desk.store.database
-    assert isinstance(database, WatchingDatabase)
-    database.told.clear()
-    asking(desk)
-    assert database.told
-    return list(database.told)
-
-
 def test_every_question_runs_along_an_index(watched: Desk) -> None:
-    faults_of = postgres_faults if watched.store.database.is_postgres else sqlite_faults
-    found = {
-        (what, sql): faults
-        for what, asking in QUESTIONS.items()
-        for sql, values in asked(watched, asking)
-        if (faults := faults_of(watched, sql, values))
-    }
+    found = {}
+    for what, asking in QUESTIONS.items():
+        told = told_by(watched, lambda asking=asking: asking(watched))  # type: ignore[misc]
+        assert told, f"{what!r} asks nothing"
+        found |= {(what, sql): faults for sql, faults in faults_of(watched, told).items()}
     assert found == {}
 
 
+def test_every_verb_of_the_store_is_among_the_questions(watched: Desk) -> None:
+    parts = {
+        name: part
+        for name, part in vars(watched.store).items()
+        if type(part).__module__ in STORE_MODULES and name not in OF_SMALL_TABLES
+    }
+    asked: set[str] = set()
+    for name, part in parts.items():
+        setattr(watched.store, name, Listening(part, name, asked))
+    for asking in QUESTIONS.values():
+        asking(watched)
+    verbs = {f"{name}.{verb}" for name, part in parts.items() for verb in dir(part) if not verb.startswith("_")}
+    assert sorted(verbs - asked - OTHER_VERBS) == [], "give QUESTIONS one that asks it"
+
+
+class Listening:
+    """Stands before a part of the store, and notes which of its verbs are used."""
+
+    def __init__(self, part: object, name: str, asked: set[str]) -> None:
+        self._part, self._name, self._asked = part, name, asked
+
+    def __getattr__(self, verb: str) -> Any:
+        self._asked.add(f"{self._name}.{verb}")
+        return getattr(self._part, verb)
+
+
+# ── what the doors ask ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
+    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    api = api_desk.Desk(TownShop(tmp_path / "home", empty_url, api_key="a key"))
+    api.client = api.caller({"X-API-Key": "a key"})
+    found = {}
+    for path, params in all_questions(api.get("/openapi.json")["paths"]):
+        told = told_by(watched, lambda path=path, params=params: api.get(path, **params))  # type: ignore[misc]
+        found |= {(path, *params, sql): faults for sql, faults in faults_of(watched, told).items()}
+    assert found == {}
+
+
+def all_questions(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every path that can be read: as it is, with each of its parameters alone, and with all of them."""
+    for path, methods in paths.items():
+        if "get" not in methods:
+            continue
+        names = [one["name"] for one in methods["get"].get("parameters", ()) if one["in"] == "query"]
+        given = {name: example_of(path, name) for name in names}
+        whole = path.replace("{source_id}", "1").replace("{item_id}", "1")
+        for params in ({}, *({name: value} for name, value in given.items()), given):
+            yield whole, params
+
+
+def example_of(path: str, name: str) -> str:
+    example = EXAMPLES.get(f"{path} {name}", EXAMPLES.get(name))
+    assert example is not None, f"give EXAMPLES a value for the parameter {name} of {path}"
+    return example
+
+
+def test_every_command_that_reads_runs_along_an_index(
+    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    monkeypatch.setenv("CATCHMENT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CATCHMENT_DATABASE_URL", empty_url)
+    monkeypatch.chdir(tmp_path)
+    found = {}
+    for command in all_commands():
+        told = told_by(watched, lambda command=command: cli_run(command))  # type: ignore[misc]
+        found |= {(*command, sql): faults for sql, faults in faults_of(watched, told).items()}
+    assert found == {}
+
+
+def all_commands() -> Iterator[list[str]]:
+    """Every command that reads: as it is, and with each of its options."""
+    for name, command in every_command(typer.main.get_command(app)):
+        assert name in READING | NOT_READING, f"does `{name}` read the archive?"
+        if name not in READING:
+            continue
+        given = [[EXAMPLES[one.name or ""]] for one in command.params if one.param_type_name == "argument"]
+        begun = [*name.split(), *(value for values in given for value in values)]
+        yield begun
+        for one in command.params:
+            if one.param_type_name == "option" and one.opts[0] != "--help":
+                value = [] if getattr(one, "is_flag", False) else [example_of(name, one.opts[0].strip("-"))]
+                yield [*begun, one.opts[0], *value]
+
+
+def every_command(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    for word, below in getattr(command, "commands", {}).items():
+        yield from every_command(below, f"{name} {word}".strip())
+    if not hasattr(command, "commands"):
+        yield name, command
+
+
+# ── what the database makes of it ─────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT id FROM items",
+        "SELECT count(*) FROM items",
+        "SELECT max(applied_at) FROM items",
+        "SELECT id FROM items ORDER BY score DESC LIMIT 3",
+        "SELECT id FROM items WHERE author = 'nobody' ORDER BY ordered_at DESC, id DESC LIMIT 3",
+        "SELECT item_id FROM sightings ORDER BY last_seen_at DESC LIMIT 3",
+        "SELECT DISTINCT author FROM items",
+        "SELECT id FROM gaps WHERE source_id = 1 ORDER BY from_at LIMIT 3",
+    ],
+)
+def test_a_question_without_an_index_is_noticed(watched: Desk, sql: str) -> None:
+    is_postgres = watched.store.database.is_postgres
+    # SQLite does not tell what it looks at in vain along an index.
+    assert faults_of(watched, [(sql, ())]) or (not is_postgres and "author = " in sql)
+
+
+def told_by(desk: Desk, deed: Callable[[], object]) -> list[Statement]:
+    database = desk.store.database
+    assert isinstance(database, WatchingDatabase)
+    database.told.clear()
+    deed()
+    return list(database.told)
+
+
+def faults_of(desk: Desk, told: list[Statement]) -> dict[str, list[str]]:
+    read = postgres_faults if desk.store.database.is_postgres else sqlite_faults
+    once = {sql: values for sql, values in told if sql.split(maxsplit=1)[0] in EXPLAINABLE}
+    return {sql: faults for sql, values in once.items() if (faults := read(desk, sql, values))}
+
+
 def sqlite_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
-    """Steps that read a whole table, or sort what no LIMIT of ours bounds."""
+    """Steps that read a whole table or index, or sort what no LIMIT of ours bounds."""
     steps = [row[3] for row in desk.store.database.read(lambda tx: tx.all(f"EXPLAIN QUERY PLAN {sql}", *values))]
-    scanned = [step for step in steps if step.startswith("SCAN") and " INDEX " not in step and not is_small(step, sql)]
-    return scanned + [step for step in steps if "ORDER BY" in step and not is_bounded(sql)]
+    # For the largest or smallest value SQLite calls a scan a search, one that uses nothing.
+    whole = [step for step in steps if step.startswith("SCAN") or (step.startswith("SEARCH") and "USING" not in step)]
+    scanned = [step for step in whole if not may_be_scanned(step, sql)]
+    sorts = [step for step in steps if "ORDER BY" in step]
+    is_harmless = is_bounded(sql) or not steps or is_called(steps[0].split()[1], SMALL, sql)
+    return scanned + ([] if is_harmless else sorts)
 
 
-def is_small(step: str, sql: str) -> bool:
-    name = step.split()[1]
-    if name in {"CONSTANT", "LIST"} or name in SMALL:
+def may_be_scanned(step: str, sql: str) -> bool:
+    name, index = step.split()[1], step.partition(" INDEX ")[2].split(" ")[0]
+    if name in {"CONSTANT", "LIST"} or is_called(name, SMALL, sql):
         return True
-    return any(f"{table} {name}" in sql or f"{table} AS {name}" in sql for table in SMALL)
+    return bool(index) and (index in PARTIAL or "LIMIT" in sql or is_called(name, FOLLOWED, sql))
+
+
+def is_called(name: str, tables: set[str], sql: str) -> bool:
+    return name in tables or any(f"{table} {name}" in sql or f"{table} AS {name}" in sql for table in tables)
 
 
 def is_bounded(sql: str) -> bool:
@@ -153,18 +368,45 @@ def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
     """What is left of whole scans and sorts where the planner is told to avoid them at any price."""
 
     def question(tx: Any) -> Any:
-        for dear in ("seqscan", "bitmapscan", "sort", "hashjoin", "mergejoin"):
+        for dear in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"):
+            if dear == "sort" and is_bounded(sql):
+                # To avoid the sort of a few rows, the planner would rather walk the whole of another index.
+                continue
             tx.run(f"SET LOCAL enable_{dear} = off")
         tx.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", values)
         return tx.cursor.fetchone()[0][0]["Plan"]
 
     nodes = list(every_node(desk.store.database.read(question)))
-    scanned = [f"Seq Scan {node['Relation Name']}" for node in nodes if node["Node Type"] == "Seq Scan"]
-    sorts = [node["Node Type"] for node in nodes if "Sort" in node["Node Type"] and not is_bounded(sql)]
-    return [one for one in scanned if one.split()[2] not in SMALL] + sorts
+    scanned = [f"{node['Node Type']} {node['Relation Name']}" for node in nodes if is_whole_scan(node)]
+    sorts = [node["Node Type"] for node in nodes if "Sort" in node["Node Type"] and sorted_tables(node) - SMALL]
+    filtered = [f"{node['Relation Name']} filtered by {node['Filter']}" for node in nodes if is_filtered(node)]
+    return scanned + ([] if is_bounded(sql) else sorts + filtered)
 
 
-def every_node(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    yield plan
+def is_filtered(node: dict[str, Any]) -> bool:
+    """Whether a list looks at rows that it may not show: how many, no index bounds."""
+    is_walk = "Filter" in node and "Index Cond" not in node and node["is limited"]
+    return is_walk and node.get("Relation Name", "told") not in SMALL | FOLLOWED | GONE_THROUGH
+
+
+def sorted_tables(node: dict[str, Any]) -> set[str]:
+    """Whose rows come into a step; not those that are asked about each."""
+    below = [one for one in node.get("Plans", ()) if one.get("Parent Relationship") != "SubPlan"]
+    return {node["Relation Name"]} if "Relation Name" in node else set[str]().union(*map(sorted_tables, below))
+
+
+def is_whole_scan(node: dict[str, Any]) -> bool:
+    table = node.get("Relation Name")
+    if table is None or table in SMALL:
+        return False
+    if node["Node Type"] == "Seq Scan":
+        return True
+    is_whole = node["Node Type"].startswith("Index") and "Index Cond" not in node
+    return is_whole and not node["is limited"] and node["Index Name"] not in PARTIAL and table not in FOLLOWED
+
+
+def every_node(plan: dict[str, Any], is_limited: bool = False) -> Iterator[dict[str, Any]]:
+    """The steps of a plan, each with whether it stands below a limit."""
+    yield plan | {"is limited": is_limited}
     for below in plan.get("Plans", ()):
-        yield from every_node(below)
+        yield from every_node(below, is_limited or plan["Node Type"] == "Limit")

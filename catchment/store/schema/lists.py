@@ -5,11 +5,19 @@ from __future__ import annotations
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Table, text
 
 from catchment.store.schema.base import metadata
-from catchment.store.schema.spine import items, sightings
+from catchment.store.schema.spine import items, sightings, sources
 
 # In the order of fetching, of all sources and of each: what came since the last digest, whatever date it bears.
 Index(None, items.c.first_seen_at, items.c.id)
 Index(None, sightings.c.source_id, sightings.c.first_seen_at, sightings.c.item_id)
+
+# How many sources use a credential.
+Index(
+    "ix_sources_credential",
+    sources.c.credential,
+    sqlite_where=text("credential IS NOT NULL"),
+    postgresql_where=text("credential IS NOT NULL"),
+)
 
 # What was deleted is rare: a list of it must not look at everything that was not.
 Index(
