@@ -149,7 +149,7 @@ OTHER_VERBS = {
     *("sources.ids", "sources.forget_the_future"),
     # They write.
     *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "mending.apply", "mending.read"),
-    *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged"),
+    *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged", "index.settle"),
 }
 # What stands in small tables may be looked at whole.
 OF_SMALL_TABLES = {"api_keys", "budgets", "jobs", "settings"}
@@ -386,7 +386,11 @@ def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
 def is_filtered(node: dict[str, Any]) -> bool:
     """Whether a list looks at rows that it may not show: how many, no index bounds."""
     is_walk = "Filter" in node and "Index Cond" not in node and node["is limited"]
-    return is_walk and node.get("Relation Name", "told") not in SMALL | FOLLOWED | GONE_THROUGH
+    return (
+        is_walk
+        and node.get("Index Name") not in PARTIAL
+        and node.get("Relation Name", "told") not in SMALL | FOLLOWED | GONE_THROUGH
+    )
 
 
 def sorted_tables(node: dict[str, Any]) -> set[str]:
