@@ -43,6 +43,9 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": Failed, "description": "Something went wrong here; the log says what."},
     503: {"model": Failed, "description": "The database cannot do this now."},
 }
+_PARTS = (collector, sources, items, raw, records, watches, webhooks, forgetting)
+# Without a key: whether all is well, and the pages, which have a way in of their own.
+_OPEN_PARTS = (health, browsing)
 
 
 def application(door: Door, hosts: frozenset[str] | None, threads: int) -> Around:
@@ -71,10 +74,10 @@ def described(threads: int = 1) -> FastAPI:
         lifespan=lifespan,
         generate_unique_id_function=lambda route: route.name,
     )
-    for part in (collector, sources, items, raw, records, watches, webhooks, forgetting):
+    for part in _PARTS:
         app.include_router(part.router, dependencies=_KEY, responses=_FAILURES)
-    app.include_router(health.router)
-    app.include_router(browsing.router)
+    for part in _OPEN_PARTS:
+        app.include_router(part.router)
     for error in (CatchmentError, RequestValidationError, HTTPException, Exception):
         app.add_exception_handler(error, _answer_failure)
     app.openapi = lambda: _description(app)  # type: ignore[method-assign]
@@ -96,7 +99,8 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
 
 def _methods_of(request: Request) -> str:
     """What may be done with this path. FastAPI knows only what the first function there does."""
-    matching = (route for route in request.app.routes if route.matches(request.scope)[0] != Match.NONE)
+    routes = [route for part in (*_PARTS, *_OPEN_PARTS) for route in part.router.routes]
+    matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
     return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
 
 

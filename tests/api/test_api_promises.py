@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import schemathesis
+from cryptography.fernet import Fernet
 from hypothesis import HealthCheck, settings
 from schemathesis.checks import ignored_auth, positive_data_acceptance
 
@@ -25,7 +26,9 @@ schema.config.generation.with_security_parameters = False
 @pytest.fixture
 def filled(tmp_path: Path) -> Iterator[Desk]:
     """An archive with something of everything that can be asked for."""
-    here = TownShop(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    here = TownShop(
+        tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}", master_key=Fernet.generate_key().decode()
+    )
     feed, broken = here.town.feed("one", title="One"), here.town.feed("two")
     for number in range(4):
         feed.post(f"p{number}", at=here.clock.now() - timedelta(hours=number))
