@@ -8,7 +8,7 @@ from datetime import timedelta
 from catchment import logs
 from catchment.clock import moment
 from catchment.errors import StoreError
-from catchment.health.silence import Late, alerts_for
+from catchment.health.silence import Late, Rhythm, alerts_for, canaries_among
 from catchment.model import Record
 from catchment.settings import Settings
 from catchment.shop import Shop
@@ -65,7 +65,11 @@ def notice_silence(shop: Shop) -> None:
     alerts = shop.store.alerts
     now = shop.clock.now()
     late = [Late(one[0], one[1], one[2], moment(one[3])) for one in alerts.late_sources(now)]
-    opened, closed = alerts.keep_open(" silent", alerts_for(late, alerts.with_rhythm()), now)
+    followed = [Rhythm(*one) for one in alerts.with_rhythm()]
+    # Where sources bring their own hosts, one of them says nothing about the others.
+    of_one_place = {platform.NAME for platform in shop.platforms if platform.HOSTS}
+    canaries = canaries_among(followed, of_one_place, shop.settings.canaries)
+    opened, closed = alerts.keep_open(" silent", alerts_for(late, followed, canaries), now)
     if opened or closed:
         log.warning("silence", opened=opened, closed=closed)
 

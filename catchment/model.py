@@ -544,6 +544,27 @@ class Gap(Record, frozen=True):
     id: int | None = None
 
 
+class Standing(StrEnum):
+    """How sure we are that nothing is missing; the worse, the later."""
+
+    VERIFIED = "verified"
+    """Walked from edge to edge: all that the platform showed is stored."""
+    REPAIRED = "repaired"
+    """A gap was here, and was closed."""
+    UNPROVEN = "unproven"
+    """Nothing speaks against it, and nothing proves it."""
+    SUSPECT = "suspect"
+    """A possible gap."""
+    UNREACHABLE = "unreachable"
+    """Something is missing, or cannot be asked for."""
+
+    @classmethod
+    def of_gap(cls, is_certain: bool, is_closed: bool) -> Standing:
+        if is_closed:
+            return cls.REPAIRED
+        return cls.UNREACHABLE if is_certain else cls.SUSPECT
+
+
 class Counts(Record, frozen=True):
     """What became of the items shown: the four always add up to their number."""
 

@@ -19,7 +19,7 @@ LAYERS = (
     {"vault", "health"},
     {"fetch"},
     {"platforms"},
-    {"refine", "refining", "judge", "pace", "continuity"},
+    {"refine", "refining", "judge", "pace", "continuity", "coverage"},
     {"collect", "tell"},
     {"shop"},
     {"jobs"},
@@ -33,7 +33,7 @@ LAYERS = (
 NEIGHBOURS = {("refine", "refining")}
 """A module and the folder of its details."""
 
-DECISIONS = {"refine", "refining", "judge", "pace", "continuity"}
+DECISIONS = {"refine", "refining", "judge", "pace", "continuity", "coverage"}
 READ_THE_CLOCK = {"now", "utcnow", "today", "time", "time_ns", "monotonic"}
 
 

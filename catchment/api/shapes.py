@@ -380,6 +380,7 @@ class Gap(Told):
     source_name: str
     is_certain: bool
     certainty: Literal["known", "possible"]
+    standing: Literal["repaired", "suspect", "unreachable"] = Field(description="As in the source's coverage.")
     from_at: Moment = Field(description="The newest that is stored before it …")
     to_at: Moment = Field(description="… and the oldest that was shown after it.")
     cause: str
@@ -584,3 +585,37 @@ class Forgotten(Told):
     answer_count: int = Field(description="Kept answers of the sources that showed it.")
     event_count: int
     is_finished: bool = Field(description="False: it was cut off; ask for it once more.")
+
+
+# ── coverage ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Standing = Literal["verified", "repaired", "unproven", "suspect", "unreachable"]
+
+
+class Stretch(Told):
+    """A stretch of time, and how sure it is that nothing of it is missing."""
+
+    from_at: Moment
+    to_at: Moment
+    standing: Standing
+    why: str
+    gap_id: int | None = Field(description="The gap that it comes from, where it comes from one.")
+
+
+class Day(Told):
+    day: str = Field(json_schema_extra={"format": "date"}, description="In UTC.")
+    standing: Standing = Field(description="The worst of the day.")
+    share: float = Field(description="How much of it is verified or repaired, from 0 to 1.")
+
+
+class Coverage(Told):
+    """For which time a source is proven complete."""
+
+    source_id: int
+    source_name: str
+    order: Literal["newest_first", "ranked", "snapshot"] = Field(description="Only newest_first proves anything.")
+    from_at: Moment
+    to_at: Moment
+    seconds: dict[Standing, int] = Field(description="How much of the time stands how.")
+    stretches: list[Stretch] = Field(description="In order, without a seam.")
+    calendar: list[Day]

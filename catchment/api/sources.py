@@ -10,9 +10,10 @@ from fastapi import APIRouter, Query, Response
 
 from catchment.api.door import TheShop
 from catchment.api.failures import Followed
-from catchment.api.shapes import ChangedSource, Failed, NewlyFollowed, NewSource, Page, Pause, Source
+from catchment.api.shapes import ChangedSource, Coverage, Failed, NewlyFollowed, NewSource, Page, Pause, Source
 from catchment.api.values import After, Name, SourceId, limit, paged, place
 from catchment.collect import following, previewing
+from catchment.collect.covering import coverage_of
 from catchment.collect.telling import shown_source
 from catchment.errors import Conflict, InvalidInput, NotFound
 from catchment.model import SourceState
@@ -114,6 +115,16 @@ def run_source(shop: TheShop, source_id: SourceId) -> dict[str, Any]:
         raise Conflict(f"source {source_id} ({source.name}) is {source.state}", "resume it first")
     shop.store.sources.mark_due(source_id, shop.clock.now())
     return _shown(shop, source_id)
+
+
+@router.get("/{source_id}/coverage", response_model=Coverage, responses=MISSING)
+def show_coverage(
+    shop: TheShop,
+    source_id: SourceId,
+    days: Annotated[int, Query(ge=1, le=3660, description="How far back.")] = 90,
+) -> dict[str, Any]:
+    """For which stretches of time the source is proven complete, and for which not, and why; and a calendar."""
+    return coverage_of(shop.store, shop.platforms, source_id, shop.clock.now(), days)
 
 
 def _shown(shop: Shop, source_id: int) -> dict[str, Any]:

@@ -9,6 +9,7 @@ import typer
 from catchment import __version__
 from catchment.cli import (
     collecting,
+    covering,
     credentials,
     demo,
     doctor,
@@ -62,6 +63,7 @@ app.command()(reading.show)
 app.command()(reading.changes)
 app.command()(reading.revisions)
 app.command()(reading.gaps)
+app.command()(covering.coverage)
 app.command()(exporting.export)
 app.command()(reparsing.reparse)
 app.command()(state.status)

@@ -252,12 +252,13 @@ def show_gaps(gaps: Sequence[dict[str, Any]], now: datetime) -> None:
         showing.say("no open gaps")
         return
     showing.table(
-        ("#gap", "source", "certainty", "from", "to", "cause", "closed"),
+        ("#gap", "source", "certainty", "standing", "from", "to", "cause", "closed"),
         (
             (
                 str(one["id"]),
                 f"{one['source_id']} {one['source_name']}",
                 one["certainty"],
+                one["standing"],
                 showing.at(one["from_at"], now),
                 showing.at(one["to_at"], now),
                 one["cause"],

@@ -144,6 +144,12 @@ class Settings:
     jobs: Mapping[str, int | None] = members(
         "CATCHMENT_JOB_<JOB>", moving, "Switches a job off, or sets every how many minutes it runs."
     )
+    canaries: Mapping[str, int] = members(
+        "CATCHMENT_CANARY_<PLATFORM>",
+        whole(1, 2**31),
+        "The number of a source that is known to be busy: its silence tells that the platform is down or blocks us. "
+        "Without one: the busiest, where all sources of a platform lie on its own hosts.",
+    )
     failures_before_probation: int = setting(
         "CATCHMENT_FAILURES_BEFORE_PROBATION",
         whole(1, 1000),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from catchment.clock import micros
+from catchment.clock import micros, moment
 from catchment.store import outbox
 from catchment.store.database import Database, Transaction
-from catchment.store.rows import iso, with_iso
+from catchment.store.rows import iso, to_moment, with_iso
 
 
 def raise_alert(
@@ -99,17 +99,19 @@ class Alerts:
         )
         return [(row[0], row[1], row[2], row[3]) for row in rows]
 
-    def with_rhythm(self) -> dict[str, int]:
-        """How many active sources of each platform have a rhythm that silence can be told from."""
+    def with_rhythm(self) -> list[tuple[int, str, str, datetime, datetime | None, datetime | None]]:
+        """The active sources that have a rhythm which silence can be told from: id, name, platform, expected by, newest
+        shown, when something new was last seen."""
         rows = self._db.read(
             lambda tx: tx.all(
                 """
-                SELECT s.platform, count(*) FROM progress p JOIN sources s ON s.id = p.source_id
-                 WHERE p.is_active AND p.expected_by IS NOT NULL GROUP BY s.platform
+                SELECT s.id, s.name, s.platform, p.expected_by, p.newest_shown_at, p.last_new_at
+                  FROM progress p JOIN sources s ON s.id = p.source_id
+                 WHERE p.is_active AND p.expected_by IS NOT NULL
                 """
             )
         )
-        return dict(rows)
+        return [(row[0], row[1], row[2], moment(row[3]), to_moment(row[4]), to_moment(row[5])) for row in rows]
 
     def keep_open(self, ending: str, wanted: dict[str, tuple[str, int | None]], now: datetime) -> tuple[int, int]:
         """Of the alerts whose subject ends so, have exactly these open; gives how many were opened and closed."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
+from catchment.clock import micros, moment
+from catchment.model import Standing
 from catchment.store.database import Database
 from catchment.store.rows import with_iso
 
@@ -36,7 +39,28 @@ class Gaps:
         )
         return [
             with_iso(row, "from_at", "to_at", "opened_at", "closed_at")
-            | {"is_certain": bool(row["is_certain"]), "certainty": "known" if row["is_certain"] else "possible"}
+            | {
+                "is_certain": bool(row["is_certain"]),
+                "certainty": "known" if row["is_certain"] else "possible",
+                "standing": Standing.of_gap(bool(row["is_certain"]), row["closed_at"] is not None),
+            }
+            for row in rows
+        ]
+
+    def since(self, source_id: int, since: datetime) -> list[tuple[int, bool, datetime, datetime, str, str | None]]:
+        """Those of a source that reach beyond that moment: id, whether certain, from, to, cause, why closed."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT id, is_certain, from_at, to_at, cause, closed_at, closed_because FROM gaps
+                 WHERE source_id = ? AND to_at > ? ORDER BY id
+                """,
+                source_id,
+                micros(since),
+            )
+        )
+        return [
+            (row[0], bool(row[1]), moment(row[2]), moment(row[3]), row[4], row[5] and (row[6] or "closed"))
             for row in rows
         ]
 

@@ -62,6 +62,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "POST /api/webhooks/{webhook_id}/pause",
         "POST /api/webhooks/{webhook_id}/resume",
         "POST /api/webhooks/{webhook_id}/test",
+        "GET /api/sources/{source_id}/coverage",
         "POST /api/forget",
         "GET /api/forgotten",
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 from catchment.jobs import notice_silence
@@ -103,3 +104,25 @@ def test_silence_of_a_whole_platform_is_one_alert(quick: TownShop) -> None:
     quick.collect(*sources, after=20 * HOUR)
     notice_silence(quick.shop)
     assert [alert["subject"] for alert in quick.shop.store.alerts.open()] == ["platform feeds silent"]
+
+
+def test_the_silence_of_a_named_canary_is_told_within_twice_its_interval(quick: TownShop) -> None:
+    sources = []
+    for name, pause in (("busy", HOUR / 4), ("quiet", 20 * HOUR)):
+        feed = quick.town.feed(name, window=30)
+        for number in range(12):
+            feed.post(f"p{number}", at=quick.clock.now() - (12 - number) * pause)
+        sources.append(quick.follow(feed))
+    quick.collect(*sources)
+    fell_silent_at = quick.clock.now()
+    quick.shop.settings = replace(quick.shop.settings, canaries={"feeds": sources[0].id})
+    for _ in range(2):
+        quick.collect(*sources, after=4 * HOUR)
+        notice_silence(quick.shop)
+    (alert,) = quick.shop.store.alerts.open()
+    assert alert["subject"] == "platform feeds silent"
+    assert quick.clock.now() - fell_silent_at <= 2 * 4 * HOUR
+    quick.town.feed("busy").post("awake", at=quick.clock.now())
+    quick.collect(*sources)
+    notice_silence(quick.shop)
+    assert quick.shop.store.alerts.open() == []

@@ -97,6 +97,8 @@ QUESTIONS: dict[str, Asking] = {
     "the last day": lambda desk: desk.store.runs.last_day(desk.now),
     "open alerts": lambda desk: desk.store.alerts.open(),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
+    "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
+    "gaps since": lambda desk: desk.store.gaps.since(1, desk.now),
     "late sources": lambda desk: desk.store.alerts.late_sources(desk.now),
     "failing sources": lambda desk: desk.store.troubles.failing(10),
     "how many fail": lambda desk: desk.store.troubles.counts(5),
