@@ -170,6 +170,7 @@ EXAMPLES = {
     "at": "2099-01-01T00:00:00Z",
     "before": "1700000000000000-1",
     "counters": "true",
+    "days": "30",
     "format": "jsonl",
     "include_closed": "true",
     "item_id": "1",
@@ -191,7 +192,7 @@ EXAMPLES = {
 }
 
 READING = {
-    *("items", "show", "changes", "revisions", "gaps", "status", "forgotten"),
+    *("items", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "webhooks list"),
     *("watches list", "watches show", "watches try"),
 }
