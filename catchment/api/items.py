@@ -8,9 +8,21 @@ from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
 from catchment.api.shapes import Changed, Failed, Item, Page, Revision
-from catchment.api.values import AfterChange, AfterKey, AskedMoment, ItemId, OfSource, limit, paged, whole
+from catchment.api.values import (
+    LARGEST,
+    AfterChange,
+    AfterKey,
+    AskedMoment,
+    AskedText,
+    ItemId,
+    Name,
+    OfSource,
+    limit,
+    whole,
+)
 from catchment.store.changes import place_from
-from catchment.store.items import key_from, key_of
+from catchment.store.filtering import Filter
+from catchment.store.items import key_from, key_text
 
 router = APIRouter(prefix="/api", tags=["items"])
 
@@ -19,10 +31,30 @@ MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description"
 
 @router.get("/items", response_model=Page[Item])
 def list_items(
-    shop: TheShop, after: AfterKey = None, most: Annotated[int, limit(200)] = 50, source_id: OfSource = None
+    shop: TheShop,
+    after: AfterKey = None,
+    most: Annotated[int, limit(200)] = 50,
+    source_id: OfSource = None,
+    kind: Annotated[
+        Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")
+    ] = None,
+    platform: Annotated[Name, Query(description="Of this platform.")] = None,
+    author: Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")] = None,
+    tag: Annotated[AskedText | None, Query(description="With this tag.")] = None,
+    since: Annotated[AskedMoment | None, Query(description="Listed at this moment (`ordered_at`) or later …")] = None,
+    until: Annotated[AskedMoment | None, Query(description="… and before this one.")] = None,
+    is_deleted: Annotated[bool | None, Query(description="Deleted by its source, or not.")] = None,
+    changed_since: Annotated[
+        int | None, Query(ge=0, le=LARGEST, description="New or changed after this change number (see /api/changes).")
+    ] = None,
 ) -> dict[str, Any]:
-    """Newest first, of one source or of all."""
-    return paged(shop.store.items.newest(most + 1, source_id=source_id, before=key_from(after)), most, key_of)
+    """Newest first, what every filter lets through.
+
+    What is rare is looked for in steps: a page may be short, even empty, and `next` goes on; null only at the end.
+    """
+    wanted = Filter(source_id, kind, platform, author, tag, since, until, is_deleted, changed_since)
+    found = shop.store.items.listed(wanted, most, key_from(after))
+    return {"items": found.items, "next": key_text(found.next) if found.next else None}
 
 
 @router.get("/items/{item_id}", response_model=Item, responses=MISSING)
@@ -51,7 +83,7 @@ def list_changes(
     shop: TheShop,
     after: AfterChange = "0",
     most: Annotated[int, limit(200)] = 50,
-    counters: Annotated[bool, Query(description="Also items of which only counters or tags changed.")] = False,
+    counters: Annotated[bool, Query(description="Also items of which only counters changed.")] = False,
 ) -> dict[str, Any]:
     """What is new or has changed after a change number, in the order in which it was stored.
 

@@ -15,7 +15,7 @@ Number = TypeVar("Number", int, "int | None", "list[int] | None")
 _LARGEST = 2**63 - 1
 
 
-def _countable(given: Number) -> Number:
+def countable(given: Number) -> Number:
     """Ids and limits: 1 and more, and no more than a database takes."""
     for one in given if isinstance(given, list) else [given]:
         if one is not None and not 1 <= one <= _LARGEST:
@@ -33,18 +33,18 @@ def moment(given: str) -> datetime:
 
 AsJson = Annotated[bool, typer.Option("--json", help="Answer with JSON, for programs.")]
 
-SourceId = Annotated[int, typer.Argument(metavar="ID", callback=_countable, help="The source's number.")]
-ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", callback=_countable, help="The item's number.")]
+SourceId = Annotated[int, typer.Argument(metavar="ID", callback=countable, help="The source's number.")]
+ItemId = Annotated[int, typer.Argument(metavar="ITEM_ID", callback=countable, help="The item's number.")]
 OfSource = Annotated[
-    int | None, typer.Option("--source", metavar="ID", callback=_countable, help="Only those of this source.")
+    int | None, typer.Option("--source", metavar="ID", callback=countable, help="Only those of this source.")
 ]
 TheseSources = Annotated[
     list[int] | None,
     typer.Option(
-        "--source", metavar="ID", callback=_countable, help="This source, whatever its schedule says. May be repeated."
+        "--source", metavar="ID", callback=countable, help="This source, whatever its schedule says. May be repeated."
     ),
 ]
-Limit = Annotated[int, typer.Option(metavar="N", callback=_countable, help="How many at most.")]
+Limit = Annotated[int, typer.Option(metavar="N", callback=countable, help="How many at most.")]
 Since = Annotated[
     datetime | None,
     typer.Option(metavar="TIME", parser=moment, help="Only from then on: a day, or a time; in UTC unless it says."),

@@ -12,18 +12,40 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from catchment.cli import doors, showing
-from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment
+from catchment.cli.given import AsJson, ItemId, Limit, OfSource, countable, moment
 from catchment.cli.sources import show_gaps
 
 if TYPE_CHECKING:
     from catchment.store import Store
     from catchment.store.changes import Place
+    from catchment.store.filtering import Filter
 
 _PAGE = 500
 
 
 def items(
     source: OfSource = None,
+    kind: Annotated[
+        str | None, typer.Option(metavar="KIND", help="Only of this kind: the item's own, or its source's.")
+    ] = None,
+    platform: Annotated[str | None, typer.Option(metavar="NAME", help="Only of this platform.")] = None,
+    author: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only by this author, written as the platform writes it.")
+    ] = None,
+    tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only with this tag.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Only from this time on; UTC.")
+    ] = None,
+    until: Annotated[
+        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Only before this time; UTC.")
+    ] = None,
+    deleted: Annotated[
+        bool | None, typer.Option("--deleted/--not-deleted", help="Only what its source has deleted, or has not.")
+    ] = None,
+    changed_since: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=countable, help="Only what is new or has changed after this change number."),
+    ] = None,
     limit: Limit = 30,
     before: Annotated[
         str | None, typer.Option(metavar="KEY", help="Only those behind this place: the key of the last one shown.")
@@ -34,35 +56,40 @@ def items(
 
     With --json one object a line.
     """
+    from catchment.store.filtering import Filter
     from catchment.store.items import key_from
 
     place = key_from(before)
+    wanted = Filter(source, kind, platform, author, tag, since, until, deleted, changed_since)
     with doors.opened_store(doors.settings()) as (store, now):
-        found = _newest(store, source, limit, place)
+        found = _listed(store, wanted, limit, place)
         first = list(islice(found, 1))
         if source is not None and not first:
             # Nothing of it: is there such a source at all? One that was removed has its items still.
-            store.sources.get(source)
+            _check_source(store, source)
         if as_json:
             showing.lines(chain(first, found))
         else:
             _show_items([*first, *found], now, limit)
 
 
-def _newest(
-    store: Store, source_id: int | None, limit: int, before: tuple[int, int] | None
-) -> Iterator[dict[str, Any]]:
+def _check_source(store: Store, source_id: int) -> None:
+    if not store.items.newest(1, source_id=source_id):
+        store.sources.get(source_id)
+
+
+def _listed(store: Store, wanted: Filter, limit: int, place: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
     """Page by page, so that a long list is neither held in memory nor in one long read."""
-    from catchment.store.items import key_from, key_of
+    from catchment.store.items import key_of
 
     while limit > 0:
-        page = store.items.newest(min(limit, _PAGE), source_id=source_id, before=before)
-        for item in page:
+        page = store.items.listed(wanted, min(limit, _PAGE), place)
+        for item in page.items:
             yield item | {"key": key_of(item)}
-        if len(page) < min(limit, _PAGE):
+        if page.next is None:
             return
-        limit -= len(page)
-        before = key_from(key_of(page[-1]))
+        limit -= len(page.items)
+        place = page.next
 
 
 def _show_items(found: Sequence[dict[str, Any]], now: datetime, limit: int) -> None:
@@ -141,9 +168,7 @@ def changes(
         typer.Option(metavar="PLACE", help="What was read already: a change number, or the key of the last one shown."),
     ] = "0",
     limit: Limit = 30,
-    counters: Annotated[
-        bool, typer.Option("--counters", help="Also items of which only counters or tags changed.")
-    ] = False,
+    counters: Annotated[bool, typer.Option("--counters", help="Also items of which only counters changed.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List what is new or has changed, oldest change first.

@@ -1,105 +1,278 @@
-"""Lists by facets, newest first: what the index has, and what waits to be indexed, in one order."""
+"""Lists by any filter, newest first: what the index has, and what waits to be indexed, in one order.
+
+Of the lists that a filter names (a facet's, a source's, everything) the sparsest is walked along, and what is met is
+tested against the items themselves. A list answers in bounded time whatever is asked: after so many steps it gives what
+was found, and where to go on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from heapq import merge
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from catchment.store.database import Transaction
-from catchment.store.facets import facet_ids, facets_of
-from catchment.store.indexing import ABOUT, Mark, Scan, scan_of, scanned, usable_mark
+from catchment.model import Record
+from catchment.store import indexing
+from catchment.store.database import Row, Transaction
+from catchment.store.facets import (
+    DELETED,
+    author_facet,
+    facet_ids,
+    facets_of,
+    kind_facet,
+    platform_facet,
+    tag_facet,
+)
+from catchment.store.indexing import ABOUT, Position, Scan, scanned, usable_mark
+from catchment.store.rows import to_micros
 
-# Up to here it is counted which facet is the rarest.
-_COUNTED = 5_000
+_BATCH = 1_000
+# Several batches: what is asked of a list costs at most so many looks at an item.
+_BATCHES = 5
+# How far back the so-manieth item of a list is dated tells how sparse the list is, here and now.
+_PROBE = 1_000
 
 Key = tuple[int, int]
 """Where an item stands in a list: when it is listed, and which one it is."""
-Groups = Sequence[Sequence[str]]
+Groups = tuple[tuple[str, ...], ...]
 """Names of facets: an item must have one of each group."""
+LARGEST = 2**63 - 1
+TOP: Key = (LARGEST, LARGEST)
 
 
-class Listed(NamedTuple):
+class Wanted(Record, frozen=True):
+    """A filter, as the lists know it."""
+
+    groups: Groups = ()
+    source_id: int | None = None
+    since: int | None = None
+    """Listed at this time or later …"""
+    until: int | None = None
+    """… and before that one."""
+    is_deleted: bool | None = None
+    changed_since: int | None = None
+    """Changed after this change number, in content or marks."""
+
+    @property
+    def all_groups(self) -> Groups:
+        return (*self.groups, (DELETED,)) if self.is_deleted else self.groups
+
+
+class Filter(Record, frozen=True):
+    """Which items are asked for. Without any condition: all."""
+
+    source_id: int | None = None
+    kind: str | None = None
+    """Of the item, or of the source that showed it first."""
+    platform: str | None = None
+    author: str | None = None
+    tag: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    is_deleted: bool | None = None
+    changed_since: int | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing is asked but of which source."""
+        return self == Filter(source_id=self.source_id)
+
+    def wanted(self, tx: Transaction) -> Wanted:
+        return Wanted(
+            tuple(self._groups(tx)),
+            self.source_id,
+            to_micros(self.since),
+            to_micros(self.until),
+            self.is_deleted,
+            self.changed_since,
+        )
+
+    def _groups(self, tx: Transaction) -> Iterator[tuple[str, ...]]:
+        if self.kind is not None:
+            yield (kind_facet(self.kind),)
+        if self.platform is not None:
+            yield (platform_facet(self.platform),)
+        if self.author is not None:
+            # A name means somebody on a platform: on each it may be somebody else, and all of them are meant.
+            platforms = [self.platform] if self.platform is not None else _platforms(tx)
+            yield tuple(author_facet(one, self.author) for one in platforms)
+        if self.tag is not None:
+            yield (tag_facet(self.tag),)
+
+
+def _platforms(tx: Transaction) -> list[str]:
+    return [row[0] for row in tx.all("SELECT DISTINCT platform FROM sources")]
+
+
+class Listed(Record, frozen=True):
+    """A part of a list. It may be short, even empty, and go on all the same."""
+
     keys: list[Key]
-    behind: int
-    """How many items were not looked at, because the index is so far behind. 0: nothing is missing."""
+    next: Key | None
+    """Where to go on; None: this was the end."""
 
 
-def newest_with(
-    tx: Transaction, groups: Groups, limit: int, *, before: Key | None = None, since: int | None = None
-) -> Listed:
-    """The newest items that have a facet of every group. `since`: not those listed earlier than then."""
-    mark = usable_mark(tx)
-    span = (since if since is not None else -(2**63), before or (2**63 - 1, 2**63 - 1))
-    found = _indexed(tx, groups, limit, span, mark)
-    # Asked for last: what is edited meanwhile leaves the former and enters the latter, never the other way round.
-    scan = scan_of(tx, mark)
-    waiting = _scanned(tx, groups, span, scan)
-    keys = islice(
-        merge(sorted(waiting, reverse=True), (one for one in found if one not in waiting), reverse=True), limit
+class Along(NamedTuple):
+    """A list that lies in the database in its order."""
+
+    table: str
+    column: str | None = None
+    value: int | None = None
+
+
+class Span(NamedTuple):
+    since: int
+    before: Key
+
+
+def newest_with(tx: Transaction, wanted: Wanted, limit: int, before: Key | None = None) -> Listed:
+    """The newest items that the filter lets through."""
+    span = Span(
+        wanted.since if wanted.since is not None else -LARGEST,
+        min(before or TOP, TOP if wanted.until is None else (wanted.until, 0)),
     )
-    return Listed(list(keys), scan.behind)
+    if wanted.changed_since is not None:
+        change = (wanted.changed_since, LARGEST)
+        if _can_be_scanned(tx, change):
+            return _part(_waiting(tx, wanted, span, change), limit)
+    mark = usable_mark(tx).position
+    # Where too much waits to be looked through, the index is of no use, and the list is walked without it.
+    is_usable = _can_be_scanned(tx, mark)
+    lists = _sparsest(tx, _ways(tx, wanted, is_usable), span)
+    found, end = _walk(tx, wanted, lists, span, limit)
+    if all(one.table == "postings" for one in lists):
+        # Asked for last: what is edited meanwhile leaves the former and enters the latter, never the other way round.
+        waiting = _waiting(tx, wanted, span if end is None else Span(end[0], span.before), mark)
+        found = found | {one for one in waiting if end is None or one >= end}
+    return _part(found, limit, end)
 
 
-Span = tuple[int, Key]
+def _can_be_scanned(tx: Transaction, after: Position) -> bool:
+    """Whether so few items changed after that position that all of them can be looked at."""
+    row = tx.one(
+        f"""
+        SELECT 1 FROM items WHERE (content_change_number, id) > (?, ?)
+         ORDER BY content_change_number, id LIMIT 1 OFFSET {indexing.MOST_SCANNED}
+        """,
+        *after,
+    )
+    return row is None
 
 
-def _indexed(tx: Transaction, groups: Groups, limit: int, span: Span, mark: Mark) -> list[Key]:
+def _part(found: Iterable[Key], limit: int, end: Key | None = None) -> Listed:
+    """The first of what was found. `end`: how far was looked, if not to the end of the list."""
+    keys = sorted(found, reverse=True)
+    return Listed(keys[:limit], keys[limit - 1]) if len(keys) > limit else Listed(keys, end)
+
+
+# ── which way to go ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _ways(tx: Transaction, wanted: Wanted, is_usable: bool) -> list[list[Along]]:
+    """The lists that hold everything that is wanted: each way is one list, or several to be merged."""
+    groups = wanted.all_groups if is_usable else ()
     known = facet_ids(tx, {name for group in groups for name in group})
-    by_id = [[known[name] for name in group if name in known] for group in groups]
-    if not all(by_id):
-        return []
-    # The fewest are walked along; for each of these the others are asked.
-    rarest, *others = sorted(by_id, key=lambda group: _count(tx, group))
-    walks = [_walk(tx, facet_id, others, limit, span, mark) for facet_id in rarest]
-    return list(dict.fromkeys(islice(merge(*walks, reverse=True), limit * len(walks))))
+    ways = [[Along("postings", "facet_id", known[name]) for name in group if name in known] for group in groups]
+    if wanted.source_id is not None:
+        ways.append([Along("sightings", "source_id", wanted.source_id)])
+    return [*ways, [Along("items")]]
 
 
-def _count(tx: Transaction, group: Sequence[int]) -> int:
-    counts = (
-        tx.one(f"SELECT count(*) FROM (SELECT 1 FROM postings WHERE facet_id = ? LIMIT {_COUNTED}) AS few", one)
-        for one in group
-    )
-    return sum(row[0] for row in counts if row)
+def _sparsest(tx: Transaction, ways: Sequence[list[Along]], span: Span) -> list[Along]:
+    """The way that gets furthest back with as many steps; of short ones the first."""
+    return min(ways, key=lambda lists: _reach(tx, lists, span)) if len(ways) > 1 else ways[0]
+
+
+def _reach(tx: Transaction, lists: Sequence[Along], span: Span) -> Key:
+    probes = [_keys(tx, one, span, 1, offset=_PROBE) for one in lists]
+    return max((probe[0] for probe in probes if probe), default=(-LARGEST, 0))
+
+
+# ── walking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _walk(
-    tx: Transaction, facet_id: int, others: Sequence[Sequence[int]], limit: int, span: Span, mark: Mark
-) -> list[Key]:
-    since, before = span
-    also = "".join(
+    tx: Transaction, wanted: Wanted, lists: Sequence[Along], span: Span, limit: int
+) -> tuple[set[Key], Key | None]:
+    """What was found along the lists, at least one more than the limit if there is; and how far was looked, unless it
+    was to the end."""
+    found: set[Key] = set()
+    # The first batch is as small as the page: most lists find all they want there.
+    for size in (limit + 1, *[_BATCH] * _BATCHES):
+        met = list(islice(dict.fromkeys(merge(*(_keys(tx, one, span, size) for one in lists), reverse=True)), size))
+        found |= _kept(tx, wanted, met)
+        if len(met) < size:
+            return found, None
+        span = Span(span.since, met[-1])
+        if len(found) > limit:
+            break
+    return found, span.before
+
+
+def _keys(tx: Transaction, along: Along, span: Span, limit: int, offset: int = 0) -> list[Key]:
+    item = "id" if along.table == "items" else "item_id"
+    of, values = (f"{along.column} = ? AND", [along.value]) if along.column else ("", [])
+    rows: list[Key] = tx.all(
         f"""
-           AND EXISTS (SELECT 1 FROM postings o WHERE o.facet_id IN ({", ".join("?" * len(group))})
-                                                  AND o.ordered_at = p.ordered_at AND o.item_id = p.item_id)"""
-        for group in others
-    )
-    rows: list[Any] = tx.all(
-        f"""
-        SELECT p.ordered_at, p.item_id FROM postings p JOIN items i ON i.id = p.item_id
-         WHERE p.facet_id = ? AND p.ordered_at >= ? AND (p.ordered_at, p.item_id) < (?, ?)
-           AND (i.content_change_number, i.id) <= (?, ?){also}
-         ORDER BY p.ordered_at DESC, p.item_id DESC LIMIT ?
+        SELECT ordered_at, {item} FROM {along.table}
+         WHERE {of} ordered_at >= ? AND (ordered_at, {item}) < (?, ?)
+         ORDER BY ordered_at DESC, {item} DESC LIMIT ? OFFSET ?
         """,
-        facet_id,
-        since,
-        *before,
-        *mark.position,
-        *(one for group in others for one in group),
+        *values,
+        span.since,
+        *span.before,
         limit,
+        offset,
     )
     return rows
 
 
-def _scanned(tx: Transaction, groups: Groups, span: Span, scan: Scan) -> set[Key]:
-    since, before = span
-    wanted = [set(group) for group in groups]
+# ── testing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _kept(tx: Transaction, wanted: Wanted, met: Sequence[Key]) -> set[Key]:
+    """Of these items those that are wanted, by what they are now: the index may remember what they were."""
+    keys = {item_id: (ordered_at, item_id) for ordered_at, item_id in met}
+    rows = tx.among(
+        f"""
+        SELECT i.id, i.content_change_number, i.ordered_at, {ABOUT} FROM items i JOIN sources s ON s.id = i.source_id
+         WHERE i.id IN {{few}}
+        """,
+        list(keys),
+    )
+    return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if _is_wanted(wanted, row)})
+
+
+def _waiting(tx: Transaction, wanted: Wanted, span: Span, after: Position) -> set[Key]:
+    """What is wanted of the items that changed after that position."""
     found: dict[int, Key | None] = {}
-    for item_id, _, ordered_at, *about in scanned(tx, scan, ABOUT):
-        has = since <= ordered_at and (ordered_at, item_id) < before and _has(set(facets_of(*about)), wanted)
-        found[item_id] = (ordered_at, item_id) if has else None
-    return {one for one in found.values() if one}
+    for row in scanned(tx, Scan(after, 0), ABOUT):
+        key = (row[2], row[0])
+        is_wanted = span.since <= key[0] and key < span.before and _is_wanted(wanted, row)
+        # Met again, it has been edited meanwhile: its last word counts.
+        found[row[0]] = key if is_wanted else None
+    return _shown_by_source(tx, wanted, {one for one in found.values() if one})
 
 
-def _has(facets: set[str], wanted: Sequence[set[str]]) -> bool:
-    return all(not group.isdisjoint(facets) for group in wanted)
+def _is_wanted(wanted: Wanted, row: Row) -> bool:
+    _, number, _, *about = row
+    if wanted.changed_since is not None and number <= wanted.changed_since:
+        return False
+    if wanted.is_deleted is not None and bool(about[-1]) != wanted.is_deleted:
+        return False
+    facets = set(facets_of(*about))
+    return all(not facets.isdisjoint(group) for group in wanted.groups)
+
+
+def _shown_by_source(tx: Transaction, wanted: Wanted, found: set[Key]) -> set[Key]:
+    if wanted.source_id is None or not found:
+        return found
+    rows = tx.among(
+        "SELECT item_id FROM sightings WHERE source_id = ? AND item_id IN {few}",
+        [item_id for _, item_id in found],
+        before=[wanted.source_id],
+    )
+    shown = {row[0] for row in rows}
+    return {key for key in found if key[1] in shown}

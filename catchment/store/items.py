@@ -7,10 +7,20 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import InvalidInput, NotFound
+from catchment.model import Record
 from catchment.store.database import Database, Row, Transaction
+from catchment.store.filtering import Filter, newest_with
 from catchment.store.past import as_it_was
 from catchment.store.rows import decode, with_iso
-from catchment.store.shown import COLUMNS, shown
+from catchment.store.shown import COLUMNS, by_ids, shown
+
+
+class ItemPage(Record, frozen=True):
+    """A part of a list. It may be short, even empty, and go on all the same: what is rare is looked for in steps."""
+
+    items: list[dict[str, Any]]
+    next: tuple[int, int] | None
+    """Where to go on; None: this was the end."""
 
 
 class Items:
@@ -22,6 +32,10 @@ class Items:
     ) -> list[dict[str, Any]]:
         """Newest first, of one source or of all. The next page is `before` the last one's `key_of`."""
         return self._db.read(lambda tx: shown(tx, _newest(tx, limit, source_id, before)))
+
+    def listed(self, wanted: Filter, limit: int, before: tuple[int, int] | None = None) -> ItemPage:
+        """Newest first, those that the filter lets through."""
+        return self._db.read(lambda tx: _listed(tx, wanted, limit, before))
 
     def get(self, item_id: int) -> dict[str, Any]:
         found = self._db.read(lambda tx: shown(tx, tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id = ?", item_id)))
@@ -133,6 +147,14 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
         *(before or ()),
         limit,
     )
+
+
+def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None) -> ItemPage:
+    if wanted.is_plain:
+        items = shown(tx, _newest(tx, limit + 1, wanted.source_id, before))
+        return ItemPage(items[:limit], key_from(key_of(items[limit - 1])) if len(items) > limit else None)
+    found = newest_with(tx, wanted.wanted(tx), limit, before)
+    return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
 
 
 def _after(tx: Transaction, after: int, batch: int) -> list[dict[str, Any]]:

@@ -105,6 +105,18 @@ def test_an_item_is_told_as_it_was_at_a_moment(both: Desk) -> None:
     assert f"first seen at {before}" in too_early.json()["error"]["message"]
 
 
+def test_items_are_filtered_by_whatever_is_asked(both: Desk) -> None:
+    an_edited_feed(both)
+    newest, edited = both.get("/api/items")["items"]
+    everything = {"platform": "feeds", "kind": "rss", "source_id": 1, "since": "2000-01-01T00:00:00Z"}
+    assert both.get("/api/items", **everything)["items"] == [newest, edited]
+    assert both.get("/api/items", until=newest["ordered_at"])["items"] == [edited]
+    assert both.get("/api/items", changed_since=1)["items"] == [edited]
+    assert [len(page) for page in both.pages("/api/items", limit=1, kind="entry", is_deleted="false")] == [1, 1]
+    for nothing in ({"author": "nobody"}, {"tag": "?%"}, {"platform": "reddit"}, {"is_deleted": "true"}):
+        assert both.get("/api/items", **nothing) == {"items": [], "next": None}
+
+
 def test_changes_are_told_in_order_and_next_goes_on_from_there(both: Desk) -> None:
     here = both.here
     feed = here.town.feed("one")

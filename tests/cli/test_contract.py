@@ -93,6 +93,23 @@ def test_the_next_page_begins_where_the_last_one_ended(catchment: Catchment, sit
     assert [one["external_id"] for one in (*first, *rest)] == [f"news-{number}" for number in (5, 4, 3, 2, 1)]
 
 
+def test_items_are_filtered_by_whatever_is_asked(catchment: Catchment, site: FeedSite) -> None:
+    feed = site.feed("news", posts=3)
+    catchment("sources", "add", "rss", feed.url)
+    catchment("collect")
+    feed.post("news-2", text="changed")
+    catchment("collect", "--all")
+
+    def listed(*options: object) -> list[str]:
+        return [one["external_id"] for one in catchment("items", *options, "--json").lines]
+
+    assert listed("--kind", "rss", "--platform", "feeds", "--not-deleted") == ["news-3", "news-2", "news-1"]
+    assert listed("--source", 1, "--changed-since", 1) == ["news-2"]
+    assert listed("--since", "2999-01-01") == listed("--deleted") == listed("--tag", "none") == []
+    assert listed("--author", "nobody", "--until", "2999-01-01") == []
+    assert catchment("items", "--since", "soon").code == 2
+
+
 def test_changes_go_on_from_the_key_of_the_last_one(catchment: Catchment, site: FeedSite) -> None:
     feed = site.feed("news", posts=4)
     catchment("sources", "add", "rss", feed.url)

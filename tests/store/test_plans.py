@@ -25,7 +25,8 @@ from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
 from catchment.store.exports import Chosen
-from catchment.store.filtering import newest_with
+from catchment.store.filtering import Filter, newest_with
+from catchment.store.filtering import Wanted as Asked
 from catchment.store.forgetting import Forget
 from catchment.store.indexing import remove
 from catchment.store.leases import living
@@ -73,6 +74,9 @@ QUESTIONS: dict[str, Asking] = {
     "an export of a kind": lambda desk: list(desk.store.exports.of(Chosen(kind="rss"))),
     "an export of a source": lambda desk: list(desk.store.exports.of(Chosen(source_id=1, since=days_ago(desk, 5)))),
     "an export from some day on": lambda desk: list(desk.store.exports.of(Chosen(since=days_ago(desk, 5)))),
+    "newest of an author, changed since": lambda desk: desk.store.items.listed(
+        Filter(author="ada", changed_since=1), 3
+    ),
     "one item": lambda desk: desk.store.items.get(1),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
@@ -142,7 +146,7 @@ QUESTIONS: dict[str, Asking] = {
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
     "newest with facets": lambda desk: desk.store.database.read(
-        lambda tx: newest_with(tx, [["platform:feeds", "platform:reddit"], ["kind:rss"]], 3, before=(10**16, 5))
+        lambda tx: newest_with(tx, Asked((("platform:feeds", "platform:reddit"), ("kind:rss",))), 3, (10**16, 5))
     ),
     "how far the index is behind": lambda desk: desk.store.index.behind(),
     "a new page": lambda desk: desk.show(desk.store.sources.get(1), post("x", tags=("日",)), post("y"), body=b"new"),
@@ -179,6 +183,7 @@ EXAMPLES = {
     "among": "2",
     "author": "ada",
     "changed_since": "1",
+    "changed-since": "1",
     "is_deleted": "true",
     "name": "crocus",
     "platform": "feeds",

@@ -19,14 +19,8 @@ Index(
     postgresql_where=text("credential IS NOT NULL"),
 )
 
-# What was deleted is rare: a list of it must not look at everything that was not.
-Index(
-    "ix_items_deleted",
-    items.c.ordered_at,
-    items.c.id,
-    sqlite_where=text("is_deleted"),
-    postgresql_where=text("is_deleted"),
-)
+# Which platforms there are.
+Index(None, sources.c.platform)
 
 source_counts = Table(
     "source_counts",

@@ -1,0 +1,128 @@
+"""Lists by any filter: what a look at every item would find, in the same order, in bounded steps."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from catchment.store import filtering, indexing
+from catchment.store.filtering import Filter
+from tests.store.desk import Desk, days, post
+
+SITUATIONS = ("nothing is indexed", "half is indexed", "all is indexed", "the index is too far behind")
+
+
+def filled(desk: Desk, situation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty items of two sources on two platforms, every property spread in its own rhythm."""
+    sources = [desk.follow("r/one", "reddit"), desk.follow("two")]
+    shown: list[list[Any]] = [[], []]
+    for number in range(40):
+        shown[number % 2].append(
+            post(
+                f"{number}",
+                author=("ada", "bob", None)[number % 3],
+                tags=(("even",) if number % 4 == 0 else ()) + (("five",) if number % 5 == 0 else ()),
+                kind=("story", "comment")[number % 7 == 0],
+                created_at=desk.now - days(number // 2),
+            )
+        )
+    for source, items in zip(sources, shown, strict=True):
+        desk.show(source, *items)
+    index(desk, {"nothing is indexed": 0, "half is indexed": 20, "all is indexed": 99}.get(situation, 5))
+    if situation == "the index is too far behind":
+        monkeypatch.setattr(indexing, "MOST_SCANNED", 3)
+    # What was told otherwise since: the index remembers what it was.
+    desk.show(sources[0], post("8", "edited", author="bob", tags=("five",), is_deleted=True))
+
+
+def index(desk: Desk, count: int) -> None:
+    while count > 0 and (done := desk.store.index.advance(count)):
+        count -= done
+
+
+def expected(desk: Desk, wanted: Filter) -> list[str]:
+    """By looking at every item."""
+    kinds = {1: "reddit", 2: "rss"}
+
+    def is_wanted(one: dict[str, Any]) -> bool:
+        at = datetime.fromisoformat(one["ordered_at"])
+        return (
+            wanted.source_id in (None, one["source_id"])
+            and wanted.kind in (None, one["kind"], kinds[one["source_id"]])
+            and wanted.platform in (None, one["platform"])
+            and wanted.author in (None, one["author"])
+            and (wanted.tag is None or wanted.tag in one["tags"])
+            and (wanted.since is None or wanted.since <= at)
+            and (wanted.until is None or at < wanted.until)
+            and wanted.is_deleted in (None, one["is_deleted"])
+            and (wanted.changed_since is None or one["content_change_number"] > wanted.changed_since)
+        )
+
+    return [one["external_id"] for one in desk.store.items.newest(1000) if is_wanted(one)]
+
+
+def walked(desk: Desk, wanted: Filter, limit: int) -> list[str]:
+    """All pages; each begins where the one before says."""
+    found: list[str] = []
+    place = None
+    while True:
+        page = desk.store.items.listed(wanted, limit, place)
+        assert len(page.items) <= limit
+        found += [one["external_id"] for one in page.items]
+        assert page.next is None or place is None or page.next < place
+        place = page.next
+        if place is None:
+            return found
+
+
+def every_filter(now: datetime) -> list[Filter]:
+    """Combinations of all conditions, thinned out; and each alone."""
+    choices: dict[str, tuple[Any, ...]] = {
+        "source_id": (None, 1),
+        "kind": (None, "rss", "comment"),
+        "platform": (None, "reddit"),
+        "author": (None, "ada", "nobody"),
+        "tag": (None, "even", "five"),
+        "since": (None, now - days(15)),
+        "until": (None, now - days(3)),
+        "is_deleted": (None, True, False),
+        "changed_since": (None, 1, 2),
+    }
+    alone = [Filter(**{name: value}) for name, values in choices.items() for value in values[1:]]
+    together = [Filter(**dict(zip(choices, values, strict=True))) for values in product(*choices.values())]
+    return alone + together[::29]
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_every_combination_gives_what_a_look_at_every_item_would(
+    desk: Desk, situation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(desk, situation, monkeypatch)
+    monkeypatch.setattr(filtering, "_PROBE", 2)
+    wrong = {one for one in every_filter(desk.now) if walked(desk, one, 7) != expected(desk, one)}
+    assert wrong == set()
+    assert walked(desk, Filter(tag="five"), 1) == expected(desk, Filter(tag="five"))
+
+
+def test_what_is_rare_is_looked_for_in_steps_and_a_short_page_says_where_to_go_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(desk, "all is indexed", monkeypatch)
+    monkeypatch.setattr(filtering, "_BATCH", 3)
+    monkeypatch.setattr(filtering, "_BATCHES", 1)
+    wanted = Filter(author="ada", tag="five", is_deleted=False)
+    assert desk.store.items.listed(wanted, 1).next is not None
+    assert walked(desk, wanted, 1) == expected(desk, wanted) != []
+    nothing = Filter(author="ada", until=desk.now, is_deleted=True)
+    assert walked(desk, nothing, 1) == []
+
+
+def test_until_ends_before_that_moment_and_since_begins_with_it(desk: Desk) -> None:
+    source = desk.follow()
+    at = desk.now - days(1)
+    desk.show(source, post("a", created_at=at), post("b", created_at=at + timedelta(microseconds=1)))
+    assert walked(desk, Filter(since=at, until=at + timedelta(microseconds=1)), 9) == ["a"]
+    assert walked(desk, Filter(since=at + timedelta(microseconds=1)), 9) == ["b"]
