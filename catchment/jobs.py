@@ -48,6 +48,10 @@ def index_items(shop: Shop) -> None:
         log.debug("indexed", items=count)
 
 
+def look_again(shop: Shop) -> None:
+    shop.looking().run("look-again", "schedule")
+
+
 def clear_old(shop: Shop) -> None:
     gone = shop.store.clearing.clear(
         shop.clock.now(),
@@ -94,6 +98,7 @@ JOBS = (
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
+    Job("look-again", timedelta(minutes=5), look_again, "crawler", "edits and removals after an item left its listing"),
     Job(
         "recover-leases",
         timedelta(minutes=15),

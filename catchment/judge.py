@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from catchment.model import Deed, Item, Known, RefinedItem, Verdict
+from catchment.model import Deed, Item, Known, Point, RefinedItem, Verdict
 
 # Applied later than that after this answer: a wrong clock said so, not a newer answer.
 _CLOCKS_DIFFER = timedelta(hours=1)
 _COUNTERS = ("score", "reply_count", "view_count")
+# A point in a series: so much more or less than the one before, or anything else after so long.
+_POINT_SHARE = 0.1
+_POINT_LEAST = 2
+_POINT_AFTER = timedelta(hours=6)
 _DETAILS = ("url", "author", "author_display_name", "edited_at")
 
 
@@ -46,6 +50,31 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
 def is_withheld(item: Item) -> bool:
     """The platform shows that the item is gone and no longer its text: what we hold must not be overwritten."""
     return item.is_deleted and not item.text and not item.html
+
+
+def is_worth_a_point(known: Known | None, item: Item, last: Point | None, now: datetime) -> bool:
+    """Whether the counters that were told now are worth a point in the item's series; `last` is its newest one.
+
+    The first ones are; then a change by a tenth, or any change after some hours. In between the item itself has them.
+    """
+    if not item.is_counted:
+        return False
+    if known is None or last is None:
+        return True
+    moved = [(getattr(last, name), getattr(item, name)) for name in _COUNTERS if _is_taken(known, item, name)]
+    changes = [(before, told) for before, told in moved if before != told]
+    return bool(changes) and (now - last.at >= _POINT_AFTER or any(_is_much(*change) for change in changes))
+
+
+def _is_taken(known: Known, item: Item, name: str) -> bool:
+    """Whether what was told takes the place of what is held: a rounded counter not that of an exact one."""
+    if getattr(item, name) is None:
+        return False
+    return name not in item.rounded or name in known.rounded or getattr(known, name) is None
+
+
+def _is_much(before: int | None, told: int) -> bool:
+    return before is None or abs(told - before) >= max(_POINT_LEAST, abs(before) * _POINT_SHARE)
 
 
 def why_changed(known: Said, one: RefinedItem, is_kept: bool) -> tuple[str, ...]:

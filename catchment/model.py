@@ -312,6 +312,11 @@ class Item(Record, frozen=True):
     gained: int | None = None
     """What its score gained in the listing's own period (stars today)."""
 
+    @property
+    def is_counted(self) -> bool:
+        """Whether the platform told any counter of it."""
+        return not (self.score is None and self.reply_count is None and self.view_count is None)
+
 
 class Skipped(Record, frozen=True):
     """An item that could not be used, and why. Counted as invalid; the rest goes on."""
@@ -457,6 +462,8 @@ class RefinedItem(Record, frozen=True):
     """It came to the letter as it came last time, and was not refined again: it has no fingerprint."""
     is_listed: bool = False
     """Only its id was shown, by a listing of ids: that it is there, not what it says."""
+    is_gone: bool = False
+    """The platform says, asked by id and more than once, that it is not there: nothing was shown of it."""
 
 
 class Refined(Record, frozen=True):
@@ -499,6 +506,17 @@ class Known(Record, frozen=True):
     """As it was first told, or guessed."""
     is_seen_by_others: bool = False
     """Another source has shown it since this one did: what we hold may be that one's word."""
+    told_at: datetime | None = None
+    """When the newest answer came that changed anything about it."""
+
+
+class Point(Record, frozen=True):
+    """The counters of an item at one moment."""
+
+    at: datetime
+    score: int | None = None
+    reply_count: int | None = None
+    view_count: int | None = None
 
 
 class Deed(StrEnum):

@@ -20,6 +20,7 @@ UNKNOWN_KIND_MINUTES = 240
 # Without a word from the server on how long to wait.
 _SLOW_DOWN = timedelta(minutes=15)
 _ASKED_FOR, _TOLD = "the source asks to be polled less often", "told to wait"
+_FIRST_PUT_OFF = timedelta(minutes=15)
 _MOST_HISTORY = 50
 _LEAST_HISTORY = 10
 
@@ -107,6 +108,19 @@ def next_due_when_told_to_wait(source: Source, kind_minutes: int, retry_at: date
     pause = min(_SLOW_DOWN, timedelta(minutes=source.interval_minutes or kind_minutes))
     at = min(max(retry_at or now + pause, now + timedelta(seconds=1)), now + LONGEST)
     return Due(at, _TOLD)
+
+
+def next_look(ages: Iterable[timedelta], created_at: datetime | None, now: datetime) -> datetime | None:
+    """When an item is asked for again: at the first of these ages that it has not reached. None: there is none left."""
+    # What is dated ahead, or not at all, is as old as our acquaintance with it.
+    born = min(created_at or now, now)
+    return min((born + age for age in ages if born + age > now), default=None)
+
+
+def look_put_off(failures: int, now: datetime) -> datetime:
+    """When a look that failed so many times in a row is tried again."""
+    wait: timedelta = _FIRST_PUT_OFF * 2 ** min(failures - 1, 16)
+    return now + min(wait, LONGEST)
 
 
 def expected_by(newest_first: Sequence[datetime], interval_minutes: int) -> datetime | None:

@@ -12,6 +12,7 @@ from threading import Event, RLock
 from catchment import logs
 from catchment.clock import Clock, clock_from
 from catchment.collect.asking import Rules
+from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.fetch import Fetch, FetchSettings, StoredBudgets
@@ -131,6 +132,11 @@ class Shop:
         """A fresh round: a setting that was changed in the database counts from here on."""
         self.visitor.rules = self.rules()
         return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency)
+
+    def looking(self) -> Looking:
+        """Second looks, by the rules of this moment."""
+        self.visitor.rules = self.rules()
+        return Looking(self.visitor, self.platforms, self.presence, self.stop)
 
     def close(self) -> None:
         """Leave in order: what was claimed is free, connections are closed. One failing leaves none of it out."""

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
-from catchment.api.shapes import Changed, Failed, Item, Page, Revision
+from catchment.api.shapes import Changed, Failed, Growth, Item, Page, Revision
 from catchment.api.values import (
     LARGEST,
     AfterChange,
@@ -76,6 +76,17 @@ def show_item(
 def list_revisions(shop: TheShop, item_id: ItemId) -> dict[str, Any]:
     """What it said before, oldest first, and why that changed."""
     return whole(shop.store.items.revisions(item_id))
+
+
+@router.get("/items/{item_id}/counters", response_model=Growth, responses=MISSING)
+def list_counters(shop: TheShop, item_id: ItemId) -> dict[str, Any]:
+    """How its counters grew, and its places in ranked listings by day; both oldest first.
+
+    Counters are a sparse series: a point when they are first told, when one has changed by a tenth, and when six hours
+    have passed and any has changed. What they are now stands in the item itself.
+    """
+    items = shop.store.items
+    return {"counters": items.counters(item_id), "appearances": items.appearances(item_id)}
 
 
 @router.get("/changes", response_model=Changed)

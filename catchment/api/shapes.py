@@ -319,6 +319,33 @@ class Revision(Told):
     run_id: int | None
 
 
+class CounterPoint(Told):
+    """The counters of an item at one moment. Unknown is null."""
+
+    at: Moment
+    score: int | None
+    reply_count: int | None
+    view_count: int | None
+
+
+class Appearance(Told):
+    """An item's place in a listing, the last one of a day (UTC)."""
+
+    day: str = Field(description="As 2026-01-31.")
+    source_id: int
+    at: Moment
+    rank: int | None
+    score: int | None
+    gained: int | None = Field(description="What its score gained in the listing's own period.")
+
+
+class Growth(Told):
+    """What became of an item over time."""
+
+    counters: list[CounterPoint]
+    appearances: list[Appearance]
+
+
 class RawItem(Told):
     """That a source brought an item."""
 

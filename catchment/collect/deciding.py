@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from catchment import continuity, pace
 from catchment.continuity import End, Walk
-from catchment.judge import judge
+from catchment.judge import is_worth_a_point, judge
 from catchment.model import (
     Counts,
     Deed,
@@ -25,7 +26,8 @@ from catchment.model import (
     Verdict,
 )
 from catchment.refine import clean_id, listed_ids, told_at
-from catchment.store.visits import Conclusion, Ending, Found
+from catchment.store.visits import Conclusion, Ending, Found, Key
+from catchment.store.writing import key_of
 
 # A walk that goes on and on is cut, and leaves a gap that says so.
 MOST_PAGES = 200
@@ -54,6 +56,8 @@ class Visiting(Record, frozen=True):
     """As it was before, but for the visit itself: what a stale answer leaves."""
     marks: tuple[bytes, ...] = ()
     """Of the items as they came, in their order; none where that is not kept."""
+    look_after: tuple[timedelta, ...] = ()
+    """The ages at which an item is asked for again."""
     is_unfinished: bool = False
     """Something of this visit is not there yet: the next one must not take the listing for unchanged."""
     is_cut: bool = False
@@ -97,7 +101,8 @@ class PageDeciding:
         if self._is_stale(found):
             judged = continuity.without_changes(found.judged)
             counts = counted([one.verdict for one in judged], self._skipped)
-            return Conclusion(judged, counts, is_seen=False, ending=self._stale_ending(counts))
+            ending = self._stale_ending(counts)
+            return Conclusion(judged, counts, is_seen=False, ending=ending, **self._series(judged, found))
         judged = tuple(
             continuity.calmed(one, earlier.get(one.known.id, ()), self._at) if one.known else one
             for one in found.judged
@@ -110,19 +115,30 @@ class PageDeciding:
         # A listing of ids closes a gap when all that it listed is stored.
         closed = continuity.closed_gaps(self.walk, found.open_gaps) if end or not self.walk.is_by_id else ()
         self._is_volatile = any(one.verdict.is_volatile for one in judged)
+        series = self._series(judged, found)
         if self._reading.is_torn or (end and self._visit.is_cut):
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk.plus(newest=None, unpinned=0)
-            return Conclusion(judged, counts, ending=_unproven(self._good_ending(counts), self._visit))
+            return Conclusion(judged, counts, ending=_unproven(self._good_ending(counts), self._visit), **series)
         if end is None:
-            return Conclusion(judged, counts, closed=closed)
+            return Conclusion(judged, counts, closed=closed, **series)
         return Conclusion(
             judged,
             counts,
             gap=continuity.gap_after(self.walk, end, self._at),
             closed=closed,
             ending=self._good_ending(counts),
+            **series,
         )
+
+    def _series(self, judged: Sequence[Judged], found: Found) -> dict[str, Any]:
+        """What follows for the time to come: points in series, and when the new items are looked at again."""
+        new = [one.item for one in judged if one.verdict.deed == Deed.NEW] if self._visit.look_after else []
+        planned = {key_of(one): pace.next_look(self._visit.look_after, one.item.created_at, self._at) for one in new}
+        return {
+            "points": points(judged, found, self._at),
+            "first_looks": {key: at for key, at in planned.items() if at is not None},
+        }
 
     # ── listings of ids ───────────────────────────────────────────────────────────────────────────────────────────
 
@@ -132,8 +148,9 @@ class PageDeciding:
 
     def _in_view(self, judged: tuple[Judged, ...]) -> tuple[Judged, ...]:
         """Those that the visit is about; notes which of the ids must be asked for."""
-        held = {one.item.item.external_id: one.known for one in judged if one.item.is_listed and one.known}
-        ours = {one for one, known in held.items() if known.is_shown_by_source}
+        # Held; or forgotten for good, and then not known, and not asked for either.
+        held = {one.item.item.external_id: one.known for one in judged if one.item.is_listed}
+        ours = {one for one, known in held.items() if known and known.is_shown_by_source}
         view = dict.fromkeys(continuity.in_view(self.walk, self._listed, ours, self._visit.limit))
         asking = {clean_id(one.asks_for): one for one in self._reading.follow if one.asks_for is not None}
         self.details = tuple(asking[one] for one in view if one not in held and one in asking)
@@ -256,6 +273,16 @@ def _unproven(ending: Ending, visit: Visiting) -> Ending:
     mark = visit.walk.watermark
     progress = ending.progress.plus(watermark=mark, etag=None, last_modified=None, body_hash=None, shown_marks=None)
     return ending.plus(progress=progress, result=ending.result.plus(watermark_after=mark.at if mark else None))
+
+
+def points(judged: Sequence[Judged], found: Found, at: datetime) -> frozenset[Key]:
+    """Whose counters are worth a point."""
+    return frozenset(
+        key_of(one.item)
+        for one in judged
+        if one.verdict.deed != Deed.SAME
+        and is_worth_a_point(one.known, one.item.item, found.points.get(one.known.id) if one.known else None, at)
+    )
 
 
 def counted(verdicts: Sequence[Verdict], invalid: int) -> Counts:

@@ -44,6 +44,7 @@ _TROUBLE = (NetworkError, TimedOut, ServerTrouble)
 class Detail(Record, frozen=True):
     """What became of one id: an answer that was read, or the error that came instead."""
 
+    asked_for: str | None
     came: Came | None = None
     reading: Reading = Reading()
     error: PlatformError | None = None
@@ -128,12 +129,14 @@ def _detail(asking: Asking, request: Request, platform: Platform) -> Detail:
     except (*_BAD, *_TROUBLE) as error:
         if error.is_beyond_request:
             raise
-        return Detail(reading=Reading(is_unfinished=isinstance(error, _TROUBLE)), error=error)
+        return Detail(request.asks_for, reading=Reading(is_unfinished=isinstance(error, _TROUBLE)), error=error)
     except CatchmentError:
         raise
     except Exception as error:  # a slip of the reader's, met by one item, must not cost the others
         log.error("an item could not be read", item=request.asks_for, subject=asking.subject, exc_info=error)
-        return Detail(error=Unreadable(f"{asking.subject}: the reader failed ({type(error).__name__})"))
+        return Detail(
+            request.asks_for, error=Unreadable(f"{asking.subject}: the reader failed ({type(error).__name__})")
+        )
 
 
 def _answered(asking: Asking, request: Request, platform: Platform) -> Detail:
@@ -141,7 +144,7 @@ def _answered(asking: Asking, request: Request, platform: Platform) -> Detail:
     reading = asking.read(came)
     if came.request.otherwise is not None and reading.follow == (came.request.otherwise,):
         return _answered(asking, came.request.otherwise, platform)
-    return Detail(came, reading)
+    return Detail(request.asks_for, came, reading)
 
 
 def _placed(item: Item, came: Came) -> Item:

@@ -113,6 +113,8 @@ class _Visit(Leaving):
 
     def collect(self, platform: Platform, kind: Kind) -> Result:
         ask = pace.ask(kind, self._source, self._progress)
+        # Only who can be asked by id is asked again.
+        self._look_after = kind.look_after if hasattr(platform, "look_again") else ()
         self._limit, self._walk = ask.limit, Walk(listing_of(kind, ask.listing), self._progress.watermark)
         waiting = deque(platform.first(self._source, self._progress, ask))
         answers = 0
@@ -227,6 +229,7 @@ class _Visit(Leaving):
             ),
             new_target=self._moved_to,
             new_name=self._new_name,
+            look_after=self._look_after,
             is_unfinished=self._is_unfinished,
             is_cut=self._is_cut,
         )

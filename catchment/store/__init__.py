@@ -22,6 +22,7 @@ from catchment.store.indexing import Indexing
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
+from catchment.store.looks import Looks
 from catchment.store.mending import Mending
 from catchment.store.outbox import Outbox
 from catchment.store.pages import Pages
@@ -51,6 +52,7 @@ class Store:
         self.exports = Exports(database)
         self.gaps = Gaps(database)
         self.index = Indexing(database)
+        self.looks = Looks(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)

@@ -8,6 +8,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import InvalidInput, NotFound
 from catchment.model import Record
+from catchment.store import series
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.filtering import Filter, newest_with
 from catchment.store.past import as_it_was
@@ -74,6 +75,16 @@ class Items:
             }
             for row in rows
         ]
+
+    def counters(self, item_id: int) -> list[dict[str, Any]]:
+        """How its counters grew, oldest first: a sparse series; the present values are the item's own."""
+        self.get(item_id)
+        return self._db.read(lambda tx: series.counters(tx, item_id))
+
+    def appearances(self, item_id: int) -> list[dict[str, Any]]:
+        """Its places in listings by day, oldest first."""
+        self.get(item_id)
+        return self._db.read(lambda tx: series.appearances(tx, item_id))
 
     def stored_after(self, item_id: int, limit: int = 500) -> list[dict[str, Any]]:
         """What was stored after this one, in the order in which it was stored, whatever date it bears."""

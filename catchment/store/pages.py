@@ -19,17 +19,15 @@ from catchment.store import leases
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page
 from catchment.store.forgetting import forgotten_among
+from catchment.store.looks import set_looks
 from catchment.store.rows import GAP_COLUMNS, KNOWN_COLUMNS, gap_from, known_from, known_place
-from catchment.store.visits import Closing, Conclusion, Deciding, Earlier, Found, Page, RawAnswer
-from catchment.store.writing import count_attempts, keep_raw, tell_collected, write_gaps, write_items
+from catchment.store.series import last_points
+from catchment.store.visits import Closing, Conclusion, Deciding, Earlier, Found, Key, Page, RawAnswer
+from catchment.store.writing import count_attempts, keep_raw, key_of, tell_collected, write_gaps, write_items
 
 # How many of a source's newest items are looked at when a feed may have changed all its ids.
 LOOKALIKES = 300
 _FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
-
-Key = tuple[str, str]
-"""What tells items of one platform apart: scope and external id."""
-
 
 _NOTHING_NEW = Verdict(Deed.SAME)
 
@@ -87,10 +85,12 @@ class Pages:
                 _earlier(tx, judged),
                 _open_gaps(tx, page.source.id) if page.items else (),
                 page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
+                last_points(tx, judged),
             )
         )
         now = micros(page.answered_at)
         number = write_items(tx, page, conclusion, now)
+        set_looks(tx, conclusion.looks)
         for raw in page.raws:
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, conclusion, now)
@@ -113,18 +113,19 @@ class Pages:
     def judged(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Judged, ...]:
         """What the page shows, beside what is held of it; the rows of what is held are locked."""
         known = self._known(tx, page)
-        strangers = [one for one in page.items if not one.is_listed and _key(one) not in known]
-        unwanted = forgotten_among(tx, page.source.platform, strangers) if strangers else set()
+        unknown = [one for one in page.items if key_of(one) not in known]
+        unwanted = forgotten_among(tx, page.source.platform, unknown) if unknown else set()
+        strangers = [one for one in unknown if not one.is_listed]
         renamed = self._renamed(tx, page, strangers, known, deciding) if strangers and page.may_have_new_ids else {}
         judged = []
         for one in page.items:
-            held = known.get(_key(one))
+            held = known.get(key_of(one))
+            if key_of(one) in unwanted:
+                judged.append(Judged(one, None, _NOTHING_NEW))
+                continue
             if one.is_listed:
                 # An id alone says nothing, but that it is there. What is not held is not judged: it must be asked for.
                 judged += [Judged(_dated(one, held), held, _NOTHING_NEW)] if held else []
-                continue
-            if _key(one) in unwanted:
-                judged.append(Judged(one, None, _NOTHING_NEW))
                 continue
             if one.is_unchanged:
                 if held is None or held.is_seen_by_others:
@@ -182,7 +183,7 @@ class Pages:
         old = {row[0]: key for key, row in rows.items() if row[_RULE] != page.fingerprint_rule}
         if not old:
             return rows
-        shown = {_key(one): one for one in page.items}
+        shown = {key_of(one): one for one in page.items}
         current = dict(rows)
         marks = []
         for item_id, is_cut, *content in tx.among(
@@ -202,10 +203,6 @@ class Pages:
         if whole is not None and (whole.item.title, whole.item.text) == (title, text):
             return whole.fingerprint
         return self._fingerprint(title, text, target_url, _media_from(media))
-
-
-def _key(one: RefinedItem) -> Key:
-    return one.item.scope, one.item.external_id
 
 
 def _dated(one: RefinedItem, held: Known) -> RefinedItem:

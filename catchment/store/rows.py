@@ -164,6 +164,7 @@ def known_from(
         is_shown_by_source=is_shown_by_source,
         created_at=to_moment(row[22]),
         is_seen_by_others=is_seen_by_others,
+        told_at=moment(row[5]),
     )
 
 

@@ -6,7 +6,20 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from catchment.model import Counts, Gap, Judged, Known, Lease, Progress, Record, RefinedItem, Result, Source, Verdict
+from catchment.model import (
+    Counts,
+    Gap,
+    Judged,
+    Known,
+    Lease,
+    Point,
+    Progress,
+    Record,
+    RefinedItem,
+    Result,
+    Source,
+    Verdict,
+)
 
 
 class RawAnswer(Record, frozen=True):
@@ -21,6 +34,21 @@ class RawAnswer(Record, frozen=True):
     is_read: bool
     body_hash: bytes
     body: bytes
+
+
+Key = tuple[str, str]
+"""What tells items of one platform apart: scope and external id."""
+
+
+class NextLook(Record, frozen=True):
+    """What follows from a look at an item: when the next one is, and what is known by now."""
+
+    item_id: int
+    at: datetime | None
+    """None: there is none to come."""
+    look_count: int
+    failure_count: int = 0
+    gone_since: datetime | None = None
 
 
 class Earlier(Record, frozen=True):
@@ -39,6 +67,8 @@ class Found(Record, frozen=True):
     open_gaps: tuple[Gap, ...]
     is_body_seen_before: bool
     """These very bytes came once before, with other ones since."""
+    points: Mapping[int, Point] = {}
+    """The last point of each item whose counters changed, by its id."""
 
 
 class Ending(Record, frozen=True):
@@ -77,6 +107,11 @@ class Conclusion(Record, frozen=True):
     is_seen: bool = True
     """False: the answer is stale, and no sighting moves."""
     ending: Ending | None = None
+    points: frozenset[Key] = frozenset()
+    """The items whose counters are worth a point in their series."""
+    first_looks: Mapping[Key, datetime] = {}
+    """When the new items are looked at again; those that are not named are not."""
+    looks: tuple[NextLook, ...] = ()
 
 
 class Deciding(Protocol):

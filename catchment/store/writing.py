@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from catchment.clock import micros
+from catchment.clock import micros, moment
 from catchment.model import Counts, Deed, Item, Judged, Known, RefinedItem
 from catchment.store import outbox
 from catchment.store.database import Transaction
 from catchment.store.rows import to_json, to_micros
-from catchment.store.visits import Conclusion, Page, RawAnswer
+from catchment.store.series import add_appearances, add_points
+from catchment.store.visits import Conclusion, Key, Page, RawAnswer
 
 _DAY = 24 * 60 * 60 * 1_000_000
+
+
+def key_of(one: RefinedItem) -> Key:
+    return one.item.scope, one.item.external_id
 
 
 def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -> int | None:
@@ -22,7 +27,7 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
     for one in conclusion.judged:
         by_deed[one.verdict.deed].append(one)
     new, edited, counted = by_deed[Deed.NEW], by_deed[Deed.EDITED], by_deed[Deed.COUNTED]
-    number = None
+    number, first_id = None, 0
     if new or edited or counted:
         row = tx.one(
             """
@@ -33,11 +38,15 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
         )
         assert row is not None
         number = int(row[0])
-        _insert_items(tx, page, new, row[1] - len(new) + 1, number, now)
+        first_id = row[1] - len(new) + 1
+        _insert_items(tx, page, new, first_id, number, now)
+        _plan_looks(tx, page, conclusion, first_id, new)
         _revise_items(tx, page, edited, number, now)
         _count_items(tx, counted, number, now)
     if conclusion.is_seen:
-        _see_again(tx, page, [one for one in conclusion.judged if one.known], now)
+        _see_again(tx, page, [one for one in conclusion.judged if one.known and not one.item.is_gone], now)
+        _note_appearances(tx, page, conclusion, first_id, new, now)
+    _note_points(tx, conclusion, first_id, new, now)
     _note_aliases(tx, page, [one for one in conclusion.judged if one.is_alias], now)
     return number
 
@@ -68,6 +77,52 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[Judged], first_id: 
     see(tx, page, seen)
     _tag(tx, tagged, now)
     refer(tx, referring)
+
+
+def _plan_looks(tx: Transaction, page: Page, conclusion: Conclusion, first_id: int, new: Sequence[Judged]) -> None:
+    looks = ((item_id, conclusion.first_looks.get(key_of(one.item))) for item_id, one in enumerate(new, first_id))
+    tx.insert(
+        "looks",
+        ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"),
+        [(item_id, page.source.platform, page.source.id, micros(at), 0, 0) for item_id, at in looks if at is not None],
+    )
+
+
+def _numbered(judged: Sequence[Judged], first_id: int, new: Sequence[Judged]) -> Iterator[tuple[int, Judged]]:
+    """Each with its item's id; new ones are numbered in their order."""
+    yield from enumerate(new, first_id)
+    yield from ((one.known.id, one) for one in judged if one.known)
+
+
+def _note_points(tx: Transaction, conclusion: Conclusion, first_id: int, new: Sequence[Judged], now: int) -> None:
+    if not conclusion.points:
+        return
+    told = [one for one in _numbered(conclusion.judged, first_id, new) if key_of(one[1].item) in conclusion.points]
+    add_points(tx, [(item_id, now, *_best_counters(one).values()) for item_id, one in told])
+
+
+def _note_appearances(
+    tx: Transaction, page: Page, conclusion: Conclusion, first_id: int, new: Sequence[Judged], now: int
+) -> None:
+    day = f"{moment(now):%Y-%m-%d}"
+    shown = ((item_id, one.item.item) for item_id, one in _numbered(conclusion.judged, first_id, new))
+    add_appearances(
+        tx,
+        [
+            (item_id, day, page.source.id, now, item.rank, item.score, item.gained)
+            for item_id, item in shown
+            if item.rank is not None or item.gained is not None
+        ],
+    )
+
+
+def _best_counters(one: Judged) -> dict[str, int | None]:
+    """Each counter as it is held after this answer."""
+    item, known = one.item.item, one.known
+    return {
+        name: getattr(item if known is None or is_better(item, known, name) else known, name)
+        for name in ("score", "reply_count", "view_count")
+    }
 
 
 def _item_row(

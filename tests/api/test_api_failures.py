@@ -170,6 +170,7 @@ def test_null_is_refused_where_it_has_no_meaning(desk: Desk) -> None:
         ("POST", "/api/sources/7/run", 404, "NOT_FOUND"),
         ("GET", "/api/items/7", 404, "NOT_FOUND"),
         ("GET", "/api/items/7/revisions", 404, "NOT_FOUND"),
+        ("GET", "/api/items/7/counters", 404, "NOT_FOUND"),
         ("GET", "/api/nothing", 404, "NOT_FOUND"),
         ("PUT", "/api/sources", 405, "METHOD_NOT_ALLOWED"),
         ("DELETE", "/health", 405, "METHOD_NOT_ALLOWED"),

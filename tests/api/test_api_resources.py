@@ -85,6 +85,8 @@ def test_items_revisions_runs_gaps_and_alerts_are_told(both: Desk) -> None:
     assert both.get(f"/api/items/{items[1]['id']}") == items[1]
     (revision,) = both.get(f"/api/items/{items[1]['id']}/revisions")["items"]
     assert (revision["text"], items[1]["text"], items[1]["version"]) == ("first", "second thoughts", 2)
+    # A feed tells no counters, and has no places.
+    assert both.get(f"/api/items/{items[1]['id']}/counters") == {"counters": [], "appearances": []}
     runs = both.get("/api/runs")["items"]
     assert [(one["source_count"], one["failed"]) for one in runs] == [(2, 1), (1, 0)]
     assert both.get("/api/gaps") == {"items": [], "next": None}

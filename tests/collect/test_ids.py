@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Barrier, Lock
-from types import SimpleNamespace
+from threading import Barrier
 from typing import Any
 
 import msgspec
@@ -23,144 +21,10 @@ from catchment.errors import (
     Stopped,
     Unreadable,
 )
-from catchment.fetch import Attempt
-from catchment.model import (
-    Answer,
-    Ask,
-    Item,
-    Kind,
-    Listing,
-    Order,
-    Outcome,
-    Platform,
-    Progress,
-    Reading,
-    Request,
-    Result,
-    Source,
-    Target,
-)
-from catchment.platforms import Platforms
+from catchment.model import Outcome
+from catchment.store.forgetting import Forget
+from tests.collect.numbers import NEW, SITE, START, Numbers
 from tests.town import TownShop
-
-REACH = 50
-SITE = "https://numbers.example"
-NEW, TOP = f"{SITE}/new", f"{SITE}/top"
-START = datetime(2025, 6, 1, tzinfo=UTC)
-
-
-class Site:
-    """Posts by number; two listings of their ids. Stands where the fetch client would."""
-
-    def __init__(self, now: Callable[[], datetime]) -> None:
-        self.now = now
-        self.count = 0
-        self.dates: dict[int, datetime] = {}
-        self.top: list[int] = []
-        self.hidden: set[int] = set()
-        """They answer null for the moment."""
-        self.fails: dict[int, Callable[[], Exception]] = {}
-        self.listed: list[str] = []
-        """Listings asked for."""
-        self.asked: list[int] = []
-        """Posts asked for."""
-        self.before_answering: Callable[[int], object] = lambda number: None
-        self.at_once = self.most_at_once = 0
-        self.old_list: bytes | None = None
-        self._lock = Lock()
-
-    def post(self, count: int) -> None:
-        self.count += count
-
-    def at(self, number: int) -> datetime:
-        return self.dates.get(number, START + timedelta(minutes=number))
-
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
-        with self._lock:
-            self.at_once += 1
-            self.most_at_once = max(self.most_at_once, self.at_once)
-        try:
-            attempts.append(Attempt(platform.NAME, self.now(), "200", 0.0))
-            body = self._said(request)
-            return Answer(200, {"etag": f'"{hash(body)}"'}, body, request.url, self.now())
-        finally:
-            with self._lock:
-                self.at_once -= 1
-
-    def _said(self, request: Request) -> bytes:
-        if request.asks_for is None:
-            self.listed.append(request.url)
-            return self.old_list or msgspec.json.encode(self.shown(request.url))
-        number = int(request.asks_for)
-        self.before_answering(number)
-        with self._lock:
-            self.asked.append(number)
-        if number in self.fails:
-            raise self.fails[number]()
-        return b"null" if number in self.hidden else msgspec.json.encode({"id": number})
-
-    def shown(self, url: str) -> list[int]:
-        return self.top if url == TOP else list(range(self.count))[::-1][:REACH]
-
-    def close(self) -> None:
-        pass
-
-
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    return [Request(NEW if ask.listing == "new" else TOP, listing=ask.listing)]
-
-
-def platform_of(site: Site, limit: int) -> Any:
-    def read(answer: Answer, request: Request) -> Reading:
-        told = msgspec.json.decode(answer.body)
-        if isinstance(told, list):
-            ids = tuple(str(number) for number in told)
-            return Reading(listed=ids, follow=tuple(Request(f"{SITE}/{one}", step="item", asks_for=one) for one in ids))
-        if told is None:
-            return Reading(is_unfinished=True)
-        number = told["id"]
-        return Reading((Item(str(number), text=f"post {number}", created_at=site.at(number), url=f"{number}.html"),))
-
-    listings = (Listing("new", Order.NEWEST_FIRST, reach=REACH), Listing("top", Order.RANKED))
-    return SimpleNamespace(
-        NAME="numbers",
-        KINDS=(Kind("numbers", "posts by number", 60, "new", listings, base_limit=limit),),
-        HOSTS=("numbers.example",),
-        BUDGET=None,
-        IS_SCOPED=False,
-        READER_VERSION=1,
-        understand=lambda text: Target("numbers", text),
-        first=first,
-        read=read,
-        refusal=lambda answer, request: None,
-    )
-
-
-class Numbers:
-    def __init__(self, here: TownShop, limit: int = 10) -> None:
-        self.here = here
-        self.site = Site(lambda: here.clock.now())
-        here.shop.platforms = Platforms((platform_of(self.site, limit),))
-        here.shop._fetch = self.site  # type: ignore[assignment]
-        self.source = self.follow("new")
-
-    def follow(self, listing: str) -> Source:
-        target = Target("numbers", listing, settings={"listing": listing})
-        return self.here.shop.store.sources.follow(
-            target, "numbers", self.here.clock.now(), settings={"listing": listing}
-        )[0]
-
-    def collect(self, source: Source | None = None) -> Result:
-        self.site.asked.clear()
-        (result,) = self.here.collect(source or self.source)
-        return result
-
-    def stored(self, source: Source | None = None) -> set[int]:
-        return {int(item["external_id"]) for item in self.here.items(source)}
-
-    def mark(self) -> tuple[str, ...] | None:
-        watermark = self.here.progress(self.source).watermark
-        return watermark.ids if watermark else None
 
 
 @pytest.fixture
@@ -229,6 +93,17 @@ def test_an_alias_is_held(here: TownShop) -> None:
     top = numbers.follow("top")
     numbers.site.top = [99]
     assert (numbers.collect(top).counts.duplicate, numbers.site.asked, numbers.stored(top)) == (1, [], {2})
+
+
+def test_what_was_forgotten_for_good_is_not_asked_for(here: TownShop) -> None:
+    numbers = Numbers(here)
+    numbers.site.post(3)
+    numbers.collect()
+    wanted = Forget("item", "numbers", "test", item_id=here.item("1")["id"])
+    here.shop.store.forgetting.forget(wanted, here.clock.now())
+    numbers.site.post(1)
+    result = numbers.collect()
+    assert (numbers.site.asked, numbers.stored(), result.counts.shown) == ([3], {0, 2, 3}, 4)
 
 
 def test_a_list_that_is_unchanged_ends_the_visit(here: TownShop) -> None:

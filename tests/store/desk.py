@@ -57,6 +57,8 @@ class Desk:
         self.store, self.clock = store, clock or HandClock()
         self._presence: Presence | None = None
         self.rule = FINGERPRINT_RULE
+        self.look_after: tuple[timedelta, ...] = ()
+        """The ages at which new items are to be looked at again."""
 
     @property
     def now(self) -> datetime:
@@ -168,6 +170,7 @@ class Desk:
             is_queue_empty=is_last,
             hint_seconds=None,
             before=self._begun(source, at),
+            look_after=self.look_after,
         )
         reading = Reading() if is_last else Reading(follow=(Request(source.target),))
         return Pausing(meanwhile, visiting, reading, len(skipped), at)

@@ -20,7 +20,7 @@ import typer
 import catchment.store
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
-from catchment.model import SourceState, Target, Watch
+from catchment.model import Outcome, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
@@ -33,6 +33,7 @@ from catchment.store.leases import living
 from catchment.store.mending import Wanted
 from catchment.store.schema import metadata
 from catchment.store.sources import Wanted as Following
+from catchment.store.visits import NextLook
 from catchment.tell.watching import run_watches
 from tests.api import desk as api_desk
 from tests.store.desk import Desk, opened, post
@@ -90,6 +91,12 @@ QUESTIONS: dict[str, Asking] = {
     "raw items for a digest": lambda desk: desk.store.raw_items.for_digest(3, since=desk.now),
     "how much each source brought": lambda desk: desk.store.raw_items.stats(desk.now),
     "its revisions": lambda desk: desk.store.items.revisions(1),
+    "its counters": lambda desk: desk.store.items.counters(1),
+    "its appearances": lambda desk: desk.store.items.appearances(1),
+    "its next look": lambda desk: desk.store.looks.of_item(1),
+    "whether looks are due": lambda desk: desk.store.looks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
+    "the looks that are due": lambda desk: due_looks(desk),
+    "a counted page": lambda desk: desk.show(desk.store.sources.get(1), post("new -3", score=99, rank=2)),
     "how many items": lambda desk: desk.store.items.count(),
     "open gaps": lambda desk: desk.store.gaps.page(),
     "open gaps of a source": lambda desk: desk.store.gaps.page(source_id=1),
@@ -206,6 +213,20 @@ NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
     *("add", "change", "pause", "resume", "remove", "new-key", "test", "item", "author"),
 }
+
+
+def due_looks(desk: Desk) -> object:
+    """Found, put off, noted down, and given back."""
+    looks, now = desk.store.looks, desk.now + timedelta(days=9)
+    lease = looks.claim("reddit", desk.presence.owner_id, desk.now)
+    assert lease
+    due = looks.due(lease, "reddit", now, 5)
+    looks.put_off(lease, [NextLook(1, now, 1)])
+    source = desk.store.sources.get(1)
+    result = Result(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=now, finished_at=now)
+    looks.note(lease, desk.run_id, source, result, {("200", now): 1})
+    looks.release(lease)
+    return due
 
 
 @pytest.fixture
