@@ -11,9 +11,17 @@ import pytest
 
 from catchment.collect.following import follow
 from catchment.model import Outcome, Result
+from catchment.platforms import hackernews
 from catchment.playground.moods import Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.hackernews import INDEXED_AFTER, NOT_YET, listed_before_told, sort_of, wire_id
+from catchment.playground.voices.hackernews import (
+    INDEXED_AFTER,
+    NOT_YET,
+    farewell,
+    listed_before_told,
+    sort_of,
+    wire_id,
+)
 from catchment.playground.world import Habits, Post, World
 from catchment.settings import Settings
 from catchment.shop import Shop, open_shop
@@ -21,6 +29,7 @@ from tests.clocks import HandClock
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
+AGES = hackernews.KINDS[0].look_after
 TARGETS = ("new", "top", "search:harbor")
 
 
@@ -29,7 +38,7 @@ class Scene:
 
     def __init__(self, folder: Path, database_url: str, script: tuple[Cue, ...] = ()) -> None:
         self.clock = HandClock(START + DAY)
-        habits = Habits(edited=0.25, removed=0.2, wires=1.0, hostile=0.0)
+        habits = Habits(edited=0.25, removed=0.35, wires=1.0, hostile=0.0)
         self.world = World(11, START, 0, 12.0, habits, busy=0.5, others={"hackernews": 1})
         (self.place,) = self.world.places
         self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
@@ -168,3 +177,66 @@ def test_a_search_whose_pages_lead_back_ends_and_says_that_something_is_missing(
     (result,) = scene.visit("search:harbor")
     assert (result.outcome, result.requests) == (Outcome.SUCCEEDED, 2)
     assert scene.gaps() == [(scene.sources["search:harbor"], "repeats")]
+
+
+def looks_at(post: Post, runs: list[datetime], stored_at: datetime) -> list[datetime]:
+    """When it is looked at, if these are the moments at which anybody looks."""
+    found, at = [], stored_at
+    for due in (post.shown_from + age for age in AGES):
+        run = next((run for run in runs if run >= due), None)
+        if due > at and run is not None:
+            found.append(run)
+            at = run
+    return found
+
+
+def test_edits_and_removals_are_noticed_by_second_looks_and_nothing_we_hold_is_lost_by_them(scene: Scene) -> None:
+    scene.visit("search:harbor")
+    first_stored: dict[str, datetime] = {}
+    runs = []
+    for number in range(80):
+        runs.append(scene.clock.now())
+        if number < 16:
+            scene.visit("new", "top")
+            first_stored = {**dict.fromkeys(scene.stored(), runs[-1]), **first_stored}
+        scene.shop.looking().run("look-again", "test")
+        scene.later(3 * HOUR)
+    items, edited, removed, restored = scene.stored(), 0, 0, 0
+    for post in scene.world.posts(scene.place):
+        if scene.id(post) not in items or farewell(scene.world, post) == "null":
+            continue
+        item, stored_at = items[scene.id(post)], first_stored[scene.id(post)]
+        seen = [stored_at, *looks_at(post, runs, stored_at)]
+        alive = [at for at in seen if not post.is_removed(at)]
+        version = post.version(alive[-1])
+        assert words(item) == (version.title, version.text)
+        assert item["is_deleted"] == post.is_removed(seen[-1])
+        edited += version != post.version(stored_at)
+        removed += item["is_deleted"]
+        restored += not item["is_deleted"] and alive != seen
+    assert (edited > 5, removed > 5, restored > 0) == (True, True, True)
+
+
+def test_a_story_that_is_not_there_any_more_is_marked_when_a_second_look_says_so_again(scene: Scene) -> None:
+    for _ in range(16):
+        scene.visit("new")
+        scene.later(3 * HOUR)
+    known = scene.stored()
+    post = next(
+        post
+        for post in scene.world.posts(scene.place)
+        if scene.id(post) in known
+        and post.removed_at is not None
+        and post.restored_at is None
+        and farewell(scene.world, post) == "null"
+    )
+    marks = []
+    for wait in (7 * DAY, HOUR / 2, HOUR):
+        scene.later(wait)
+        while scene.shop.looking().run("look-again", "test"):
+            pass
+        marks.append(scene.stored()[scene.id(post)]["is_deleted"])
+    assert marks == [False, False, True]
+    item = scene.stored()[scene.id(post)]
+    assert words(item) == words(known[scene.id(post)])
+    assert [one["reasons"] for one in scene.shop.store.items.revisions(item["id"])] == [["marked_deleted_by_source"]]
