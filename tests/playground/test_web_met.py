@@ -87,7 +87,7 @@ def web(tmp_path: Path, database_url: str) -> Iterator[Web]:
     one.close()
 
 
-def test_a_repository_that_trends_for_three_days_is_one_item_whose_stars_grow(web: Web) -> None:
+def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearances(web: Web) -> None:
     (place, *_) = (place for place in web.world.places if place.form == "github")
     source = web.follow("github_trending", "all")
     days = [START + number * DAY + timedelta(hours=1) for number in (2, 3, 4)]
@@ -98,6 +98,11 @@ def test_a_repository_that_trends_for_three_days_is_one_item_whose_stars_grow(we
     (item,) = [item for item in web.items().values() if item["url"].lower().endswith(f"-{post.place}.{post.number}")]
     assert (item["kind"], item["score"]) == ("repository", stars(web.world, post, days[2]))
     assert len(web.items()) == len({id for one in shown for id in one})
+    series = web.shop.store.items.appearances(item["id"])
+    assert [(one["day"], one["score"]) for one in series] == [
+        (f"{at:%Y-%m-%d}", stars(web.world, post, at)) for at in days
+    ]
+    assert all(1 <= one["rank"] <= 25 and one["gained"] <= one["score"] for one in series)
 
 
 def test_a_page_that_is_edited_twice_has_two_revisions(web: Web) -> None:
