@@ -29,7 +29,7 @@ def fill(desk: Desk) -> None:
     """Something in every table, through the store's own verbs."""
     store, now = desk.store, desk.now
     feed, board = desk.follow("one", interval_minutes=15, categories=["news"]), desk.follow("r/two", "reddit")
-    desk.follow("three", credential="somebody")
+    other = desk.follow("three", credential="somebody")
     old = [
         post(f"{day}", f"第 {day} 天", created_at=now + timedelta(days=day), tags=("日", "day"), score=day)
         for day in range(-6, -1)
@@ -45,7 +45,7 @@ def fill(desk: Desk) -> None:
     desk.look_after = ()
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
-    desk.show(feed, post("told in confidence", author="somebody"))
+    desk.show(other, post("told in confidence", author="somebody"))
     store.forgetting.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
     store.jobs.announce("collect-due", now)
     store.credentials.add("feeds", "somebody", "key", b"sealed", now)
