@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from itertools import pairwise
 
+from catchment.clock import moment
 from catchment.model import Deed, Gap, Item, Judged, Known, Listing, Order, Record, RefinedItem, Verdict, Watermark
 
 # Ids that share the watermark's time; a platform that stamps thousands of items alike must not grow our row.
@@ -85,7 +86,7 @@ def step(
         anchors[external_id] = created
         if created is not None:
             seen = min(created, answered_at)
-            newest = _newer(newest, seen, external_id)
+            newest = _newer(newest, _risen(seen, one.known), external_id)
             oldest = seen if oldest is None else min(oldest, seen)
         is_below = is_below or _is_below(walk, one)
         is_reached = is_reached or is_below or _meets(walk, one)
@@ -156,6 +157,12 @@ def _meets(walk: Walk, one: Judged) -> bool:
         return any(at is not None and at <= mark.at for at in (item.created_at, ours))
     # Further down, an item may be stored by a visit that broke off above it: only the watermark counts.
     return item.created_at == mark.at and item.external_id in mark.ids
+
+
+def _risen(seen: datetime, known: Known | None) -> datetime:
+    """How high an item lifts the watermark: not above the moment at which it was first seen. A date that lay ahead then
+    and has come since says nothing about what else was posted meanwhile; an old copy may show it on top."""
+    return min(seen, moment(known.ordered_at)) if known else seen
 
 
 def _newer(newest: Watermark | None, at: datetime, external_id: str) -> Watermark:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment import continuity
+from catchment.clock import micros
 from catchment.continuity import End, Walk, calmed, closed_gaps, gap_after, is_repeat, is_stale, moved, recognise, step
 from catchment.model import Deed, Gap, Item, Judged, Listing, Order, RefinedItem, Verdict, Watermark
 from tests.test_judge import known
@@ -105,6 +106,14 @@ def test_the_watermark_is_the_newest_time_with_all_ids_that_share_it() -> None:
 def test_a_time_in_the_future_cannot_poison_it() -> None:
     walk = walked(MARK, [fresh("from 2099", -(10**6)), fresh("m", 60)])
     assert moved(walk, NOW) == Watermark(NOW, ("from 2099",))
+
+
+def test_a_date_that_lay_ahead_and_has_come_lifts_nothing_above_the_moment_of_its_first_sight() -> None:
+    """Shown by an old copy, it would carry the watermark over all that was posted since."""
+    ahead = stored("ahead", 10)
+    assert ahead.known is not None
+    ahead = ahead.plus(known=ahead.known.plus(ordered_at=micros(at(60))))
+    assert moved(walked(MARK, [ahead, fresh("m", 60)]), NOW).at == MARK.at  # type: ignore[union-attr]
 
 
 def test_ties_with_the_old_watermark_are_added_to_it() -> None:

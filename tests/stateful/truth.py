@@ -392,7 +392,9 @@ class Truth:
             hole = Hole(mark.at, max(mark.at, oldest, *self._lowest(shown, now)), mark.ids)
         else:
             hole = None
-        newest = max((at for at, _ in dated), default=None)
+        # What was seen before lifts nothing above the moment when it was first seen, though its date lay ahead of that.
+        risen = [(min(at, known[key].ordered_at) if key in known else at, key) for at, key in dated]
+        newest = max((at for at, _ in risen), default=None)
         for one in source.holes:
             below = {entry.key for entry in entries if entry.at is None or entry.at <= one.since}
             if one.is_open and newest is not None and newest >= one.until and below & one.edge:
@@ -403,7 +405,7 @@ class Truth:
             source.newest_shown = newest
         if not entries:
             return
-        ids = {key for at, key in dated if at == newest} if newest else {entry.key for entry in entries}
+        ids = {key for at, key in risen if at == newest} if newest else {entry.key for entry in entries}
         at = newest or now
         if mark is None or at > mark.at:
             source.mark = Mark(at, frozenset(ids))
