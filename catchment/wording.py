@@ -180,8 +180,13 @@ def _pattern(phrase: Sequence[str]) -> str:
     return f"{head}{' '.join(phrase)}{tail}"
 
 
-def answers(said: str, query: Query) -> bool:
-    """Whether what was `spoken` has all that is asked for."""
+def answers(query: Query, *texts: str | None) -> bool:
+    """Whether these texts of an item have, together, all that is asked for."""
+    # Nearly all are told by this, and it takes a tenth of the time: a term is a part of the text that it comes from.
+    plain = "\n".join(folded(one) for one in texts if one)
+    if not all(one in plain for one in query.terms):
+        return False
+    said = spoken(*texts)
     return all(one in said for one in query.patterns)
 
 

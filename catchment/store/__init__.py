@@ -29,6 +29,7 @@ from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
 from catchment.store.retention import Retention
 from catchment.store.runs import Jobs, Runs
+from catchment.store.search import Search
 from catchment.store.sources import Sources
 from catchment.store.troubles import Troubles
 from catchment.store.watches import Watches
@@ -53,6 +54,7 @@ class Store:
         self.gaps = Gaps(database)
         self.index = Indexing(database)
         self.looks = Looks(database)
+        self.search = Search(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)

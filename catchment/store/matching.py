@@ -1,0 +1,130 @@
+"""Asking the database's own index: which places have these terms, newest first.
+
+SQLite's FTS5 keeps them in the order of places, and stops when nobody wants more. PostgreSQL's GIN gives all or none:
+what is rare is taken whole and sorted; what is frequent is met soon enough by walking down from the newest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from catchment.store.database import Transaction
+from catchment.store.facets import facet_ids
+from catchment.store.indexing import facet_term
+
+# What one more row costs, in the same unit: taken from the index and sorted; walked past, its terms unpacked.
+_TAKING, _WALKING = 1, 5
+_LONGEST_WALK = 50_000
+
+
+class Match(NamedTuple):
+    terms: tuple[str, ...]
+    facets: tuple[str, ...]
+    """Their names."""
+    low: int
+    high: int
+    """Places from `low` on, and below `high`."""
+
+
+class Places(NamedTuple):
+    places: Iterator[int]
+    """Newest first; read as far as it is wanted."""
+    how_many: int
+    is_estimated: bool
+
+
+def places(tx: Transaction, match: Match, wanted: int, counted: int) -> Places:
+    """`wanted`: how many will most likely be read; up to `counted` the count is exact."""
+    known = facet_ids(tx, match.facets)
+    if len(known) < len(match.facets):
+        return Places(iter(()), 0, False)
+    terms = [*match.terms, *(facet_term(known[name]) for name in match.facets)]
+    return _in_postgres(tx, terms, match, wanted) if tx.is_postgres else _in_sqlite(tx, terms, match, counted)
+
+
+def _in_sqlite(tx: Transaction, terms: list[str], match: Match, counted: int) -> Places:
+    question = " AND ".join(f'"{term}"' for term in terms)
+    first = _fts(tx, question, match.low, match.high, counted)
+    if len(first) < counted:
+        return Places(iter(first), len(first), False)
+    return Places(chain(first, _more_fts(tx, question, match.low, first[-1])), len(first), True)
+
+
+def _more_fts(tx: Transaction, question: str, low: int, high: int) -> Iterator[int]:
+    while found := _fts(tx, question, low, high, 5_000):
+        yield from found
+        high = found[-1]
+
+
+def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> list[int]:
+    rows = tx.all(
+        """
+        SELECT rowid FROM item_words WHERE item_words MATCH ? AND rowid >= ? AND rowid < ?
+         ORDER BY rowid DESC LIMIT ?
+        """,
+        question,
+        low,
+        high,
+        limit,
+    )
+    return [row[0] for row in rows]
+
+
+def _in_postgres(tx: Transaction, terms: list[str], match: Match, wanted: int) -> Places:
+    question = " & ".join(f"'{term}'" for term in terms)
+    expected, everything = max(1, _expected(tx, question)), _how_many(tx)
+    walk = wanted * everything // expected
+    if expected * _TAKING <= walk * _WALKING:
+        found = _taken(tx, question, match.low, match.high)
+        return Places(iter(found), len(found), False)
+    return Places(_walked(tx, question, match, min(4 * walk, _LONGEST_WALK), wanted), expected, True)
+
+
+def _walked(tx: Transaction, question: str, match: Match, length: int, wanted: int) -> Iterator[int]:
+    """Along a stretch of the newest; who still wants more then gets all the rest: these terms are seldom together."""
+    high = match.high
+    while True:
+        rows = tx.all(
+            # The inner LIMIT keeps the planner from asking the index after all.
+            """
+            SELECT place FROM (SELECT place, words FROM indexed WHERE place >= ? AND place < ?
+                                ORDER BY place DESC LIMIT ?) AS newest
+             WHERE words @@ ?::tsquery ORDER BY place DESC LIMIT ?
+            """,
+            match.low,
+            high,
+            length,
+            question,
+            wanted,
+        )
+        yield from (row[0] for row in rows)
+        high = rows[-1][0] if rows else high
+        if len(rows) < wanted:
+            break
+    yield from _taken(tx, question, match.low, high)
+
+
+def _taken(tx: Transaction, question: str, low: int, high: int) -> list[int]:
+    rows = tx.all(
+        """
+        WITH found AS MATERIALIZED (SELECT place FROM indexed WHERE words @@ ?::tsquery)
+        SELECT place FROM found WHERE place >= ? AND place < ? ORDER BY place DESC
+        """,
+        question,
+        low,
+        high,
+    )
+    return [row[0] for row in rows]
+
+
+def _expected(tx: Transaction, question: str) -> int:
+    """What the planner thinks, by what it has learnt of the terms."""
+    row = tx.one("EXPLAIN (FORMAT JSON) SELECT 1 FROM indexed WHERE words @@ ?::tsquery", question)
+    return int(row[0][0]["Plan"]["Plan Rows"]) if row else 0
+
+
+def _how_many(tx: Transaction) -> int:
+    row = tx.one("SELECT last_item_id FROM ledger WHERE id = 1")
+    return int(row[0]) if row else 0
