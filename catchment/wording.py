@@ -197,7 +197,7 @@ def worth(query: Query, title: str | None, text: str | None) -> float:
     """
     head, body = spoken(title), spoken(text)
     length = 0.25 + 0.75 * (len(head) + len(body)) / 1000
-    often = (3 * head.count(one) + body.count(one) for one in query.patterns)
+    often = (3 * len(list(_each(head, one))) + len(list(_each(body, one))) for one in query.patterns)
     return sum(2.2 * count / (count + 1.2 * length) for count in often)
 
 

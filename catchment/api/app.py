@@ -14,7 +14,19 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from catchment import __version__
-from catchment.api import browsing, collector, forgetting, health, items, raw, records, sources, watches, webhooks
+from catchment.api import (
+    browsing,
+    collector,
+    forgetting,
+    health,
+    items,
+    raw,
+    records,
+    searching,
+    sources,
+    watches,
+    webhooks,
+)
 from catchment.api.around import Around, failed
 from catchment.api.door import Door
 from catchment.api.failures import failure_of
@@ -43,7 +55,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": Failed, "description": "Something went wrong here; the log says what."},
     503: {"model": Failed, "description": "The database cannot do this now."},
 }
-_PARTS = (collector, sources, items, raw, records, watches, webhooks, forgetting)
+_PARTS = (collector, sources, items, searching, raw, records, watches, webhooks, forgetting)
 # Without a key: whether all is well, and the pages, which have a way in of their own.
 _OPEN_PARTS = (health, browsing)
 

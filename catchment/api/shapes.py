@@ -290,6 +290,31 @@ class Item(Told):
     tags: list[str]
 
 
+class Snippet(Told):
+    """A piece of the text, and where in it the hits are: from and to, in characters."""
+
+    text: str
+    marks: list[list[int]]
+
+
+class Hit(Item):
+    """An item that was found."""
+
+    snippet: Snippet
+    title_marks: list[list[int]] = Field(description="Where in the title the hits are: from and to, in characters.")
+    key: str = Field(description="Its place in the list; `after` takes it.")
+
+
+class SearchPage(Page[Hit]):
+    """A part of what was found."""
+
+    behind: int = Field(
+        description="How many items were not looked at, because the index is so far behind. 0: nothing is missing."
+    )
+    count: int | None = Field(description="How many there are in all; told with the first page only.")
+    is_count_estimated: bool
+
+
 class Changed(Told):
     """Some of what changed, oldest change first."""
 

@@ -18,6 +18,7 @@ from catchment.cli import (
     keeping,
     reading,
     reparsing,
+    searching,
     sources,
     state,
     watches,
@@ -61,6 +62,7 @@ app.add_typer(sources.app, name="sources")
 app.command()(reading.items)
 app.command()(reading.show)
 app.command()(reading.changes)
+app.command()(searching.search)
 app.command()(reading.revisions)
 app.command()(reading.gaps)
 app.command()(covering.coverage)

@@ -96,6 +96,16 @@ def plain(text: object, keeps: str = "\n") -> str:
     return "".join(char if char.isprintable() or char in keeps else " " for char in str(text))
 
 
+def marked(text: str, marks: Iterable[Sequence[int]], indent: str = "    ") -> None:
+    """A line of a stranger's text with its hits standing out, on a terminal."""
+    from rich.text import Text
+
+    line = Text(plain(text, keeps=""), overflow="fold")
+    for start, end in marks:
+        line.stylize("bold yellow", start, end)
+    console().print(Text(indent) + line, soft_wrap=True)
+
+
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """A table; columns of numbers are named with a leading `#`. Long cells are folded, nothing is cut away."""
     from rich import box

@@ -117,7 +117,8 @@ class _Asking:
         indexed = list(islice(found.places, wanted))
         # Asked for last: what is edited meanwhile leaves the former and enters the latter, never the other way round.
         scan = scan_of(self._tx, self._mark)
-        waiting = {*self._read(self._too_long(match)), *self._among(scanned(self._tx, scan, _READ))}
+        read = {*self._read(self._too_long(match)), *self._among(scanned(self._tx, scan, _READ))}
+        waiting = {one for one in read if match.low <= one < match.high}
         newest = sorted(waiting.union(indexed), reverse=True)[:wanted]
         ranked = sorted(self._ranked(newest), reverse=True) if is_best else [_Hit(0, one) for one in newest]
         hits = [one for one in ranked if one < begin][: limit + 1]
