@@ -284,7 +284,7 @@ class Item(Told):
     version: int = Field(description="1 + how many revisions there are.")
     fingerprint: str
     change_number: int = Field(description="Grows with every change, counters included.")
-    content_change_number: int = Field(description="Its change number when its content or marks changed last.")
+    content_change_number: int = Field(description="Its change number when anything but counters changed last.")
     media: list[dict[str, Any]]
     references: list[dict[str, Any]]
     tags: list[str]

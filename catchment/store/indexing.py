@@ -15,7 +15,7 @@ from catchment import wording
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.facets import facet_ids, facets_of
 
-BATCH = 1_000
+BATCH = 500
 MOST_SCANNED = 20_000
 _READ_AT_ONCE = 100
 _SCANNED_AT_ONCE = 500
