@@ -180,14 +180,18 @@ def _pattern(phrase: Sequence[str]) -> str:
     return f"{head}{' '.join(phrase)}{tail}"
 
 
-def answers(query: Query, *texts: str | None) -> bool:
+def answers(said: str, query: Query) -> bool:
+    """Whether what was `spoken` has all that is asked for."""
+    return all(one in said for one in query.patterns)
+
+
+def is_answered(query: Query, *texts: str | None) -> bool:
     """Whether these texts of an item have, together, all that is asked for."""
     # Nearly all are told by this, and it takes a tenth of the time: a term is a part of the text that it comes from.
     plain = "\n".join(folded(one) for one in texts if one)
     if not all(one in plain for one in query.terms):
         return False
-    said = spoken(*texts)
-    return all(one in said for one in query.patterns)
+    return answers(spoken(*texts), query)
 
 
 def worth(query: Query, title: str | None, text: str | None) -> float:

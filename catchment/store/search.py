@@ -190,7 +190,7 @@ class _Asking:
             return False
         if self._filters.is_deleted is not None and bool(is_deleted) != self._filters.is_deleted:
             return False
-        return not texts or wording.answers(self._query, *texts)
+        return not texts or wording.is_answered(self._query, *texts)
 
     def _among(self, rows: Iterable[Row]) -> list[int]:
         """The places of those that answer, of rows that were read whole."""
