@@ -8,40 +8,36 @@ from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
 from catchment.api.shapes import SearchPage
-from catchment.api.values import After, AskedMoment, Keepable, OfSource, limit
-from catchment.store.search import Filters
+from catchment.api.values import AfterHit, AskedMoment, AskedText, Name, OfSource, limit
+from catchment.store.filtering import Filter
 
 router = APIRouter(prefix="/api", tags=["items"])
-
-Wanted = Annotated[str | None, Query(min_length=1, max_length=500), Keepable]
 
 
 @router.get("/search", response_model=SearchPage)
 def search_items(
     shop: TheShop,
     q: Annotated[
-        str,
-        Query(
-            max_length=500, description="Words that must all be there; a phrase in double quotes.", examples=["spring"]
-        ),
-        Keepable,
+        AskedText, Query(description="Words that must all be there; a phrase in double quotes.", examples=["spring"])
     ],
-    kind: Annotated[Wanted, Query(description="Of this kind of source (rss) or of item (entry).")] = None,
-    platform: Wanted = None,
-    source_id: OfSource = None,
-    author: Annotated[Wanted, Query(description="By this author, to the letter.")] = None,
-    tag: Annotated[Wanted, Query(description="With this tag, to the letter.")] = None,
-    since: Annotated[AskedMoment | None, Query(description="Listed at this moment or later.")] = None,
-    until: Annotated[AskedMoment | None, Query(description="Listed before this moment.")] = None,
-    is_deleted: Annotated[bool | None, Query(description="What its source deleted, or did not.")] = None,
     order: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
+    after: AfterHit = None,
     most: Annotated[int, limit(200)] = 30,
-    after: After = None,
+    source_id: OfSource = None,
+    kind: Annotated[
+        Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")
+    ] = None,
+    platform: Annotated[Name, Query(description="Of this platform.")] = None,
+    author: Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")] = None,
+    tag: Annotated[AskedText | None, Query(description="With this tag.")] = None,
+    since: Annotated[AskedMoment | None, Query(description="Listed at this moment (`ordered_at`) or later …")] = None,
+    until: Annotated[AskedMoment | None, Query(description="… and before this one.")] = None,
+    is_deleted: Annotated[bool | None, Query(description="Deleted by its source, or not.")] = None,
 ) -> dict[str, Any]:
     """Items by their words: whole words, whatever their case; Chinese, Japanese and Korean by any part.
 
     `best` compares the newest thousand that answer.
     """
-    filters = Filters(kind, platform, source_id, author, tag, since, until, is_deleted)
-    found = shop.store.search.find(q, filters, is_best=order == "best", limit=most, after=after)
+    wanted = Filter(source_id, kind, platform, author, tag, since, until, is_deleted)
+    found = shop.store.search.find(q, wanted, is_best=order == "best", limit=most, after=after)
     return {name: getattr(found, name) for name in found.__struct_fields__}

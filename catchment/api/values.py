@@ -36,6 +36,7 @@ AfterKey = Annotated[str | None, after(f"^{_NUMBER}-{_NUMBER}$")]
 AfterChange = Annotated[
     str, after(f"^{_NUMBER}(-{_NUMBER})?$", "What was read already: a change number, or the `next` of before.")
 ]
+AfterHit = Annotated[str | None, after(f"^({_NUMBER}_)?-?{_NUMBER}$")]
 Name = Annotated[str | None, Query(pattern=r"^[a-z0-9_]{1,64}$")]
 # Read by our own rule: pydantic's takes `0` and `1e9` for times, too.
 AskedMoment = Annotated[

@@ -13,7 +13,8 @@ from catchment.cli.given import AsJson, Limit, OfSource, Since, moment
 
 if TYPE_CHECKING:
     from catchment.store import Store
-    from catchment.store.search import Filters, Found
+    from catchment.store.filtering import Filter
+    from catchment.store.search import Found
 
 _PAGE = 200
 
@@ -46,13 +47,14 @@ def search(
     Words are found whole, whatever their case; Chinese, Japanese and Korean by any part, from one character on. With
     --json one object a line. docs/search.md tells more.
     """
-    from catchment.store.search import Filters
+    from catchment.store.filtering import Filter
 
-    filters = Filters(kind, platform, source, author, tag, since, until, is_deleted)
+    wanted = Filter(source, kind, platform, author, tag, since, until, is_deleted)
     with doors.opened_store(doors.settings()) as (store, now):
-        if source is not None:
+        if source is not None and not store.items.newest(1, source_id=source):
+            # Nothing of it: is there such a source at all? One that was removed has its items still.
             store.sources.get(source)
-        pages = _pages(store, " ".join(words), filters, best, limit, after)
+        pages = _pages(store, " ".join(words), wanted, best, limit, after)
         if as_json:
             showing.lines(one for page in pages for one in page.items)
         else:
@@ -60,11 +62,11 @@ def search(
 
 
 def _pages(
-    store: Store, question: str, filters: Filters, is_best: bool, limit: int, after: str | None
+    store: Store, question: str, wanted: Filter, is_best: bool, limit: int, after: str | None
 ) -> Iterator[Found]:
     """In short reads; and whole: where the index is too far behind for that, it is brought up first."""
     while limit > 0:
-        page = store.search.find(question, filters, is_best=is_best, limit=min(limit, _PAGE), after=after)
+        page = store.search.find(question, wanted, is_best=is_best, limit=min(limit, _PAGE), after=after)
         if page.behind:
             _catch_up(store)
             continue

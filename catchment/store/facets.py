@@ -19,9 +19,8 @@ def platform_facet(platform: str) -> str:
     return f"platform:{platform}"
 
 
-def author_facet(platform: str | None, author: str) -> str:
-    """None: on whatever platform."""
-    return f"author:{platform or ''}:{author}"
+def author_facet(platform: str, author: str) -> str:
+    return f"author:{platform}:{author}"
 
 
 def tag_facet(tag: str) -> str:
@@ -35,7 +34,7 @@ def facets_of(
     yield platform_facet(platform)
     yield from map(kind_facet, dict.fromkeys((kind, source_kind)))
     if author:
-        yield from (author_facet(platform, author), author_facet(None, author))
+        yield author_facet(platform, author)
     if tags != "[]":
         yield from map(tag_facet, dict.fromkeys(decode(tags)))
     if is_deleted:

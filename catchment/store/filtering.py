@@ -242,7 +242,7 @@ def _kept(tx: Transaction, wanted: Wanted, met: Sequence[Key]) -> set[Key]:
         """,
         list(keys),
     )
-    return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if _is_wanted(wanted, row)})
+    return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if is_wanted(wanted, row)})
 
 
 def _waiting(tx: Transaction, wanted: Wanted, span: Span, after: Position) -> set[Key]:
@@ -250,13 +250,14 @@ def _waiting(tx: Transaction, wanted: Wanted, span: Span, after: Position) -> se
     found: dict[int, Key | None] = {}
     for row in scanned(tx, Scan(after, 0), ABOUT):
         key = (row[2], row[0])
-        is_wanted = span.since <= key[0] and key < span.before and _is_wanted(wanted, row)
+        is_listed = span.since <= key[0] and key < span.before and is_wanted(wanted, row)
         # Met again, it has been edited meanwhile: its last word counts.
-        found[row[0]] = key if is_wanted else None
+        found[row[0]] = key if is_listed else None
     return _shown_by_source(tx, wanted, {one for one in found.values() if one})
 
 
-def _is_wanted(wanted: Wanted, row: Row) -> bool:
+def is_wanted(wanted: Wanted, row: Row) -> bool:
+    """Whether the filter lets an item through, time and source aside. `row`: id, change number, time, then `ABOUT`."""
     _, number, _, *about = row
     if wanted.changed_since is not None and number <= wanted.changed_since:
         return False
@@ -269,10 +270,13 @@ def _is_wanted(wanted: Wanted, row: Row) -> bool:
 def _shown_by_source(tx: Transaction, wanted: Wanted, found: set[Key]) -> set[Key]:
     if wanted.source_id is None or not found:
         return found
-    rows = tx.among(
-        "SELECT item_id FROM sightings WHERE source_id = ? AND item_id IN {few}",
-        [item_id for _, item_id in found],
-        before=[wanted.source_id],
-    )
-    shown = {row[0] for row in rows}
+    shown = shown_by(tx, wanted.source_id, [item_id for _, item_id in found])
     return {key for key in found if key[1] in shown}
+
+
+def shown_by(tx: Transaction, source_id: int, item_ids: Sequence[int]) -> set[int]:
+    """Which of these items that source showed."""
+    rows = tx.among(
+        "SELECT item_id FROM sightings WHERE source_id = ? AND item_id IN {few}", item_ids, before=[source_id]
+    )
+    return {row[0] for row in rows}

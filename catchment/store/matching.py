@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from catchment.store.database import Transaction
 from catchment.store.facets import facet_ids
+from catchment.store.filtering import Groups
 from catchment.store.indexing import facet_term
 
 # What one more row costs, in the same unit: taken from the index and sorted; walked past, its terms unpacked.
@@ -19,10 +20,14 @@ _TAKING, _WALKING = 1, 5
 _LONGEST_WALK = 50_000
 
 
+Terms = list[list[str]]
+"""One of each group."""
+
+
 class Match(NamedTuple):
     terms: tuple[str, ...]
-    facets: tuple[str, ...]
-    """Their names."""
+    groups: Groups
+    """Of facets: one of each."""
     low: int
     high: int
     """Places from `low` on, and below `high`."""
@@ -37,15 +42,16 @@ class Places(NamedTuple):
 
 def places(tx: Transaction, match: Match, wanted: int, counted: int) -> Places:
     """`wanted`: how many will most likely be read; up to `counted` the count is exact."""
-    known = facet_ids(tx, match.facets)
-    if len(known) < len(match.facets):
+    known = facet_ids(tx, {name for group in match.groups for name in group})
+    facets = [[facet_term(known[name]) for name in group if name in known] for group in match.groups]
+    if not all(facets):
         return Places(iter(()), 0, False)
-    terms = [*match.terms, *(facet_term(known[name]) for name in match.facets)]
+    terms = [*([one] for one in match.terms), *facets]
     return _in_postgres(tx, terms, match, wanted) if tx.is_postgres else _in_sqlite(tx, terms, match, counted)
 
 
-def _in_sqlite(tx: Transaction, terms: list[str], match: Match, counted: int) -> Places:
-    question = " AND ".join(f'"{term}"' for term in terms)
+def _in_sqlite(tx: Transaction, terms: Terms, match: Match, counted: int) -> Places:
+    question = " AND ".join("(" + " OR ".join(f'"{term}"' for term in group) + ")" for group in terms)
     first = _fts(tx, question, match.low, match.high, counted)
     if len(first) < counted:
         return Places(iter(first), len(first), False)
@@ -72,8 +78,8 @@ def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> lis
     return [row[0] for row in rows]
 
 
-def _in_postgres(tx: Transaction, terms: list[str], match: Match, wanted: int) -> Places:
-    question = " & ".join(f"'{term}'" for term in terms)
+def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Places:
+    question = " & ".join("(" + " | ".join(f"'{term}'" for term in group) + ")" for group in terms)
     expected, everything = max(1, _expected(tx, question)), _how_many(tx)
     walk = wanted * everything // expected
     if expected * _TAKING <= walk * _WALKING:

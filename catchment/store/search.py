@@ -7,16 +7,14 @@ first stops at the end of the page, however many there are. Best first compares 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
 from itertools import islice
 from typing import Any, NamedTuple
 
 from catchment import wording
-from catchment.clock import micros
 from catchment.errors import InvalidInput
 from catchment.model import Record
 from catchment.store.database import Database, Row, Transaction
-from catchment.store.facets import DELETED, author_facet, facets_of, kind_facet, platform_facet, tag_facet
+from catchment.store.filtering import Filter, Wanted, is_wanted, shown_by
 from catchment.store.indexing import ABOUT, Mark, item_at, place, scan_of, scanned, usable_mark
 from catchment.store.matching import Match, Places, places
 from catchment.store.shown import by_ids
@@ -30,29 +28,6 @@ MOST_READ = 5_000
 """A source with no more items than these is read through: it may have none of the many that have a word."""
 _MOST_CHECKED = 2_000
 _READ_AT_ONCE = 100
-
-
-class Filters(Record, frozen=True):
-    """What is looked for, words aside. None: whatever it is."""
-
-    kind: str | None = None
-    """Of the item (entry, story), or of the source that showed it first (rss, reddit)."""
-    platform: str | None = None
-    source_id: int | None = None
-    """Any source that showed it."""
-    author: str | None = None
-    tag: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    """Listed at this time or later, and before that one."""
-    is_deleted: bool | None = None
-
-    def facets(self) -> set[str]:
-        wanted = {platform_facet(self.platform)} if self.platform else set()
-        wanted |= {kind_facet(self.kind)} if self.kind else set()
-        wanted |= {author_facet(self.platform, self.author)} if self.author else set()
-        wanted |= {tag_facet(self.tag)} if self.tag else set()
-        return wanted | ({DELETED} if self.is_deleted else set())
 
 
 class Found(Record, frozen=True):
@@ -75,7 +50,7 @@ class Search:
     def find(
         self,
         question: str,
-        filters: Filters | None = None,
+        wanted: Filter | None = None,
         *,
         is_best: bool = False,
         limit: int = 30,
@@ -84,7 +59,7 @@ class Search:
         """Newest first, or best first. The next page is `after` the `next` of this one."""
         query = wording.understand(question)
         begin = _best_from(after) if is_best else _newest_from(after)
-        return self._db.read(lambda tx: _Asking(tx, query, filters or Filters()).page(is_best, limit, begin))
+        return self._db.read(lambda tx: _Asking(tx, query, wanted or Filter()).page(is_best, limit, begin))
 
 
 class _Hit(NamedTuple):
@@ -103,11 +78,9 @@ _FIRST = _Hit(2**62, 2**63 - 1)
 class _Asking:
     """One question to one state of the database."""
 
-    def __init__(self, tx: Transaction, query: Query, filters: Filters) -> None:
-        self._tx, self._query, self._filters = tx, query, filters
-        self._facets = filters.facets()
-        self._since = micros(filters.since) if filters.since else None
-        self._until = micros(filters.until) if filters.until else None
+    def __init__(self, tx: Transaction, query: Query, wanted: Filter) -> None:
+        self._tx, self._query = tx, query
+        self._wanted: Wanted = wanted.wanted(tx)
         self._mark: Mark = usable_mark(tx)
 
     def page(self, is_best: bool, limit: int, begin: _Hit) -> Found:
@@ -137,21 +110,23 @@ class _Asking:
         if own is not None:
             return Places(self._read(iter(own)), len(own), True)
         found = places(self._tx, match, wanted, COUNTED)
-        is_decided = self._query.is_exact and self._filters.source_id is None and self._filters.is_deleted is not False
+        # Whether the index alone decides; times it knows to the second.
+        is_decided = self._query.is_exact and self._wanted == Wanted(self._wanted.groups)
         return Places(self._checked(found.places), found.how_many, found.is_estimated or not is_decided)
 
     def _match(self, before: int) -> Match:
-        low = -(2**63) if self._since is None else place(self._since, 0)
-        high = before if self._until is None else min(before, place(self._until, 0) + 2**31)
-        return Match(self._query.terms, tuple(sorted(self._facets)), low, high)
+        since, until = self._wanted.since, self._wanted.until
+        low = -(2**63) if since is None else place(since, 0)
+        high = before if until is None else min(before, place(until + 999_999, 0))
+        return Match(self._query.terms, self._wanted.all_groups, low, high)
 
     def _places_of_source(self, match: Match) -> list[int] | None:
         """All that the source showed; None: of all sources, or of one that shows too much to be read through."""
-        if self._filters.source_id is None:
+        if self._wanted.source_id is None:
             return None
         rows = self._tx.all(
             f"SELECT ordered_at, item_id FROM sightings WHERE source_id = ? LIMIT {MOST_READ + 1}",
-            self._filters.source_id,
+            self._wanted.source_id,
         )
         if len(rows) > MOST_READ:
             return None
@@ -172,57 +147,50 @@ class _Asking:
         """Of the places that the index gives those whose items are as they were indexed, and answer."""
         count = 50
         while chunk := list(islice(found, count)):
-            columns = "i.ordered_at, i.is_deleted" + ("" if self._query.is_exact else ", i.title, i.text")
-            rows = self._tx.among(
-                f"SELECT i.id, i.content_change_number, {columns} FROM items i WHERE i.id IN {{few}}",
-                [item_at(one) for one in chunk],
-            )
-            good = {row[0] for row in rows if (row[1], row[0]) <= self._mark.position and self._answers(*row[2:])}
+            rows = self._rows(chunk, ABOUT if self._query.is_exact else _READ)
+            good = {row[0] for row in rows if self._is_good(row)}
             shown = self._shown_by_source(good)
             yield from (one for one in chunk if item_at(one) in shown)
             # Few answers so far: larger steps. But texts have to be held in memory.
             count = min(count * 4, _MOST_CHECKED if self._query.is_exact else 200)
 
-    def _answers(self, ordered_at: int, is_deleted: bool, *texts: str | None) -> bool:
-        if self._since is not None and ordered_at < self._since:
+    def _rows(self, found: Sequence[int], columns: str) -> list[Row]:
+        """The items of these places that are as they were indexed: the others are met among those that wait."""
+        rows = self._tx.among(
+            f"""
+            SELECT i.id, i.content_change_number, i.ordered_at, {columns} FROM items i
+              JOIN sources s ON s.id = i.source_id WHERE i.id IN {{few}}
+            """,
+            [item_at(one) for one in found],
+        )
+        return [row for row in rows if (row[1], row[0]) <= self._mark.position]
+
+    def _is_good(self, row: Row) -> bool:
+        """Whether it is wanted, its source aside, and answers; without texts, that is known already."""
+        since, until = self._wanted.since, self._wanted.until
+        if (since is not None and row[2] < since) or (until is not None and row[2] >= until):
             return False
-        if self._until is not None and ordered_at >= self._until:
-            return False
-        if self._filters.is_deleted is not None and bool(is_deleted) != self._filters.is_deleted:
-            return False
-        return not texts or wording.is_answered(self._query, *texts)
+        about, texts = row[:_TEXTS], row[_TEXTS:]
+        return is_wanted(self._wanted, about) and (not texts or wording.is_answered(self._query, *texts))
 
     def _among(self, rows: Iterable[Row]) -> list[int]:
-        """The places of those that answer, of rows that were read whole."""
+        """The places of those that are good, of rows that were read whole."""
         good: dict[int, int | None] = {}
-        for item_id, _, ordered_at, *about, title, text in rows:
-            has = self._facets <= set(facets_of(*about)) and self._answers(ordered_at, about[-1], title, text)
+        for row in rows:
             # Met twice, it was edited meanwhile: what it says now counts.
-            good[item_id] = place(ordered_at, item_id) if has else None
+            good[row[0]] = place(row[2], row[0]) if self._is_good(row) else None
         shown = self._shown_by_source({item_id for item_id, at in good.items() if at is not None})
         return [at for item_id, at in good.items() if at is not None and item_id in shown]
 
     def _read(self, found: Iterator[int]) -> Iterator[int]:
         """Of these places those whose items answer, seen by reading them."""
         while chunk := list(islice(found, _READ_AT_ONCE)):
-            rows = self._tx.among(
-                f"""
-                SELECT i.id, i.content_change_number, i.ordered_at, {_READ} FROM items i
-                  JOIN sources s ON s.id = i.source_id WHERE i.id IN {{few}}
-                """,
-                [item_at(one) for one in chunk],
-            )
-            yield from sorted(self._among(row for row in rows if (row[1], row[0]) <= self._mark.position), reverse=True)
+            yield from sorted(self._among(self._rows(chunk, _READ)), reverse=True)
 
     def _shown_by_source(self, item_ids: set[int]) -> set[int]:
-        if self._filters.source_id is None:
+        if self._wanted.source_id is None:
             return item_ids
-        rows = self._tx.among(
-            "SELECT item_id FROM sightings WHERE item_id IN {few} AND source_id = ?",
-            sorted(item_ids),
-            after=[self._filters.source_id],
-        )
-        return {row[0] for row in rows}
+        return shown_by(self._tx, self._wanted.source_id, sorted(item_ids))
 
     # ── the page ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -247,6 +215,7 @@ class _Asking:
 
 
 _READ = f"{ABOUT}, i.title, i.text"
+_TEXTS = 3 + len(ABOUT.split(","))
 
 
 def _newest_from(after: str | None) -> _Hit:

@@ -120,8 +120,8 @@ def test_an_item_that_lost_a_facet_leaves_its_list_at_once_and_the_index_later(d
     assert index_all(desk) == 1
     assert listed(desk, [tag_facet("foo")]) == ["a"]
     assert listed(desk, [author_facet("reddit", "Jill")], [tag_facet("bar")]) == ["b"]
-    # Platform, two kinds, author (there, and anywhere), tags: what it was before is gone.
-    assert desk.count("postings") == 7 + 6 + 5
+    # Platform, two kinds, author, tags: what it was before is gone.
+    assert desk.count("postings") == 6 + 5 + 4
     assert desk.count("indexed") == 3
 
 

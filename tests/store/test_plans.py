@@ -155,6 +155,10 @@ QUESTIONS: dict[str, Asking] = {
     "newest with facets": lambda desk: desk.store.database.read(
         lambda tx: newest_with(tx, Asked((("platform:feeds", "platform:reddit"), ("kind:rss",))), 3, (10**16, 5))
     ),
+    "search": lambda desk: desk.store.search.find("天", Filter(kind="rss", author="x", since=desk.now), limit=2),
+    "search of a source": lambda desk: desk.store.search.find("天", Filter(source_id=1), limit=2),
+    "search, the best": lambda desk: desk.store.search.find("第 天", is_best=True, limit=2),
+    "search, next page": lambda desk: desk.store.search.find("天", limit=2, after=str(2**62)),
     "how far the index is behind": lambda desk: desk.store.index.behind(),
     "a new page": lambda desk: desk.show(desk.store.sources.get(1), post("x", tags=("日",)), post("y"), body=b"new"),
     "an edited page": lambda desk: desk.show(desk.store.sources.get(1), post("-2", "new"), post("new -3", "new")),
@@ -197,6 +201,10 @@ EXAMPLES = {
     "tag": "day",
     "until": "2099-01-01T00:00:00Z",
     "words": "crocus",
+    "q": "crocus",
+    "/api/search after": str(2**62),
+    "search after": str(2**62),
+    "order": "newest",
     "since": "2020-01-01T00:00:00Z",
     "source": "1",
     "source_id": "1",
@@ -204,7 +212,7 @@ EXAMPLES = {
 }
 
 READING = {
-    *("items", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
+    *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "webhooks list"),
     *("watches list", "watches show", "watches try"),
 }
@@ -303,11 +311,12 @@ def all_questions(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]
     for path, methods in paths.items():
         if "get" not in methods:
             continue
-        names = [one["name"] for one in methods["get"].get("parameters", ()) if one["in"] == "query"]
-        given = {name: example_of(path, name) for name in names}
+        taken = [one for one in methods["get"].get("parameters", ()) if one["in"] == "query"]
+        given = {one["name"]: example_of(path, one["name"]) for one in taken}
+        needed = {one["name"]: given[one["name"]] for one in taken if one["required"]}
         whole = re.sub(r"\{\w+}", "1", path)
         for params in ({}, *({name: value} for name, value in given.items()), given):
-            yield whole, params
+            yield whole, needed | params
 
 
 def example_of(path: str, name: str) -> str:
@@ -413,8 +422,8 @@ def is_called(name: str, tables: set[str], sql: str) -> bool:
 
 
 def is_bounded(sql: str) -> bool:
-    """It asks for what belongs to the few items of a page, or to one item, or source."""
-    return " IN (?" in sql or "= ANY(" in sql
+    """It asks for what belongs to the few items of a page, or to one item, or source; or takes what is rare whole."""
+    return " IN (?" in sql or "= ANY(" in sql or "AS MATERIALIZED" in sql
 
 
 def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
@@ -422,6 +431,9 @@ def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
 
     def question(tx: Any) -> Any:
         for dear in ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort"):
+            if dear == "bitmapscan" and "@@" in sql:
+                # An index of words answers in bitmaps only.
+                continue
             if dear == "sort" and is_bounded(sql):
                 # To avoid the sort of a few rows, the planner would rather walk the whole of another index.
                 continue

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from catchment.errors import InvalidInput
 from catchment.store import indexing, search
-from catchment.store.search import Filters, Found
+from catchment.store.filtering import Filter
+from catchment.store.search import Found
 from tests.store.desk import Desk, days, opened, post
 from tests.store.test_indexing import index_all
 
@@ -66,6 +67,7 @@ def is_spaceless(char: str) -> bool:
         "CJK COMPATIBILITY IDEOGRAPH",
         "HIRAGANA",
         "KATAKANA",
+        "COMBINING KATAKANA",
         "HANGUL",
         "THAI CHARACTER",
         "BOPOMOFO",
@@ -160,7 +162,7 @@ def with_too_many_words(desk: Desk) -> None:
         indexed(desk)
 
 
-def found(desk: Desk, question: str, filters: Filters | None = None, **more: Any) -> list[str]:
+def found(desk: Desk, question: str, filters: Filter | None = None, **more: Any) -> list[str]:
     return [one["external_id"] for one in desk.store.search.find(question, filters, limit=100, **more).items]
 
 
@@ -232,7 +234,7 @@ def many(desk: Desk, count: int = 25) -> None:
     desk.store.index.advance(4)
 
 
-def walked(desk: Desk, question: str, filters: Filters | None = None, limit: int = 4, **more: Any) -> list[str]:
+def walked(desk: Desk, question: str, filters: Filter | None = None, limit: int = 4, **more: Any) -> list[str]:
     keys, after = [], None
     while True:
         page: Found = desk.store.search.find(question, filters, limit=limit, after=after, **more)
@@ -272,22 +274,22 @@ def test_every_filter_keeps_what_has_it(desk: Desk) -> None:
     many(desk)
     numbers = range(25)
     begin = min(datetime.fromisoformat(one["created_at"]) for one in desk.store.items.newest(100))
-    cases: list[tuple[Filters, list[int]]] = [
-        (Filters(), list(numbers)),
-        (Filters(kind="rss"), [one for one in numbers if one >= 15]),
-        (Filters(kind="entry"), list(numbers)),
-        (Filters(platform="reddit"), [one for one in numbers if one < 15]),
-        (Filters(source_id=2), [one for one in numbers if one >= 15]),
-        (Filters(author="Jane"), [one for one in numbers if one % 2]),
-        (Filters(author="Jane", platform="feeds"), [one for one in numbers if one % 2 and one >= 15]),
-        (Filters(tag="even", source_id=1), [one for one in numbers if one % 2 == 0 and one < 15]),
-        (Filters(until=begin + days(1)), [one for one in numbers if one % 7 == 6]),
-        (Filters(since=begin + days(1), until=begin + days(2)), [one for one in numbers if one % 7 == 5]),
-        (Filters(since=begin + days(6)), [one for one in numbers if one % 7 == 0]),
-        (Filters(is_deleted=False), list(numbers)),
-        (Filters(is_deleted=True), []),
-        (Filters(tag="nobody's"), []),
-        (Filters(source_id=99), []),
+    cases: list[tuple[Filter, list[int]]] = [
+        (Filter(), list(numbers)),
+        (Filter(kind="rss"), [one for one in numbers if one >= 15]),
+        (Filter(kind="entry"), list(numbers)),
+        (Filter(platform="reddit"), [one for one in numbers if one < 15]),
+        (Filter(source_id=2), [one for one in numbers if one >= 15]),
+        (Filter(author="Jane"), [one for one in numbers if one % 2]),
+        (Filter(author="Jane", platform="feeds"), [one for one in numbers if one % 2 and one >= 15]),
+        (Filter(tag="even", source_id=1), [one for one in numbers if one % 2 == 0 and one < 15]),
+        (Filter(until=begin + days(1)), [one for one in numbers if one % 7 == 6]),
+        (Filter(since=begin + days(1), until=begin + days(2)), [one for one in numbers if one % 7 == 5]),
+        (Filter(since=begin + days(6)), [one for one in numbers if one % 7 == 0]),
+        (Filter(is_deleted=False), list(numbers)),
+        (Filter(is_deleted=True), []),
+        (Filter(tag="nobody's"), []),
+        (Filter(source_id=99), []),
     ]
     for filters, wanted in cases:
         assert sorted(map(int, found(desk, "fox", filters))) == wanted, filters
@@ -301,8 +303,8 @@ def test_what_its_source_deleted_is_found_and_can_be_told_apart(desk: Desk) -> N
     desk.show(source, post("a", "fox", is_deleted=True))
     for _ in range(2):
         assert sorted(found(desk, "fox")) == ["a", "b"]
-        assert found(desk, "fox", Filters(is_deleted=True)) == ["a"]
-        assert found(desk, "fox", Filters(is_deleted=False)) == ["b"]
+        assert found(desk, "fox", Filter(is_deleted=True)) == ["a"]
+        assert found(desk, "fox", Filter(is_deleted=False)) == ["b"]
         index_all(desk)
 
 
@@ -311,7 +313,7 @@ def test_an_item_shown_by_another_source_later_is_found_there_too(desk: Desk) ->
     desk.show(one, post("a", "fox"))
     index_all(desk)
     desk.show(two, post("a", "fox"))
-    assert found(desk, "fox", Filters(source_id=two.id)) == found(desk, "fox", Filters(source_id=one.id)) == ["a"]
+    assert found(desk, "fox", Filter(source_id=two.id)) == found(desk, "fox", Filter(source_id=one.id)) == ["a"]
 
 
 def test_a_page_tells_how_many_there_are_and_what_was_not_looked_at(
@@ -334,7 +336,7 @@ def test_far_more_than_are_counted_are_found_page_by_page(desk: Desk, monkeypatc
     many(desk)
     index_all(desk)
     assert len(set(walked(desk, "fox", limit=3))) == 25
-    assert len(found(desk, "天气", Filters(author="John", source_id=1))) == 8
+    assert len(found(desk, "天气", Filter(author="John", source_id=1))) == 8
 
 
 def test_hits_are_marked_in_title_and_snippet(desk: Desk) -> None:
