@@ -41,7 +41,7 @@ def main() -> int:
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m endure", description=__doc__)
-    options.add_argument("--places", type=int, default=200)
+    options.add_argument("--places", type=int, default=180, help="feeds; twenty sources of other kinds come on top")
     options.add_argument("--days", type=float, default=7.0)
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--fault-rate", type=float, default=0.2)

@@ -9,43 +9,36 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
-from itertools import pairwise
-from typing import Any
 
-from catchment.clock import moment
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.world import Place, Post, World
-from catchment.store import Store
+from catchment.playground.voices import Entry, discourse
+from catchment.playground.world import Place, World
+from endure.following import FORUM_LOOK, Followed
+from endure.missing import Missed, Pages, Window, good_walks
+from endure.stored import Held, Stored, Visit
+from endure.texts import Texts
 
 _STALE = "STALE_ANSWER"
+_GOOD = ("succeeded", "unchanged")
+SHARED = ("hackernews", "discourse")
+"""Forms in which one item is told of by several visits at once: lists, searches, second looks."""
 
 
-class Visit(Record, frozen=True):
-    """One visit of the collector's, by its own records."""
+class Heard(Record, frozen=True):
+    """An answer that a visit may have come back from."""
 
-    started_at: datetime
-    finished_at: datetime
-    outcome: str
-    error_code: str | None
+    asked: Asked
+    visit: Visit | None
+    """None: nobody can tell whose it was."""
+    is_sure: bool
+    """It came whole, to a visit that succeeded, and nothing told of the same items at the same time."""
 
-
-class Held(Record, frozen=True):
-    """One stored item: its texts in order, the last one is the present one."""
-
-    id: int
-    ids: tuple[str, ...]
-    texts: tuple[str, ...]
-    is_volatile: bool
-
-
-class Stored(Record, frozen=True):
-    """All that is stored of one source."""
-
-    visits: tuple[Visit, ...]
-    items: tuple[Held, ...]
-    gaps: tuple[tuple[datetime, datetime], ...]
+    @property
+    def is_stale(self) -> bool:
+        return self.visit is not None and self.visit.error_code == _STALE
 
 
 class Findings(Record, frozen=True):
@@ -62,187 +55,237 @@ class Findings(Record, frozen=True):
     """Answers that nobody came back from, and posts that came and went unseen without anybody's fault."""
 
 
-def stored_of(store: Store, source_id: int, key: str) -> Stored:
-    def question(tx: Any) -> Stored:
-        visits = tx.all(
-            """
-            SELECT started_at, finished_at, outcome, error_code FROM run_sources
-             WHERE source_id = ? AND finished_at IS NOT NULL ORDER BY started_at
-            """,
-            source_id,
-        )
-        items = tx.all("SELECT id, external_id, text, volatile_count FROM items WHERE scope = ? ORDER BY id", key)
-        aliases, earlier = defaultdict(list), defaultdict(list)
-        for item_id, external_id in tx.all("SELECT item_id, external_id FROM aliases WHERE scope = ?", key):
-            aliases[item_id].append(external_id)
-        for item_id, text in tx.among(
-            "SELECT item_id, text FROM revisions WHERE item_id IN {few} ORDER BY item_id, version",
-            [row[0] for row in items],
-        ):
-            earlier[item_id].append(_plain(text))
-        gaps = tx.all("SELECT from_at, to_at FROM gaps WHERE source_id = ? ORDER BY id", source_id)
-        return Stored(
-            tuple(Visit(moment(row[0]), moment(row[1]), row[2], row[3]) for row in visits),
-            tuple(
-                Held(row[0], (row[1], *aliases[row[0]]), (*earlier[row[0]], _plain(row[2])), bool(row[3]))
-                for row in items
-            ),
-            tuple((moment(row[0]), moment(row[1])) for row in gaps),
-        )
-
-    return store.database.read(question)
-
-
-def _plain(text: str | None) -> str:
-    return " ".join((text or "").split())
-
-
 class Trial:
     """The case of one place."""
 
-    def __init__(self, world: World, place: Place, asked: list[Asked], stored: Stored, slack: timedelta) -> None:
+    def __init__(
+        self,
+        world: World,
+        place: Place,
+        followed: Sequence[Followed],
+        asked: Sequence[Asked],
+        stored: Stored,
+        slack: timedelta,
+    ) -> None:
         """`slack`: how far the edge of a gap may be off, because an answer takes its time."""
-        self.world, self.place, self.stored, self.slack = world, place, stored, slack
-        self.posts = {post.id: post for post in world.posts(place)}
-        self.gaps = [(gap[0], self._end_of(gap)) for gap in stored.gaps]
+        self.world, self.place, self.followed, self.stored, self.slack = world, place, followed, stored, slack
+        self.texts = Texts(world, place)
+        self.asked = asked
         self.by_wire_id: dict[str, list[Held]] = defaultdict(list)
         for item in stored.items:
             for name in item.ids:
                 self.by_wire_id[name].append(item)
-        self.accepted: list[tuple[Asked, Visit]] = []
+        self._visits = {
+            (one.source_id, is_look): _Visits(stored.visits, one.source_id, is_look)
+            for one in followed
+            for is_look in (False, True)
+        }
+        self.heard: list[Heard] = []
         self.unseen = 0
-        starts = [visit.started_at for visit in stored.visits]
         for one in asked:
-            visit = self._visit_of(one, starts)
-            if visit is None:
-                self.unseen += one.is_whole
-            elif (one.is_whole or one.entries) and visit.outcome != "skipped":
-                self.accepted.append((one, visit))
+            self._hear(one)
 
-    def _visit_of(self, one: Asked, starts: list[datetime]) -> Visit | None:
-        at = bisect_right(starts, one.at) - 1
-        visit = self.stored.visits[at] if at >= 0 else None
-        return visit if visit is not None and one.at <= visit.finished_at else None
+    # ── who heard it ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _hear(self, one: Asked) -> None:
+        visits = self._visits_of(one)
+        if not visits:
+            self.unseen += one.is_whole
+        is_cut_off = any(begin <= one.at <= end for begin, end in self.stored.cut_off)
+        if not visits and self.place.form in SHARED and is_cut_off:
+            # A run that was cut off may have stored a part of what it was told.
+            self.heard.append(Heard(one, None, is_sure=False))
+        elif (one.is_whole or one.entries) and any(visit.outcome != "skipped" for visit in visits):
+            visit = visits[0] if len(visits) == 1 else None
+            self.heard.append(Heard(one, visit, self._is_sure(one, visit, is_cut_off)))
+
+    def _visits_of(self, one: Asked) -> list[Visit]:
+        found = []
+        for source in self.followed:
+            for is_look in (False, True):
+                if source.may_have_asked(one, is_look):
+                    visit = self._visits[source.source_id, is_look].at(one.at)
+                    found += [visit] if visit else []
+        return found
+
+    def _is_sure(self, one: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
+        if visit is None or not one.is_whole or visit.outcome != "succeeded":
+            return False
+        if self.place.form not in SHARED:
+            return True
+        # Of answers that were on their way side by side, the later one may have been applied first. And a story may
+        # have been asked for by a run that was cut off while this visit went on.
+        others = (other for other in self.stored.visits if other is not visit)
+        return not any(other.overlaps(visit) for other in others) and not is_cut_off
+
+    # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def findings(self) -> Findings:
         lost, wrong = self._lost_and_wrong()
-        twice = [f"{name}: {len(items)} items" for name, items in self._items_by_post().items() if len(items) > 1]
-        needed, unexplained, unseen = self._missed()
-        total, false = self._gap_seconds(needed)
+        twice = [f"{name}: {len(items)} items" for name, items in self._items_by_subject().items() if len(items) > 1]
+        wrong += [*self._scores(), *self._deletions(), *self._appearances()]
+        missed = self._missed()
         return Findings(
-            tuple(lost), tuple(twice), tuple(wrong), tuple(unexplained), total, false, len(needed), self.unseen + unseen
+            lost=tuple(lost),
+            twice=tuple(twice),
+            wrong=tuple(wrong),
+            unexplained=tuple(words for one in missed for words in one.unexplained),
+            gap_seconds=sum(one.gap_seconds for one in missed),
+            false_gap_seconds=sum(one.false_gap_seconds for one in missed),
+            needed_gaps=sum(one.needed for one in missed),
+            unseen=self.unseen + sum(one.unseen for one in missed),
         )
+
+    def _missed(self) -> list[Missed]:
+        return [missed for source in self.followed if (missed := self._missed_by(source)) is not None]
+
+    def _missed_by(self, source: Followed) -> Missed | None:
+        gaps = [gap for gap in self.stored.gaps if gap.source_id == source.source_id]
+        if source.manner.walk == "window":
+            told = [one for one in self.heard if one.visit is not None]
+            good = [one.asked for one in told if one.asked.is_whole and one.visit and one.visit.outcome in _GOOD]
+            return Window(self.world, self.place, gaps, self.slack, [one.asked for one in told], good).missed()
+        if source.manner.walk == "pages":
+            visits = [one for one in self.stored.visits if one.source_id == source.source_id and not one.is_look]
+            asked = [one for one in self.asked if source.may_have_asked(one, is_look=False)]
+            walks = good_walks([one for one in visits if one.outcome in _GOOD], asked)
+            first_seen = self._first_seen()
+            return Pages(self.world, self.place, source.manner, gaps, self.slack, walks, first_seen).missed()
+        return None
+
+    def _first_seen(self) -> dict[str, datetime]:
+        """When each post that is stored was first seen."""
+        return {
+            entry.post: items[0].first_seen_at
+            for one in self.heard
+            for entry in one.asked.entries
+            if (items := self.by_wire_id.get(entry.wire_id))
+        }
 
     # ── what was said is held ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _items_by_post(self) -> dict[str, set[int]]:
+    def _told(self, one: Heard) -> list[Entry]:
+        """What its reader takes from it: of a topic that is looked at again, the first post alone."""
+        topic = FORUM_LOOK.fullmatch(one.asked.path) and one.asked.path.rpartition("/t/")[2].partition(".")[0]
+        if not topic or not topic.isdigit():
+            return list(one.asked.entries)
+        head = discourse.head_id(int(topic))
+        return [entry for entry in one.asked.entries if entry.wire_id == head]
+
+    def _subject(self, entry: Entry) -> str:
+        """What an entry is about: a page is one thing, whichever post it shows."""
+        return entry.wire_id if self.place.form == "website" else entry.post
+
+    def _items_by_subject(self) -> dict[str, set[int]]:
         found: dict[str, set[int]] = defaultdict(set)
-        for one, _ in self.accepted:
-            for entry in one.entries:
-                found[entry.post] |= {item.id for item in self.by_wire_id.get(entry.wire_id, ())}
+        for one in self.heard:
+            for entry in one.asked.entries:
+                found[self._subject(entry)] |= {item.id for item in self.by_wire_id.get(entry.wire_id, ())}
         return found
 
     def _lost_and_wrong(self) -> tuple[list[str], list[str]]:
         said: dict[str, list[tuple[str, bool]]] = defaultdict(list)
         lost = []
-        for one, visit in self.accepted:
-            is_sure = one.is_whole and visit.outcome == "succeeded"
-            for entry in one.entries:
-                if (is_sure or visit.error_code == _STALE) and not self.by_wire_id.get(entry.wire_id):
-                    lost.append(f"{entry.post} ({entry.wire_id}) shown at {one.at:%d %H:%M:%S} in {one.fault}")
-                # A stale answer moves nothing; an answer that was not read whole may have shown this, or not.
-                is_new = entry.post not in said
-                if visit.outcome == "succeeded" or (visit.error_code == _STALE and is_new):
-                    text = _plain(self._version_text(entry.post, entry.version))
-                    said[entry.post].append((text, is_sure))
-                elif visit.outcome == "failed" and visit.error_code != _STALE:
-                    # The pages before the one that failed are stored; which they were only the collector knows.
-                    said[entry.post].append((_plain(self._version_text(entry.post, entry.version)), False))
-        wrong = [words for post, versions in said.items() if (words := self._told_wrongly(post, versions))]
+        for one in self.heard:
+            for entry in self._told(one):
+                if entry.is_deleted:
+                    continue
+                if (one.is_sure or one.is_stale) and not self.by_wire_id.get(entry.wire_id):
+                    lost.append(f"{entry.post} ({entry.wire_id}) at {one.asked.at:%d %H:%M:%S} in {one.asked.fault}")
+                subject = self._subject(entry)
+                # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
+                # the collector knows how much it took from it.
+                if not one.is_stale or subject not in said:
+                    said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), one.is_sure))
+        items = self._items_by_subject()
+        wrong = [words for name, texts in said.items() if (words := self._told_wrongly(name, items[name], texts))]
         return lost, wrong
 
-    def _version_text(self, post: str, number: int) -> str:
-        return next(version.text for version in self.posts[post].versions if version.number == number)
-
-    def _told_wrongly(self, post: str, said: list[tuple[str, bool]]) -> str | None:
-        held = [self._item(name) for name in self._items_by_post().get(post, ())]
+    def _told_wrongly(self, subject: str, items: set[int], said: list[tuple[str, bool]]) -> str | None:
+        held = [item for item in self.stored.items if item.id in items]
         if not held or held[0].is_volatile:
             return None
-        told = held[0].texts
+        # A deletion, and a title that was changed, leave a revision with the same text.
+        told = _without_repeats(held[0].texts)
         if not _is_subsequence(told, [text for text, _ in said]):
-            return f"{post}: stored {list(told)!r:.300}, said {said!r:.300}"
+            return f"{subject}: stored {told!r:.300}, said {said!r:.300}"
         sure = _without_repeats([text for text, is_sure in said if is_sure])
         if not _is_subsequence(sure, told):
-            return f"{post}: stored {len(told)} texts, surely said {len(sure)}: {told!r:.300} {said!r:.300}"
+            return f"{subject}: stored {len(told)} texts, surely said {len(sure)}: {told!r:.300} {said!r:.300}"
         return None
 
-    def _item(self, item_id: int) -> Held:
-        return next(item for item in self.stored.items if item.id == item_id)
+    # ── counters, deletions, appearances ──────────────────────────────────────────────────────────────────────────
 
-    # ── what was not said lies in a gap ───────────────────────────────────────────────────────────────────────────
+    def _scores(self) -> list[str]:
+        """The last score is one that was told since the last sure answer."""
+        told: dict[str, list[int]] = {}
+        is_known: set[str] = set()
+        for one in self.heard:
+            for entry in self._told(one):
+                if entry.score is not None and not entry.is_deleted:
+                    if one.is_sure:
+                        told[entry.wire_id] = []
+                        is_known.add(entry.wire_id)
+                    told.setdefault(entry.wire_id, []).append(entry.score)
+        return [
+            f"{name}: the score is {items[0].score}, told was {told[name][:5]}"
+            for name in sorted(is_known)
+            if (items := self.by_wire_id.get(name)) and items[0].score not in told[name]
+        ]
 
-    def _missed(self) -> tuple[list[Post], list[str], int]:
-        """Posts that left the window unseen between two good visits: those that needed a gap, those without one."""
-        good = [one for one, visit in self.accepted if one.is_whole and visit.outcome in ("succeeded", "unchanged")]
-        seen = {entry.post for one, _ in self.accepted for entry in one.entries}
-        needed, unexplained, unseen = [], [], 0
-        for before, after in pairwise(good):
-            glimpsed = self.world.glimpses(self.place, before.at, after.at)
-            # What is there still has not left: an old copy came in its place, and the next answer may tell of it.
-            there = {post.id for post, _ in self.world.shown(self.place, after.at)}
-            for name in glimpsed.keys() - seen - there:
-                post = self.posts[name]
-                if not self._is_owed(post, before.at, after.at):
-                    unseen += 1
-                    continue
-                needed.append(post)
-                if not any(self._lies_in(post, gap) for gap in self.gaps):
-                    unexplained.append(
-                        f"{name} of {post.created_at:%d %H:%M}, {before.at:%d %H:%M}–{after.at:%d %H:%M}"
-                    )
-        return needed, unexplained, unseen
+    def _deletions(self) -> list[str]:
+        """What the platform last surely said to be gone is marked; what is marked was said to be gone."""
+        last: dict[str, bool | None] = {}
+        ever = {name for one in self.asked for name in self._missing(one)}
+        for one in self.heard:
+            for entry in self._told(one):
+                is_look = one.visit is not None and one.visit.is_look
+                last[entry.wire_id] = (entry.is_deleted and is_look) if one.is_sure else None
+        wrong = []
+        for name, items in self.by_wire_id.items():
+            if last.get(name) and not items[0].is_deleted:
+                wrong.append(f"{name} was deleted, and is not marked")
+            if items[0].is_deleted and (last.get(name) is False or name not in ever):
+                wrong.append(f"{name} is marked as deleted, and is not")
+        return wrong
 
-    def _is_owed(self, post: Post, before: datetime, after: datetime) -> bool:
-        """Not what was removed again before anybody came, nor what slipped in below entries that are known already:
-        no reader can tell such a listing from one into which nothing slipped."""
-        if post.is_removed(after):
-            return False
-        if self.place.is_by_arrival:
-            return post.shown_from > before
-        # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
-        told = (
-            min(self.posts[entry.post].created_at, one.at)
-            for one, _ in self.accepted
-            if one.at <= before
-            for entry in one.entries
-        )
-        newest = max(told, default=None)
-        # A feed that has shown nothing yet gives no edge from which anything could be missing.
-        return newest is not None and post.created_at > newest
+    def _missing(self, one: Asked) -> list[str]:
+        """The items of which this answer may be taken to say that they are gone."""
+        if one.entries:
+            return [entry.wire_id for entry in one.entries if entry.is_deleted]
+        number = one.path.rpartition("/")[2].partition(".")[0]
+        return [number, discourse.head_id(int(number))] if number.isdigit() else []
 
-    def _end_of(self, gap: tuple[datetime, datetime]) -> datetime:
-        """Where listings go by arrival, what came out late at the lower edge of an answer bears an older date than
-        what is missing below it; nobody who reads the answer can tell."""
-        if not self.place.is_by_arrival:
-            return gap[1]
-        return max((post.shown_from for post in self.posts.values() if post.created_at == gap[1]), default=gap[1])
-
-    def _lies_in(self, post: Post, gap: tuple[datetime, datetime]) -> bool:
-        return any(gap[0] - self.slack <= at <= gap[1] + self.slack for at in (post.created_at, post.shown_from))
-
-    def _gap_seconds(self, needed: list[Post]) -> tuple[float, float]:
-        total = false = 0.0
-        for gap in self.gaps:
-            seconds = (gap[1] - gap[0]).total_seconds()
-            total += seconds
-            false += seconds if not any(self._lies_in(post, gap) for post in needed) else 0.0
-        return total, false
+    def _appearances(self) -> list[str]:
+        if self.place.form != "github":
+            return []
+        return [
+            f"{entry.wire_id} was listed on {one.asked.at:%Y-%m-%d}, and this is not kept"
+            for one in self.heard
+            if one.is_sure
+            for entry in one.asked.entries
+            for item in self.by_wire_id.get(entry.wire_id, ())
+            if (item.id, f"{one.asked.at:%Y-%m-%d}") not in self.stored.appearances
+        ]
 
 
-def _without_repeats(texts: list[str]) -> list[str]:
+class _Visits:
+    """The visits of one source, or the rounds of second looks at its items, to be found by time."""
+
+    def __init__(self, visits: Sequence[Visit], source_id: int, is_look: bool) -> None:
+        self._visits = [one for one in visits if (one.source_id, one.is_look) == (source_id, is_look)]
+        self._starts = [one.started_at for one in self._visits]
+
+    def at(self, at: datetime) -> Visit | None:
+        place = bisect_right(self._starts, at) - 1
+        visit = self._visits[place] if place >= 0 else None
+        return visit if visit is not None and at <= visit.finished_at else None
+
+
+def _without_repeats(texts: Sequence[str]) -> list[str]:
     return [text for at, text in enumerate(texts) if at == 0 or texts[at - 1] != text]
 
 
-def _is_subsequence(few: tuple[str, ...] | list[str], many: tuple[str, ...] | list[str]) -> bool:
+def _is_subsequence(few: Sequence[str], many: Sequence[str]) -> bool:
     left = iter(many)
     return all(text in left for text in few)

@@ -18,16 +18,16 @@ from typing import Any
 import psutil
 
 from catchment.clock import Clock, clock_from
-from catchment.collect.following import follow
 from catchment.model import Record
 from catchment.playground.log import Counts, read_log
 from catchment.playground.world import World
 from catchment.settings import Settings
 from catchment.shop import open_shop
-from endure.judge import Findings, Trial, stored_of
+from endure.following import OTHERS, SECRET, Followed, follow_all
+from endure.judge import Findings, Trial
+from endure.stored import stored_of
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
-SECRET = "tok_4f9c1b7e2d8a6350endure"
 COLLECTORS = 2
 KILLS_A_RESTART = 40
 """After so many kills the database server, where there is one, is restarted, too."""
@@ -35,16 +35,20 @@ ANSWERED_WITHIN = 0.2
 """Seconds that an answer may take, slow ones included: so much is the edge of a gap off, times the clock's rate."""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
+ON_ONE_SITE = ("hackernews", "github")
+"""Platforms that live at one address, which an operator can replace."""
 
 
 class Plan(Record, frozen=True):
     places: int
+    """Feeds; the places of other kinds come on top."""
     days: float
     kills: int
     fault_rate: float
     seed: int
     minutes: float
     database: str
+    others: tuple[tuple[str, int], ...] = OTHERS
 
     @property
     def rate(self) -> float:
@@ -76,9 +80,11 @@ def run(plan: Plan, folder: Path) -> Verdict:
             clock=plan.clock,
             master_key="endure master key",
             is_private_allowed=True,
+            base_urls=dict.fromkeys(ON_ONE_SITE, url),
         )
-        world = World(plan.seed, START, plan.places, plan.days)
-        sources = _followed(settings, world, url)
+        world = World(plan.seed, START, plan.places, plan.days, others=dict(plan.others))
+        with open_shop(settings, "endure") as shop:
+            sources = follow_all(shop, world, int(url.rsplit(":", 1)[1]))
         kills, restarts = _disturbed(plan, settings, clock, out, world, database)
         figures, details = _judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = _secrets_found(folder, settings)
@@ -131,26 +137,13 @@ def _playground(plan: Plan, home: Path, log: Path) -> Iterator[str]:
     words = [sys.executable, "-m", "catchment.playground", "--seed", str(plan.seed), "--places", str(plan.places)]
     words += ["--days", str(plan.days), "--start", START.isoformat(), "--clock", plan.clock, "--home", str(home)]
     words += ["--fault-rate", str(plan.fault_rate), "--log", str(log), "--slow-seconds", "0.05"]
+    words += ["--others", *(f"{form}={count}" for form, count in plan.others)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             yield process.stdout.readline().strip()
         finally:
             process.terminate()
-
-
-def _followed(settings: Settings, world: World, url: str) -> dict[int, int]:
-    """Every place, as a source; one of them with a secret in its address. Gives source ids by place number."""
-    port = url.rsplit(":", 1)[1]
-    found = {}
-    with open_shop(settings, "endure") as shop:
-        for place in world.places:
-            address = f"http://{place.host}.localhost:{port}{place.path}"
-            if place.number == 0:
-                address += f"?token={SECRET}"
-            source, _ = follow(shop.store, shop.safe, shop.platforms, "rss", address, shop.clock.now())
-            found[place.number] = source.id
-    return found
 
 
 class Collectors:
@@ -164,7 +157,7 @@ class Collectors:
             "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
             "COOKIE_MASTER_KEY": settings.master_key or "",
             "CATCHMENT_LOG_LEVEL": "info",
-        }
+        } | {f"CATCHMENT_{name.upper()}_BASE_URL": url for name, url in settings.base_urls.items()}
         with out.open("ab") as said:
             self._forker = subprocess.Popen(
                 [sys.executable, "-m", "endure.forker"],
@@ -246,7 +239,7 @@ def _disturbed(
 
 
 def _judged(
-    settings: Settings, world: World, sources: dict[int, int], log: Path, slack: timedelta
+    settings: Settings, world: World, sources: list[Followed], log: Path, slack: timedelta
 ) -> tuple[dict[str, Any], list[str]]:
     asked = read_log(log)
     by_place = defaultdict(list)
@@ -256,9 +249,9 @@ def _judged(
     with open_shop(settings, "judge") as shop:
         findings = []
         for place in world.places:
-            source = shop.store.sources.get(sources[place.number])
-            stored = stored_of(shop.store, source.id, source.key)
-            findings.append((place, Trial(world, place, by_place[place.number], stored, slack).findings()))
+            followed = [one for one in sources if one.place == place.number]
+            stored = stored_of(shop.store, followed)
+            findings.append((place, Trial(world, place, followed, by_place[place.number], stored, slack).findings()))
         count = shop.store.items.count()
         revisions, gaps, held = shop.store.database.read(
             lambda tx: [

@@ -23,7 +23,7 @@ def main() -> None:
     start = given.start or clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
     script = msgspec.json.decode(given.script.read_bytes(), type=list[Cue]) if given.script else []
     playground = Playground(
-        World(given.seed, start, given.places, given.days, busy=given.busy),
+        World(given.seed, start, given.places, given.days, busy=given.busy, others=dict(given.others)),
         clock,
         Moods(given.seed, given.fault_rate, script, given.outage_rate),
         log=given.log,
@@ -43,6 +43,14 @@ def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m catchment.playground", description=__doc__)
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--places", type=int, default=200)
+    options.add_argument(
+        "--others",
+        metavar="FORM=COUNT",
+        type=_form,
+        nargs="*",
+        default=[],
+        help="beside feeds: hackernews=1 website=5 …",
+    )
     options.add_argument("--days", type=float, default=7.0, help="how long the world goes on after its start")
     options.add_argument("--start", type=_moment, help="when it starts (ISO 8601); today at midnight UTC if not given")
     options.add_argument("--busy", type=float, default=1.0, help="so many times as many posts as usual")
@@ -55,6 +63,11 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--slow-seconds", type=float, default=0.2, help="on the wall, how long slow answers take")
     options.add_argument("--log", type=Path, help="a file for a line about every request")
     return options
+
+
+def _form(text: str) -> tuple[str, int]:
+    form, _, count = text.partition("=")
+    return form, int(count or 1)
 
 
 def _moment(text: str) -> datetime:

@@ -34,6 +34,8 @@ VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
 DATED_BY_ARRIVAL = {"json_api", "discourse"}
 """Forms in which the server itself dates what comes in, whatever the post says."""
+LIVELY = {"hackernews": 60.0}
+"""Sites of which there is only one, and which never sleep: so many posts a day at least."""
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
 
@@ -260,6 +262,7 @@ class World:
         """A place that speaks another language than feeds: its voice knows its ways, and where its paths begin."""
         chance = chance_of(self.seed, "place", number)
         language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
+        pace = self._pace(chance)
         return Place(
             number=number,
             name=_name(chance, language, number),
@@ -267,7 +270,7 @@ class World:
             path=f"/{form}/{number}",
             form=form,
             language=language,
-            pace=self._pace(chance),
+            pace=pace.plus(posts_a_day=max(pace.posts_a_day, LIVELY.get(form, 0.0))),
             is_by_arrival=form in DATED_BY_ARRIVAL,
             validators=(),
         )

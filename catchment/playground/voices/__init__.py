@@ -56,6 +56,10 @@ class Entry(Record, frozen=True, array_like=True):
     post: str
     version: int
     wire_id: str
+    score: int | None = None
+    """As it was told; None: it was not."""
+    is_deleted: bool = False
+    """It was told to be gone: of its content nothing was shown."""
 
 
 class Page(Record, frozen=True):

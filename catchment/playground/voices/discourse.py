@@ -24,6 +24,11 @@ POSTS_OF_A_TOPIC = 4
 FIRST_ID, NEXT_ID = 11, 3
 
 
+def head_id(topic_id: int) -> str:
+    """The id of a topic's first post."""
+    return str(FIRST_ID + NEXT_ID * POSTS_OF_A_TOPIC * (topic_id - 1))
+
+
 class Voice:
     """Tells the posts of a world as a forum would."""
 
@@ -69,29 +74,33 @@ class Voice:
             shown = tuple(one for one in shown if int(self.wire_id(place, one[0])) < before)
         entries = _bent(shown[:PAGE_SIZE], ask)
         told = [self._told(place, post, version, ask) | self._titled(place, post) for post, version in entries]
-        return self._page(place, {"latest_posts": told}, entries)
+        return self._page(place, {"latest_posts": told}, entries, ask)
 
     def _latest_topics(self, place: Place, ask: Ask, shown: Shown) -> Page:
         """By their last post; of their posts nothing is told here."""
         ids = list(dict.fromkeys(self._topic_id(place, post) for post, _ in shown))[:TOPICS]
         topics = [self._topic_facts(place, id, ask.at) for id in ids]
         users: list[Any] = []
-        return self._page(place, {"users": users, "topic_list": {"per_page": TOPICS, "topics": topics}}, ())
+        return self._page(place, {"users": users, "topic_list": {"per_page": TOPICS, "topics": topics}}, (), ask)
 
     def _one_post(self, place: Place, ask: Ask, found: Sequence[tuple[Post, Version]]) -> Page:
         if not found:
             return _missing()
-        return self._page(place, self._told(place, *found[0], ask), found)
+        return self._page(place, self._told(place, *found[0], ask), found, ask)
 
     def _topic(self, place: Place, ask: Ask, found: Sequence[tuple[Post, Version]]) -> Page:
         if not found:
             return _missing()
         posts = [self._told(place, post, version, ask) for post, version in reversed(found)]
         facts = self._topic_facts(place, self._topic_id(place, found[0][0]), ask.at)
-        return self._page(place, facts | {"post_stream": {"posts": posts}}, found)
+        return self._page(place, facts | {"post_stream": {"posts": posts}}, found, ask)
 
-    def _page(self, place: Place, body: Any, shown: Sequence[tuple[Post, Version]]) -> Page:
-        entries = tuple(Entry(post.id, version.number, self.wire_id(place, post)) for post, version in shown)
+    def _page(self, place: Place, body: Any, shown: Sequence[tuple[Post, Version]], ask: Ask) -> Page:
+        then = ask.at - ask.bend.ago
+        entries = tuple(
+            Entry(post.id, version.number, self.wire_id(place, post), max(0, self.world.counters(post, then).score))
+            for post, version in shown
+        )
         headers = {"Content-Type": "application/json; charset=utf-8"}
         return Page(200, headers, json.dumps(body, ensure_ascii=False).encode(), entries=entries)
 

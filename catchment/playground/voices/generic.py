@@ -87,7 +87,11 @@ class Voice:
         headers = {}
         if manner(place) == "link" and listed.following:
             headers["Link"] = f'<{ask.base}{ask.path}?page=1>; rel="first", <{listed.following}>; rel="next"'
-        entries = tuple(Entry(post.id, version.number, wire_id(place, post)) for post, version in listed.shown)
+        then = ask.at - ask.bend.ago
+        entries = tuple(
+            Entry(post.id, version.number, wire_id(place, post), self.world.counters(post, then).score)
+            for post, version in listed.shown
+        )
         return _page(200, WRAPPED[manner(place)](told, listed), headers, entries)
 
     def _listed(self, place: Place, ask: Ask, params: dict[str, str]) -> Listed:

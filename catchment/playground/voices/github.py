@@ -68,7 +68,9 @@ class Voice:
             status=200,
             headers={"Content-Type": "text/html; charset=utf-8"},
             body=_page(rows or BLANK, ask).encode(),
-            entries=tuple(Entry(post.id, version.number, wire_id(post)) for post, version in shown),
+            entries=tuple(
+                Entry(post.id, version.number, wire_id(post), stars(self.world, post, at)) for post, version in shown
+            ),
         )
 
     def _written(self, place: Place, post: Post, version: Version, at: datetime, days: int) -> Row:
@@ -77,13 +79,17 @@ class Voice:
         return Row(
             owner=owner,
             name=name,
-            # About one of twenty has none, and stays without: a description that came and went would be an edit.
-            description=None if chance.random() < 0.05 else description(version),
+            description=self.described(post, version),
             language=None if chance.random() < 0.05 else language_of(self._places.index(place), post),
             stars=stars(self.world, post, at),
             gained=self._gained(post, at, days),
             is_sponsored=chance.random() < 0.3,
         )
+
+    def described(self, post: Post, version: Version) -> str | None:
+        """About one of twenty has no description, and stays without: one that came and went would be an edit."""
+        is_bare = chance_of(self.world.seed, "bare", post.id).random() < 0.05
+        return None if is_bare else description(version)
 
     def _gained(self, post: Post, at: datetime, days: int) -> int:
         return stars(self.world, post, at) - stars(self.world, post, at - timedelta(days=days))

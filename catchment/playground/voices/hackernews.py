@@ -128,7 +128,9 @@ class Moment:
         if post is None or post.shown_from + listed_before_told(self.world, post) > self.at:
             return _site(None)
         if post.is_removed(self.at):
-            return _site(self._farewell(post))
+            said = self._farewell(post)
+            gone = Entry(post.id, post.version(self.at).number, str(number), is_deleted=True)
+            return _site(said, (gone,) if said else ())
         version = post.version(self.at)
         return _site(self._item(post, version), (self._entry(post, version),))
 
@@ -200,7 +202,7 @@ class Moment:
         return max(1, self.world.counters(post, self.at).score)
 
     def _entry(self, post: Post, version: Version) -> Entry:
-        return Entry(post.id, version.number, str(self._id(post)))
+        return Entry(post.id, version.number, str(self._id(post)), self._score(post))
 
     def _item(self, post: Post, version: Version) -> dict[str, Any]:
         sort, id = sort_of(self.world, post), self._id(post)

@@ -44,7 +44,7 @@ class Voice:
 
     def answer(self, place: Place, ask: Ask) -> Page:
         shown = self.world.shown(place, ask.at - ask.bend.ago)
-        body, entries = _index(place, _bent(shown, ask)) if ask.path.endswith("/index") else _page(place, shown, ask)
+        body, entries = _index(place, _bent(shown, ask)) if ask.path.endswith("/index") else page(place, shown, ask)
         return Page(200, {"Content-Type": "text/html; charset=utf-8"}, body.encode(), entries=entries)
 
 
@@ -60,7 +60,7 @@ def _bent(shown: Shown, ask: Ask) -> Shown:
     return tuple(one for one in ordered for _ in range(2 if ask.bend.is_repeated else 1))
 
 
-def _page(place: Place, shown: Shown, ask: Ask) -> tuple[str, tuple[Entry, ...]]:
+def page(place: Place, shown: Shown, ask: Ask) -> tuple[str, tuple[Entry, ...]]:
     if not shown:
         return _around(place, place.name, "", _standing()), ()
     post, version = shown[0]

@@ -1,0 +1,98 @@
+"""How each place of the playground is followed: by which kind, under which target, with which settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from catchment.collect.following import follow
+from catchment.model import Record
+from catchment.playground.log import Asked
+from catchment.playground.voices import generic, github, website
+from catchment.playground.world import Place, World
+from catchment.shop import Shop
+
+SECRET = "tok_4f9c1b7e2d8a6350endure"
+SEARCHED = "the"
+"""The word of the search that is followed; found in about every other post."""
+OTHERS = (("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3))
+"""Places beside feeds; they make twenty sources."""
+
+ANY = re.compile(r".*")
+STORY = r"/v0/item/\d+\.json"
+FORUM_LOOK = re.compile(r"/discourse/\d+/(?:posts|t)/\d+\.json")
+
+
+class Manner(Record, frozen=True):
+    """One way to follow a place."""
+
+    kind: str
+    target: str
+    settings: dict[str, Any] = {}
+    interval_minutes: int | None = None
+    visits: re.Pattern[str] = ANY
+    """The paths that a visit asks for."""
+    looks: re.Pattern[str] | None = None
+    """The paths that a second look asks for; None: nothing is looked at again."""
+    walk: str | None = None
+    """`window`: newest first, a window that slides; `pages`: newest first, as far down as is wanted; None: nobody can
+    tell from it what is missing."""
+
+
+class Followed(Record, frozen=True):
+    """A source, and the place that it follows."""
+
+    place: int
+    manner: Manner
+    source_id: int
+    key: str
+
+    def may_have_asked(self, asked: Asked, is_look: bool) -> bool:
+        paths = self.manner.looks if is_look else self.manner.visits
+        return paths is not None and paths.fullmatch(asked.path) is not None
+
+
+def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
+    address = f"http://{place.host}.localhost:{port}{place.path}"
+    if place.form == "hackernews":
+        # Not all at the same time: what two visits tell at once, nobody can tell apart.
+        stories = re.compile(STORY)
+        for target, minutes, walk in (("new", 60, "pages"), ("top", 170, None)):
+            paths = re.compile(rf"/v0/{target}stories\.json|{STORY}")
+            yield Manner("hackernews", target, {}, minutes, paths, stories, walk)
+        paths = re.compile("/api/v1/search_by_date")
+        yield Manner("hackernews", f"search:{SEARCHED}", {}, 110, paths, stories, "pages")
+    elif place.form == "github":
+        yield Manner("github_trending", github.Voice(world).target(place))
+    elif place.form == "website":
+        yield Manner("website", address, visits=re.compile(r"/website/\d+"))
+        index = re.compile(r"/website/\d+/index")
+        yield Manner("website", f"{address}/index", {"links": website.SELECTOR}, visits=index)
+    elif place.form == "json_api":
+        yield Manner("custom_api", address, generic.settings(place), walk="pages")
+    elif place.form == "discourse":
+        listings = re.compile(r"/discourse/\d+/(?:latest|posts)\.json")
+        yield Manner("discourse_forum", address, visits=listings, looks=FORUM_LOOK, walk="pages")
+    else:
+        secret = f"?token={SECRET}" if place.number == 0 else ""
+        yield Manner("rss", address + secret, walk="window")
+
+
+def follow_all(shop: Shop, world: World, port: int) -> list[Followed]:
+    """Every place, in each of its manners; one of them with a secret in its address."""
+    return [followed(shop, place, manner) for place in world.places for manner in manners(world, place, port)]
+
+
+def followed(shop: Shop, place: Place, manner: Manner) -> Followed:
+    source, _ = follow(
+        shop.store,
+        shop.safe,
+        shop.platforms,
+        manner.kind,
+        manner.target,
+        shop.clock.now(),
+        settings=manner.settings,
+        interval_minutes=manner.interval_minutes,
+    )
+    return Followed(place.number, manner, source.id, source.key)

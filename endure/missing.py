@@ -1,0 +1,177 @@
+"""What was not said lies in a gap: for listings that show a window, and for those that are walked page by page."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+
+from catchment.model import Record
+from catchment.playground.log import Asked
+from catchment.playground.voices import hackernews
+from catchment.playground.world import Place, Post, World
+from endure.following import SEARCHED, Manner
+from endure.stored import Gap, Visit
+
+
+class Missed(Record, frozen=True):
+    """What one source has missed."""
+
+    needed: int
+    """Posts that had to lie in a gap."""
+    unexplained: tuple[str, ...]
+    unseen: int
+    gap_seconds: float
+    false_gap_seconds: float
+
+
+class Window:
+    """A feed: posts that left its window unseen between two good visits."""
+
+    def __init__(
+        self,
+        world: World,
+        place: Place,
+        gaps: Sequence[Gap],
+        slack: timedelta,
+        told: Sequence[Asked],
+        good: Sequence[Asked],
+    ) -> None:
+        self.world, self.place, self.slack, self.told, self.good = world, place, slack, told, good
+        self.posts = {post.id: post for post in world.posts(place)}
+        self.gaps = [(gap.from_at, self._end_of(gap)) for gap in gaps]
+
+    def missed(self) -> Missed:
+        seen = {entry.post for one in self.told for entry in one.entries}
+        needed, unexplained, unseen = [], [], 0
+        for before, after in pairwise(self.good):
+            glimpsed = self.world.glimpses(self.place, before.at, after.at)
+            # What is there still has not left: an old copy came in its place, and the next answer may tell of it.
+            there = {post.id for post, _ in self.world.shown(self.place, after.at)}
+            for name in glimpsed.keys() - seen - there:
+                post = self.posts[name]
+                if not self._is_owed(post, before.at, after.at):
+                    unseen += 1
+                    continue
+                needed.append(post)
+                if not any(self._lies_in(post, gap) for gap in self.gaps):
+                    unexplained.append(
+                        f"{name} of {post.created_at:%d %H:%M}, {before.at:%d %H:%M}–{after.at:%d %H:%M}"
+                    )
+        total = sum((end - begin).total_seconds() for begin, end in self.gaps)
+        false = (gap for gap in self.gaps if not any(self._lies_in(post, gap) for post in needed))
+        return Missed(
+            len(needed), tuple(unexplained), unseen, total, sum((end - begin).total_seconds() for begin, end in false)
+        )
+
+    def _is_owed(self, post: Post, before: datetime, after: datetime) -> bool:
+        """Not what was removed again before anybody came, nor what slipped in below entries that are known already:
+        no reader can tell such a listing from one into which nothing slipped."""
+        if post.is_removed(after):
+            return False
+        if self.place.is_by_arrival:
+            return post.shown_from > before
+        # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
+        told = (
+            min(self.posts[entry.post].created_at, one.at)
+            for one in self.told
+            if one.at <= before
+            for entry in one.entries
+        )
+        newest = max(told, default=None)
+        # A feed that has shown nothing yet gives no edge from which anything could be missing.
+        return newest is not None and post.created_at > newest
+
+    def _end_of(self, gap: Gap) -> datetime:
+        """Where listings go by arrival, what came out late at the lower edge of an answer bears an older date than
+        what is missing below it; nobody who reads the answer can tell."""
+        if not self.place.is_by_arrival:
+            return gap.to_at
+        return max((post.shown_from for post in self.posts.values() if post.created_at == gap.to_at), default=gap.to_at)
+
+    def _lies_in(self, post: Post, gap: tuple[datetime, datetime]) -> bool:
+        return any(gap[0] - self.slack <= at <= gap[1] + self.slack for at in (post.created_at, post.shown_from))
+
+
+WALKS_ENOUGH = 3
+"""A post that so many good walks in a row had before them, and none has brought, is missing. One alone may have met an
+answer whose dates were off, or a story that could not be had just then."""
+
+
+class Pages:
+    """A listing that is walked down to what is stored: posts that came out between walks, and that none has brought.
+    All of these listings go by the server's own clock, so that nothing comes late."""
+
+    def __init__(
+        self,
+        world: World,
+        place: Place,
+        manner: Manner,
+        gaps: Sequence[Gap],
+        slack: timedelta,
+        walks: Sequence[datetime],
+        first_seen: Mapping[str, datetime],
+    ) -> None:
+        self.world, self.place, self.manner, self.gaps, self.slack = world, place, manner, gaps, slack
+        self.walks, self.first_seen = walks, first_seen
+
+    def missed(self) -> Missed:
+        needed, unexplained, unseen = 0, [], 0
+        posts = self._owed()
+        for post in posts:
+            if post.id in self.first_seen:
+                continue
+            later = self.walks[bisect_left(self.walks, self._listed_from(post)) :][:WALKS_ENOUGH]
+            if len(later) < WALKS_ENOUGH or any(post.is_removed(at) for at in later):
+                unseen += 1
+                continue
+            needed += 1
+            if not any(self._lies_in(post, gap) for gap in self.gaps):
+                unexplained.append(f"{post.id} of {post.shown_from:%d %H:%M:%S} by {self.manner.target}")
+        # A gap is no less true for being filled later: something was missing when it was opened.
+        false = [gap for gap in self.gaps if not any(self._was_missing(post, gap) for post in posts)]
+        return Missed(needed, tuple(unexplained), unseen, _seconds(self.gaps), _seconds(false))
+
+    def _owed(self) -> list[Post]:
+        if not self.walks:
+            return []
+        posts = self.world.posts(self.place)
+        came = posts[bisect_right(posts, self.walks[0], key=lambda post: post.shown_from) :]
+        return [post for post in came if self._is_meant(post)]
+
+    def _is_meant(self, post: Post) -> bool:
+        if self.place.form != hackernews.NAME:
+            return True
+        sort = hackernews.sort_of(self.world, post)
+        if not self.manner.target.startswith("search:"):
+            return sort != "job"
+        # What an edit makes a hit of, or none, slips in and out.
+        said = (f"{version.title} {version.text} {post.author}".casefold() for version in post.versions)
+        return sort != "job" and all(SEARCHED in words for words in said)
+
+    def _listed_from(self, post: Post) -> datetime:
+        """From when on a walk can have it."""
+        return post.shown_from + (hackernews.INDEXED_AFTER if self.place.form == hackernews.NAME else timedelta())
+
+    def _lies_in(self, post: Post, gap: Gap) -> bool:
+        return gap.from_at - self.slack <= post.shown_from <= gap.to_at + self.slack
+
+    def _was_missing(self, post: Post, gap: Gap) -> bool:
+        seen_at = self.first_seen.get(post.id)
+        return self._lies_in(post, gap) and (seen_at is None or seen_at > gap.opened_at)
+
+
+def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[datetime]:
+    """When each of these visits began to walk. One that was shown an old copy began in the past, and proves nothing."""
+    times = [one.at for one in asked]
+    began = []
+    for visit in visits:
+        during = asked[bisect_left(times, visit.started_at) : bisect_right(times, visit.finished_at)]
+        if during and not any(one.fault == "stale" for one in during):
+            began.append(during[0].at)
+    return began
+
+
+def _seconds(gaps: Sequence[Gap]) -> float:
+    return sum((gap.to_at - gap.from_at).total_seconds() for gap in gaps)

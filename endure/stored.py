@@ -1,0 +1,119 @@
+"""All that is stored of one place, read from the database as it is."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from catchment.clock import moment
+from catchment.model import Record
+from catchment.store import Store
+from endure.following import Followed
+
+
+class Visit(Record, frozen=True):
+    """One visit of the collector's, or one round of second looks, by its own records."""
+
+    source_id: int
+    is_look: bool
+    started_at: datetime
+    finished_at: datetime
+    outcome: str
+    error_code: str | None
+
+    def overlaps(self, other: Visit) -> bool:
+        return self.started_at <= other.finished_at and other.started_at <= self.finished_at
+
+
+class Held(Record, frozen=True):
+    """One stored item: its texts in order, the last one is the present one."""
+
+    id: int
+    ids: tuple[str, ...]
+    texts: tuple[str, ...]
+    is_volatile: bool
+    is_deleted: bool
+    score: int | None
+    first_seen_at: datetime
+
+
+class Gap(Record, frozen=True):
+    source_id: int
+    from_at: datetime
+    to_at: datetime
+    opened_at: datetime
+
+
+class Stored(Record, frozen=True):
+    """All that is stored of one place, by all sources that follow it."""
+
+    visits: tuple[Visit, ...]
+    items: tuple[Held, ...]
+    gaps: tuple[Gap, ...]
+    cut_off: tuple[tuple[datetime, datetime], ...]
+    """When runs were under way whose process was ended: what they asked for belongs to no visit."""
+    appearances: frozenset[tuple[int, str]] = frozenset()
+    """Item and day."""
+
+
+def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
+    """What these sources, which follow one place, have brought."""
+    ids = [one.source_id for one in followed]
+    platform = store.sources.get(ids[0]).platform
+    scopes = ["", *(one.key for one in followed)]
+
+    def question(tx: Any) -> Stored:
+        visits = tx.among(
+            """
+            SELECT s.source_id, r.job = 'look-again', s.started_at, s.finished_at, s.outcome, s.error_code
+              FROM run_sources s JOIN runs r ON r.id = s.run_id
+             WHERE s.finished_at IS NOT NULL AND s.source_id IN {few} ORDER BY s.started_at
+            """,
+            ids,
+        )
+        items = tx.among(
+            f"""
+            SELECT id, external_id, text, volatile_count, is_deleted, score, first_seen_at
+              FROM items WHERE platform = '{platform}' AND scope IN {{few}} ORDER BY id
+            """,
+            scopes,
+        )
+        aliases, earlier = defaultdict(list), defaultdict(list)
+        for item_id, external_id in tx.among(
+            f"SELECT item_id, external_id FROM aliases WHERE platform = '{platform}' AND scope IN {{few}}", scopes
+        ):
+            aliases[item_id].append(external_id)
+        for item_id, text in tx.among(
+            "SELECT item_id, text FROM revisions WHERE item_id IN {few} ORDER BY item_id, version",
+            [row[0] for row in items],
+        ):
+            earlier[item_id].append(plain(text))
+        gaps = tx.among("SELECT source_id, from_at, to_at, opened_at FROM gaps WHERE source_id IN {few}", ids)
+        cut_off = tx.all("SELECT started_at, finished_at FROM runs WHERE is_cut_off AND finished_at IS NOT NULL")
+        appearances = tx.among("SELECT item_id, day FROM appearances WHERE source_id IN {few}", ids)
+        return Stored(
+            tuple(Visit(row[0], bool(row[1]), moment(row[2]), moment(row[3]), row[4], row[5]) for row in visits),
+            tuple(
+                Held(
+                    id=row[0],
+                    ids=(row[1], *aliases[row[0]]),
+                    texts=(*earlier[row[0]], plain(row[2])),
+                    is_volatile=bool(row[3]),
+                    is_deleted=bool(row[4]),
+                    score=row[5],
+                    first_seen_at=moment(row[6]),
+                )
+                for row in items
+            ),
+            tuple(Gap(row[0], moment(row[1]), moment(row[2]), moment(row[3])) for row in gaps),
+            tuple((moment(row[0]), moment(row[1])) for row in cut_off),
+            frozenset((row[0], row[1]) for row in appearances),
+        )
+
+    return store.database.read(question)
+
+
+def plain(text: str | None) -> str:
+    return " ".join((text or "").split())
