@@ -1,7 +1,7 @@
 """Starts `catchment` commands by forking a process that has loaded the program already.
 
-Reads `start WORDS…` and answers with the process id; reads `wait PID` and answers with the exit code; reads `look PID`
-and answers with the exit code, or with nothing if it still runs.
+Reads `loaded` and answers as soon as it is; reads `start WORDS…` and answers with the process id; reads `wait PID` and
+answers with the exit code; reads `look PID` and answers with the exit code, or with nothing if it still runs.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def main() -> None:
     answer: int | str
     while line := sys.stdin.readline():
         verb, *words = line.split()
-        if verb in ("wait", "look"):
+        if verb == "loaded":
+            answer = "yes"
+        elif verb in ("wait", "look"):
             pid, status = os.waitpid(int(words[0]), 0 if verb == "wait" else os.WNOHANG)
             answer = os.waitstatus_to_exitcode(status) if pid else ""
         else:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ from endure.judge import Findings, Trial
 from endure.stored import stored_of
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
+STILL = f"{START.isoformat()},0.001"
+"""A clock that hardly moves."""
 COLLECTORS = 2
 KILLS_A_RESTART = 40
 """After so many kills the database server, where there is one, is restarted, too."""
@@ -71,21 +75,24 @@ def run(plan: Plan, folder: Path) -> Verdict:
     with ExitStack() as ending:
         database = Sqlite(folder) if plan.database == "sqlite" else Postgres(folder)
         ending.callback(database.close)
-        # Anchored here, before anybody else looks: all processes live by the same clock.
-        clock = clock_from(plan.clock, home)
-        url = ending.enter_context(_playground(plan, home, log))
+        port = _free_port()
         settings = Settings(
             home=home,
             database_url=database.url,
             clock=plan.clock,
             master_key="endure master key",
             is_private_allowed=True,
-            base_urls=dict.fromkeys(ON_ONE_SITE, url),
+            base_urls=dict.fromkeys(ON_ONE_SITE, f"http://127.0.0.1:{port}"),
         )
         world = World(plan.seed, START, plan.places, plan.days, others=dict(plan.others))
-        with open_shop(settings, "endure") as shop:
-            sources = follow_all(shop, world, int(url.rsplit(":", 1)[1]))
-        kills, restarts = _disturbed(plan, settings, clock, out, world, database)
+        # Before the world begins to move: on a busy machine, this would take days of it.
+        with open_shop(replace(settings, clock=STILL), "endure") as shop:
+            sources = follow_all(shop, world, port)
+        collectors = Collectors(settings, out)
+        # Anchored here, before anybody else looks: all processes live by the same clock.
+        clock = clock_from(plan.clock, home)
+        ending.enter_context(_playground(plan, home, log, port))
+        kills, restarts = _disturbed(plan, collectors, clock, world, database)
         figures, details = _judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = _secrets_found(folder, settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
@@ -132,16 +139,22 @@ class Postgres:
             self._server.stop()
 
 
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        return int(one.getsockname()[1])
+
+
 @contextmanager
-def _playground(plan: Plan, home: Path, log: Path) -> Iterator[str]:
+def _playground(plan: Plan, home: Path, log: Path, port: int) -> Iterator[None]:
     words = [sys.executable, "-m", "catchment.playground", "--seed", str(plan.seed), "--places", str(plan.places)]
     words += ["--days", str(plan.days), "--start", START.isoformat(), "--clock", plan.clock, "--home", str(home)]
     words += ["--fault-rate", str(plan.fault_rate), "--log", str(log), "--slow-seconds", "0.05"]
-    words += ["--others", *(f"{form}={count}" for form, count in plan.others)]
+    words += ["--port", str(port), "--others", *(f"{form}={count}" for form, count in plan.others)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            yield process.stdout.readline().strip()
+            process.stdout.readline()
+            yield
         finally:
             process.terminate()
 
@@ -158,6 +171,7 @@ class Collectors:
             "COOKIE_MASTER_KEY": settings.master_key or "",
             "CATCHMENT_LOG_LEVEL": "info",
         } | {f"CATCHMENT_{name.upper()}_BASE_URL": url for name, url in settings.base_urls.items()}
+        self.out = out
         with out.open("ab") as said:
             self._forker = subprocess.Popen(
                 [sys.executable, "-m", "endure.forker"],
@@ -168,6 +182,7 @@ class Collectors:
                 text=True,
             )
         self.pids: list[int] = []
+        self._said("loaded")
 
     def start(self) -> None:
         self.pids.append(int(self._said("start collect --loop")))
@@ -203,11 +218,10 @@ class Collectors:
 
 
 def _disturbed(
-    plan: Plan, settings: Settings, clock: Clock, out: Path, world: World, database: Sqlite | Postgres
+    plan: Plan, collectors: Collectors, clock: Clock, world: World, database: Sqlite | Postgres
 ) -> tuple[int, int]:
     """Run until the world ends; kill at random moments; let the last hours pass in peace."""
     chance = random.Random(plan.seed)
-    collectors = Collectors(settings, out)
     for _ in range(COLLECTORS):
         collectors.start()
     kills = restarts = 0
@@ -231,7 +245,7 @@ def _disturbed(
     collectors.revive()
     codes = collectors.close()
     if any(codes):
-        raise RuntimeError(f"collectors did not stop cleanly: {codes}; see {out}")
+        raise RuntimeError(f"collectors did not stop cleanly: {codes}; see {collectors.out}")
     return kills, restarts
 
 

@@ -60,6 +60,8 @@ class Visiting(Record, frozen=True):
     """The ages at which an item is asked for again."""
     is_unfinished: bool = False
     """Something of this visit is not there yet: the next one must not take the listing for unchanged."""
+    last_answer_at: datetime | None = None
+    """Of a page that was put together from several answers; its own time is that of the first."""
     is_cut: bool = False
     """Not all that was shown could be asked for: the rest is owed, and nothing is proven."""
 
@@ -227,7 +229,10 @@ class PageDeciding:
             # Nor may "nothing changed" keep it from being looked at when its day is over.
             progress = progress.plus(etag=None, last_modified=None, body_hash=None)
         result = visit.before.plus(
-            outcome=Outcome.SUCCEEDED, counts=total, finished_at=self._at, watermark_after=mark.at if mark else None
+            outcome=Outcome.SUCCEEDED,
+            counts=total,
+            finished_at=visit.last_answer_at or self._at,
+            watermark_after=mark.at if mark else None,
         )
         is_final = self._reading.hints.is_final
         return Ending(

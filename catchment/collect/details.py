@@ -65,6 +65,11 @@ class Batch(Record, frozen=True):
         return min((one.came.at for one in self.details if one.came), default=None)
 
     @property
+    def last_at(self) -> datetime | None:
+        """The latest of its answers. None: no answer came."""
+        return max((one.came.at for one in self.details if one.came), default=None)
+
+    @property
     def reading(self) -> Reading:
         """All of them as one reading, each item with the address that it came from."""
         return Reading(

@@ -200,7 +200,7 @@ class _Visit(Leaving):
     def _write_batch(self, batch: Batch, came: Came, *, is_last: bool) -> bool:
         self._pages += 1
         reading, at = batch.reading, batch.at or came.at
-        visiting = self._visiting(reading, at, is_last=is_last)
+        visiting = self._visiting(reading, at, is_last=is_last).plus(last_answer_at=batch.last_at)
         return self._write(came, reading, at, batch.raws(self._asking), visiting) is None
 
     def _none_is_readable(self, requests: Sequence[Request], batch: Batch) -> CatchmentError | None:

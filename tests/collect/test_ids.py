@@ -324,3 +324,11 @@ def test_a_list_too_long_for_one_visit_is_finished_by_the_next_and_proves_nothin
     assert any("left to the next visit" in note for note in result.notes)
     numbers.collect()
     assert (numbers.stored(), numbers.mark()) == (set(range(50)), ("49",))
+
+
+def test_a_visit_has_finished_when_its_last_answer_came(here: TownShop) -> None:
+    numbers = Numbers(here)
+    numbers.site.post(5)
+    numbers.site.before_answering = lambda number: here.clock.advance(10)
+    result = numbers.collect()
+    assert result.finished_at == here.clock.now()

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.model import Outcome, Result, Source
+from catchment.model import Outcome, Result
 from catchment.playground.log import read_log
 from catchment.playground.moods import Cue, Moods
 from catchment.playground.server import Playground
@@ -18,12 +17,13 @@ from catchment.playground.voices import discourse, generic
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
 from catchment.shop import open_shop
-from endure.judge import Findings, Trial, stored_of
+from endure.following import Followed, followed, manners
+from endure.judge import Findings, Trial
+from endure.stored import stored_of
 from tests.clocks import HandClock
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-KINDS = {"json_api": "custom_api", "discourse": "discourse_forum"}
 
 
 class Scene:
@@ -47,16 +47,13 @@ class Scene:
         self.shop.clock = self.clock
         self.sources = {place.number: self._follow(place) for place in self.world.places}
 
-    def _follow(self, place: Place) -> Source:
-        shop, address = self.shop, self.playground.address(place)
-        settings = generic.settings(place) if place.form == "json_api" else {}
-        kind = KINDS[place.form]
-        source, _ = follow(shop.store, shop.safe, shop.platforms, kind, address, self.clock.now(), settings=settings)
-        return source
+    def _follow(self, place: Place) -> Followed:
+        (manner,) = manners(self.world, place, self.playground.port)
+        return followed(self.shop, place, manner)
 
     def visit(self, *numbers: int, after: timedelta = HOUR) -> list[Result]:
         self.clock.advance(after.total_seconds())
-        ids = [self.sources[number].id for number in numbers or self.sources]
+        ids = [self.sources[number].source_id for number in numbers or self.sources]
         return self.shop.rounds().these(ids, "test", "test")
 
     def findings(self) -> dict[int, Findings]:
@@ -67,8 +64,9 @@ class Scene:
             place.number: Trial(
                 self.world,
                 place,
+                [self.sources[place.number]],
                 asked[place.number],
-                stored_of(self.shop.store, self.sources[place.number].id, self.sources[place.number].key),
+                stored_of(self.shop.store, [self.sources[place.number]]),
                 timedelta(minutes=5),
             ).findings()
             for place in self.world.places
@@ -108,7 +106,7 @@ def test_pages_are_followed_down_to_the_watermark_and_no_further(scene: Scene) -
     later = {one.source_id: one.requests for one in scene.visit(after=8 * HOUR)}
     busiest = max(scene.world.places, key=lambda place: came_out(scene, place, 8) if place.form == "json_api" else 0)
     assert came_out(scene, busiest, 8) > 2 * generic.PAGE_SIZE
-    assert later[scene.sources[busiest.number].id] > 2
+    assert later[scene.sources[busiest.number].source_id] > 2
     assert blame(scene) == []
     assert scene.shop.store.gaps.page() == []
 
@@ -120,7 +118,7 @@ def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everythi
     beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * generic.reach(place)]
     assert beyond
     gaps = {one["source_id"]: (one["certainty"], one["cause"]) for one in scene.shop.store.gaps.page()}
-    assert gaps == {scene.sources[place.number].id: ("known", "cap") for place in beyond}
+    assert gaps == {scene.sources[place.number].source_id: ("known", "cap") for place in beyond}
     assert blame(scene) == []
 
 
@@ -147,7 +145,7 @@ def test_pages_that_lead_in_a_circle_leave_a_gap_which_the_next_good_visit_close
     assert {place.form for place in deep} == sizes.keys()
     # More is new than one page holds, and the way to the second one leads back to the first.
     gaps = {one["source_id"]: one["cause"] for one in scene.shop.store.gaps.page()}
-    assert gaps.keys() >= {scene.sources[place.number].id for place in deep}
+    assert gaps.keys() >= {scene.sources[place.number].source_id for place in deep}
     assert {*gaps.values()} <= {"cap", "repeats"}
     scene.visit(after=HOUR)
     assert blame(scene) == []
