@@ -236,11 +236,17 @@ class Trial:
     def _deletions(self) -> list[str]:
         """What the platform last surely said to be gone is marked; what is marked was said to be gone."""
         last: dict[str, bool | None] = {}
-        ever = {name for one in self.asked for name in self._missing(one)}
-        for one in self.heard:
-            for entry in self._told(one):
-                is_look = one.visit is not None and one.visit.is_look
-                last[entry.wire_id] = (entry.is_deleted and is_look) if one.is_sure else None
+        ever: set[str] = set()
+        heard = {one.asked.number: one for one in self.heard}
+        for asked in self.asked:
+            gone = self._missing(asked)
+            ever.update(gone)
+            # Asked twice, such an answer is believed: from outside nobody can tell a 404 by mistake from a true one.
+            last.update(dict.fromkeys(gone))
+            one = heard.get(asked.number)
+            for entry in self._told(one) if one else ():
+                is_look = one is not None and one.visit is not None and one.visit.is_look
+                last[entry.wire_id] = (entry.is_deleted and is_look) if one and one.is_sure else None
         wrong = []
         for name, items in self.by_wire_id.items():
             if last.get(name) and not items[0].is_deleted:

@@ -262,10 +262,10 @@ class World:
         """A place that speaks another language than feeds: its voice knows its ways, and where its paths begin."""
         chance = chance_of(self.seed, "place", number)
         language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
-        pace = self._pace(chance)
+        name, pace = _name(chance, language, number), self._pace(chance)
         return Place(
             number=number,
-            name=_name(chance, language, number),
+            name=name,
             host=f"{form}{number}",
             path=f"/{form}/{number}",
             form=form,
