@@ -154,7 +154,8 @@ def test_a_removed_story_leaves_the_lists_and_says_so_when_asked_for(
     gone = item(voice, world, place, post, post.removed_at)
     marked = [(one.external_id, one.is_deleted) for one in gone.items]
     assert (marked, gone.gone) == (([], (id,)) if as_what == "null" else ([(id, True)], ()))
-    assert page(voice, firebase.item_request(id, firebase.LOOK), post.removed_at).entries == ()
+    told = page(voice, firebase.item_request(id, firebase.LOOK), post.removed_at).entries
+    assert [(one.post, one.is_deleted) for one in told] == ([] if as_what == "null" else [(post.id, True)])
     assert not item(voice, world, place, post, post.restored_at).items[0].is_deleted
 
 
