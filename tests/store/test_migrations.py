@@ -82,7 +82,7 @@ def values(url: str) -> dict[tuple[str, str], list[object]]:
     tables = {
         name: in_order(database, name, rows)
         for name, rows in content(database).items()
-        if name not in ("alembic_version", "sqlite_sequence")
+        if rows and name not in ("alembic_version", "sqlite_sequence")
     }
     database.close()
     return {(name, column): [row[column] for row in rows] for name, rows in tables.items() for column in rows[0]}

@@ -38,6 +38,20 @@ CREATE TABLE api_keys (
 	CONSTRAINT uq_api_keys_key_hash UNIQUE (key_hash)
 );
 INSERT INTO "api_keys" VALUES(1,'n8n',X'2BB80D537B1DA3E38BD30361AA855686BDE0EACD7162FEF6A25FE97BF527A25B',1767225600000000);
+CREATE TABLE appearances (
+	item_id BIGINT NOT NULL, 
+	day TEXT NOT NULL, 
+	source_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	rank INTEGER, 
+	score BIGINT, 
+	gained BIGINT, 
+	CONSTRAINT pk_appearances PRIMARY KEY (item_id, day, source_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "appearances" VALUES(11,'2026-01-01',2,1767225960000000,1,12,3);
 CREATE TABLE attempts (
 	minute BIGINT NOT NULL, 
 	platform TEXT NOT NULL, 
@@ -53,6 +67,8 @@ INSERT INTO "attempts" VALUES(1767225720000000,'feeds','200',1);
 INSERT INTO "attempts" VALUES(1767225780000000,'feeds','200',1);
 INSERT INTO "attempts" VALUES(1767225840000000,'reddit','200',1);
 INSERT INTO "attempts" VALUES(1767225900000000,'reddit','200',1);
+INSERT INTO "attempts" VALUES(1767225960000000,'reddit','200',1);
+INSERT INTO "attempts" VALUES(1767226020000000,'feeds','200',1);
 CREATE TABLE budgets (
 	name TEXT NOT NULL, 
 	blocks TEXT NOT NULL, 
@@ -60,6 +76,23 @@ CREATE TABLE budgets (
 	CONSTRAINT pk_budgets PRIMARY KEY (name)
 );
 INSERT INTO "budgets" VALUES('reddit','[[1,2]]',1767225600000000);
+CREATE TABLE counter_points (
+	item_id BIGINT NOT NULL, 
+	at BIGINT NOT NULL, 
+	score BIGINT, 
+	reply_count BIGINT, 
+	view_count BIGINT, 
+	CONSTRAINT pk_counter_points PRIMARY KEY (item_id, at)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "counter_points" VALUES(1,1767225660000000,-6,NULL,NULL);
+INSERT INTO "counter_points" VALUES(2,1767225660000000,-5,NULL,NULL);
+INSERT INTO "counter_points" VALUES(3,1767225660000000,-4,NULL,NULL);
+INSERT INTO "counter_points" VALUES(4,1767225660000000,-3,NULL,NULL);
+INSERT INTO "counter_points" VALUES(5,1767225660000000,-2,NULL,NULL);
+INSERT INTO "counter_points" VALUES(11,1767225960000000,12,NULL,NULL);
 CREATE TABLE credentials (
 	id INTEGER NOT NULL, 
 	platform TEXT NOT NULL, 
@@ -74,6 +107,65 @@ CREATE TABLE credentials (
 	CONSTRAINT uq_credentials_name UNIQUE (name)
 );
 INSERT INTO "credentials" VALUES(1,'feeds','somebody','key',X'7365616C6564','active',0,1767225600000000,NULL);
+CREATE TABLE deliveries (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	listener TEXT NOT NULL, 
+	webhook_id INTEGER, 
+	is_active BOOLEAN NOT NULL, 
+	off_because TEXT, 
+	position BIGINT NOT NULL, 
+	next_attempt_at BIGINT, 
+	failures_in_a_row INTEGER NOT NULL, 
+	failing_since BIGINT, 
+	last_error TEXT, 
+	last_delivered_at BIGINT, 
+	delivered_count BIGINT NOT NULL, 
+	given_up_count BIGINT NOT NULL, 
+	CONSTRAINT uq_deliveries_listener UNIQUE (listener), 
+	CONSTRAINT uq_deliveries_webhook_id UNIQUE (webhook_id), 
+	CONSTRAINT fk_deliveries_webhook_id FOREIGN KEY(webhook_id) REFERENCES webhooks (id)
+);
+INSERT INTO "deliveries" VALUES(1,'webhook mine',1,1,NULL,0,NULL,0,NULL,NULL,NULL,0,0);
+CREATE TABLE facets (
+	id INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	CONSTRAINT pk_facets PRIMARY KEY (id), 
+	CONSTRAINT uq_facets_name UNIQUE (name)
+);
+INSERT INTO "facets" VALUES(1,'is:deleted');
+INSERT INTO "facets" VALUES(2,'kind:entry');
+INSERT INTO "facets" VALUES(3,'kind:reddit');
+INSERT INTO "facets" VALUES(4,'kind:rss');
+INSERT INTO "facets" VALUES(5,'platform:feeds');
+INSERT INTO "facets" VALUES(6,'platform:reddit');
+INSERT INTO "facets" VALUES(7,'tag:day');
+INSERT INTO "facets" VALUES(8,'tag:日');
+CREATE TABLE forgotten (
+	id INTEGER NOT NULL, 
+	what TEXT NOT NULL, 
+	platform TEXT NOT NULL, 
+	forgotten_at BIGINT NOT NULL, 
+	forgotten_by TEXT NOT NULL, 
+	reason TEXT, 
+	item_count INTEGER NOT NULL, 
+	revision_count INTEGER NOT NULL, 
+	answer_count INTEGER NOT NULL, 
+	event_count INTEGER NOT NULL, 
+	is_finished BOOLEAN NOT NULL, 
+	CONSTRAINT pk_forgotten PRIMARY KEY (id)
+);
+INSERT INTO "forgotten" VALUES(1,'author','feeds',1767226020000000,'test','asked for',1,0,0,0,1);
+CREATE TABLE forgotten_marks (
+	mark BLOB NOT NULL, 
+	forgotten_id INTEGER NOT NULL, 
+	CONSTRAINT pk_forgotten_marks PRIMARY KEY (mark), 
+	CONSTRAINT fk_forgotten_marks_forgotten_id FOREIGN KEY(forgotten_id) REFERENCES forgotten (id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "forgotten_marks" VALUES(X'94B29AC4D48966A5088C7A32CF37BFC20EBA7E89675CD80A01E6336B2CCC7C91',1);
+INSERT INTO "forgotten_marks" VALUES(X'A6DCC56E7729DC6C39E8021D323615B0058CF34F4392F44BC3F5F6228757DC58',1);
 CREATE TABLE gaps (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -91,6 +183,32 @@ CREATE TABLE gaps (
 	CONSTRAINT fk_gaps_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
 INSERT INTO "gaps" VALUES(1,1,0,1767052800000000,1767225780000000,'["-2","new -2"]','window',1767225780000000,1,NULL,NULL,NULL);
+CREATE TABLE index_mark (
+	id INTEGER NOT NULL, 
+	rule INTEGER NOT NULL, 
+	change_number BIGINT NOT NULL, 
+	item_id BIGINT NOT NULL, 
+	CONSTRAINT pk_index_mark PRIMARY KEY (id)
+);
+INSERT INTO "index_mark" VALUES(1,1,5,11);
+CREATE TABLE "indexed" (
+	place INTEGER NOT NULL, 
+	facets TEXT NOT NULL, 
+	is_too_long BOOLEAN NOT NULL, 
+	words TEXT NOT NULL, 
+	CONSTRAINT pk_indexed PRIMARY KEY (place)
+);
+INSERT INTO "indexed" VALUES(3793974822803865601,'5 2 4 8 7',0,'about 6 第 天');
+INSERT INTO "indexed" VALUES(3794160365391052802,'5 2 4 8 7',0,'about 5 第 天');
+INSERT INTO "indexed" VALUES(3794345907978240003,'5 2 4 8 7',0,'about 4 第 天');
+INSERT INTO "indexed" VALUES(3794531450565427204,'5 2 4 8 7',0,'about 3 第 天');
+INSERT INTO "indexed" VALUES(3794716993152614405,'5 2 4 8 7',0,'about 2 第 天');
+INSERT INTO "indexed" VALUES(3795088464874045446,'5 2 4',0,'about late 0 said');
+INSERT INTO "indexed" VALUES(3795088464874045447,'5 2 4',0,'about late 1 said');
+INSERT INTO "indexed" VALUES(3795088464874045448,'5 2 4',0,'about late 2 said');
+INSERT INTO "indexed" VALUES(3795088593723064329,'6 2 3 1',0,'about t3 a said');
+INSERT INTO "indexed" VALUES(3795088593723064330,'6 2 3',0,'about t3 b edited');
+INSERT INTO "indexed" VALUES(3795088851421102091,'6 2 3',0,'about t3 c said');
 CREATE TABLE item_references (
 	item_id INTEGER NOT NULL, 
 	position INTEGER NOT NULL, 
@@ -181,6 +299,7 @@ INSERT INTO "items" VALUES(7,'feeds','8fc46aa470da1befd976','late 1','entry',1,1
 INSERT INTO "items" VALUES(8,'feeds','8fc46aa470da1befd976','late 2','entry',1,1768176000000000,0,0,NULL,1767225780000000,1767225780000000,1767225780000000,1767225780000000,2,2,1,X'629FD4BE88AE6CA265328F501CBA5AD4E7731C7D85987E7C2FE27E09481D33D4',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About late 2',NULL,NULL,'[]','[]','said',NULL);
 INSERT INTO "items" VALUES(9,'reddit','','t3_a','entry',2,1767225840000000,1,0,NULL,1767225840000000,1767225840000000,1767225900000000,1767225900000000,4,4,2,X'6FEC3AABCC4DC2CC46BEEF433EAE6423BA99C9C929FCFD2EC6C71B6A06ECD478',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,1,0,0,0,0,0,NULL,NULL,NULL,NULL,'About t3_a',NULL,NULL,'[]','[{"url":"https://m.example/1.png"}]','said',NULL);
 INSERT INTO "items" VALUES(10,'reddit','','t3_b','entry',2,1767225840000000,1,0,NULL,1767225840000000,1767225840000000,1767225900000000,1767225900000000,4,4,2,X'AEAEA5F71A0A0A53390DF588503435B6117E9DC2D836D12B3676BBBA71839724',1,NULL,0,NULL,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About t3_b',NULL,NULL,'[]','[]','edited',NULL);
+INSERT INTO "items" VALUES(11,'reddit','','t3_c','entry',2,1767225960000000,1,0,NULL,1767225960000000,1767225960000000,1767225960000000,1767225960000000,5,5,1,X'562AC3AEDE8799D126C2AE800BF91DE654CDFFF2C60E0241B13E8AA80AD58337',1,NULL,0,12,NULL,NULL,'[]',NULL,NULL,0,0,0,0,0,0,NULL,NULL,NULL,NULL,'About t3_c',NULL,NULL,'[]','[]','said',NULL);
 CREATE TABLE jobs (
 	id INTEGER NOT NULL, 
 	name TEXT NOT NULL, 
@@ -205,27 +324,50 @@ CREATE TABLE leases (
 
 ;
 INSERT INTO "leases" VALUES('source',1,3,NULL,1767225780000000);
-INSERT INTO "leases" VALUES('source',2,2,NULL,1767225900000000);
+INSERT INTO "leases" VALUES('source',2,3,NULL,1767225960000000);
+INSERT INTO "leases" VALUES('source',3,1,NULL,1767226020000000);
 CREATE TABLE ledger (
 	id INTEGER NOT NULL, 
 	change_number BIGINT NOT NULL, 
 	last_item_id BIGINT NOT NULL, 
+	last_event_id BIGINT DEFAULT '0' NOT NULL, 
 	CONSTRAINT pk_ledger PRIMARY KEY (id)
 );
-INSERT INTO "ledger" VALUES(1,4,10);
+INSERT INTO "ledger" VALUES(1,6,12,12);
+CREATE TABLE looks (
+	item_id BIGINT NOT NULL, 
+	platform TEXT NOT NULL, 
+	source_id BIGINT NOT NULL, 
+	next_look_at BIGINT, 
+	look_count INTEGER NOT NULL, 
+	failure_count INTEGER NOT NULL, 
+	gone_since BIGINT, 
+	CONSTRAINT pk_looks PRIMARY KEY (item_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "looks" VALUES(9,'reddit',2,1767229440000000,0,0,NULL);
+INSERT INTO "looks" VALUES(10,'reddit',2,1767229440000000,0,0,NULL);
 CREATE TABLE outbox (
 	id INTEGER NOT NULL, 
 	event TEXT NOT NULL, 
 	body TEXT NOT NULL, 
 	created_at BIGINT NOT NULL, 
-	delivered_at BIGINT, 
-	attempt_count INTEGER NOT NULL, 
 	CONSTRAINT pk_outbox PRIMARY KEY (id)
 );
-INSERT INTO "outbox" VALUES(1,'items.collected','{"source_id":1,"run_id":1,"change_number":1,"new":5,"updated":0}',1767225660000000,NULL,0);
-INSERT INTO "outbox" VALUES(2,'items.collected','{"source_id":1,"run_id":1,"change_number":2,"new":3,"updated":0}',1767225780000000,NULL,0);
-INSERT INTO "outbox" VALUES(3,'items.collected','{"source_id":2,"run_id":1,"change_number":3,"new":2,"updated":0}',1767225840000000,NULL,0);
-INSERT INTO "outbox" VALUES(4,'items.collected','{"source_id":2,"run_id":1,"change_number":4,"new":0,"updated":2}',1767225900000000,NULL,0);
+INSERT INTO "outbox" VALUES(1,'items.collected','{"source_id":1,"run_id":1,"change_number":1,"new":5,"updated":0}',1767225660000000);
+INSERT INTO "outbox" VALUES(2,'items.collected','{"source_id":1,"run_id":1,"change_number":2,"new":3,"updated":0}',1767225780000000);
+INSERT INTO "outbox" VALUES(3,'items.collected','{"source_id":2,"run_id":1,"change_number":3,"new":2,"updated":0}',1767225840000000);
+INSERT INTO "outbox" VALUES(4,'items.collected','{"source_id":2,"run_id":1,"change_number":4,"new":0,"updated":2}',1767225900000000);
+INSERT INTO "outbox" VALUES(5,'items.collected','{"source_id":2,"run_id":1,"change_number":5,"new":1,"updated":0}',1767225960000000);
+INSERT INTO "outbox" VALUES(6,'items.collected','{"source_id":3,"run_id":1,"change_number":6,"new":1,"updated":0}',1767226020000000);
+INSERT INTO "outbox" VALUES(7,'watch.matched','{"watch_id":1,"watch":"days","words":["天"],"is_edit":false,"item":{"id":1,"title":"About -6","url":null,"author":null,"source_id":1,"created_at":"2025-12-26T00:00:00+00:00","change_number":1}}',1767226020000000);
+INSERT INTO "outbox" VALUES(8,'watch.matched','{"watch_id":1,"watch":"days","words":["天"],"is_edit":false,"item":{"id":2,"title":"About -5","url":null,"author":null,"source_id":1,"created_at":"2025-12-27T00:00:00+00:00","change_number":1}}',1767226020000000);
+INSERT INTO "outbox" VALUES(9,'watch.matched','{"watch_id":1,"watch":"days","words":["天"],"is_edit":false,"item":{"id":3,"title":"About -4","url":null,"author":null,"source_id":1,"created_at":"2025-12-28T00:00:00+00:00","change_number":1}}',1767226020000000);
+INSERT INTO "outbox" VALUES(10,'watch.matched','{"watch_id":1,"watch":"days","words":["天"],"is_edit":false,"item":{"id":4,"title":"About -3","url":null,"author":null,"source_id":1,"created_at":"2025-12-29T00:00:00+00:00","change_number":1}}',1767226020000000);
+INSERT INTO "outbox" VALUES(11,'watch.matched','{"watch_id":1,"watch":"days","words":["天"],"is_edit":false,"item":{"id":5,"title":"About -2","url":null,"author":null,"source_id":1,"created_at":"2025-12-30T00:00:00+00:00","change_number":1}}',1767226020000000);
+INSERT INTO "outbox" VALUES(12,'alert.opened','{"alert_id":1,"subject":"source 1 failing","severity":"P1","source_id":1,"message":"so it is"}',1);
 CREATE TABLE owners (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
 	machine TEXT NOT NULL, 
@@ -237,6 +379,59 @@ CREATE TABLE owners (
 	CONSTRAINT uq_owners_lock_name UNIQUE (lock_name)
 );
 INSERT INTO "owners" VALUES(1,'somewhere',1,'test','a lock',1767225660000000,1767225660000000);
+CREATE TABLE postings (
+	facet_id BIGINT NOT NULL, 
+	ordered_at BIGINT NOT NULL, 
+	item_id BIGINT NOT NULL, 
+	CONSTRAINT pk_postings PRIMARY KEY (facet_id, ordered_at, item_id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "postings" VALUES(1,1767225840000000,9);
+INSERT INTO "postings" VALUES(2,1766707200000000,1);
+INSERT INTO "postings" VALUES(2,1766793600000000,2);
+INSERT INTO "postings" VALUES(2,1766880000000000,3);
+INSERT INTO "postings" VALUES(2,1766966400000000,4);
+INSERT INTO "postings" VALUES(2,1767052800000000,5);
+INSERT INTO "postings" VALUES(2,1767225780000000,6);
+INSERT INTO "postings" VALUES(2,1767225780000000,7);
+INSERT INTO "postings" VALUES(2,1767225780000000,8);
+INSERT INTO "postings" VALUES(2,1767225840000000,9);
+INSERT INTO "postings" VALUES(2,1767225840000000,10);
+INSERT INTO "postings" VALUES(2,1767225960000000,11);
+INSERT INTO "postings" VALUES(3,1767225840000000,9);
+INSERT INTO "postings" VALUES(3,1767225840000000,10);
+INSERT INTO "postings" VALUES(3,1767225960000000,11);
+INSERT INTO "postings" VALUES(4,1766707200000000,1);
+INSERT INTO "postings" VALUES(4,1766793600000000,2);
+INSERT INTO "postings" VALUES(4,1766880000000000,3);
+INSERT INTO "postings" VALUES(4,1766966400000000,4);
+INSERT INTO "postings" VALUES(4,1767052800000000,5);
+INSERT INTO "postings" VALUES(4,1767225780000000,6);
+INSERT INTO "postings" VALUES(4,1767225780000000,7);
+INSERT INTO "postings" VALUES(4,1767225780000000,8);
+INSERT INTO "postings" VALUES(5,1766707200000000,1);
+INSERT INTO "postings" VALUES(5,1766793600000000,2);
+INSERT INTO "postings" VALUES(5,1766880000000000,3);
+INSERT INTO "postings" VALUES(5,1766966400000000,4);
+INSERT INTO "postings" VALUES(5,1767052800000000,5);
+INSERT INTO "postings" VALUES(5,1767225780000000,6);
+INSERT INTO "postings" VALUES(5,1767225780000000,7);
+INSERT INTO "postings" VALUES(5,1767225780000000,8);
+INSERT INTO "postings" VALUES(6,1767225840000000,9);
+INSERT INTO "postings" VALUES(6,1767225840000000,10);
+INSERT INTO "postings" VALUES(6,1767225960000000,11);
+INSERT INTO "postings" VALUES(7,1766707200000000,1);
+INSERT INTO "postings" VALUES(7,1766793600000000,2);
+INSERT INTO "postings" VALUES(7,1766880000000000,3);
+INSERT INTO "postings" VALUES(7,1766966400000000,4);
+INSERT INTO "postings" VALUES(7,1767052800000000,5);
+INSERT INTO "postings" VALUES(8,1766707200000000,1);
+INSERT INTO "postings" VALUES(8,1766793600000000,2);
+INSERT INTO "postings" VALUES(8,1766880000000000,3);
+INSERT INTO "postings" VALUES(8,1766966400000000,4);
+INSERT INTO "postings" VALUES(8,1767052800000000,5);
 CREATE TABLE progress (
 	source_id INTEGER NOT NULL, 
 	kind TEXT NOT NULL, 
@@ -272,8 +467,8 @@ CREATE TABLE progress (
 	CONSTRAINT fk_progress_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
 INSERT INTO "progress" VALUES(1,'rss',1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
-INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767225900000000,1767225900000000,1767225840000000,NULL,2,0,0,NULL,NULL,1767225900000000,'["t3_a","t3_b"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,1,NULL,NULL);
-INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,NULL,NULL,NULL,NULL,NULL,0,0,0,NULL,NULL,NULL,'[]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767225960000000,1767225960000000,1767225960000000,NULL,3,0,0,NULL,NULL,1767225960000000,'["t3_c"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
+INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,1767226020000000,1767226020000000,1767226020000000,1767226020000000,NULL,1,0,0,NULL,NULL,1767226020000000,'["told in confidence"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,NULL,NULL);
 CREATE TABLE raw_answers (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -341,7 +536,8 @@ CREATE TABLE run_sources (
 
 ;
 INSERT INTO "run_sources" VALUES(1,1,1767225780000000,1767225780000000,'succeeded',3,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225780000000,'[]');
-INSERT INTO "run_sources" VALUES(1,2,1767225900000000,1767225900000000,'succeeded',0,2,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225900000000,'[]');
+INSERT INTO "run_sources" VALUES(1,2,1767225960000000,1767225960000000,'succeeded',1,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767225960000000,'[]');
+INSERT INTO "run_sources" VALUES(1,3,1767226020000000,1767226020000000,'succeeded',1,0,0,0,1,NULL,NULL,NULL,NULL,NULL,1767226020000000,'[]');
 CREATE TABLE runs (
 	id INTEGER NOT NULL, 
 	job TEXT NOT NULL, 
@@ -370,6 +566,7 @@ CREATE TABLE settings (
 	updated_at BIGINT NOT NULL, 
 	CONSTRAINT pk_settings PRIMARY KEY (name)
 );
+INSERT INTO "settings" VALUES('forgetting_key','"dfe0c13a1015799bb5d8ece52adf0f0812c5ec7ea74f244aa201e23d86818b98"',1767226020000000);
 INSERT INTO "settings" VALUES('fetch_interval.rss','30',1767225600000000);
 CREATE TABLE sightings (
 	source_id BIGINT NOT NULL, 
@@ -392,6 +589,16 @@ INSERT INTO "sightings" VALUES(1,1767225780000000,7,1767225780000000,17672257800
 INSERT INTO "sightings" VALUES(1,1767225780000000,8,1767225780000000,1767225780000000);
 INSERT INTO "sightings" VALUES(2,1767225840000000,9,1767225840000000,1767225900000000);
 INSERT INTO "sightings" VALUES(2,1767225840000000,10,1767225840000000,1767225900000000);
+INSERT INTO "sightings" VALUES(2,1767225960000000,11,1767225960000000,1767225960000000);
+CREATE TABLE source_counts (
+	source_id INTEGER NOT NULL, 
+	item_count BIGINT NOT NULL, 
+	CONSTRAINT pk_source_counts PRIMARY KEY (source_id), 
+	CONSTRAINT fk_source_counts_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
+);
+INSERT INTO "source_counts" VALUES(1,8);
+INSERT INTO "source_counts" VALUES(2,3);
+INSERT INTO "source_counts" VALUES(3,0);
 CREATE TABLE sources (
 	id INTEGER NOT NULL, 
 	"key" TEXT NOT NULL, 
@@ -414,7 +621,7 @@ CREATE TABLE sources (
 	CONSTRAINT uq_sources_kind_target UNIQUE (kind, target)
 );
 INSERT INTO "sources" VALUES(1,'8fc46aa470da1befd976','feeds','rss','https://one.example/','https://one.example/',0,'{}',NULL,15,'["news"]','medium',NULL,'active',NULL,1767225600000000,1767225600000000);
-INSERT INTO "sources" VALUES(2,'707144e21d62cfefa346','reddit','reddit','https://r/two.example/','https://r/two.example/',0,'{}',NULL,NULL,'[]','medium',NULL,'paused','on leave',1767225900000000,1767225600000000);
+INSERT INTO "sources" VALUES(2,'707144e21d62cfefa346','reddit','reddit','https://r/two.example/','https://r/two.example/',0,'{}',NULL,NULL,'[]','medium',NULL,'paused','on leave',1767225960000000,1767225600000000);
 INSERT INTO "sources" VALUES(3,'f70c9147bbd4b92d7a14','feeds','rss','https://three.example/','https://three.example/',0,'{}','somebody',NULL,'[]','medium',NULL,'active',NULL,1767225600000000,1767225600000000);
 CREATE TABLE tags (
 	id INTEGER NOT NULL, 
@@ -425,32 +632,104 @@ CREATE TABLE tags (
 );
 INSERT INTO "tags" VALUES(1,'day',1767225660000000);
 INSERT INTO "tags" VALUES(2,'日',1767225660000000);
+CREATE TABLE watch_hits (
+	watch_id INTEGER NOT NULL, 
+	change_number BIGINT NOT NULL, 
+	item_id BIGINT NOT NULL, 
+	words TEXT NOT NULL, 
+	is_edit BOOLEAN NOT NULL, 
+	matched_at BIGINT NOT NULL, 
+	CONSTRAINT pk_watch_hits PRIMARY KEY (watch_id, change_number, item_id), 
+	CONSTRAINT fk_watch_hits_watch_id FOREIGN KEY(watch_id) REFERENCES watches (id)
+)
+ WITHOUT ROWID
+
+;
+INSERT INTO "watch_hits" VALUES(1,1,1,'["天"]',0,1767226020000000);
+INSERT INTO "watch_hits" VALUES(1,1,2,'["天"]',0,1767226020000000);
+INSERT INTO "watch_hits" VALUES(1,1,3,'["天"]',0,1767226020000000);
+INSERT INTO "watch_hits" VALUES(1,1,4,'["天"]',0,1767226020000000);
+INSERT INTO "watch_hits" VALUES(1,1,5,'["天"]',0,1767226020000000);
+CREATE TABLE watches (
+	id INTEGER NOT NULL, 
+	name TEXT NOT NULL, 
+	words TEXT NOT NULL, 
+	is_any_enough BOOLEAN NOT NULL, 
+	kinds TEXT NOT NULL, 
+	source_ids TEXT NOT NULL, 
+	authors TEXT NOT NULL, 
+	is_for_edits BOOLEAN NOT NULL, 
+	is_active BOOLEAN NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	from_change_number BIGINT NOT NULL, 
+	item_position BIGINT NOT NULL, 
+	edit_position BIGINT NOT NULL, 
+	edit_position_item_id BIGINT NOT NULL, 
+	hit_count BIGINT NOT NULL, 
+	last_hit_at BIGINT, 
+	CONSTRAINT pk_watches PRIMARY KEY (id), 
+	CONSTRAINT uq_watches_name UNIQUE (name)
+);
+INSERT INTO "watches" VALUES(1,'days','["天","-night"]',0,'[]','[]','[]',0,1,1767225600000000,0,11,0,0,5,1767226020000000);
+CREATE TABLE webhooks (
+	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
+	name TEXT NOT NULL, 
+	url TEXT NOT NULL, 
+	events TEXT NOT NULL, 
+	key_id TEXT NOT NULL, 
+	sealed BLOB NOT NULL, 
+	created_at BIGINT NOT NULL, 
+	CONSTRAINT uq_webhooks_name UNIQUE (name)
+);
+INSERT INTO "webhooks" VALUES(1,'mine','https://hooks.example/','["watch.matched"]','key',X'7365616C6564',1767225600000000);
 CREATE INDEX ix_sources_key ON sources ("key");
 CREATE INDEX ix_sources_state_id ON sources (state, id);
+CREATE INDEX ix_sources_credential ON sources (credential) WHERE credential IS NOT NULL;
+CREATE INDEX ix_sources_platform ON sources (platform);
 CREATE INDEX ix_sightings_item_id_source_id ON sightings (item_id, source_id);
+CREATE INDEX ix_sightings_source_id_first_seen_at_item_id ON sightings (source_id, first_seen_at, item_id);
 CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_runs_unfinished ON runs (owner_id) WHERE finished_at IS NULL;
 CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX ix_outbox_created_at ON outbox (created_at);
-CREATE INDEX ix_outbox_waiting ON outbox (id) WHERE delivered_at IS NULL;
-CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
-CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
+CREATE INDEX ix_indexed_too_long ON "indexed" (place) WHERE is_too_long;
+CREATE INDEX ix_looks_due ON looks (platform, next_look_at) WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
+CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
 CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
-CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
+CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
 CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
+CREATE INDEX ix_items_first_seen_at_id ON items (first_seen_at, id);
+CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
 CREATE INDEX ix_items_change_number_id ON items (change_number, id);
 CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
-CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
 CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
+CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
 CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
 CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
 CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);
-CREATE INDEX ix_raw_answers_answered_at ON raw_answers (answered_at);
-CREATE INDEX ix_alerts_open ON alerts (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_raw_answers_answered_at_id ON raw_answers (answered_at, id);
 CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
+CREATE INDEX ix_alerts_open ON alerts (id) WHERE closed_at IS NULL;
+CREATE INDEX ix_alerts_closed ON alerts (closed_at, id) WHERE closed_at IS NOT NULL;
+CREATE INDEX ix_forgotten_marks_forgotten_id ON forgotten_marks (forgotten_id);
+CREATE INDEX ix_watch_hits_item_id ON watch_hits (item_id);
 CREATE INDEX ix_aliases_item_id ON aliases (item_id);
 CREATE INDEX ix_item_references_external_id ON item_references (external_id);
 DELETE FROM "sqlite_sequence";
+INSERT INTO "sqlite_sequence" VALUES('webhooks',1);
+INSERT INTO "sqlite_sequence" VALUES('deliveries',1);
 INSERT INTO "sqlite_sequence" VALUES('owners',1);
 COMMIT;
+CREATE VIRTUAL TABLE item_words USING fts5(terms, content='', detail=none, columnsize=0, tokenize='ascii');
+INSERT INTO item_words (rowid, terms) VALUES (3793974822803865601, '¦5 ¦2 ¦4 ¦8 ¦7 6 about 第 天');
+INSERT INTO item_words (rowid, terms) VALUES (3794160365391052802, '¦5 ¦2 ¦4 ¦8 ¦7 天 about 5 第');
+INSERT INTO item_words (rowid, terms) VALUES (3794345907978240003, '¦5 ¦2 ¦4 ¦8 ¦7 天 4 第 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794531450565427204, '¦5 ¦2 ¦4 ¦8 ¦7 天 about 3 第');
+INSERT INTO item_words (rowid, terms) VALUES (3794716993152614405, '¦5 ¦2 ¦4 ¦8 ¦7 天 2 about 第');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045446, '¦5 ¦2 ¦4 0 said late about');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045447, '¦5 ¦2 ¦4 said late about 1');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045448, '¦5 ¦2 ¦4 2 said late about');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064329, '¦6 ¦2 ¦3 ¦1 a said t3 about');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064330, '¦6 ¦2 ¦3 about t3 edited b');
+INSERT INTO item_words (rowid, terms) VALUES (3795088851421102091, '¦6 ¦2 ¦3 c about t3 said');
