@@ -164,8 +164,8 @@ CREATE TABLE forgotten_marks (
  WITHOUT ROWID
 
 ;
-INSERT INTO "forgotten_marks" VALUES(X'94B29AC4D48966A5088C7A32CF37BFC20EBA7E89675CD80A01E6336B2CCC7C91',1);
-INSERT INTO "forgotten_marks" VALUES(X'A6DCC56E7729DC6C39E8021D323615B0058CF34F4392F44BC3F5F6228757DC58',1);
+INSERT INTO "forgotten_marks" VALUES(X'889476E2692F9CC549D5D94046AFF84826C4F26BA70B6975D69DE9C2D2830379',1);
+INSERT INTO "forgotten_marks" VALUES(X'BC9A0ABE3E5D5E1427EA89146E2031F8B9456E7916414FD7DD931413454D46EE',1);
 CREATE TABLE gaps (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -566,7 +566,7 @@ CREATE TABLE settings (
 	updated_at BIGINT NOT NULL, 
 	CONSTRAINT pk_settings PRIMARY KEY (name)
 );
-INSERT INTO "settings" VALUES('forgetting_key','"dfe0c13a1015799bb5d8ece52adf0f0812c5ec7ea74f244aa201e23d86818b98"',1767226020000000);
+INSERT INTO "settings" VALUES('forgetting_key','"4ccbb6466aeb3b7c638b4579d450d6adcb57c4d63f44d4ccbedfc3522eb0d6e7"',1767226020000000);
 INSERT INTO "settings" VALUES('fetch_interval.rss','30',1767225600000000);
 CREATE TABLE sightings (
 	source_id BIGINT NOT NULL, 
@@ -682,36 +682,36 @@ CREATE TABLE webhooks (
 	CONSTRAINT uq_webhooks_name UNIQUE (name)
 );
 INSERT INTO "webhooks" VALUES(1,'mine','https://hooks.example/','["watch.matched"]','key',X'7365616C6564',1767225600000000);
+CREATE INDEX ix_sources_credential ON sources (credential) WHERE credential IS NOT NULL;
 CREATE INDEX ix_sources_key ON sources ("key");
 CREATE INDEX ix_sources_state_id ON sources (state, id);
-CREATE INDEX ix_sources_credential ON sources (credential) WHERE credential IS NOT NULL;
 CREATE INDEX ix_sources_platform ON sources (platform);
 CREATE INDEX ix_sightings_item_id_source_id ON sightings (item_id, source_id);
 CREATE INDEX ix_sightings_source_id_first_seen_at_item_id ON sightings (source_id, first_seen_at, item_id);
-CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_runs_unfinished ON runs (owner_id) WHERE finished_at IS NULL;
+CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
 CREATE INDEX ix_outbox_created_at ON outbox (created_at);
 CREATE INDEX ix_indexed_too_long ON "indexed" (place) WHERE is_too_long;
 CREATE INDEX ix_looks_due ON looks (platform, next_look_at) WHERE next_look_at IS NOT NULL;
-CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
-CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
-CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
 CREATE INDEX ix_progress_due_by_kind ON progress (kind, last_polled_at) WHERE is_active AND next_due_at IS NULL;
-CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
-CREATE INDEX ix_items_first_seen_at_id ON items (first_seen_at, id);
+CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
+CREATE INDEX ix_progress_due_by_time ON progress (next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
+CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
 CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
 CREATE INDEX ix_items_change_number_id ON items (change_number, id);
+CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
+CREATE INDEX ix_items_first_seen_at_id ON items (first_seen_at, id);
 CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
 CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
 CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
 CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
 CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
-CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);
 CREATE INDEX ix_raw_answers_answered_at_id ON raw_answers (answered_at, id);
-CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
+CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);
 CREATE INDEX ix_alerts_open ON alerts (id) WHERE closed_at IS NULL;
 CREATE INDEX ix_alerts_closed ON alerts (closed_at, id) WHERE closed_at IS NOT NULL;
+CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
 CREATE INDEX ix_forgotten_marks_forgotten_id ON forgotten_marks (forgotten_id);
 CREATE INDEX ix_watch_hits_item_id ON watch_hits (item_id);
 CREATE INDEX ix_aliases_item_id ON aliases (item_id);
@@ -722,14 +722,14 @@ INSERT INTO "sqlite_sequence" VALUES('deliveries',1);
 INSERT INTO "sqlite_sequence" VALUES('owners',1);
 COMMIT;
 CREATE VIRTUAL TABLE item_words USING fts5(terms, content='', detail=none, columnsize=0, tokenize='ascii');
-INSERT INTO item_words (rowid, terms) VALUES (3793974822803865601, '¦5 ¦2 ¦4 ¦8 ¦7 6 about 第 天');
-INSERT INTO item_words (rowid, terms) VALUES (3794160365391052802, '¦5 ¦2 ¦4 ¦8 ¦7 天 about 5 第');
-INSERT INTO item_words (rowid, terms) VALUES (3794345907978240003, '¦5 ¦2 ¦4 ¦8 ¦7 天 4 第 about');
-INSERT INTO item_words (rowid, terms) VALUES (3794531450565427204, '¦5 ¦2 ¦4 ¦8 ¦7 天 about 3 第');
-INSERT INTO item_words (rowid, terms) VALUES (3794716993152614405, '¦5 ¦2 ¦4 ¦8 ¦7 天 2 about 第');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045446, '¦5 ¦2 ¦4 0 said late about');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045447, '¦5 ¦2 ¦4 said late about 1');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045448, '¦5 ¦2 ¦4 2 said late about');
-INSERT INTO item_words (rowid, terms) VALUES (3795088593723064329, '¦6 ¦2 ¦3 ¦1 a said t3 about');
-INSERT INTO item_words (rowid, terms) VALUES (3795088593723064330, '¦6 ¦2 ¦3 about t3 edited b');
-INSERT INTO item_words (rowid, terms) VALUES (3795088851421102091, '¦6 ¦2 ¦3 c about t3 said');
+INSERT INTO item_words (rowid, terms) VALUES (3793974822803865601, '¦5 ¦2 ¦4 ¦8 ¦7 6 天 第 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794160365391052802, '¦5 ¦2 ¦4 ¦8 ¦7 5 第 天 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794345907978240003, '¦5 ¦2 ¦4 ¦8 ¦7 4 第 天 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794531450565427204, '¦5 ¦2 ¦4 ¦8 ¦7 天 3 第 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794716993152614405, '¦5 ¦2 ¦4 ¦8 ¦7 天 about 第 2');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045446, '¦5 ¦2 ¦4 late said 0 about');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045447, '¦5 ¦2 ¦4 1 late said about');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045448, '¦5 ¦2 ¦4 late about said 2');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064329, '¦6 ¦2 ¦3 ¦1 t3 said about a');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064330, '¦6 ¦2 ¦3 t3 edited about b');
+INSERT INTO item_words (rowid, terms) VALUES (3795088851421102091, '¦6 ¦2 ¦3 c t3 said about');
