@@ -9,8 +9,9 @@ import socket
 import subprocess
 import sys
 import time
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,8 @@ import psutil
 
 from catchment.clock import Clock, clock_from
 from catchment.model import Record
-from catchment.playground.log import Counts, read_log
+from catchment.platforms import installed
+from catchment.playground.log import Asked, Counts, read_log
 from catchment.playground.world import World
 from catchment.settings import Settings
 from catchment.shop import open_shop
@@ -39,6 +41,8 @@ ANSWERED_WITHIN = 0.2
 """Seconds that an answer may take, slow ones included: so much is the edge of a gap off, times the clock's rate."""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
+FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
+"""Figures that have to be 0."""
 ON_ONE_SITE = ("hackernews", "github")
 """Platforms that live at one address, which an operator can replace."""
 
@@ -96,7 +100,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
         figures, details = _judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = _secrets_found(folder, settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
-    is_good = not any(figures[name] for name in ("lost", "twice", "wrong", "unexplained", "leases", "secrets"))
+    is_good = not any(figures[name] for name in FAULTS)
     return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
 
 
@@ -295,7 +299,24 @@ def _judged(
         "false_gaps": round(sum(one.false_gap_seconds for one in every) / total, 4) if total else 0.0,
         "unseen": sum(one.unseen for one in every),
         "leases": held,
+        "beyond_budget": _beyond_budget(asked, world),
     }, details
+
+
+def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
+    """Of the platforms with a declared budget, by how many requests it was exceeded at most, in any window of time."""
+    beyond = 0
+    for platform in installed():
+        numbers = {place.number for place in world.places if place.form == platform.NAME}
+        if numbers and (budget := platform.BUDGET) is not None:
+            times = [one.at for one in asked if one.place in numbers]
+            most = _most_within(times, timedelta(seconds=budget.window_seconds))
+            beyond = max(beyond, most - budget.limit - (budget.concurrency or 0))
+    return beyond
+
+
+def _most_within(times: Sequence[datetime], length: timedelta) -> int:
+    return max((bisect_left(times, at + length) - place for place, at in enumerate(times)), default=0)
 
 
 def _sum(findings: list[Findings], name: str) -> int:

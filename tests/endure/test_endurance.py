@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from endure.trial import Plan, run
+from endure.trial import FAULTS, Plan, run
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
@@ -16,7 +16,7 @@ def test_ten_kills_in_three_days_lose_nothing_and_leave_nothing_unexplained(tmp_
     verdict = run(plan, tmp_path)
     # Not its gaps: on a busy machine there are a dozen or none, too few to judge their share of false ones. The large
     # trial does.
-    faults = {name: verdict.figures[name] for name in ("lost", "twice", "wrong", "unexplained", "leases", "secrets")}
+    faults = {name: verdict.figures[name] for name in FAULTS}
     assert not any(faults.values()), (verdict.figures, verdict.details)
     assert verdict.figures["kills"] >= 9  # the last may be a polite stop, if the time runs out
     assert verdict.figures["faults"] > 50
