@@ -1,4 +1,4 @@
-"""`python -m endure`: a simulated week of sources of every kind under faults and kills, then the verdict in one line of figures.
+"""`python -m endure`: a simulated week of every kind of source under faults and kills, then the verdict in one line.
 
 Every part is a process of its own: the playground, two collectors that are killed and started again, and commands. Time
 runs by CATCHMENT_CLOCK, so that a week takes minutes. Ends with 1 if anything was lost, stored twice, or unexplained.
