@@ -27,7 +27,7 @@ lint: .venv/ready-to-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: .venv/ready-to-bench
+bench: .venv/ready-to-bench .venv-bench/ready
 	$(BIN)/python -m bench
 
 endure: .venv/ready-to-test
@@ -38,7 +38,7 @@ docs: .venv/ready-to-run
 	$(BIN)/python -m tools.docs
 
 clean:
-	rm -rf .venv build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Touched when the packages are as pyproject.toml wants them: the next run starts at once.
@@ -52,6 +52,15 @@ clean:
 
 .venv/ready-to-bench: pyproject.toml tools/make-venv
 	tools/make-venv "[bench]"
+	@touch $@
+
+# Those we are compared with, away from our own packages. One that cannot be installed is left out of the comparison.
+.venv-bench/ready: bench/peers/requirements.txt .venv/ready-to-bench
+	$(BIN)/python -m venv .venv-bench
+	@while read -r peer; do \
+		echo "installing $$peer into .venv-bench"; \
+		.venv-bench/bin/pip install --quiet --disable-pip-version-check "$$peer" || echo "$$peer: left out"; \
+	done < bench/peers/requirements.txt
 	@touch $@
 
 .PHONY: help run demo test lint bench endure docs clean

@@ -1,6 +1,8 @@
 """`python -m bench`: what catchment costs, as multiples of the floor; written to docs/benchmarks.md.
 
-Ends with 1 if a promise is broken. `--quick` tells in seconds whether everything works; its figures are not kept.
+Ends with 1 if a promise is broken. `--quick` tells in about a minute whether everything works; it keeps no figures.
+Parts can be measured one by one (`python -m bench rounds`): what each measured last is kept in build/bench, and the
+page is made of that, so that the machine need not be quiet for an hour at once.
 """
 
 from __future__ import annotations
@@ -8,20 +10,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import pickle
 import platform
 import sqlite3
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
-from bench import collecting, ticking
+from bench import collecting, comparing, scale, serving, ticking
 from bench.collecting import Collected
+from bench.comparing import Compared
 from bench.processes import Cost, run, served_world
+from bench.scale import Scale
+from bench.serving import Served
 from bench.ticking import Tick
 from bench.world import World
 from catchment import __version__
 
-PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "benchmarks.md"
+KEPT = ROOT / "build" / "bench"
 ROUNDS = {
     1: "everything is new",
     2: "1 feed in 8 has changed, the others answer 304",
@@ -30,37 +41,139 @@ ROUNDS = {
 MOST = {1: 5.0, 2: 6.0, 3: 6.0}
 """At most so many times the floor."""
 MOST_MB = 120.0
-REPEATS = 3
-FOLLOWED = (1_000, 100_000, 1_000_000)
+LARGE = 1_000_000
+"""Promises about large archives are made for so many items."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is measured."""
+
+    world: World
+    repeats: int
+    followed: tuple[int, ...]
+    archives: tuple[int, int]
+    served: World
+    day_seconds: float
+    """A day of `serve` on the wall."""
+
+
+FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), (25_000, LARGE), World(10_000, 10), 35.0)
+QUICK = Sizes(World(50), 1, (1_000,), (1_000, 2_000), World(100, 10), 1.5)
 
 
 def main() -> int:
-    options = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    options.add_argument("--quick", action="store_true", help="50 feeds, once; judges and keeps nothing")
-    is_quick = options.parse_args().quick
-    world, repeats, followed = (World(50), 1, FOLLOWED[:1]) if is_quick else (World(), REPEATS, FOLLOWED)
+    asked = options().parse_args()
+    sizes = QUICK if asked.quick else FULL
+    kept = {} if asked.quick else kept_parts()
+    for part in asked.parts or PARTS:
+        kept[part] = PARTS[part](sizes)
+        if not asked.quick:
+            keep(part, kept[part])
 
-    with served_world(world.feeds) as base:
-        floors, passes = [], []
-        for number in range(repeats):
-            tell(f"the floor, and collecting {world.feeds} feeds: pass {number + 1} of {repeats}")
-            floors.append(measure_floor(base, world))
-            passes.append(collecting.measure(base, world))
-    floor = {number: min(one[number] for one in floors) for number in ROUNDS}
-    ticks = []
-    for count in followed:
-        tell(f"ticking with {count:,} sources")
-        ticks.append(ticking.measure(count))
-
-    report = Report(world, floor, passes, ticks)
+    report = Report(kept)
     print(report.text())
-    if is_quick:
+    if asked.quick:
         return 0
     broken = report.broken()
     for promise in broken:
         print(f"broken: {promise}", file=sys.stderr)
     PAGE.write_text(report.page())
     return 1 if broken else 0
+
+
+def options() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="everything small, once; judges and keeps nothing")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}")
+    return parser
+
+
+def keep(part: str, figures: object) -> None:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    (KEPT / part).write_bytes(pickle.dumps(figures))
+
+
+def kept_parts() -> dict[str, Any]:
+    return {part: pickle.loads((KEPT / part).read_bytes()) for part in PARTS if (KEPT / part).exists()}
+
+
+# ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Rounds:
+    feeds: int
+    entries: int
+    floor: dict[int, float]
+    passes: list[Collected]
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Others, with the floor of their own run."""
+
+    floor: dict[int, float]
+    peers: list[Compared]
+    absent: list[str]
+
+
+def measure_rounds(sizes: Sizes) -> Rounds:
+    world, floors, passes = sizes.world, [], []
+    with served_world(world.feeds) as base:
+        for number in range(sizes.repeats):
+            tell(f"the floor, and collecting {world.feeds} feeds: pass {number + 1} of {sizes.repeats}")
+            floors.append(measure_floor(base, world))
+            passes.append(collecting.measure(base, world))
+    floor = {number: min(one[number] for one in floors) for number in ROUNDS}
+    return Rounds(world.feeds, world.entries, floor, passes)
+
+
+def measure_peers(sizes: Sizes) -> Beside:
+    world, peers, absent = sizes.world, [], []
+    with served_world(world.feeds) as base:
+        floor = measure_floor(base, world)
+        for peer in comparing.PEERS:
+            version = comparing.version_of(peer)
+            if version is None:
+                tell(f"{peer.name} is not installed, and left out")
+                absent.append(peer.name)
+                continue
+            tell(f"{peer.name} collects {world.feeds} feeds")
+            peers.append(comparing.measure(peer, version, base, world))
+    return Beside(floor, peers, absent)
+
+
+def measure_ticks(sizes: Sizes) -> list[Tick]:
+    ticks = []
+    for count in sizes.followed:
+        tell(f"ticking with {count:,} sources")
+        ticks.append(ticking.measure(count))
+    return ticks
+
+
+def measure_scale(sort: str) -> Callable[[Sizes], Scale]:
+    def measured(sizes: Sizes) -> Scale:
+        small, large = sizes.archives
+        tell(f"{scale.SORTS[sort]}: archives of {small:,} and {large:,} items are filled, indexed and read")
+        return scale.measure(sort, small, large)
+
+    return measured
+
+
+def measure_serving(sizes: Sizes) -> Served:
+    world = sizes.served
+    tell(f"`serve` with {world.feeds:,} sources and {world.feeds * world.entries:,} items, for a week of its clock")
+    return serving.measure(world, sizes.day_seconds)
+
+
+PARTS: dict[str, Callable[[Sizes], Any]] = {
+    "rounds": measure_rounds,
+    "peers": measure_peers,
+    "ticks": measure_ticks,
+    **{sort: measure_scale(sort) for sort in scale.SORTS},
+    "serving": measure_serving,
+}
 
 
 def measure_floor(base: str, world: World) -> dict[int, float]:
@@ -76,8 +189,21 @@ def tell(what: str) -> None:
 class Report:
     """The figures in words and tables."""
 
-    def __init__(self, world: World, floor: dict[int, float], passes: list[Collected], ticks: list[Tick]) -> None:
-        self.world, self.floor, self.passes, self.ticks = world, floor, passes, ticks
+    def __init__(self, parts: dict[str, Any]) -> None:
+        self.rounds: Rounds | None = parts.get("rounds")
+        self.beside: Beside | None = parts.get("peers")
+        self.ticks: list[Tick] = parts.get("ticks", [])
+        self.scales: list[Scale] = [parts[sort] for sort in scale.SORTS if sort in parts]
+        self.served: Served | None = parts.get("serving")
+        self.absent = [part for part in PARTS if part not in parts]
+
+    @property
+    def floor(self) -> dict[int, float]:
+        return self.rounds.floor if self.rounds else {}
+
+    @property
+    def passes(self) -> list[Collected]:
+        return self.rounds.passes if self.rounds else []
 
     def start_up(self) -> Cost:
         return min((cost for one in self.passes for cost in one.start_ups), key=lambda cost: cost.cpu_seconds)
@@ -99,6 +225,15 @@ class Report:
 
     def broken(self) -> list[str]:
         """Promises that do not hold, and figures that cannot be true: what is below the floor is noise."""
+        broken = [f"not measured: {part}" for part in self.absent]
+        broken += self._broken_rounds() if self.rounds else []
+        for one in self.scales:
+            broken += one.broken()
+            if one.large < LARGE:
+                broken.append(f"{scale.SORTS[one.sort]} was measured up to {one.large:,} items only, not {LARGE:,}")
+        return broken + (self.served.broken() if self.served else [])
+
+    def _broken_rounds(self) -> list[str]:
         broken = []
         for number, most in MOST.items():
             if self.times(number) > most:
@@ -110,7 +245,12 @@ class Report:
         return broken
 
     def text(self) -> str:
-        return "\n\n".join((self._rounds(), self._beside(), self._ticks()))
+        return "\n\n".join(
+            filter(None, (self._collecting(), self._peers(), self._ticks(), *self._scales(), self._serving()))
+        )
+
+    def _collecting(self) -> str:
+        return f"## Collecting\n\n{self._rounds()}\n\n{self._beside()}" if self.rounds else ""
 
     def _rounds(self) -> str:
         head = "| round | | floor, CPU s | catchment, CPU s | × floor | at most |\n|---|---|---|---|---|---|\n"
@@ -127,18 +267,72 @@ class Report:
             (
                 "| beside it | |\n|---|---|",
                 f"| start-up of a command, taken off above | {start.cpu_seconds:.2f} CPU s, {start.peak_mb:.0f} MB |",
-                f"| import of {self.world.feeds} sources from OPML | {importing:.2f} CPU s |",
+                f"| import of {self.rounds.feeds if self.rounds else 0} sources from OPML | {importing:.2f} CPU s |",
                 f"| peak memory of a round | {self.peak_mb():.0f} MB (at most {MOST_MB:.0f}) |",
                 f"| round 1 on the clock | {self.round(1).wall_seconds:.1f} s |",
                 f"| database afterwards, raw answers included | {self.passes[-1].database_mb:.0f} MB |",
             )
         )
 
+    def _peers(self) -> str:
+        if not self.beside:
+            return ""
+        head = (
+            "## Others\n\nOn the same workload, less their own start-up, against a floor measured with them; each once."
+            "\n\n| | round 1, × floor | round 2 | round 3 | peak memory, MB | what is missing at the end |\n"
+            "|---|---|---|---|---|---|\n"
+        )
+        floor = self.beside.floor
+        lines = [
+            f"| {one.name} {one.version} | "
+            + " | ".join(f"{one.seconds[number] / floor[number]:.1f}" for number in ROUNDS)
+            + f" | {one.peak_mb:.0f} | {one.missing or 'nothing'} |"
+            for one in self.beside.peers
+        ]
+        lines += [f"| {name} | not installed | | | | |" for name in self.beside.absent]
+        if self.rounds:
+            ours = " | ".join(f"**{self.times(number):.1f}**" for number in ROUNDS)
+            lines.append(
+                f"| catchment, from above | {ours} | {self.peak_mb():.0f} | nothing; it has what was said before, too |"
+            )
+        return head + "\n".join(lines)
+
     def _ticks(self) -> str:
-        head = "| sources followed | tick with nothing due, CPU µs | with 10 due and claimed |\n|---|---|---|\n"
+        if not self.ticks:
+            return ""
+        head = (
+            "## The tick\n\n| sources followed | with nothing due, CPU µs | with 10 due and claimed |\n|---|---|---|\n"
+        )
         return head + "\n".join(
             f"| {tick.followed:,} | {tick.idle_microseconds:.0f} | {tick.busy_microseconds:.0f} |"
             for tick in self.ticks
+        )
+
+    def _scales(self) -> list[str]:
+        return [
+            f"## Reading a large archive: {scale.SORTS[one.sort]}\n\n"
+            f"| | {one.small:,} items, ms | {one.large:,} items, ms | × | at most |\n|---|---|---|---|---|\n"
+            + "\n".join(
+                f"| {each.question} | {each.small_ms:.2f} | {each.large_ms:.2f} "
+                f"| **{each.times:.1f}** | {each.most:.0f} |"
+                for each in one.answers
+            )
+            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second."
+            for one in self.scales
+        ]
+
+    def _serving(self) -> str:
+        if not self.served:
+            return ""
+        one = self.served
+        return "\n".join(
+            (
+                f"## `serve` with {one.sources:,} sources\n\n| | |\n|---|---|",
+                f"| {one.items:,} items collected from nothing | in {one.filling_seconds:.0f} s |",
+                f"| peak memory, then and later | {one.peak_mb:.0f} MB (less than {serving.MOST_MB:.0f}) |",
+                f"| second day of the week | {one.early_mb:.0f} MB |",
+                f"| last day, after {one.visits:,} more visits | {one.late_mb:.0f} MB, {one.growth:.2f} × |",
+            )
         )
 
     def _verdict(self) -> str:
@@ -146,7 +340,7 @@ class Report:
         return "\n".join(f"- **Not kept:** {promise}." for promise in broken) if broken else "All of it is as promised."
 
     def page(self) -> str:
-        entries = f"{self.world.feeds} feeds of {self.world.entries} entries"
+        entries = f"{FULL.world.feeds} feeds of {FULL.world.entries} entries"
         return f"""# Benchmarks
 
 Written by `make bench`; run it to get your own. Figures are multiples of a floor that is measured in the same run, so
@@ -158,8 +352,13 @@ The workload: {entries} with 1.5 KB of HTML each, three fifths in English, two f
 RSS and Atom by turns, served on the same machine by `bench/world.py`. The real commands run as processes of their own,
 with a fresh home and default settings, except that the limit of requests a second to one host is off: here all feeds
 have the same host. CPU is that of the whole process, user and system, less the start-up of the same command with
-nothing to do; both sides show the best of {REPEATS}. After each pass it is checked that every item is there once, and
-every edit with the text before it.
+nothing to do; both sides show the best of {FULL.repeats}. After each round it is checked that search finds words that
+came with it, and after each pass that every item is there once, and every edit with the text before it.
+
+Readers are measured by the store's own verbs, those that the API calls, in archives that `bench/archives.py` fills and
+the real indexer indexes: the median of {scale.REPEATS} warm answers on the clock, the small and the large archive by
+turns. `serve` is the real command, whose clock runs so fast that a week takes minutes; its resident memory is looked at
+twice a second. Parts may have been measured one after the other; within each all is of one run.
 
 {self.text()}
 

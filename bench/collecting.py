@@ -17,6 +17,8 @@ from bench.processes import Cost, run, turn
 from bench.world import EDIT_WORD, World
 
 START_UPS = 5
+PLANTED = 5
+"""The newest entry of so many feeds is searched for after every round."""
 PROGRAM = str(Path(sys.executable).with_name("catchment"))
 
 
@@ -70,6 +72,7 @@ def measure(base: str, world: World) -> Collected:
             turn(base, number)
             result, rounds[number] = catchment.collect()
             check(result, world)
+            check_search(catchment, number, world)
         check_archive(catchment, here / "items.jsonl", world)
         return Collected(start_ups, importing, rounds, catchment.size_mb())
 
@@ -102,6 +105,22 @@ def _expect(where: str, result: dict[str, Any], **expected: int) -> None:
     got = {name: result[name] for name in expected}
     if got != expected:
         raise SystemExit(f"{where}: expected {expected}, got {got}")
+
+
+def check_search(catchment: Installation, round_number: int, world: World) -> None:
+    """Search is complete whenever a round is over, whatever of it is indexed by then."""
+    edited = set(world.expected().edited) if round_number > 1 else set()
+    if (found := _found(catchment, EDIT_WORD)) != edited:
+        raise SystemExit(f"round {round_number}: search finds {len(found)} edits; expected {len(edited)}")
+    for feed in range(0, world.feeds, max(1, world.feeds // PLANTED)):
+        newest = world.shown(feed, round_number)[0]
+        if newest.id not in _found(catchment, f'"{newest.title}"'):
+            raise SystemExit(f"round {round_number}: search does not find {newest.id} by its title")
+
+
+def _found(catchment: Installation, words: str) -> set[str]:
+    answer, _ = catchment.run("search", words, "--limit", "1000", "--json")
+    return {json.loads(line)["external_id"] for line in answer.splitlines()}
 
 
 def check_archive(catchment: Installation, file: Path, world: World) -> None:

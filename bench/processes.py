@@ -49,9 +49,9 @@ def _peak_mb(used: resource.struct_rusage) -> float:
 
 
 @contextmanager
-def served_world(feeds: int) -> Iterator[str]:
+def served_world(feeds: int, entries: int = 50) -> Iterator[str]:
     """The world of feeds in a process of its own; gives its address."""
-    command = [sys.executable, "-m", "bench.world", "--feeds", str(feeds)]
+    command = [sys.executable, "-m", "bench.world", "--feeds", str(feeds), "--entries", str(entries)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as world:
         assert world.stdin
         assert world.stdout

@@ -310,7 +310,9 @@ async def serve(world: World) -> None:
 def main() -> None:
     options = argparse.ArgumentParser(description="serve the world of feeds on 127.0.0.1")
     options.add_argument("--feeds", type=int, default=500)
-    uvloop.run(serve(World(options.parse_args().feeds)))
+    options.add_argument("--entries", type=int, default=50)
+    asked = options.parse_args()
+    uvloop.run(serve(World(asked.feeds, asked.entries)))
 
 
 if __name__ == "__main__":

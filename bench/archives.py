@@ -1,0 +1,216 @@
+"""Archives of any size, filled in minutes: straight into the store's tables, and then indexed by the real indexer.
+
+What an archive says is a function of its size alone: a source for every 500 items, an author for every 25, tags of
+which some are everywhere and some hardly anywhere, three texts of five in English and two in Chinese. Ids follow the
+order of storing, as they do in life, and one item in 50 was edited since.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from bench.world import CHINESE, ENGLISH, World
+from catchment.clock import micros
+from catchment.store import Store
+from catchment.store.database import Transaction
+from catchment.store.rows import to_json
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+RARE, FREQUENT, CHINESE_WORD, MIXED = "quokkaqx", "everywhereqx", "河口", "iphoneqx 手机壳"
+RARE_ITEMS = 20
+"""So many items have the rare word, however many there are."""
+BATCH = 5_000
+PAGE, EDITED = 50, 50
+"""So many items were stored at once; one in so many was edited since."""
+_EVERY = 20_000_000
+"""Microseconds from one item to the next."""
+
+Row = dict[str, Any]
+
+
+class Archive:
+    """What an archive of so many items holds, row by row; items are numbered from 1, the oldest."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.sources, self.authors = max(1, size // 500), max(1, size // 25)
+        self._begin = micros(NOW) - size * _EVERY
+
+    @cached_property
+    def _world(self) -> World:
+        return World(feeds=1)
+
+    def source_of(self, number: int) -> int:
+        """Sources take turns page by page."""
+        return number // PAGE % self.sources + 1
+
+    def author_of(self, number: int) -> str:
+        return f"author{number * 7 % self.authors}"
+
+    def tags_of(self, number: int) -> list[str]:
+        return [ENGLISH[number % 7], CHINESE[number // 3 % len(CHINESE)]]
+
+    def kind_of(self, number: int) -> str:
+        return "story" if number % 4 == 0 else "entry"
+
+    def time_of(self, number: int) -> int:
+        return self._begin + number * _EVERY
+
+    @property
+    def pages(self) -> int:
+        return self.size // PAGE + 1
+
+    def change_of(self, number: int) -> int:
+        return self.pages + number // EDITED if number % EDITED == 0 else number // PAGE + 1
+
+    @property
+    def last_change(self) -> int:
+        return self.pages + self.size // EDITED
+
+    def text_of(self, number: int) -> str:
+        sentences = self._world.chinese if number % 5 < 2 else self._world.english
+        words = [sentences[number * step % 600] for step in (7, 11, 13)]
+        words.append(f"w{number * 31 % 50_021}")
+        if number % max(1, self.size // RARE_ITEMS) == 0:
+            words.append(RARE)
+        if number % 5 == 2:
+            words.append(FREQUENT)
+        if number % 50 == 3:
+            words.append(MIXED)
+        return " ".join(words)
+
+    def item(self, number: int) -> Row:
+        at, change, text = self.time_of(number), self.change_of(number), self.text_of(number)
+        return {
+            "id": number,
+            "platform": "feeds",
+            "scope": "",
+            "external_id": f"tag:archive.example,2026:{number}",
+            "kind": self.kind_of(number),
+            "source_id": self.source_of(number),
+            "created_at": at,
+            "is_created_at_guessed": False,
+            "is_zone_guessed": False,
+            "ordered_at": at,
+            "first_seen_at": at + _EVERY,
+            "content_last_changed_at": at + _EVERY,
+            "applied_at": at + _EVERY,
+            "change_number": change,
+            "content_change_number": change,
+            "version": 2 if number % EDITED == 0 else 1,
+            "fingerprint": blake2b(text.encode(), digest_size=16).digest(),
+            "fingerprint_rule": 1,
+            "volatile_count": 0,
+            "score": number % 1_000,
+            "rounded": "[]",
+            "is_deleted": False,
+            "is_folded": False,
+            "is_pinned": False,
+            "is_digest": False,
+            "is_adult": False,
+            "is_text_cut": False,
+            "author": self.author_of(number),
+            "title": f"{text[:60]} #{number}",
+            "url": f"https://archive.example/p/{number}",
+            "tags": to_json(self.tags_of(number)),
+            "media": "[]",
+            "text": text,
+            "html": f"<p>{text}</p>",
+        }
+
+    def revision(self, number: int) -> Row:
+        item = self.item(number)
+        kept = ("fingerprint", "is_deleted", "is_folded", "title", "media", "text", "html")
+        return {name: item[name] for name in kept} | {
+            "item_id": number,
+            "version": 1,
+            "valid_from": item["first_seen_at"],
+            "valid_to": item["first_seen_at"] + _EVERY,
+            "reasons": "text",
+        }
+
+    def sighting(self, number: int) -> Row:
+        at = self.time_of(number)
+        return {
+            "source_id": self.source_of(number),
+            "ordered_at": at,
+            "item_id": number,
+            "first_seen_at": at + _EVERY,
+            "last_seen_at": at + _EVERY,
+        }
+
+    def source(self, source_id: int) -> Row:
+        at = micros(NOW)
+        return {
+            "id": source_id,
+            "key": f"rss:https://archive.example/{source_id}",
+            "platform": "feeds",
+            "kind": "rss",
+            "target": f"https://archive.example/{source_id}",
+            "name": f"Feed {source_id}",
+            "is_name_given": False,
+            "settings": "{}",
+            "categories": "[]",
+            "priority": "medium",
+            "state": "active",
+            "state_changed_at": at,
+            "created_at": at,
+        }
+
+
+def fill(store: Store, archive: Archive) -> None:
+    """All rows but the index's, a few thousand items in each transaction."""
+    store.database.write(lambda tx: _begin(tx, archive))
+    for first in range(1, archive.size + 1, BATCH):
+        numbers = range(first, min(first + BATCH, archive.size + 1))
+        store.database.write(lambda tx, numbers=numbers: _add(tx, archive, numbers))  # type: ignore[misc]
+    store.database.write(
+        lambda tx: tx.run(
+            "UPDATE ledger SET change_number = ?, last_item_id = ? WHERE id = 1", archive.last_change, archive.size
+        )
+    )
+
+
+def index(store: Store) -> float:
+    """By the real indexer, until nothing waits; gives items a second."""
+    begun, count = time.perf_counter(), 0
+    while indexed := store.index.advance():
+        count += indexed
+    store.index.settle()
+    return count / (time.perf_counter() - begun)
+
+
+def _begin(tx: Transaction, archive: Archive) -> None:
+    _insert(tx, "sources", map(archive.source, range(1, archive.sources + 1)))
+    _insert(tx, "tags", ({"id": at, "name": name, "first_seen_at": 0} for name, at in _tag_ids().items()))
+
+
+def _add(tx: Transaction, archive: Archive, numbers: range) -> None:
+    _insert(tx, "items", map(archive.item, numbers))
+    _insert(tx, "sightings", map(archive.sighting, numbers))
+    _insert(tx, "revisions", (archive.revision(number) for number in numbers if number % EDITED == 0))
+    ids = _tag_ids()
+    _insert(
+        tx,
+        "item_tags",
+        (
+            {"item_id": number, "tag_id": ids[tag], "first_seen_at": 0}
+            for number in numbers
+            for tag in archive.tags_of(number)
+        ),
+    )
+
+
+def _tag_ids() -> dict[str, int]:
+    return {name: at for at, name in enumerate((*ENGLISH[:7], *CHINESE), 1)}
+
+
+def _insert(tx: Transaction, table: str, rows: Iterator[Row]) -> None:
+    told = list(rows)
+    if told:
+        tx.insert(table, list(told[0]), [tuple(row.values()) for row in told])
