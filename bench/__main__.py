@@ -58,7 +58,7 @@ class Sizes:
     """A day of `serve` on the wall."""
 
 
-FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), (25_000, LARGE), World(10_000, 10), 35.0)
+FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), (25_000, LARGE), World(10_000, 10), 20.0)
 QUICK = Sizes(World(50), 1, (1_000,), (1_000, 2_000), World(100, 10), 1.5)
 
 

@@ -41,6 +41,8 @@ class Installation:
         self.environment = {
             "PATH": os.environ.get("PATH", ""),
             "LANG": "C.UTF-8",
+            # What lies here is measured, whatever is installed.
+            "PYTHONPATH": str(Path(__file__).parent.parent),
             "CATCHMENT_HOME": str(home),
             "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
             # All 500 feeds live on one host here. To that host we would rightly be slow.

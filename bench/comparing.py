@@ -1,22 +1,19 @@
 """What others cost on the standing workload, and whether they have afterwards what they must have.
 
-Runs in a process of its own, smaller than any of them: what starts a program must not be larger than what it measures.
-`python -m bench.comparing MODULE VERSION BASE FEEDS` prints its figures as JSON.
+They tell their own peak of memory: some are smaller than the benchmark, which then cannot see it from outside.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import subprocess
-import sys
 import tempfile
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench.processes import Cost, run, turn
+from bench.processes import run, turn
 from bench.world import EDIT_WORD, World
 
 ROOT = Path(__file__).parent.parent
@@ -58,32 +55,24 @@ def version_of(peer: Peer) -> str | None:
 
 
 def measure(peer: Peer, version: str, base: str, world: World) -> Compared:
-    words = [sys.executable, "-m", "bench.comparing", peer.module, version, base, str(world.feeds)]
-    told = json.loads(subprocess.run(words, stdout=subprocess.PIPE, check=True).stdout)
-    return Compared(**told | {"seconds": {int(number): spent for number, spent in told["seconds"].items()}})
-
-
-def compare(peer: Peer, version: str, base: str, world: World) -> Compared:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
 
-        def do(deed: str) -> Cost:
+        def do(deed: str) -> tuple[float, float]:
             words = [str(PYTHON), "-m", f"bench.peers.{peer.module}", deed, base, str(world.feeds), str(home)]
-            return run(words, {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "PYTHONPATH": str(ROOT)})[1]
+            environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "PYTHONPATH": str(ROOT)}
+            said, cost = run(words, environment, weighs=False)
+            return cost.cpu_seconds, float(said.split()[-1])
 
         do("prepare")
-        start_up = min(do("idle").cpu_seconds for _ in range(2))
-        costs = {}
+        start_up = min(do("idle")[0] for _ in range(2))
+        seconds, peaks = {}, []
         for number in (1, 2, 3):
             turn(base, number)
-            costs[number] = do("collect")
-        return Compared(
-            peer.name,
-            version,
-            {number: cost.cpu_seconds - start_up for number, cost in costs.items()},
-            max(cost.peak_mb for cost in costs.values()),
-            _missing(home / "peer.db", world),
-        )
+            spent, peak_mb = do("collect")
+            seconds[number] = spent - start_up
+            peaks.append(peak_mb)
+        return Compared(peer.name, version, seconds, max(peaks), _missing(home / "peer.db", world))
 
 
 def _missing(file: Path, world: World) -> str:
@@ -95,13 +84,3 @@ def _missing(file: Path, world: World) -> str:
     if (count, edits) == (expected.items, len(expected.edited)):
         return ""
     return f"{count} entries of {expected.items}, {edits} edits of {len(expected.edited)}"
-
-
-def main() -> None:
-    module, version, base, feeds = sys.argv[1:]
-    peer = next(one for one in PEERS if one.module == module)
-    print(json.dumps(asdict(compare(peer, version, base, World(int(feeds))))))
-
-
-if __name__ == "__main__":
-    main()

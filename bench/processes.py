@@ -23,8 +23,13 @@ class Cost:
     peak_mb: float
 
 
-def run(command: Sequence[str], environment: Mapping[str, str] | None = None) -> tuple[str, Cost]:
-    """What it printed, and its cost. A program that fails ends the benchmark with its own words."""
+def run(
+    command: Sequence[str], environment: Mapping[str, str] | None = None, *, weighs: bool = True
+) -> tuple[str, Cost]:
+    """What it printed, and its cost. A program that fails ends the benchmark with its own words.
+
+    `weighs`: whether its memory is asked for; without it the peak is 0, and the program may be smaller than we are.
+    """
     # Files, not pipes: nobody reads along, so that waiting costs the machine nothing.
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
         begun = time.perf_counter()
@@ -37,7 +42,7 @@ def run(command: Sequence[str], environment: Mapping[str, str] | None = None) ->
         if process.returncode:
             words = complaints.read().decode(errors="replace")[-2_000:]
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{words}")
-        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, _peak_mb(used))
+        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, _peak_mb(used) if weighs else 0.0)
 
 
 def _peak_mb(used: resource.struct_rusage) -> float:

@@ -14,6 +14,8 @@ import dlt  # type: ignore[import-not-found]
 import fastfeedparser  # type: ignore[import-untyped]
 from dlt.sources.helpers import requests  # type: ignore[import-not-found]
 
+from bench.peers import tell_peak
+
 
 @dlt.resource(name="entries", write_disposition="merge", primary_key="id")  # type: ignore[untyped-decorator]
 def entries(urls: list[str]) -> Iterator[list[dict[str, Any]]]:
@@ -40,6 +42,7 @@ def main() -> None:
     pipeline = dlt.pipeline("peer", destination=place, dataset_name="main", pipelines_dir=home)
     if deed == "collect":
         pipeline.run(entries([f"{base}/f/{feed}.xml" for feed in range(int(feeds))]))
+    tell_peak()
 
 
 if __name__ == "__main__":

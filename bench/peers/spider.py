@@ -11,6 +11,8 @@ from typing import Any
 import scrapy  # type: ignore[import-not-found]
 from scrapy.crawler import CrawlerProcess  # type: ignore[import-not-found]
 
+from bench.peers import tell_peak
+
 SCHEMA = """
     PRAGMA journal_mode = WAL;
     PRAGMA synchronous = NORMAL;
@@ -94,6 +96,7 @@ def main() -> None:
     process.crawl(Feeds, database=database, urls=[f"{base}/f/{feed}.xml" for feed in range(count)])
     process.start()
     database.close()
+    tell_peak()
 
 
 if __name__ == "__main__":
