@@ -177,7 +177,7 @@ PARTS: dict[str, Callable[[Sizes], Any]] = {
 
 
 def measure_floor(base: str, world: World) -> dict[int, float]:
-    answer, _ = run([sys.executable, "-m", "bench.floor", base, str(world.feeds)])
+    answer, _ = run([sys.executable, "-m", "bench.floor", base, str(world.feeds)], weighs=False)
     seconds = json.loads(answer)
     return {number: seconds[str(number)] for number in ROUNDS}
 

@@ -63,7 +63,7 @@ class Scale:
 
 
 def measure(sort: str, small: int, large: int) -> Scale:
-    answer, _ = run([sys.executable, "-m", "bench.scale", sort, str(small), str(large)])
+    answer, _ = run([sys.executable, "-m", "bench.scale", sort, str(small), str(large)], weighs=False)
     told = json.loads(answer)
     return Scale(**told | {"answers": [Answer(**one) for one in told["answers"]]})
 
