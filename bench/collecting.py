@@ -50,10 +50,10 @@ class Installation:
         }
 
     def run(self, *words: str) -> tuple[str, Cost]:
-        return run([PROGRAM, *words], self.environment)
+        return run([PROGRAM, *words], self.environment, weighs=False)
 
     def collect(self) -> tuple[dict[str, Any], Cost]:
-        answer, cost = self.run("collect", "--all", "--json")
+        answer, cost = run([PROGRAM, "collect", "--all", "--json"], self.environment)
         return json.loads(answer), cost
 
     def size_mb(self) -> float:

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
-
 # What protects against power cuts. The benchmark reads; what it fills before may be lost with the machine.
 HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 
@@ -16,6 +14,9 @@ HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 @contextmanager
 def postgres(folder: Path) -> Iterator[Callable[[str], str]]:
     """Runs until the end of the block; gives the address of an empty database for every name."""
+    # Here, not above: the benchmark itself must stay smaller than what it weighs.
+    import psycopg
+
     with warnings.catch_warnings():
         # Without a desktop session there is no XDG_RUNTIME_DIR; the package says so and takes the temporary folder.
         warnings.simplefilter("ignore")
