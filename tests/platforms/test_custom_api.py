@@ -264,12 +264,20 @@ def test_an_offset_grows_by_what_was_shown_usable_or_not() -> None:
     assert read([], second).follow == ()
 
 
+def test_a_count_of_more_digits_than_any_number_has_is_unknown_and_costs_no_other_entry() -> None:
+    document = [{"id": 1, "title": "One", "score": "1" + ",000" * 2_000}, {"id": 2, "title": "Two", "score": "1,234"}]
+    assert [one.score for one in read(document).items] == [None, 1234]
+
+
 @pytest.mark.parametrize(
     ("header", "leads_to"),
     [
         ('<https://api.example/p?page=2>; rel="next", <https://api.example/p?page=9>; rel="last"', 2),
         ('</p?page=1>; rel="prev first", </p?page=2>; title="a, b"; rel=next', 2),
         ("<https://api.example/p?page=9>; rel=last", None),
+        ('</p?page=9>; title="this is rel=next"; rel=last', None),
+        ('</p?page=9>; rel="nextdoor"', None),
+        ('</p?page=2>; REL="Last  Next"', 2),
         ("nonsense", None),
         ("", None),
     ],

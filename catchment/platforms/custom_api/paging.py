@@ -36,7 +36,7 @@ AROUND_CURSORS = (
 )
 HAS_MORE = ("has_more", "hasMore", "has_next_page", "hasNextPage")
 LINK = re.compile(r"<([^<>]{1,4000})>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
-NEXT = re.compile(r"rel\s*=\s*\"?(?:[^\"]*\s)?next(?:\s[^\"]*)?\"?(?=\s*(?:;|$))", re.IGNORECASE)
+PARAMETER = re.compile(r";\s*([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 _LONGEST_CURSOR = 4_000
 _SURELY_WITHIN_REACH = 0.5
 """Lists leave out what was removed: one that ends by itself beyond this share of its reach was cut there."""
@@ -164,4 +164,12 @@ def _is_cursor(value: Any) -> bool:
 
 def linked(header: str) -> str | None:
     """The address that a Link header calls the next one."""
-    return next((found[1] for found in LINK.finditer(header) if NEXT.search(found[2])), None)
+    return next((found[1] for found in LINK.finditer(header) if _is_next(found[2])), None)
+
+
+def _is_next(parameters: str) -> bool:
+    """Whether `rel`, and no other parameter, says so; it may say several things."""
+    return any(
+        name.lower() == "rel" and "next" in (quoted or bare).lower().split()
+        for name, quoted, bare in PARAMETER.findall(parameters)
+    )

@@ -16,7 +16,7 @@ ADDRESSES_INSIDE = (
     *("url", "src", "href", "link", "media_url_https", "media_url", "source_url", "content_url", "image"),
     *("original", "large", "preview_url"),
 )
-NUMBER = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+|[+-]?\d{1,18}(?:\.0{1,6})?")
+NUMBER = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}|[+-]?\d{1,18}(?:\.0{1,6})?")
 ROUNDED = re.compile(r"([+-]?\d{1,9}(?:\.\d{1,6})?)\s?([kKmM万亿])\+?")
 ROUND = {"k": 1_000, "m": 1_000_000, "万": 10_000, "亿": 100_000_000}
 EPOCH = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
