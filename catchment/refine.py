@@ -160,6 +160,8 @@ def _tidied(item: Item, base: str, text_limit: int) -> Item:
         view_count=_count(item.view_count),
         thread_id=(item.thread_id and clean_id(item.thread_id)) or None,
         floor_number=_count(item.floor_number),
+        rank=_count(item.rank),
+        gained=_count(item.gained),
         references=_references(item.references, base, text_limit),
         tags=_tags(item.tags),
         language=_name(item.language),

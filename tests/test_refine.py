@@ -94,6 +94,8 @@ def test_every_field_is_cleaned() -> None:
         thread_id="t\x001",
         created_at=NOON.astimezone(timezone(timedelta(hours=8))),
         score=10**30,
+        rank=10**30,
+        gained=-(10**30),
         media=(Media("pic.jpg", alt=" a\npic "), Media("ftp://example.org/x")),
         references=(Reference("quoted", external_id=" 9 ", url="../q", text="so  it\x00 said"),),
         tags=(" one ", "two\nwords", "one", "\x00"),
