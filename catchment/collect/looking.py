@@ -211,13 +211,19 @@ class _SourceLooks:
         except Exception as error:  # a bug of ours, or the platform's module, met by one source
             log.error("a second look failed inside", source=self._source.id, exc_info=error)
             broke = CatchmentError(f"an error inside catchment ({type(error).__name__})")
-        self.is_told_to_wait = isinstance(broke, SlowDown | Stopped)
+        self.is_told_to_wait = isinstance(broke, Stopped) or (isinstance(broke, SlowDown) and self._is_one_site)
         if self._waiting and not self.is_told_to_wait:
             now = self._by.clock.now()
             self._by.store.looks.put_off(self._lease, [after_failing(one, now) for one in self._waiting.values()])
         result = self._result(asked, broke)
         self._by.store.looks.note(self._lease, self._run_id, self._source, result, self._asking.untold_attempts())
         return result
+
+    @property
+    def _is_one_site(self) -> bool:
+        """Whether all sources of the platform are asked at the same place. Where each has its own, one that wants to be
+        left alone must not keep the others waiting, now or the next time."""
+        return bool(self._platform.HOSTS)
 
     def _look(self) -> None:
         look_again = cast(LookAgain, getattr(self._platform, "look_again"))  # noqa: B009 — optional, so not of the protocol

@@ -215,6 +215,19 @@ def test_told_to_wait_the_looks_stay_due(numbers: Numbers) -> None:
     assert len(numbers.site.asked) == 3
 
 
+def test_a_site_that_wants_to_be_left_alone_does_not_keep_the_others_waiting(numbers: Numbers) -> None:
+    numbers.here.shop.platforms.by_name["numbers"].HOSTS = ()
+    numbers.site.top = [500]
+    numbers.collect(numbers.follow("top"))
+    for number in range(3):
+        numbers.site.fails[number] = lambda: SlowDown("429", status=429)
+    results = numbers.look(HOUR)
+    assert [one.outcome for one in results] == [Outcome.FAILED, Outcome.SUCCEEDED]
+    assert planned(numbers, "500")["look_count"] == 1
+    # Nor do its looks stand first again the next time: it may have more of them than one run makes.
+    assert numbers.look() == []
+
+
 def test_a_login_that_is_needed_puts_the_looks_off_and_says_so(numbers: Numbers) -> None:
     for number in range(3):
         numbers.site.fails[number] = lambda: LoginNeeded("401", status=401)
