@@ -224,11 +224,12 @@ def _begun_anew(tx: Transaction) -> Mark:
     if mark.rule >= wording.RULE:
         return mark
     if tx.is_postgres:
-        tx.run("TRUNCATE indexed, postings")
+        tx.run("TRUNCATE indexed, postings, facets")
     else:
         tx.run("INSERT INTO item_words (item_words) VALUES ('delete-all')")
         tx.run("DELETE FROM indexed")
         tx.run("DELETE FROM postings")
+        tx.run("DELETE FROM facets")
     mark = _beginning()
     _move_mark(tx, mark)
     return mark
@@ -241,9 +242,10 @@ def _index(tx: Transaction, mark: Mark, found: Sequence[Indexable]) -> None:
     # What was deleted since it was read must not come back into the index.
     present = {row[0] for row in tx.among("SELECT id FROM items WHERE id IN {few}", [one.id for one in found])}
     kept = sorted((one for one in found if one.id in present), key=lambda one: one.place)
-    _take_out(tx, [(one.place, one.ordered_at) for one in kept])
+    had = _take_out(tx, [(one.place, one.ordered_at) for one in kept])
     ids = facet_ids(tx, {name for one in kept for name in one.facets}, is_added=True)
     _put_in(tx, kept, ids)
+    _drop_unused(tx, had - set(ids.values()))
     _move_mark(tx, Mark(found[-1].change_number, found[-1].id, mark.rule))
 
 
@@ -283,12 +285,13 @@ def facet_term(facet_id: int) -> str:
     return f"{_FACET}{facet_id}"
 
 
-def _take_out(tx: Transaction, places: Sequence[tuple[int, int]]) -> None:
-    """Out of the index, if they are in it. `places`: with the time each is listed at, in the order of places."""
+def _take_out(tx: Transaction, places: Sequence[tuple[int, int]]) -> set[int]:
+    """Out of the index, if they are in it; gives the facets that they had. `places`: with the time each is listed at,
+    in the order of places."""
     ordered_at = dict(places)
     told = tx.among("SELECT place, facets, words FROM indexed WHERE place IN {few} ORDER BY place", list(ordered_at))
     if not told:
-        return
+        return set()
     if not tx.is_postgres:
         tx.many(
             "INSERT INTO item_words (item_words, rowid, terms) VALUES ('delete', ?, ?)",
@@ -299,6 +302,15 @@ def _take_out(tx: Transaction, places: Sequence[tuple[int, int]]) -> None:
         [(int(number), ordered_at[at], item_at(at)) for at, facets, _ in told for number in facets.split()],
     )
     tx.many("DELETE FROM indexed WHERE place = ?", [(at,) for at, _, _ in told])
+    return {int(number) for _, facets, _ in told for number in facets.split()}
+
+
+def _drop_unused(tx: Transaction, facets: Iterable[int]) -> None:
+    """A facet that no item has any more leaves: its name may be that of somebody who is to be forgotten."""
+    tx.many(
+        "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)",
+        [(one, one) for one in sorted(facets)],
+    )
 
 
 def remove(tx: Transaction, item_ids: Iterable[int]) -> None:
@@ -310,4 +322,4 @@ def remove(tx: Transaction, item_ids: Iterable[int]) -> None:
     rows: list[tuple[Any, ...]] = tx.among("SELECT id, ordered_at FROM items WHERE id IN {few}", sorted(wanted))
     if len(rows) < len(wanted):
         raise ValueError("items leave the index before they are deleted: afterwards nobody knows their places")
-    _take_out(tx, [(place(ordered_at, item_id), ordered_at) for item_id, ordered_at in rows])
+    _drop_unused(tx, _take_out(tx, [(place(ordered_at, item_id), ordered_at) for item_id, ordered_at in rows]))

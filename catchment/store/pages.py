@@ -91,7 +91,7 @@ class Pages:
         now = micros(page.answered_at)
         number = write_items(tx, page, conclusion, now)
         set_looks(tx, conclusion.looks)
-        for raw in page.raws:
+        for raw in page.raws if not _shows_forgotten(judged) else ():
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, conclusion, now)
         if number is not None:
@@ -257,6 +257,11 @@ def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tup
         item_id: (last, ours is not None, theirs is not None and theirs >= (ours or 0))
         for item_id, last, ours, theirs in rows
     }
+
+
+def _shows_forgotten(judged: Sequence[Judged]) -> bool:
+    """Whether the answer tells of something that must not be stored: kept, it would bring that back."""
+    return any(one.known is None and one.verdict.deed == Deed.SAME and not one.item.is_listed for one in judged)
 
 
 def _earlier(tx: Transaction, judged: Sequence[Judged]) -> dict[int, tuple[Earlier, ...]]:

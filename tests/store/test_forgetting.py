@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from catchment.clock import micros
 from catchment.model import Item, Reference, Source
+from catchment.store.filtering import Filter
 from catchment.store.forgetting import Forget
 from catchment.store.outbox import tell
 from tests.store.desk import Desk, post
@@ -52,6 +53,26 @@ def test_nothing_of_a_forgotten_author_is_left(desk: Desk) -> None:
     assert "Ann" not in held
     assert {one["external_id"] for one in desk.store.items.newest()} == {"b1", "b2"}
     assert desk.store.forgetting.records() == [record]
+
+
+def test_the_index_does_not_keep_a_forgotten_name_or_one_borne_before(desk: Desk) -> None:
+    one, _ = told(desk)
+    desk.show(one, by("Annabel", "a3"))
+    desk.store.index.advance()
+    desk.show(one, by("Ann", "a3", "under another name"))
+    desk.store.index.advance()
+    desk.store.forgetting.forget(Forget("author", "reddit", "me", author="Ann"), desk.now)
+    assert "Ann" not in everything(desk)
+    assert [item["author"] for item in desk.store.items.listed(Filter(author="bob"), 10).items] == ["bob", "bob"]
+
+
+def test_an_answer_that_shows_what_is_forgotten_is_not_kept(desk: Desk) -> None:
+    one, two = told(desk)
+    desk.store.forgetting.forget(Forget("author", "reddit", "me", author="Ann"), desk.now)
+    desk.show(one, by("Ann", "a1"), by("bob", "b9", "hello"), body=SECRET.encode())
+    desk.show(two, by("bob", "b8", "hello"), body=b"nothing of hers")
+    held = everything(desk)
+    assert (SECRET in held, "nothing of hers" in held) == (False, True)
 
 
 def test_what_a_forgotten_author_says_later_is_not_collected(desk: Desk) -> None:
