@@ -21,6 +21,7 @@ from catchment.store.removing import remove_items
 from catchment.store.rows import decode, to_json, with_iso
 
 _KEY = "forgetting_key"
+_LOCK_KEY = 0x666F7267  # "forg"
 _BATCH = 200
 # Authors are looked for row by row: so many items a read.
 _WINDOW = 5_000
@@ -133,8 +134,11 @@ class Forgetting:
 
 def forgotten_among(tx: Transaction, platform: str, strangers: Sequence[RefinedItem]) -> set[tuple[str, str]]:
     """Which of these, by scope and id, must not be stored. While nothing is forgotten: one look at one row."""
+    if not strangers:
+        return set()
+    _hold_off(tx, "pg_advisory_xact_lock_shared")
     key = _key(tx)
-    if key is None or not strangers:
+    if key is None:
         return set()
     by_mark: dict[bytes, set[tuple[str, str]]] = {}
     for one in strangers:
@@ -168,7 +172,15 @@ def _is_named(author: str, *names: str | None) -> bool:
 # ── the deed ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def _hold_off(tx: Transaction, lock: str) -> None:
+    """Whoever writes a page and whoever begins to forget wait for each other: a page that does not know yet who is to
+    be forgotten is committed before anybody looks for what there is of him. SQLite has but one writer."""
+    if tx.is_postgres:
+        tx.run(f"SELECT {lock}(?)", _LOCK_KEY)
+
+
 def _begun(tx: Transaction, wanted: Forget, now: int) -> int:
+    _hold_off(tx, "pg_advisory_xact_lock")
     key = _key(tx)
     if key is None:
         key = secrets.token_bytes(32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 from catchment.clock import micros
 from catchment.model import Item, Reference, Source
 from catchment.store.filtering import Filter
@@ -73,6 +75,21 @@ def test_an_answer_that_shows_what_is_forgotten_is_not_kept(desk: Desk) -> None:
     desk.show(two, by("bob", "b8", "hello"), body=b"nothing of hers")
     held = everything(desk)
     assert (SECRET in held, "nothing of hers" in held) == (False, True)
+
+
+def test_what_is_being_written_while_its_author_is_forgotten_is_forgotten_too(desk: Desk) -> None:
+    one, _ = told(desk)
+    wanted = Forget("author", "reddit", "me", author="Ann")
+    forgetting = Thread(target=desk.store.forgetting.forget, args=(wanted, desk.now))
+
+    def meanwhile() -> None:
+        forgetting.start()
+        # It has to wait for this page; how long we look on decides nothing.
+        forgetting.join(0.3)
+
+    desk.show(one, by("Ann", "a7"), body=SECRET.encode(), meanwhile=meanwhile)
+    forgetting.join()
+    assert SECRET not in everything(desk)
 
 
 def test_what_a_forgotten_author_says_later_is_not_collected(desk: Desk) -> None:
