@@ -37,5 +37,7 @@ def _wanted(shop: Shop, given: ToForget) -> Forget:
         platform = shop.store.forgetting.platform_of(given.item_id)
         return Forget("item", platform, by, reason, item_id=given.item_id)
     if given.item_id is None and given.author is not None and given.platform is not None:
-        return Forget("author", given.platform, by, reason, author=given.author)
+        # A slip would forget nobody, and look like success.
+        platform = shop.platforms.named(given.platform, *shop.store.forgetting.platforms())
+        return Forget("author", platform, by, reason, author=given.author)
     raise InvalidInput("it is not said what is to be forgotten", "give item_id, or platform and author", "item_id")

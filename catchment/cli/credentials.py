@@ -21,7 +21,9 @@ _MOST_CHARACTERS = 100_000
 
 @app.command()
 def add(
-    platform: Annotated[str, typer.Argument(metavar="PLATFORM", help="The platform that it is for: feeds, reddit …")],
+    platform: Annotated[
+        str, typer.Argument(metavar="PLATFORM", help="The platform that it is for: feeds, discourse …")
+    ],
     name: Name,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the one of that name, if there is one.")] = False,
     as_json: AsJson = False,
@@ -35,9 +37,7 @@ def add(
         from catchment.logs import know_secret
         from catchment.vault import Secret
 
-        if platform not in shop.platforms.by_name:
-            known = ", ".join(sorted(shop.platforms.by_name))
-            raise InvalidInput(f"unknown platform {platform!r}", f"one of {known}", field="platform")
+        shop.platforms.named(platform)
         secret = Secret.parse(_secret_text())
         for value in secret.values():
             know_secret(value)

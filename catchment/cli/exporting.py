@@ -15,13 +15,14 @@ from catchment.cli.given import AsJson, OfSource, Since
 def export(
     output: Annotated[str, typer.Option(metavar="FILE", help="The file to write, or - for stdout.")],
     format: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="FORMAT",
-            help="jsonl: one JSON object a line. csv: for spreadsheets; text that begins like a formula gets a ' in "
-            "front, lists are JSON. parquet: for analysis; needs the extra `parquet`.",
+            help="By default what the file's name ends with, else jsonl. jsonl: one JSON object a line. csv: for "
+            "spreadsheets; text that begins like a formula gets a ' in front, lists are JSON. parquet: for analysis; "
+            "needs the extra `parquet`.",
         ),
-    ] = "jsonl",
+    ] = None,
     source: OfSource = None,
     kind: Annotated[
         str | None, typer.Option(metavar="KIND", help="Only those that a source of this kind showed first.")
@@ -40,6 +41,7 @@ def export(
     from catchment.collect import exporting
     from catchment.store.exports import Chosen
 
+    format = format or _ending(output) or "jsonl"
     exporting.needed(format)
     chosen = Chosen(source, kind, since)
     with doors.opened_store(doors.settings()) as (store, _):
@@ -55,6 +57,14 @@ def export(
                 store, file, format, chosen, with_revisions=with_revisions, seen=lambda done: bar.move(done)
             )
     _tell(format, output, count, as_json)
+
+
+def _ending(output: str) -> str | None:
+    """The format that the file's name ends with, if it does."""
+    from catchment.collect.exporting import FORMATS
+
+    ending = Path(output).suffix.lstrip(".").lower()
+    return ending if ending in FORMATS else None
 
 
 def _tell(format: str, output: str, count: int, as_json: bool) -> None:

@@ -55,11 +55,14 @@ def author(
     All items of that name or id, whatever the case of its letters, as with `forget item`; what others quoted of them
     loses its text and the name. Nothing of them is collected again.
     """
+    from catchment.platforms import installed
     from catchment.store.forgetting import Forget
 
     if not name.strip():
         raise InvalidInput("an author has a name", field="name")
     with doors.opened_store(doors.settings()) as (store, now):
+        # A slip would forget nobody, and look like success.
+        installed().named(platform, *store.forgetting.platforms())
         wanted = Forget("author", platform, by=_who(), reason=reason, author=name)
         count = showing.counted(store.forgetting.count(wanted), "item")
         _forget(store, wanted, f"{name} on {platform} ({count})", now, yes, as_json)

@@ -23,6 +23,11 @@ def countable(given: Number) -> Number:
     return given
 
 
+def reached(given: int | None) -> int | None:
+    """A change number that was read up to: 0 where nothing was."""
+    return given if given == 0 else countable(given)
+
+
 def moment(given: str) -> datetime:
     """A time as a person types it."""
     try:

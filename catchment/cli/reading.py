@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from catchment.cli import doors, showing
-from catchment.cli.given import AsJson, ItemId, Limit, OfSource, countable, moment
+from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment, reached
 from catchment.cli.sources import show_gaps
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def items(
     ] = None,
     changed_since: Annotated[
         int | None,
-        typer.Option(metavar="N", callback=countable, help="Only what is new or has changed after this change number."),
+        typer.Option(metavar="N", callback=reached, help="Only what is new or has changed after this change number."),
     ] = None,
     limit: Limit = 30,
     before: Annotated[

@@ -36,7 +36,7 @@ _TIMES = (
 
 @app.command()
 def add(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="The sort of source: rss, reddit, hackernews …")],
+    kind: Annotated[str, typer.Argument(metavar="KIND", help="The sort of source: rss, hackernews, website …")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="What to follow: an address, r/NAME, @NAME …")],
     name: Annotated[
         str | None, typer.Option(metavar="NAME", help="What to call it; by default what it calls itself.")

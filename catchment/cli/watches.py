@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from catchment.cli import doors, showing
-from catchment.cli.given import AsJson, Limit
+from catchment.cli.given import AsJson, Limit, countable
 from catchment.model import Watch
+
+if TYPE_CHECKING:
+    from catchment.store import Store
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Rules over new items, which make events.")
 
@@ -24,7 +27,8 @@ Words = Annotated[
 AnyWord = Annotated[bool, typer.Option("--any", help="One of the words is enough.")]
 OfKind = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only of this kind. May be repeated.")]
 FromSource = Annotated[
-    list[int] | None, typer.Option("--source", metavar="ID", min=1, help="Only of this source. May be repeated.")
+    list[int] | None,
+    typer.Option("--source", metavar="ID", callback=countable, help="Only of this source. May be repeated."),
 ]
 ByAuthor = Annotated[list[str] | None, typer.Option("--author", metavar="NAME", help="Only by them. May be repeated.")]
 
@@ -49,13 +53,17 @@ def add(
         from catchment.tell.rules import checked
 
         watch = checked(_watch(name, words, any_word, kind, source, author).plus(is_for_edits=edits))
-        for source_id in watch.source_ids:
-            store.sources.get(source_id)
+        _check_sources(store, watch)
         shown = store.watches.get(store.watches.add(watch, now))
     if as_json:
         showing.document(shown)
     else:
         showing.say(f"watch {name}: {_rule(shown)}, from now on")
+
+
+def _check_sources(store: Store, watch: Watch) -> None:
+    for source_id in watch.source_ids:
+        store.sources.get(source_id)
 
 
 def _watch(
@@ -157,7 +165,9 @@ def try_words(
         from catchment.tell.rules import checked
         from catchment.tell.watching import tried
 
-        hits = tried(store.watches, checked(_watch("try", words, any_word, kind, source, author)), among)
+        watch = checked(_watch("try", words, any_word, kind, source, author))
+        _check_sources(store, watch)
+        hits, looked = tried(store.watches, watch, among)
     shown = [
         {
             "item_id": one.item.id,
@@ -174,7 +184,7 @@ def try_words(
         ("#item", "words", "title", "address"),
         ((str(one["item_id"]), one["words"], one["title"], one["url"]) for one in shown),
     )
-    showing.say(f"{showing.counted(len(shown), 'hit')} among the latest {among:,} items")
+    showing.say(f"{showing.counted(len(shown), 'hit')} among the latest {showing.counted(looked, 'item')}")
 
 
 @app.command()

@@ -53,6 +53,13 @@ class Platforms:
             )
         return platform
 
+    def named(self, name: str, *others: str) -> str:
+        """The name, if a platform has it: one of this installation, or of the `others` that are known of."""
+        known = {*self.by_name, *others}
+        if name not in known:
+            raise InvalidInput(f"unknown platform {name!r}", f"one of {', '.join(sorted(known))}", field="platform")
+        return name
+
 
 def listing_of(kind: Kind, name: str) -> Listing:
     """The listing of that name; the kind's default for an unknown one."""

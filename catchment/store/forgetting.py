@@ -67,6 +67,10 @@ class Forgetting:
             raise NotFound(f"there is no item {item_id}", "`catchment items` lists what is stored")
         return str(row[0])
 
+    def platforms(self) -> list[str]:
+        """Those that something was ever followed on: their package may be gone, what they showed is not."""
+        return [row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources"))]
+
     def count(self, wanted: Forget) -> int:
         """How many items it is about."""
         return sum(len(ids) for ids in self._found(wanted))

@@ -55,6 +55,8 @@ def _look_at_edits(watches: Watches, now: datetime, batch: int) -> bool:
     return True
 
 
-def tried(watches: Watches, watch: Watch, among: int) -> list[Hit]:
-    """What of the items that changed last the watch would have told of, the latest first. Nothing is written."""
-    return fitting(watch, [Look(item) for item in watches.newest(among)])
+def tried(watches: Watches, watch: Watch, among: int) -> tuple[list[Hit], int]:
+    """What of the items that changed last the watch would have told of, the latest first, and how many were looked at.
+    Nothing is written."""
+    looks = [Look(item) for item in watches.newest(among)]
+    return fitting(watch, looks), len(looks)

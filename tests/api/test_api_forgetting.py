@@ -25,6 +25,12 @@ def test_an_author_is_forgotten_on_one_platform(both: Desk) -> None:
     assert (record["what"], record["platform"], record["item_count"]) == ("author", "feeds", 0)
 
 
+def test_an_author_on_a_platform_that_is_none_is_refused_and_not_recorded(both: Desk) -> None:
+    answer = both.client.post("/api/forget", json={"platform": "rss", "author": "Somebody"})
+    assert (answer.status_code, answer.json()["error"]["field"]) == (400, "platform")
+    assert both.get("/api/forgotten")["items"] == []
+
+
 @pytest.mark.parametrize("body", [{}, {"author": "x"}, {"item_id": 1, "author": "x"}, {"item_id": 0}, {"name": "x"}])
 def test_what_is_to_be_forgotten_must_be_said(both: Desk, body: dict[str, Any]) -> None:
     answer = both.client.post("/api/forget", json=body)

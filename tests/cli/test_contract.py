@@ -105,6 +105,7 @@ def test_items_are_filtered_by_whatever_is_asked(catchment: Catchment, site: Fee
 
     assert listed("--kind", "rss", "--platform", "feeds", "--not-deleted") == ["news-3", "news-2", "news-1"]
     assert listed("--source", 1, "--changed-since", 1) == ["news-2"]
+    assert listed("--changed-since", 0) == listed()
     assert listed("--since", "2999-01-01") == listed("--deleted") == listed("--tag", "none") == []
     assert listed("--author", "nobody", "--until", "2999-01-01") == []
     assert catchment("items", "--since", "soon").code == 2

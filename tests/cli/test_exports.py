@@ -53,6 +53,15 @@ def test_csv_holds_what_json_lines_hold_with_lists_as_json(archive: Catchment, t
         assert row["text"].lstrip("'") == line["text"]
 
 
+@pytest.mark.parametrize(
+    ("name", "format"), [("a.csv", "csv"), ("a.JSONL", "jsonl"), ("a.txt", "jsonl"), ("a", "jsonl")]
+)
+def test_without_a_format_the_end_of_the_name_decides(
+    archive: Catchment, tmp_path: Path, name: str, format: str
+) -> None:
+    assert archive("export", "--output", tmp_path / name, "--json").json["format"] == format
+
+
 def test_no_cell_of_a_csv_begins_like_a_formula(archive: Catchment, tmp_path: Path) -> None:
     exported(archive, tmp_path / "items.csv")
     rows = in_csv(tmp_path / "items.csv")

@@ -82,6 +82,7 @@ def test_a_watch_is_tried_added_shown_paused_and_removed(catchment: Catchment, s
     assert [one["title"] for one in catchment("watches", "try", "芯", "--json").json] == ["国产芯片"]
     assert [one["title"] for one in catchment("watches", "try", "芯", "-国产", "--json").json] == []
     assert len(catchment("watches", "try", "芯", "rust", "--any", "--kind", "rss", "--json").json) == 2
+    assert "1 hit among the latest 2 items" in catchment("watches", "try", "芯").out
     added = catchment("watches", "add", "w", "rust", "lang", "-game", "--any", "--source", 1, "--edits", "--json").json
     assert (added["words"], added["is_any_enough"], added["source_ids"], added["is_for_edits"]) == (
         ["rust", "lang", "-game"],

@@ -254,6 +254,7 @@ def test_names_are_unique_and_a_removed_watch_is_gone_with_its_hits(both: Teller
 def test_a_trial_shows_what_would_have_fitted_and_writes_nothing(both: Teller, feed: Feed) -> None:
     collected(both, feed, "a rust", "b zig", "c rust")
     before = both.events()
-    found = tried(both.store.watches, Watch("w", ("rust",)), 100)
+    found, looked = tried(both.store.watches, Watch("w", ("rust",)), 100)
     assert {one.item.title for one in found} == {"c rust", "a rust"}
+    assert looked == 3
     assert both.events() == before
