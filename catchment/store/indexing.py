@@ -27,7 +27,7 @@ _FACET = "¦"
 
 # A place has room for two thousand million items, and for the years 1834 to 2106.
 _IDS = 2_147_483_648
-_OLDEST = -4_294_967_296
+_OLDEST, _NEWEST = -4_294_967_296, 4_294_967_295
 
 
 Position = tuple[int, int]
@@ -62,7 +62,7 @@ class Indexable(NamedTuple):
 
 def place(ordered_at: int, item_id: int) -> int:
     """When an item is listed, to the second, and which one it is: newer ones have a larger place."""
-    return max(ordered_at // 1_000_000, _OLDEST) * _IDS + item_id
+    return min(max(ordered_at // 1_000_000, _OLDEST), _NEWEST) * _IDS + item_id
 
 
 def item_at(at: int) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -386,3 +386,12 @@ def test_no_question_is_a_command_to_the_database(desk: Desk, question: str) -> 
 def test_a_place_that_is_none_is_refused(desk: Desk, after: str, is_best: bool) -> None:
     with pytest.raises(InvalidInput, match="place"):
         desk.store.search.find("fox", after=after, is_best=is_best)
+
+
+def test_times_of_any_year_can_be_asked_for(desk: Desk) -> None:
+    desk.show(desk.follow(), post("a", "hello"))
+    index_all(desk)
+    first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    asked = (Filter(since=first), Filter(until=first), Filter(since=last), Filter(until=last))
+    assert [len(desk.store.search.find("hello", one).items) for one in asked] == [1, 0, 0, 1]
+    assert [len(desk.store.items.listed(one, 10).items) for one in asked] == [1, 0, 0, 1]
