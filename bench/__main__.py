@@ -270,7 +270,7 @@ class Report:
                 f"| import of {self.rounds.feeds if self.rounds else 0} sources from OPML | {importing:.2f} CPU s |",
                 f"| peak memory of a round | {self.peak_mb():.0f} MB (at most {MOST_MB:.0f}) |",
                 f"| round 1 on the clock | {self.round(1).wall_seconds:.1f} s |",
-                f"| database afterwards, raw answers included | {self.passes[-1].database_mb:.0f} MB |",
+                f"| database afterwards, raw answers and index included | {self.passes[-1].database_mb:.0f} MB |",
             )
         )
 
