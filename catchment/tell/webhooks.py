@@ -40,6 +40,8 @@ class Locked(Record, frozen=True, omit_defaults=True):
     signing: str
     of_address: Secret | None = None
     """User, password or token that stood in the address."""
+    address: str | None = None
+    """The rest of it, where its path leads somewhere: who knows that of a chat service may speak there."""
 
     def __repr__(self) -> str:
         return "Locked(…)"
@@ -74,7 +76,8 @@ class Webhook:
         """Send it. Raises what happened, if it was not taken; Gone, if it never will be."""
         body = signing.body_of(event)
         headers = signing.headers(event, body, self._locked.signing, attempt, self._now())
-        request = Request(self._sealed.url, "POST", headers=headers, body=body, is_keepable=False)
+        address = self._locked.address or self._sealed.url
+        request = Request(address, "POST", headers=headers, body=body, is_keepable=False)
         if self._locked.of_address is not None:
             request = dressed(request, self._locked.of_address)
         try:
@@ -109,8 +112,9 @@ def add(
             "give none, and one is made",
             "secret",
         )
-    shown, of_address = strip_url(url)
-    locked = Locked(secret, of_address)
+    address, of_address = strip_url(url)
+    shown = _shown(address)
+    locked = Locked(secret, of_address, None if shown == address else address)
     _know(locked)
     sealed = box.seal(msgspec.json.encode(locked).decode())
     chosen = tuple(dict.fromkeys(events))
@@ -146,7 +150,16 @@ def _check(name: str, url: str, events: Sequence[str]) -> None:
         raise InvalidInput(f"there is no event {unknown!r}", f"one of {', '.join(EVENTS)}", "events")
 
 
+def _shown(address: str) -> str:
+    """What may be seen of it: whom it belongs to."""
+    parts = urlsplit(address)
+    return address if parts.path in ("", "/") and not parts.query else f"{parts.scheme}://{parts.netloc}/…"
+
+
 def _know(locked: Locked) -> None:
     """From here on, no line shows them."""
+    path = urlsplit(locked.address).path if locked.address else ""
     for value in (locked.signing, *(locked.of_address.values() if locked.of_address else ())):
         know_secret(value)
+    if len(path) >= _SHORTEST_SECRET:
+        know_secret(path)

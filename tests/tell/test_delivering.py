@@ -340,7 +340,8 @@ def test_secrets_of_a_webhook_are_used_and_lie_nowhere_in_plain(
     teller: Teller, receiver: Hostile, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     address = (
-        receiver.on("/hook", status(500)).replace("http://", "http://me:open-sesame-77@") + "?token=tok-9f3a77c1&a=1"
+        receiver.on("/services/T02/B8x4QwZ", status(500)).replace("http://", "http://me:open-sesame-77@")
+        + "?token=tok-9f3a77c1&a=1"
     )
     teller.webhook(address)
     teller.happen("one")
@@ -351,7 +352,7 @@ def test_secrets_of_a_webhook_are_used_and_lie_nowhere_in_plain(
     said = capsys.readouterr()
     shown = json.dumps(teller.store.deliveries.page()) + json.dumps(teller.alerts()) + said.out + said.err
     kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
-    for secret in (SECRET, "open-sesame-77", "tok-9f3a77c1"):
+    for secret in (SECRET, "open-sesame-77", "tok-9f3a77c1", "B8x4QwZ"):
         assert secret not in shown
         assert secret.encode() not in kept
 
