@@ -24,8 +24,6 @@ from html import escape
 from typing import cast
 from urllib.parse import parse_qs, urlsplit
 
-import uvloop
-
 SITE = "http://world.example"
 EDIT_WORD = "corrigendumqx"
 BLOCK, GROWN, GAINED = 50, 5, 5
@@ -312,6 +310,9 @@ def main() -> None:
     options.add_argument("--feeds", type=int, default=500)
     options.add_argument("--entries", type=int, default=50)
     asked = options.parse_args()
+    # Only of those who serve: whoever draws the same texts elsewhere needs no faster loop.
+    import uvloop
+
     uvloop.run(serve(World(asked.feeds, asked.entries)))
 
 
