@@ -84,7 +84,8 @@ class Embedded:
         give_up_at = time.monotonic() + seconds
         while self._at_work and time.monotonic() < give_up_at and not self._shop.cut.wait(0.05):
             pass
-        is_clean = not self._at_work
+        # What a cut has ended already was cut all the same.
+        is_clean = not self._at_work and not self._shop.cut.is_set()
         self._shop.cut.set()
         self._scheduler.shutdown(wait=True)
         return is_clean
