@@ -169,7 +169,9 @@ def test_a_platform_in_a_package_of_its_own_works_in_every_command(tmp_path: Pat
 def test_a_platform_in_a_package_of_its_own_works_in_the_api(
     tmp_path: Path, site: Path, wall: Hostile, free_port: int
 ) -> None:
-    catchment = Surroundings(tmp_path, site, CATCHMENT_WALL_BASE_URL=wall.url, CATCHMENT_API_KEY="k" * 40)
+    catchment = Surroundings(
+        tmp_path, site, CATCHMENT_WALL_BASE_URL=wall.url, CATCHMENT_API_KEY="k" * 40, COLLECTOR_TICK="1"
+    )
 
     def call(path: str, body: Any = None) -> Any:
         request = urllib.request.Request(

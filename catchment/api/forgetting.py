@@ -38,6 +38,6 @@ def _wanted(shop: Shop, given: ToForget) -> Forget:
         return Forget("item", platform, by, reason, item_id=given.item_id)
     if given.item_id is None and given.author is not None and given.platform is not None:
         # A slip would forget nobody, and look like success.
-        platform = shop.platforms.named(given.platform, *shop.store.forgetting.platforms())
+        platform = shop.platforms.named(given.platform, *shop.store.forgetting.followed_on(given.platform))
         return Forget("author", platform, by, reason, author=given.author)
     raise InvalidInput("it is not said what is to be forgotten", "give item_id, or platform and author", "item_id")

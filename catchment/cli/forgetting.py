@@ -62,7 +62,7 @@ def author(
         raise InvalidInput("an author has a name", field="name")
     with doors.opened_store(doors.settings()) as (store, now):
         # A slip would forget nobody, and look like success.
-        installed().named(platform, *store.forgetting.platforms())
+        installed().named(platform, *store.forgetting.followed_on(platform))
         wanted = Forget("author", platform, by=_who(), reason=reason, author=name)
         count = showing.counted(store.forgetting.count(wanted), "item")
         _forget(store, wanted, f"{name} on {platform} ({count})", now, yes, as_json)

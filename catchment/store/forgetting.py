@@ -67,9 +67,10 @@ class Forgetting:
             raise NotFound(f"there is no item {item_id}", "`catchment items` lists what is stored")
         return str(row[0])
 
-    def platforms(self) -> list[str]:
-        """Those that something was ever followed on: their package may be gone, what they showed is not."""
-        return [row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources"))]
+    def followed_on(self, platform: str) -> tuple[str, ...]:
+        """The platform, if something was ever followed on it: its package may be gone, what it showed is not."""
+        row = self._db.read(lambda tx: tx.one("SELECT platform FROM sources WHERE platform = ? LIMIT 1", platform))
+        return (str(row[0]),) if row else ()
 
     def count(self, wanted: Forget) -> int:
         """How many items it is about."""

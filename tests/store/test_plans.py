@@ -149,6 +149,7 @@ QUESTIONS: dict[str, Asking] = {
         Forget("author", "feeds", "me", author="ada")
     ),
     "which platform an item is of": lambda desk: desk.store.forgetting.platform_of(3),
+    "whether a platform was followed once": lambda desk: desk.store.forgetting.followed_on("feeds"),
     "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
