@@ -30,13 +30,13 @@ class SomePlatform:
         self.judged: list[int] = []
 
     def understand(self, text: str) -> Target:
-        raise NotImplementedError
+        raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
     def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]:
-        raise NotImplementedError
+        raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
     def read(self, answer: Answer, request: Request) -> Reading:
-        raise NotImplementedError
+        raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
     def refusal(self, answer: Answer, request: Request) -> Refusal | None:
         self.judged.append(answer.status)

@@ -48,6 +48,7 @@ from catchment.model import (
     Source,
     Target,
 )
+from catchment.platforms.conditions import conditions
 from catchment.platforms.custom_api import fields, items, paging, shapes, values
 from catchment.platforms.custom_api.expressions import Searching, TooMuch
 from catchment.platforms.feeds import address, discovery, jsonfeed, pieces
@@ -86,7 +87,7 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
     """The first page; conditional if this very reader has read the last answer."""
     settings = fields.settled(source.settings)
     params = paging.first_params(settings, progress)
-    headers = {"Accept": ACCEPT, **(settings["headers"] or {}), **_conditions(progress)}
+    headers = {"Accept": ACCEPT, **(settings["headers"] or {}), **conditions(progress, READER_VERSION)}
     return [
         Request(
             url=paging.without(source.target, {**params, settings["cursor_param"]: ""} if params else {}),
@@ -99,12 +100,6 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
             secret_header=settings["header"],
         )
     ]
-
-
-def _conditions(progress: Progress) -> dict[str, str]:
-    was_read = progress.last_success_at is not None and progress.reader_version == READER_VERSION
-    told = {"If-None-Match": progress.etag, "If-Modified-Since": progress.last_modified} if was_read else {}
-    return {name: value for name, value in told.items() if value}
 
 
 # ── what came ─────────────────────────────────────────────────────────────────────────────────────────────────────

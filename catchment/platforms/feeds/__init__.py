@@ -40,6 +40,7 @@ from catchment.model import (
     Source,
     Target,
 )
+from catchment.platforms.conditions import conditions
 from catchment.platforms.feeds import address, discovery, entries, jsonfeed, lenient, markup
 
 NAME = "feeds"
@@ -82,22 +83,13 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
     return [
         Request(
             url=source.target,
-            headers={"Accept": ACCEPT, **_conditions(progress)},
+            headers={"Accept": ACCEPT, **conditions(progress, READER_VERSION)},
             listing=ask.listing,
             carried={"discover": True} if ask.is_first else {},
             identity=Identity.OPTIONAL if source.credential else Identity.NONE,
             credential=source.credential,
         )
     ]
-
-
-def _conditions(progress: Progress) -> dict[str, str]:
-    was_read = progress.watermark is not None or progress.body_hash is not None
-    if not was_read or progress.reader_version != READER_VERSION:
-        return {}
-    # Verbatim, with W/ and quotes: a server compares characters.
-    told = {"If-None-Match": progress.etag, "If-Modified-Since": progress.last_modified}
-    return {name: value for name, value in told.items() if value}
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:

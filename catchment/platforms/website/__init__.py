@@ -39,6 +39,7 @@ from catchment.model import (
     Target,
 )
 from catchment.platforms import htmlpage
+from catchment.platforms.conditions import conditions
 from catchment.platforms.feeds import address, discovery
 from catchment.platforms.website import about, links, maintext, nopage
 
@@ -75,20 +76,16 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
     return [
         Request(
             url=source.target,
-            headers={"Accept": "text/html, application/xhtml+xml;q=0.9, */*;q=0.1", **_conditions(progress)},
+            headers={
+                "Accept": "text/html, application/xhtml+xml;q=0.9, */*;q=0.1",
+                **conditions(progress, READER_VERSION),
+            },
             listing=ask.listing,
             carried={"links": source.settings["links"]} if source.settings.get("links") else {},
             identity=Identity.OPTIONAL if source.credential else Identity.NONE,
             credential=source.credential,
         )
     ]
-
-
-def _conditions(progress: Progress) -> dict[str, str]:
-    if progress.body_hash is None or progress.reader_version != READER_VERSION:
-        return {}
-    told = {"If-None-Match": progress.etag, "If-Modified-Since": progress.last_modified}
-    return {name: value for name, value in told.items() if value}
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
