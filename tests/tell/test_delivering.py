@@ -349,6 +349,7 @@ def test_secrets_of_a_webhook_are_used_and_lie_nowhere_in_plain(
         teller.round(HOUR)
     assert "authorization" in receiver.seen[0].headers
     assert "token=tok-9f3a77c1" in receiver.seen[0].path
+    assert receiver.seen[0].path.startswith("/services/T02/B8x4QwZ?")
     said = capsys.readouterr()
     shown = json.dumps(teller.store.deliveries.page()) + json.dumps(teller.alerts()) + said.out + said.err
     kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
