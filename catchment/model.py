@@ -143,12 +143,16 @@ class Listing(Record, frozen=True):
 
 
 class Ask(Record, frozen=True):
-    """What pace decided about this visit: which listing, how much."""
+    """What pace decided about one walk of this visit: which listing, how much."""
 
     listing: str
     limit: int
     is_first: bool = False
     """The source was never read with success."""
+    time_filter: str | None = None
+    """How far back a ranked listing looks, in the platform's own word (hour, day, week …)."""
+    has_key: bool = False
+    """There is a credential to ask with: the source's own, or one in the pool."""
 
 
 class Identity(StrEnum):
@@ -183,6 +187,8 @@ class Request(Record, frozen=True):
     """Asked instead, if this one turns out to be missing or not what was hoped for."""
     asks_for: str | None = None
     """The id of the one item that it asks for, where a listing gives ids alone: what is held already is not asked."""
+    if_changed: str | None = None
+    """The id of the item of which it asks for more (its comments): asked only if that item is new, or not as it was."""
 
 
 class Answer(Record, frozen=True):
@@ -299,10 +305,15 @@ class Item(Record, frozen=True):
     thread_id: str | None = None
     floor_number: int | None = None
     is_deleted: bool = False
+    deleted_by: str | None = None
+    """Who took it away, where the platform says so: author or moderator."""
     is_folded: bool = False
     is_pinned: bool = False
     is_digest: bool = False
     is_adult: bool = False
+    is_brief: bool = False
+    """A short form, as a way without a key gives it: it tells of an item that we do not hold; over one that we hold it
+    says nothing but that it is there."""
     media: tuple[Media, ...] = ()
     references: tuple[Reference, ...] = ()
     tags: tuple[str, ...] = ()
@@ -403,6 +414,11 @@ class Kind(Record, frozen=True):
     item_kind: str = "entry"
     look_after: tuple[timedelta, ...] = ()
     """The ages at which an item is asked for again, by `look_again`; none: it cannot be asked for by itself."""
+    newest: str | None = None
+    """The listing that is walked first, whatever a source's `sort` says, because only that proves that nothing is
+    missing; the one that `sort` names is then read beside it. None: a source reads the one listing that it names."""
+    is_tiered: bool = False
+    """How lively a source is decides how often, and by which listing beside the newest, it is read."""
 
 
 class Look(Record, frozen=True):
