@@ -657,6 +657,56 @@ class Lease(Record, frozen=True):
     number: int
 
 
+# ── credentials ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class CredentialState(StrEnum):
+    ACTIVE = "active"
+    COOLING = "cooling"
+    """Refused several times in a row: it rests for a while."""
+    BANNED = "banned"
+    """Refused even while it was to rest, or when it was tried after its fall."""
+    INVALID = "invalid"
+    """Refused too often in all."""
+    PROBATION = "probation"
+    """It has rested after its fall: the next request decides."""
+    PAUSED = "paused"
+    """By a person; stays until a person resumes it."""
+
+
+class Credential(Record, frozen=True):
+    """A credential as it stands: what a person decided about it, and what became of it. Never its secret."""
+
+    id: int
+    platform: str
+    name: str
+    created_at: datetime
+    state: CredentialState
+    state_since: datetime
+    priority: int = 0
+    """The highest is taken first."""
+    is_shared: bool = True
+    """Any source of the platform may be asked with it: it is one of the pool. Otherwise only those that name it."""
+    is_from_environment: bool = False
+    """Its secret stands in the environment of a process, and nowhere else."""
+    daily_limit: int | None = None
+    expires_at: datetime | None = None
+    state_until: datetime | None = None
+    """When it ends by itself; None: it does not."""
+    state_reason: str | None = None
+    errors_in_a_row: int = 0
+    errors_in_all: int = 0
+    falls_in_a_row: int = 0
+    """How often it was banned or found invalid since it last was accepted."""
+    last_error_at: datetime | None = None
+    last_error: str | None = None
+    used_on: str | None = None
+    """The day in UTC, as 2026-01-31, that `used_that_day` is about."""
+    used_that_day: int = 0
+    use_count: int = 0
+    last_used_at: datetime | None = None
+
+
 # ── what is told to others ────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -24,7 +24,7 @@ from catchment.store import Presence, Store, open_store
 from catchment.tell import hooks
 from catchment.tell.delivering import MOST_LISTENERS, Deliverer
 from catchment.tell.webhooks import Webhook
-from catchment.vault import Box, Safe
+from catchment.vault import Box, LifeRules, Safe
 
 _POST_SECONDS = 10.0
 """So long may a webhook's receiver take: it should note the event down, and work on it later."""
@@ -123,6 +123,7 @@ class Shop:
     def rules(self) -> Rules:
         return Rules(
             self.intervals(),
+            keyed=self.store.credentials.platforms(),
             failures_before_probation=self.settings.failures_before_probation,
             text_limit=self.settings.text_limit,
             keeps_raw=self.settings.raw_answers_days > 0,
@@ -155,6 +156,18 @@ class Shop:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def life_rules(settings: Settings) -> LifeRules:
+    """What becomes of credentials, as the operator wants it."""
+    return LifeRules(
+        cooling=timedelta(minutes=settings.cooling_minutes),
+        most_in_a_row=settings.most_errors_in_a_row,
+        most_in_all=settings.most_errors_in_all,
+        clean=timedelta(days=settings.clean_days),
+        rest=timedelta(hours=settings.rest_hours) if settings.rest_hours else None,
+        told_before=timedelta(days=settings.expiry_days),
+    )
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:

@@ -9,6 +9,8 @@ from fastapi import APIRouter, Query
 from catchment.api.door import TheShop
 from catchment.api.shapes import Alert, Credential, Gap, Page, Run
 from catchment.api.values import After, OfSource, limit, paged, place, whole
+from catchment.shop import life_rules
+from catchment.vault import shown
 
 router = APIRouter(prefix="/api", tags=["records"])
 
@@ -47,4 +49,5 @@ def list_alerts(shop: TheShop, most: Annotated[int, limit(1000)] = 100) -> dict[
 @router.get("/credentials", response_model=Page[Credential])
 def list_credentials(shop: TheShop) -> dict[str, Any]:
     """What the vault holds, without the secrets: they cannot be read back."""
-    return whole(shop.store.credentials.page())
+    now, rules = shop.clock.now(), life_rules(shop.settings)
+    return whole([shown(one, rules, now) for one in shop.store.credentials.page()])

@@ -478,12 +478,27 @@ class Credential(Told):
 
     platform: str
     name: str
-    state: str
-    priority: int
-    key_id: str = Field(description="Which master key it is encrypted with.")
-    created_at: Moment
+    state: str = Field(description="active, cooling, banned, invalid, probation or paused.")
+    state_since: Moment
+    state_until: Moment | None = Field(description="When the state ends by itself; null: it does not.")
+    state_reason: str | None
+    is_usable: bool = Field(description="Whether the pool gives it out at this moment.")
+    usable_from: Moment | None = Field(description="When it is usable (again); null: not before a person acts.")
+    is_shared: bool = Field(description="Any source of the platform is asked with it; otherwise only those naming it.")
+    is_from_environment: bool = Field(description="Its secret stands in the environment of a process, nowhere else.")
+    priority: int = Field(description="The highest is taken first.")
+    daily_limit: int | None
+    used_today: int = Field(description="Uses since midnight in UTC; those that are set apart for a process included.")
+    use_count: int
+    errors_in_a_row: int
+    errors_in_all: int
+    last_error: str | None
+    last_error_at: Moment | None
     last_used_at: Moment | None
-    source_count: int
+    expires_at: Moment | None
+    created_at: Moment
+    key_id: str = Field(description="Which master key it is encrypted with.")
+    source_count: int = Field(description="How many sources name it.")
 
 
 # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -63,8 +63,12 @@ def _secret_text() -> str:
 @app.command(name="list")
 def list_credentials(as_json: AsJson = False) -> None:
     """List the credentials; no secret can be shown."""
-    with doors.opened_store(doors.settings()) as (store, now):
-        found = store.credentials.page()
+    with doors.opened_shop("credentials list") as shop:
+        from catchment.shop import life_rules
+        from catchment.vault import shown
+
+        now, rules = shop.clock.now(), life_rules(shop.settings)
+        found = [shown(one, rules, now) for one in shop.store.credentials.page()]
     if as_json:
         showing.document(found)
         return
@@ -91,15 +95,15 @@ def remove(
     as_json: AsJson = False,
 ) -> None:
     """Forget a secret for good."""
-    with doors.opened_store(doors.settings()) as (store, _):
-        known = next((one for one in store.credentials.page() if one["name"] == name), None)
+    with doors.opened_store(doors.settings()) as (store, now):
+        known = next((one for one in store.credentials.page() if one.credential.name == name), None)
         if known is None:
             raise NotFound(f"there is no credential named {name!r}", "`catchment credentials list` shows them")
-        if known["source_count"] and not force:
-            raise Conflict(f"{known['source_count']} sources use the credential {name!r}", "--force removes it anyway")
-        store.credentials.remove(name)
+        if known.source_count and not force:
+            raise Conflict(f"{known.source_count} sources use the credential {name!r}", "--force removes it anyway")
+        store.credentials.remove(name, now)
     if as_json:
-        showing.document({"platform": known["platform"], "name": name})
+        showing.document({"platform": known.credential.platform, "name": name})
     else:
         showing.say(f"credential {name} is gone")
 

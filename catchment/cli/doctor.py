@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from catchment.cli import doors, showing
 from catchment.cli.given import AsJson
@@ -182,12 +182,12 @@ def _inside(settings: Settings) -> Iterator[Finding]:
 def _vault(settings: Settings, store: Store) -> Iterator[Finding]:
     from catchment.vault import Box, Safe
 
-    credentials: list[dict[str, Any]] = store.credentials.page()
+    credentials = [one.credential for one in store.credentials.page()]
     if not credentials:
         yield Finding("vault", "no credentials are kept")
         return
     safe = Safe(store.credentials, Box(settings.master_key))
-    closed = [problem for one in credentials if (problem := _closed(safe, one["name"]))]
+    closed = [problem for one in credentials if (problem := _closed(safe, one.name))]
     yield from closed
     yield Finding("vault", f"{len(credentials) - len(closed)} of {len(credentials)} credentials open")
 

@@ -32,9 +32,15 @@ class Rules(Record, frozen=True):
     """The settings that a visit obeys, as values."""
 
     intervals: Mapping[str, int]
+    keyed: frozenset[str] = frozenset()
+    """The platforms whose pool has a credential, usable or not."""
     failures_before_probation: int = 5
     text_limit: int = 1_000_000
     keeps_raw: bool = True
+
+    def has_key(self, source: Source) -> bool:
+        """Whether there is a credential to ask with: the source's own, or one in the pool."""
+        return source.credential is not None or source.platform in self.keyed
 
     def minutes(self, kind: str) -> int:
         return self.intervals.get(kind, pace.UNKNOWN_KIND_MINUTES)

@@ -54,7 +54,7 @@ def follow_checked(
         found = preview(visitor, unfollowed(one, now))
     except CatchmentError:
         if one.credential is not None and one.credential != more.get("credential"):
-            store.credentials.remove(one.credential)
+            store.credentials.remove(one.credential, now)
         raise
     ((source_id, _),) = store.sources.follow_many([one], now)
     return store.sources.get(source_id), found

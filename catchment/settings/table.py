@@ -130,6 +130,44 @@ class Settings:
         is_secret=True,
     )
 
+    cooling_minutes: int = setting(
+        "XHS_COOLING_DURATION_MINUTES",
+        minutes,
+        30,
+        "Minutes for which a credential of any platform rests after several errors in a row.",
+    )
+    most_errors_in_a_row: int = setting(
+        "XHS_MAX_CONSECUTIVE_ERRORS",
+        whole(1, 1000),
+        3,
+        "After how many errors in a row a credential of any platform rests. Only those count that are its own fault.",
+    )
+    most_errors_in_all: int = setting(
+        "XHS_MAX_TOTAL_ERRORS",
+        whole(1, 100_000),
+        10,
+        "After how many errors in all a credential of any platform is taken to be invalid.",
+    )
+    clean_days: int = setting(
+        "CATCHMENT_CREDENTIAL_CLEAN_DAYS",
+        days,
+        7,
+        "After how many days without an error a credential's errors in all are counted from 0 again.",
+    )
+    rest_hours: int = setting(
+        "CATCHMENT_CREDENTIAL_REST_HOURS",
+        whole(0, 8_760),
+        24,
+        "Hours after which a credential that was banned or found invalid is tried again, with one request; twice as "
+        "many after each further fall. 0: not before a person resumes it.",
+    )
+    expiry_days: int = setting(
+        "CATCHMENT_CREDENTIAL_EXPIRY_DAYS",
+        whole(0, 365),
+        7,
+        "How many days before its end a credential that expires is warned of.",
+    )
+
     tick_seconds: float = setting(
         "COLLECTOR_TICK",
         number(0.1, 86_400),
@@ -229,7 +267,7 @@ class Settings:
         "CATCHMENT_RUNS_DAYS",
         whole(1, 36_500),
         90,
-        "Days for which records of runs, and alerts that are over, are kept.",
+        "Days for which records of runs, alerts that are over, and what became of credentials are kept.",
     )
     attempts_days: int = setting(
         "CATCHMENT_ATTEMPTS_DAYS", whole(1, 36_500), 7, "Days for which counts of attempts are kept."

@@ -68,7 +68,8 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, and events.
+    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, what became of
+    credentials, and events.
 
     An event stays for its days, and then for listeners that have not got it yet; but for no one longer than runs are
     kept."""
@@ -86,6 +87,7 @@ class Clearing:
             "runs": self._old_runs(now - timedelta(days=run_days)),
             "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
             "alerts": self._older("alerts", "closed_at", now - timedelta(days=run_days)),
+            "credential_changes": self._older("credential_changes", "changed_at", now - timedelta(days=run_days)),
             "outbox": self._told(now - timedelta(days=event_days))
             + self._older("outbox", "created_at", now - timedelta(days=run_days)),
         }

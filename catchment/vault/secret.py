@@ -104,7 +104,8 @@ def _from_line(line: str) -> Secret:
         return Secret(cookies=line.rstrip(";"))
     if re.search(r"\s", line):
         raise InvalidInput("this cannot be understood as a secret", FORMS)
-    if ":" in line.strip(":"):
+    if ":" in line.lstrip(":"):
+        # A user without a password is one, too: many services take their key so.
         return Secret(basic=line)
     return Secret(headers={"Authorization": f"Bearer {line}"})
 

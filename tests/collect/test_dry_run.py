@@ -104,7 +104,7 @@ def test_the_credential_is_sent_in_the_header_that_is_named_and_one_made_for_the
     elsewhere = server.on("/private", status(403))
     with pytest.raises(Exception, match="403"):
         checked(shop, "custom_api", elsewhere.replace("http://", "http://me:secretword@"))
-    assert [one["name"] for one in shop.store.credentials.page()] == ["mine"]
+    assert [one.credential.name for one in shop.store.credentials.page()] == ["mine"]
 
 
 def test_what_is_followed_already_is_not_asked_again(shop: Shop, server: Hostile) -> None:

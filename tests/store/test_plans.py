@@ -24,6 +24,7 @@ from catchment.model import Outcome, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
+from catchment.store.credentials import Decided
 from catchment.store.exports import Chosen
 from catchment.store.filtering import Filter, newest_with
 from catchment.store.filtering import Wanted as Asked
@@ -121,6 +122,14 @@ QUESTIONS: dict[str, Asking] = {
     ),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: desk.store.credentials.page(),
+    "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
+    "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
+    "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
+        "feeds", desk.now, lambda pool: Decided(None, [one.plus(use_count=1) for one in pool], {})
+    ),
+    "deciding about a credential": lambda desk: desk.store.credentials.of_name(
+        "somebody", desk.now, lambda pool: Decided(None)
+    ),
     "a secret": lambda desk: desk.store.credentials.sealed("somebody"),
     "an answer that was kept": lambda desk: desk.store.mending.answer(1),
     "sources": lambda desk: desk.store.sources.page(after=1, limit=2),
@@ -171,7 +180,8 @@ OTHER_VERBS = {
     # They look at all that is followed, because all of it is meant.
     *("sources.ids", "sources.forget_the_future"),
     # They write.
-    *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "mending.apply", "mending.read"),
+    *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "credentials.announce"),
+    *("mending.apply", "mending.read"),
     *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged", "index.settle"),
 }
 # What stands in small tables may be looked at whole.

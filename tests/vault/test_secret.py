@@ -18,6 +18,7 @@ from catchment.vault import Secret, strip_url
     ("text", "secret"),
     [
         ("bob:pass:word\n", Secret(basic="bob:pass:word")),
+        ("client-id:\n", Secret(basic="client-id:")),
         ("Bearer abc.def", Secret(headers={"Authorization": "Bearer abc.def"})),
         ("Basic Ym9iOnB3", Secret(headers={"Authorization": "Basic Ym9iOnB3"})),
         ("X-API-Key: abc", Secret(headers={"X-API-Key": "abc"})),

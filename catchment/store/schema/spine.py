@@ -423,20 +423,6 @@ outbox = Table(
     Column("created_at", Moment, nullable=False, index=True),
 )
 
-credentials = Table(
-    "credentials",
-    metadata,
-    Column("id", RowId, primary_key=True),
-    Column("platform", Text, nullable=False),
-    Column("name", Text, nullable=False, unique=True),
-    Column("key_id", Text, nullable=False),
-    Column("sealed", LargeBinary, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("priority", Integer, nullable=False),
-    Column("created_at", Moment, nullable=False),
-    Column("last_used_at", Moment),
-)
-
 settings = Table(
     "settings",
     metadata,
