@@ -65,8 +65,9 @@ class Walk(Record, frozen=True):
 
     @property
     def is_satisfied(self) -> bool:
-        """Nothing more needs to be asked."""
-        return self.is_reached and self.is_below and self.past >= self.listing.overlap
+        """Nothing more needs to be asked. By a ranked listing that cannot be told: an old item may stand at the top."""
+        is_by_age = self.listing.order == Order.NEWEST_FIRST
+        return is_by_age and self.is_reached and self.is_below and self.past >= self.listing.overlap
 
 
 def step(

@@ -42,6 +42,22 @@ DEFAULT_INTERVALS = {
 """Minutes, for the kinds that catchment's specifications name, whether or not their platform is installed."""
 
 
+class Wish(Record, frozen=True):
+    """What is to be read beside the newest of a source, and how much at first; None: no word on that."""
+
+    sort: str | None = None
+    """The listing; the newest itself: nothing is read beside it."""
+    time_filter: str | None = None
+    limit: int | None = None
+
+    def over(self, other: Wish) -> Wish:
+        """This one; where it has no word, the other's counts."""
+        return Wish(self.sort or other.sort, self.time_filter or other.time_filter, self.limit or other.limit)
+
+
+_NO_WISH = Wish()
+
+
 class Due(Record, frozen=True):
     """When next, and why then; no time: by the interval of its kind."""
 
@@ -57,12 +73,33 @@ def kind_intervals(
     return {**DEFAULT_INTERVALS, **declared, **given, **stored}
 
 
-def ask(kind: Kind, source: Source, progress: Progress) -> Ask:
-    """Which listing, and how much of it at first."""
-    wanted = source.settings.get("limit", kind.base_limit)
-    limit = wanted if isinstance(wanted, int) and wanted > 0 else kind.base_limit
-    listing = str(source.settings.get("sort") or source.settings.get("listing") or kind.listings[0].name)
-    return Ask(listing, limit, is_first=progress.last_success_at is None)
+def asks(
+    kind: Kind, source: Source, progress: Progress, given: Wish = _NO_WISH, *, has_key: bool = False
+) -> tuple[Ask, ...]:
+    """The walks of one visit, in their order; `given` is the operator's wish for kinds that have a newest listing.
+
+    There the newest comes first, whatever is wished for: only that proves that nothing is missing.
+    """
+    own, is_first = _own_wish(source), progress.last_success_at is None
+    if kind.newest is None:
+        listing = str(own.sort or source.settings.get("listing") or kind.listings[0].name)
+        return (Ask(listing, own.limit or kind.base_limit, is_first, has_key=has_key),)
+    wish = own.over(given)
+    newest = Ask(kind.newest, wish.limit or kind.base_limit, is_first, has_key=has_key)
+    # An operator's wish is one for all kinds, and not every kind has a listing of that name.
+    others = {listing.name for listing in kind.listings} - {kind.newest}
+    beside = (newest.plus(listing=wish.sort, time_filter=wish.time_filter),) if wish.sort in others else ()
+    return newest, *beside
+
+
+def _own_wish(source: Source) -> Wish:
+    """What the source's own settings say; what makes no sense there counts as no word."""
+    sort, time_filter, limit = (source.settings.get(name) for name in ("sort", "time_filter", "limit"))
+    return Wish(
+        str(sort) if sort else None,
+        str(time_filter) if time_filter else None,
+        limit if isinstance(limit, int) and limit > 0 else None,
+    )
 
 
 def next_due(source: Source, kind_minutes: int, hint_seconds: int | None, now: datetime) -> Due:

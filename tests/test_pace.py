@@ -12,6 +12,7 @@ from catchment import pace
 from catchment.model import Ask, Kind, Listing, Order, Progress, Source
 from catchment.pace import (
     Due,
+    Wish,
     expected_by,
     kind_intervals,
     next_due,
@@ -115,10 +116,40 @@ def test_whatever_happens_the_next_visit_lies_ahead_and_not_beyond_reach(
 
 def test_how_much_is_asked_for_comes_from_the_source_if_it_makes_sense() -> None:
     read = Progress(last_success_at=NOW)
-    assert pace.ask(KIND, source(), Progress()) == Ask("new", 80, is_first=True)
-    assert pace.ask(KIND, source(limit=5, sort="top"), read) == Ask("top", 5)
-    assert pace.ask(KIND, source(limit="many", listing="hot"), read) == Ask("hot", 80)
-    assert pace.ask(KIND, source(limit=0), read) == Ask("new", 80)
+    assert pace.asks(KIND, source(), Progress()) == (Ask("new", 80, is_first=True),)
+    assert pace.asks(KIND, source(limit=5, sort="top"), read) == (Ask("top", 5),)
+    assert pace.asks(KIND, source(limit="many", listing="hot"), read) == (Ask("hot", 80),)
+    assert pace.asks(KIND, source(limit=0), read) == (Ask("new", 80),)
+
+
+COMMUNITY = KIND.plus(
+    newest="new", listings=(*KIND.listings, Listing("top", Order.RANKED), Listing("hot", Order.RANKED))
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "asks"),
+    [
+        ({}, Wish(), [Ask("new", 80)]),
+        ({"sort": "top"}, Wish(), [Ask("new", 80), Ask("top", 80)]),
+        ({"sort": "new"}, Wish("top", "week", 50), [Ask("new", 50)]),
+        ({}, Wish("top", "week", 50), [Ask("new", 50), Ask("top", 50, time_filter="week")]),
+        ({"sort": "hot", "limit": 7}, Wish("top", "week", 50), [Ask("new", 7), Ask("hot", 7, time_filter="week")]),
+        ({"time_filter": "all"}, Wish("top", "week"), [Ask("new", 80), Ask("top", 80, time_filter="all")]),
+        ({}, Wish("rising"), [Ask("new", 80)]),
+        ({"listing": "hot"}, Wish(), [Ask("new", 80)]),
+    ],
+)
+def test_the_newest_comes_first_and_beside_it_what_the_source_or_else_the_operator_wishes_for(
+    settings: dict[str, object], given: Wish, asks: list[Ask]
+) -> None:
+    read = Progress(last_success_at=NOW)
+    assert pace.asks(COMMUNITY, source(**settings), read, given) == tuple(asks)
+
+
+def test_an_operators_wish_is_for_kinds_that_have_a_newest_listing() -> None:
+    read = Progress(last_success_at=NOW)
+    assert pace.asks(KIND, source(), read, Wish("top", "week", 50), has_key=True) == (Ask("new", 80, has_key=True),)
 
 
 def test_silence_is_told_from_the_rhythm_of_a_source_not_from_the_clock() -> None:

@@ -17,7 +17,8 @@ from catchment.clock import Clock
 from catchment.errors import AddressRefused, Missing, Refused, ServerTrouble, Unreadable
 from catchment.fetch import Attempt, Fetch, keepable_headers
 from catchment.logs import redact
-from catchment.model import Answer, Identity, Platform, Reading, Record, Request, Source
+from catchment.model import Answer, Ask, Identity, Kind, Platform, Progress, Reading, Record, Request, Source
+from catchment.pace import Wish
 from catchment.store import Store
 from catchment.store.visits import RawAnswer
 
@@ -37,6 +38,15 @@ class Rules(Record, frozen=True):
     failures_before_probation: int = 5
     text_limit: int = 1_000_000
     keeps_raw: bool = True
+    wish: Wish = Wish()
+    """What the operator wants to be read beside the newest of a community."""
+    keyed: frozenset[str] = frozenset()
+    """The platforms that there is a credential for which any of their sources may use."""
+
+    def asks(self, kind: Kind, source: Source, progress: Progress) -> tuple[Ask, ...]:
+        """The walks of a visit to this source."""
+        has_key = source.credential is not None or source.platform in self.keyed
+        return pace.asks(kind, source, progress, self.wish, has_key=has_key)
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential to ask with: the source's own, or one in the pool."""

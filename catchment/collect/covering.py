@@ -34,7 +34,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
 def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:
     kind = platforms.kind(source.kind)
     # Of a kind that is not installed nothing can be said.
-    return listing_of(kind, pace.ask(kind, source, progress).listing).order if kind else Order.SNAPSHOT
+    return listing_of(kind, pace.asks(kind, source, progress)[0].listing).order if kind else Order.SNAPSHOT
 
 
 def _seconds(found: list[Stretch], standing: Standing) -> int:

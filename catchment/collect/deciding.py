@@ -40,8 +40,11 @@ class Visiting(Record, frozen=True):
     """What a page's decisions need to know about the visit it belongs to."""
 
     source: Source
+    known: Progress
+    """As it was before."""
     progress: Progress
-    """As it will be after this page, if this is the last one: polled, validators and all; without the watermark."""
+    """As it will be when the walk is whole: validators and all; without the watermark, and without the visit itself."""
+    polled_at: datetime
     walk: Walk
     kind_minutes: int
     limit: int
@@ -52,8 +55,8 @@ class Visiting(Record, frozen=True):
     """The visit's result so far; its counts are those of the pages before."""
     new_target: str | None = None
     new_name: str | None = None
-    polled: Progress = Progress()
-    """As it was before, but for the visit itself: what a stale answer leaves."""
+    is_final: bool = False
+    """The source says that it will never change again."""
     marks: tuple[bytes, ...] = ()
     """Of the items as they came, in their order; none where that is not kept."""
     look_after: tuple[timedelta, ...] = ()
@@ -64,6 +67,9 @@ class Visiting(Record, frozen=True):
     """Of a page that was put together from several answers; its own time is that of the first."""
     is_cut: bool = False
     """Not all that was shown could be asked for: the rest is owed, and nothing is proven."""
+    is_beside: bool = False
+    """The listing is read beside the newest: what it shows is stored, and nothing follows from it."""
+    is_last_walk: bool = True
 
 
 class PageDeciding:
@@ -88,8 +94,8 @@ class PageDeciding:
 
     def suspects_staleness(self, items: Sequence[RefinedItem]) -> bool:
         """Whether it must be known if this very answer came once before."""
-        before = self._visit.progress.newest_shown_at
-        if before is None or self._visit.page_number > 1:
+        before = self._visit.known.newest_shown_at
+        if before is None or not self._may_be_stale:
             return False
         newest = continuity.newest_shown(items, self._at)
         # Of ids alone only the store knows the dates.
@@ -121,17 +127,12 @@ class PageDeciding:
         if self._reading.is_torn or (end and self._visit.is_cut):
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk.plus(newest=None, unpinned=0)
-            return Conclusion(judged, counts, ending=_unproven(self._good_ending(counts), self._visit), **series)
+            return self._over(Conclusion(judged, counts, **series), is_owed=True)
+        conclusion = Conclusion(judged, counts, closed=closed, **series)
         if end is None:
-            return Conclusion(judged, counts, closed=closed, **series)
-        return Conclusion(
-            judged,
-            counts,
-            gap=continuity.gap_after(self.walk, end, self._at),
-            closed=closed,
-            ending=self._good_ending(counts),
-            **series,
-        )
+            return conclusion
+        gap = continuity.gap_after(self.walk, end, self._at)
+        return self._over(conclusion.plus(gap=gap), is_owed=self._visit.is_unfinished)
 
     def _series(self, judged: Sequence[Judged], found: Found) -> dict[str, Any]:
         """What follows for the time to come: points in series, and when the new items are looked at again."""
@@ -193,53 +194,77 @@ class PageDeciding:
 
     # ── how it ends ───────────────────────────────────────────────────────────────────────────────────────────────
 
+    @property
+    def _may_be_stale(self) -> bool:
+        return self._visit.page_number == 1 and not self._visit.is_beside
+
     def _is_stale(self, found: Found) -> bool:
         # What is listed and not held cannot be of yesterday.
-        is_possible = self._visit.page_number == 1 and not self.details
-        return is_possible and continuity.is_stale(
-            found.judged,
-            {item_id: [one.fingerprint for one in many] for item_id, many in found.earlier.items()},
-            continuity.newest_shown((one.item for one in found.judged), self._at),
-            self._visit.progress.newest_shown_at,
-            is_body_seen_before=found.is_body_seen_before,
-            stale_count=self._visit.progress.stale_count,
+        return (
+            self._may_be_stale
+            and not self.details
+            and continuity.is_stale(
+                found.judged,
+                {item_id: [one.fingerprint for one in many] for item_id, many in found.earlier.items()},
+                continuity.newest_shown((one.item for one in found.judged), self._at),
+                self._visit.known.newest_shown_at,
+                is_body_seen_before=found.is_body_seen_before,
+                stale_count=self._visit.known.stale_count,
+            )
         )
 
-    def _good_ending(self, counts: Counts) -> Ending:
-        visit, total = self._visit, self._visit.before.counts + counts
-        mark = continuity.moved(self.walk, self._at)
-        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
-        # What was seen and not taken over must be looked at again, even if it comes the same.
-        is_owed = self._is_volatile or visit.is_unfinished
-        marks = None if is_owed else visit.progress.shown_marks
+    def _over(self, conclusion: Conclusion, *, is_owed: bool) -> Conclusion:
+        """The walk is over, and perhaps the visit with it. `is_owed`: not all that was there could be taken over."""
+        total = self._visit.before.counts + conclusion.counts
+        proven = self._proven(total, is_owed=is_owed)
+        if not self._visit.is_last_walk:
+            return conclusion.plus(proven=proven)
+        return conclusion.plus(ending=self._good_ending(proven, total))
+
+    def _proven(self, total: Counts, *, is_owed: bool) -> Progress:
+        """What is known now that this walk is over; the visit itself may go on."""
+        visit = self._visit
         progress = visit.progress.plus(
-            shown_marks=marks,
-            watermark=mark,
-            newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
             stale_count=0,
             last_success_at=self._at,
             last_new_at=self._at if total.new else visit.progress.last_new_at,
-            empty_in_a_row=0 if total.new else visit.progress.empty_in_a_row + 1,
-            next_due_at=due.at,
-            due_reason=due.reason,
+            failures_in_a_row=0,
+        )
+        if visit.is_beside:
+            return progress
+        progress = progress.plus(
+            watermark=continuity.moved(self.walk, self._at),
+            newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
         )
         if self.walk.is_by_id:
             progress = progress.plus(last_shown_count=total.shown)
-        if is_owed:
-            # Nor may "nothing changed" keep it from being looked at when its day is over.
-            progress = progress.plus(etag=None, last_modified=None, body_hash=None)
+        if is_owed or self._is_volatile:
+            # What was seen and not taken over must be looked at again: neither "nothing changed" nor its coming to the
+            # letter as it came this time may keep it from that.
+            progress = progress.plus(etag=None, last_modified=None, body_hash=None, shown_marks=None)
+        return progress
+
+    def _good_ending(self, proven: Progress, total: Counts) -> Ending:
+        visit, mark = self._visit, proven.watermark
+        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
+        progress = polled(proven, visit.polled_at).plus(
+            empty_in_a_row=0 if total.new else visit.progress.empty_in_a_row + 1,
+            last_error=None,
+            last_error_code=None,
+            next_due_at=due.at,
+            due_reason=due.reason,
+        )
         result = visit.before.plus(
             outcome=Outcome.SUCCEEDED,
             counts=total,
             finished_at=visit.last_answer_at or self._at,
             watermark_after=mark.at if mark else None,
         )
-        is_final = self._reading.hints.is_final
         return Ending(
             result,
-            progress.plus(failures_in_a_row=0, last_error=None, last_error_code=None),
-            is_recovered=visit.progress.last_error is not None,
-            retire="the source says that it will not change any more" if is_final else None,
+            progress,
+            is_recovered=visit.known.last_error is not None,
+            retire="the source says that it will not change any more" if visit.is_final else None,
             new_target=visit.new_target,
             new_name=visit.new_name,
         )
@@ -249,13 +274,13 @@ class PageDeciding:
         words = f"{visit.source.name}: the answer is older than the one before — {STALE_HELP}"
         due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
         # Watermark, cursor and all the rest stay as they were; the next visit must get the whole answer.
-        progress = visit.polled.plus(
+        progress = polled(visit.known, visit.polled_at).plus(
             etag=None,
             last_modified=None,
             body_hash=None,
             shown_marks=None,
-            stale_count=visit.progress.stale_count + 1,
-            failure_count=visit.progress.failure_count + 1,
+            stale_count=visit.known.stale_count + 1,
+            failure_count=visit.known.failure_count + 1,
             last_error=words,
             last_error_code="STALE_ANSWER",
             next_due_at=due.at,
@@ -273,11 +298,11 @@ class PageDeciding:
         return Ending(result, progress, alert=words)
 
 
-def _unproven(ending: Ending, visit: Visiting) -> Ending:
-    """The ending of a visit that stored something and proved nothing: the next one asks for all of it again."""
-    mark = visit.walk.watermark
-    progress = ending.progress.plus(watermark=mark, etag=None, last_modified=None, body_hash=None, shown_marks=None)
-    return ending.plus(progress=progress, result=ending.result.plus(watermark_after=mark.at if mark else None))
+def polled(progress: Progress, at: datetime) -> Progress:
+    """The same after a visit at that time."""
+    return progress.plus(
+        first_polled_at=progress.first_polled_at or at, last_polled_at=at, poll_count=progress.poll_count + 1
+    )
 
 
 def points(judged: Sequence[Judged], found: Found, at: datetime) -> frozenset[Key]:

@@ -1,11 +1,12 @@
-"""The ways in which a visit ends without a page, and what is known after it."""
+"""What the walks of a visit share, and the ways in which a visit ends without a page."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from catchment import pace
-from catchment.collect.asking import Asking, Came, Means, subject_of
+from catchment.collect.asking import Asking, Means, subject_of
+from catchment.collect.deciding import polled
 from catchment.errors import CatchmentError, Gone, LeaseLost, LoginNeeded, PlatformError, SlowDown, Stopped
 from catchment.fetch import cache_seconds, may_share, validators
 from catchment.logs import redact
@@ -19,18 +20,28 @@ REDIRECTS_BELIEVED = 3
 
 
 class Leaving:
-    """A visit, as far as its end is concerned: whose it is, what was known before, what it has come to."""
+    """A visit, as its walks find and leave it: whose it is, what is known, what it has come to."""
 
     def __init__(self, by: Means, claimed: Claimed, run_id: int) -> None:
-        self._store, self._clock, self._rules = by.store, by.clock, by.rules
-        self._run_id = run_id
-        self._source, self._progress, self._lease = claimed.source, claimed.progress, claimed.lease
-        self._minutes = by.rules.minutes(claimed.source.kind)
-        self._subject = subject_of(claimed.source)
-        self._asking = Asking(by, claimed.source, self._keep)
+        self.store, self._clock, self.rules, self.thinking = by.store, by.clock, by.rules, by.thinking
+        self.source, self.progress, self.lease, self.run_id = claimed.source, claimed.progress, claimed.lease, run_id
+        self.minutes = by.rules.minutes(claimed.source.kind)
+        self.subject = subject_of(claimed.source)
+        self.asking = Asking(by, claimed.source, self._keep)
+        self.look_after: tuple[timedelta, ...] = ()
+        """The ages at which what it shows is asked for again."""
+        self.hint: int | None = None
+        """The seconds for which the source asks to be left alone."""
+        self.moved_to: str | None = None
+        self.new_name: str | None = None
+        self.is_final = False
+        """The source says that it will never change again."""
+        self.notes: tuple[str, ...] = ()
+        self.is_over = False
         self.unwritten: Closing | None = None
-        mark = self._progress.watermark
-        self._result = Result(
+        self._is_proven = False
+        mark = self.progress.watermark
+        self.result = Result(
             claimed.source.id,
             claimed.source.name,
             claimed.source.kind,
@@ -41,103 +52,123 @@ class Leaving:
         )
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
-        self._store.pages.keep_raw(self._source, self._lease, self._run_id, at, raw)
+        self.store.pages.keep_raw(self.source, self.lease, self.run_id, at, raw)
+
+    def note(self, *words: str) -> None:
+        """Say so in the visit's record."""
+        self.notes = (*self.notes, *words)
+
+    def prove(self, progress: Progress) -> None:
+        """A walk is over, and another one follows: whatever becomes of that, this much is known."""
+        self.progress, self._is_proven = progress, True
+        mark = progress.watermark
+        self.result = self.result.plus(watermark_after=mark.at if mark else None)
 
     # ── ends without a page ───────────────────────────────────────────────────────────────────────────────────────
 
-    def _unchanged(self, answer: Answer | None) -> Result:
-        """304, or the very bytes of last time."""
+    def unchanged(self, answer: Answer | None, *, is_last_walk: bool = True) -> None:
+        """304, or the very bytes of last time: a walk is over before it began."""
         now = self._clock.now()
+        shown = self.progress.last_shown_count or 0
+        self.result = self.result.plus(
+            # The bytes came again: what they show was shown again. A 304 shows nothing.
+            counts=Counts(duplicate=shown) if answer is not None and answer.status != 304 else Counts(),
+            http_status=answer.status if answer else None,
+        )
         # What the feed itself asked for (its ttl) stands in the bytes that are not sent, or not read, again.
-        hint = longest(cache_seconds(answer.headers, now) if answer else None, pace.asked_for(self._progress))
-        due = pace.next_due(self._source, self._minutes, hint, now)
-        progress = self._polled(now).plus(
-            last_success_at=now,
-            failures_in_a_row=0,
+        self.hint = longest(cache_seconds(answer.headers, now) if answer else None, pace.asked_for(self.progress))
+        self.moved_to = self.moved_for_good(answer) if answer else None
+        if is_last_walk:
+            self._end_unchanged(self._as_before(answer, now), now)
+        else:
+            self.prove(self._as_before(answer, now))
+
+    def _as_before(self, answer: Answer | None, now: datetime) -> Progress:
+        progress = self.progress.plus(last_success_at=now, failures_in_a_row=0, stale_count=0)
+        if answer is None:
+            return progress
+        etag, last_modified = validators(answer.headers)
+        return self.with_redirect(progress, answer).plus(
+            etag=etag or progress.etag, last_modified=last_modified or progress.last_modified
+        )
+
+    def _end_unchanged(self, proven: Progress, now: datetime) -> None:
+        due = pace.next_due(self.source, self.minutes, self.hint, now)
+        progress = polled(proven, now).plus(
             last_error=None,
             last_error_code=None,
-            stale_count=0,
-            empty_in_a_row=self._progress.empty_in_a_row + 1,
+            empty_in_a_row=self.progress.empty_in_a_row + 1,
             next_due_at=due.at,
             due_reason=due.reason,
         )
-        if answer is not None:
-            etag, last_modified = validators(answer.headers)
-            progress = self._with_redirect(progress, answer).plus(
-                etag=etag or progress.etag, last_modified=last_modified or progress.last_modified
-            )
-        shown = self._progress.last_shown_count or 0
-        result = self._result.plus(
-            outcome=Outcome.UNCHANGED,
-            # The bytes came again: what they show was shown again. A 304 shows nothing.
-            counts=Counts(duplicate=shown) if answer is not None and answer.status != 304 else Counts(),
-            finished_at=now,
-            http_status=answer.status if answer else None,
-        )
-        return self._end(
+        self._end(
             Ending(
-                result,
+                self.result.plus(outcome=Outcome.UNCHANGED, finished_at=now),
                 progress,
-                is_recovered=self._progress.last_error is not None,
-                new_target=self._moved_for_good(answer) if answer else None,
+                is_recovered=self.progress.last_error is not None,
+                new_target=self.moved_to,
             )
         )
 
-    def _retire_beside(self, twin: Source) -> Result:
+    def retire_beside(self, twin: Source) -> None:
         """What this source leads to is followed already: storing it once more would be storing it twice."""
         now = self._clock.now()
-        words = redact(f"{self._subject}: it leads to what source {twin.id} ({twin.name}) follows already")
-        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, error_code="CONFLICT", error=words)
-        return self._end(Ending(result, self._polled(now), retire=words))
+        words = redact(f"{self.subject}: it leads to what source {twin.id} ({twin.name}) follows already")
+        result = self.result.plus(outcome=Outcome.SKIPPED, finished_at=now, error_code="CONFLICT", error=words)
+        self._end(Ending(result, polled(self.progress, now), retire=words))
 
-    def skip(self, words: str) -> Result:
+    def skip(self, words: str) -> None:
         now = self._clock.now()
-        result = self._result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
-        due = pace.next_due(self._source, self._minutes, None, now)
-        progress = self._polled(now).plus(next_due_at=due.at, due_reason=due.reason)
-        return self._end(Ending(result.plus(error=None), progress))
+        result = self.result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
+        due = pace.next_due(self.source, self.minutes, None, now)
+        progress = polled(self.progress, now).plus(next_due_at=due.at, due_reason=due.reason)
+        self._end(Ending(result.plus(error=None), progress))
 
-    def stopped(self, error: Stopped) -> Result:
+    def stopped(self, error: Stopped) -> None:
         """Cut off by a stop: nothing is charged, and the source is as due as before."""
         now = self._clock.now()
-        result = self._result.plus(
+        result = self.result.plus(
             outcome=Outcome.SKIPPED, finished_at=now, error_code=error.code, error=str(error), is_retryable=True
         )
-        return self._end(Ending(result, self._progress))
+        self._end(Ending(result, self.progress))
 
-    def lost(self, error: LeaseLost) -> Result:
+    def lost(self, error: LeaseLost) -> None:
         """Somebody else has the source now: writing anything would be writing over them."""
-        return self._result.plus(
-            outcome=Outcome.SKIPPED,
-            finished_at=self._clock.now(),
-            error_code=error.code,
-            error=str(error),
-            is_retryable=True,
+        self.end_with(
+            self.result.plus(
+                outcome=Outcome.SKIPPED,
+                finished_at=self._clock.now(),
+                error_code=error.code,
+                error=str(error),
+                is_retryable=True,
+            )
         )
 
-    def fail(self, error: CatchmentError, is_counted: bool) -> Result:
+    def fail(self, error: CatchmentError, is_counted: bool) -> None:
         now = self._clock.now()
+        # The source itself is well if its newest items were read: no failure beside that may slow it down.
+        is_counted = is_counted and not self._is_proven
         # Who fetches says whom it is about; a vault or a store does not know.
-        told = str(error) if self._subject in str(error) else f"{self._subject}: {error}"
+        told = str(error) if self.subject in str(error) else f"{self.subject}: {error}"
         words = redact(told)
-        failures = self._progress.failures_in_a_row + is_counted
-        limit = self._rules.failures_before_probation
+        failures = self.progress.failures_in_a_row + is_counted
+        limit = self.rules.failures_before_probation
         if isinstance(error, SlowDown):
-            due = pace.next_due_when_told_to_wait(self._source, self._minutes, error.retry_at, now)
+            due = pace.next_due_when_told_to_wait(self.source, self.minutes, error.retry_at, now)
         else:
             retry_at = error.retry_at if isinstance(error, PlatformError) else None
-            due = pace.next_due_after_failure(self._source, self._minutes, failures, limit, now, retry_at)
-        progress = self._polled(now).plus(
+            due = pace.next_due_after_failure(self.source, self.minutes, failures, limit, now, retry_at)
+        progress = polled(self.progress, now).plus(
             failures_in_a_row=failures,
-            failure_count=self._progress.failure_count + (not isinstance(error, SlowDown)),
+            failure_count=self.progress.failure_count + (not isinstance(error, SlowDown)),
             # The pages before the one that failed are stored.
-            last_new_at=now if self._result.counts.new else self._progress.last_new_at,
+            last_new_at=now if self.result.counts.new else self.progress.last_new_at,
             last_error=words,
             last_error_code=error.code,
             next_due_at=due.at,
             due_reason=due.reason,
         )
-        result = self._result.plus(
+        result = self.result.plus(
             outcome=Outcome.FAILED,
             finished_at=now,
             http_status=getattr(error, "status", None),
@@ -146,7 +177,7 @@ class Leaving:
             is_retryable=error.retryable,
         )
         is_alarming = isinstance(error, LoginNeeded | Gone) or (is_counted and failures >= limit)
-        return self._end(
+        self._end(
             Ending(
                 result,
                 progress,
@@ -155,62 +186,45 @@ class Leaving:
             )
         )
 
-    def _end(self, ending: Ending) -> Result:
-        ending = ending.plus(result=ending.result.plus(requests=self._asking.requests))
-        closing = Closing(self._source, self._lease, self._run_id, ending, self._asking.untold_attempts())
+    def _end(self, ending: Ending) -> None:
+        ending = ending.plus(result=ending.result.plus(requests=self.asking.requests))
+        closing = Closing(self.source, self.lease, self.run_id, ending, self.asking.untold_attempts())
         if ending.result.outcome == Outcome.UNCHANGED:
             # Nothing was learnt that a kill could lose: such endings are written many at a time.
             self.unwritten = closing
-        elif self._store.pages.end([closing]):
-            return self.lost(LeaseLost(f"{self._source.name} was taken over by another process meanwhile"))
-        return ending.result
+        elif self.store.pages.end([closing]):
+            self.lost(LeaseLost(f"{self.source.name} was taken over by another process meanwhile"))
+            return
+        self.end_with(ending.result)
+
+    def end_with(self, result: Result) -> None:
+        self.is_over, self.result = True, result
 
     # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
 
-    def _polled(self, now: datetime) -> Progress:
-        return self._progress.plus(
-            first_polled_at=self._progress.first_polled_at or now,
-            last_polled_at=now,
-            poll_count=self._progress.poll_count + 1,
-        )
-
-    def _progress_after(self, came: Came, reading: Reading) -> Progress:
-        progress = self._with_redirect(self._polled(came.at), came.answer)
-        # Of an answer that broke off nothing is kept that could say "nothing changed" the next time: the rest is owed.
-        etag, last_modified = (None, None) if reading.is_torn else validators(came.answer.headers)
-        return progress.plus(
-            etag=etag,
-            last_modified=last_modified,
-            body_hash=None if reading.is_torn else came.body_hash,
-            reader_version=came.platform.READER_VERSION,
-            cursor=progress.cursor if reading.cursor is None else reading.cursor,
-            # Of this page, like the hash of its bytes: these many are shown again if they come again.
-            last_shown_count=len(reading.items) + len(reading.skipped),
-        )
-
-    def _with_redirect(self, progress: Progress, answer: Answer) -> Progress:
-        moved_to = self._followable(answer.moved_to)
+    def with_redirect(self, progress: Progress, answer: Answer) -> Progress:
+        moved_to = self.followable(answer.moved_to)
         if moved_to is None:
             return progress if progress.moved_to is None else progress.plus(moved_to=None, moved_count=0)
-        is_same = moved_to == self._progress.moved_to
-        return progress.plus(moved_to=moved_to, moved_count=self._progress.moved_count + 1 if is_same else 1)
+        is_same = moved_to == self.progress.moved_to
+        return progress.plus(moved_to=moved_to, moved_count=self.progress.moved_count + 1 if is_same else 1)
 
-    def _moved_for_good(self, answer: Answer) -> str | None:
-        moved_to = self._followable(answer.moved_to)
-        if moved_to is None or moved_to != self._progress.moved_to:
+    def moved_for_good(self, answer: Answer) -> str | None:
+        moved_to = self.followable(answer.moved_to)
+        if moved_to is None or moved_to != self.progress.moved_to:
             return None
-        return moved_to if self._progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
+        return moved_to if self.progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
 
-    def _followable(self, address: str | None) -> str | None:
+    def followable(self, address: str | None) -> str | None:
         """An address that may become the source's own. Where the source has a credential, none of another host, which
         would be sent it from then on, and none with the secret itself in it, which would be stored."""
-        if address is None or self._source.credential is None:
+        if address is None or self.source.credential is None:
             return address
-        return address if may_share(self._source.target, address) and redact(address) == address else None
+        return address if may_share(self.source.target, address) and redact(address) == address else None
 
-    def _own_name(self, reading: Reading) -> str | None:
+    def own_name(self, reading: Reading) -> str | None:
         name = " ".join(clean_text(reading.title or "").split())[:200]
-        return name if name and name != self._source.name else None
+        return name if name and name != self.source.name else None
 
 
 def longest(*seconds: int | None) -> int | None:

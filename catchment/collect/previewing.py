@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from catchment import pace
 from catchment.collect.asking import Asking
 from catchment.collect.details import Details
 from catchment.collect.visit import Visitor
@@ -57,7 +56,7 @@ def preview(visitor: Visitor, source: Source) -> Preview:
     platform, kind = visitor.platforms.needed(source.kind), visitor.platforms.kind(source.kind)
     assert kind is not None
     asking = Asking(visitor, source, keep=lambda at, raw: None)
-    waiting = platform.first(source, Progress(), pace.ask(kind, source, Progress()))
+    waiting = platform.first(source, Progress(), visitor.rules.asks(kind, source, Progress())[0])
     for _ in range(_MOST_STEPS):
         came = asking.ask(waiting[0], platform)
         reading = asking.read(came)

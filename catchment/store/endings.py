@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catchment.clock import micros
-from catchment.model import Counts, Lease, Result, Source
+from catchment.model import Counts, Lease, Progress, Result, Source
 from catchment.store import alerts, leases, outbox
 from catchment.store.database import Transaction, placeholders
 from catchment.store.rows import PROGRESS, progress_values, to_micros
@@ -48,6 +48,10 @@ def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
     )
 
 
+def set_progress(tx: Transaction, source: Source, progress: Progress) -> None:
+    tx.run(f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?", *progress_values(progress), source.id)
+
+
 def note_result(tx: Transaction, run_id: int, result: Result) -> None:
     """What became of one source in a run."""
     tx.run(
@@ -75,11 +79,7 @@ def note_result(tx: Transaction, run_id: int, result: Result) -> None:
 def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, ending: Ending, *, tells_ready: bool) -> None:
     """`tells_ready`: whether a visit that brought something says so with an event of its own."""
     result = ending.result
-    tx.run(
-        f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?",
-        *progress_values(ending.progress),
-        source.id,
-    )
+    set_progress(tx, source, ending.progress)
     note_result(tx, run_id, result)
     keep_pace(tx, source)
     if ending.new_target is not None and not move_target(tx, source, ending.new_target):

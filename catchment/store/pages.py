@@ -14,10 +14,10 @@ from datetime import datetime
 import msgspec
 
 from catchment.clock import micros, moment
-from catchment.model import Deed, Gap, Judged, Known, Lease, Media, RefinedItem, Source, Verdict
+from catchment.model import Deed, Gap, Judged, Known, Lease, Media, Progress, RefinedItem, Source, Verdict
 from catchment.store import leases
 from catchment.store.database import Database, Row, Transaction
-from catchment.store.endings import ended, note_page
+from catchment.store.endings import ended, note_page, set_progress
 from catchment.store.forgetting import forgotten_among
 from catchment.store.looks import set_looks
 from catchment.store.rows import GAP_COLUMNS, KNOWN_COLUMNS, gap_from, known_from, known_place
@@ -101,11 +101,14 @@ class Pages:
             ending = conclusion.ending
             # Counted over all pages of the visit; and after a visit that broke off, what that one stored counts, too.
             if ending.result.counts.new or ending.is_recovered:
-                expected = deciding.expected_by(_newest_times(tx, page.source.id))
-                ending = ending.plus(progress=ending.progress.plus(expected_by=expected))
+                ending = ending.plus(progress=_with_rhythm(tx, page, ending.progress, deciding))
             ended(tx, page.source, page.lease, page.run_id, ending, tells_ready=self._tells_ready)
-        else:
-            note_page(tx, page, conclusion.counts, now)
+            return conclusion
+        note_page(tx, page, conclusion.counts, now)
+        if conclusion.proven is not None:
+            proven = _with_rhythm(tx, page, conclusion.proven, deciding)
+            set_progress(tx, page.source, proven)
+            return conclusion.plus(proven=proven)
         return conclusion
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -280,6 +283,10 @@ def _open_gaps(tx: Transaction, source_id: int) -> tuple[Gap, ...]:
         source_id,
     )
     return tuple(gap_from(row) for row in rows)
+
+
+def _with_rhythm(tx: Transaction, page: Page, progress: Progress, deciding: Deciding) -> Progress:
+    return progress.plus(expected_by=deciding.expected_by(_newest_times(tx, page.source.id)))
 
 
 def _newest_times(tx: Transaction, source_id: int) -> list[datetime]:

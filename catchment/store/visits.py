@@ -106,6 +106,8 @@ class Conclusion(Record, frozen=True):
     """Gaps that are shown to be none, by id, with the reason."""
     is_seen: bool = True
     """False: the answer is stale, and no sighting moves."""
+    proven: Progress | None = None
+    """What is known now that a walk is over, where the visit goes on with another one."""
     ending: Ending | None = None
     points: frozenset[Key] = frozenset()
     """The items whose counters are worth a point in their series."""

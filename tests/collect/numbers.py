@@ -104,7 +104,7 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
     return [Request(NEW if ask.listing == "new" else TOP, listing=ask.listing)]
 
 
-def platform_of(site: Site, limit: int) -> Any:
+def platform_of(site: Site, limit: int, newest: str | None) -> Any:
     def read(answer: Answer, request: Request) -> Reading:
         told = msgspec.json.decode(answer.body)
         if isinstance(told, list):
@@ -122,7 +122,9 @@ def platform_of(site: Site, limit: int) -> Any:
     listings = (Listing("new", Order.NEWEST_FIRST, reach=REACH), Listing("top", Order.RANKED))
     return SimpleNamespace(
         NAME="numbers",
-        KINDS=(Kind("numbers", "posts by number", 60, "new", listings, base_limit=limit, look_after=AGES),),
+        KINDS=(
+            Kind("numbers", "posts by number", 60, "new", listings, base_limit=limit, look_after=AGES, newest=newest),
+        ),
         HOSTS=("numbers.example",),
         BUDGET=None,
         IS_SCOPED=False,
@@ -136,18 +138,16 @@ def platform_of(site: Site, limit: int) -> Any:
 
 
 class Numbers:
-    def __init__(self, here: TownShop, limit: int = 10) -> None:
+    def __init__(self, here: TownShop, limit: int = 10, newest: str | None = None, **settings: Any) -> None:
         self.here = here
         self.site = Site(lambda: here.clock.now())
-        here.shop.platforms = Platforms((platform_of(self.site, limit),))
+        here.shop.platforms = Platforms((platform_of(self.site, limit, newest),))
         here.shop._fetch = self.site  # type: ignore[assignment]
-        self.source = self.follow("new")
+        self.source = self.follow("new", **settings)
 
-    def follow(self, listing: str) -> Source:
-        target = Target("numbers", listing, settings={"listing": listing})
-        return self.here.shop.store.sources.follow(
-            target, "numbers", self.here.clock.now(), settings={"listing": listing}
-        )[0]
+    def follow(self, listing: str, **settings: Any) -> Source:
+        target = Target("numbers", listing, settings={"listing": listing, **settings})
+        return self.here.shop.store.sources.follow(target, "numbers", self.here.clock.now())[0]
 
     def collect(self, source: Source | None = None) -> Result:
         self.site.asked.clear()

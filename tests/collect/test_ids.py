@@ -316,7 +316,7 @@ def test_a_stop_in_the_middle_loses_nothing_and_blames_nobody(here: TownShop) ->
 def test_a_list_too_long_for_one_visit_is_finished_by_the_next_and_proves_nothing_before(
     here: TownShop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("catchment.collect.visit.MOST_PAGES", 2)
+    monkeypatch.setattr("catchment.collect.walking.MOST_PAGES", 2)
     numbers = Numbers(here, limit=50)
     numbers.site.post(50)
     result = numbers.collect()

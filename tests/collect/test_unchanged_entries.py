@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from catchment import refine
-from catchment.collect import visit
+from catchment.collect import walking
 from catchment.model import Counts
 from tests.town import Feed, TownShop
 
@@ -23,7 +23,7 @@ def refined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         seen.extend(item.external_id for item in reading.items)
         return refine.refine(reading, **more)
 
-    monkeypatch.setattr(visit, "refine", watched)
+    monkeypatch.setattr(walking, "refine", watched)
     return seen
 
 

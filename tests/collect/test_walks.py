@@ -273,3 +273,12 @@ def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownS
     walking.board.post(300)
     walking.collect()
     assert (walking.board.pages_asked, walking.mark(), here.gaps()) == ([0, 1], None, [])
+
+
+def test_a_source_that_was_read_by_the_newest_and_is_ranked_now_is_read_up_to_its_limit(here: TownShop) -> None:
+    walking = Walking(here)
+    walking.board.post(95)
+    walking.collect()
+    here.shop.store.sources.change(walking.source.id, settings={"sort": "top", "limit": 30})
+    walking.collect()
+    assert (walking.board.pages_asked, walking.mark()) == ([0, 1, 2], ("t94",))

@@ -186,8 +186,9 @@ class WalkMachine(RuleBasedStateMachine):
         judged = tuple(self._judged(post) for post in posts if not post.is_unusable)
         visiting = Visiting(
             source=SOURCE,
+            known=Progress(watermark=self.mark),
             progress=Progress(watermark=self.mark),
-            polled=Progress(watermark=self.mark),
+            polled_at=self.now,
             walk=walk,
             kind_minutes=60,
             limit=LIMIT,

@@ -158,11 +158,9 @@ class Desk:
         source = claimed.source
         visiting = Visiting(
             source=source,
-            progress=claimed.progress.plus(
-                first_polled_at=claimed.progress.first_polled_at or at,
-                last_polled_at=at,
-                poll_count=claimed.progress.poll_count + 1,
-            ),
+            known=claimed.progress,
+            progress=claimed.progress,
+            polled_at=at,
             walk=Walk(WINDOW if source.platform == "feeds" else LISTING, claimed.progress.watermark),
             kind_minutes=60,
             limit=1000,

@@ -1,0 +1,159 @@
+"""A community, and a shop that follows it: a newest listing, ranked ones beside it, a feed for those without a key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from catchment.fetch import Attempt
+from catchment.model import (
+    Answer,
+    Ask,
+    Item,
+    Kind,
+    Listing,
+    Order,
+    Platform,
+    Progress,
+    Reading,
+    Request,
+    Result,
+    Source,
+    Target,
+)
+from catchment.platforms import Platforms
+from tests.town import TownShop
+
+PAGE, REACH, WINDOW = 10, 100, 5
+SITE = "https://square.example"
+START = datetime(2025, 6, 1, tzinfo=UTC)
+LISTINGS = (
+    Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE),
+    Listing("top", Order.RANKED, page_size=PAGE),
+    Listing("hot", Order.RANKED, page_size=PAGE),
+    Listing("feed", Order.NEWEST_FIRST, is_window=True),
+)
+
+
+class Square:
+    """One community: posts by number, each a minute after the one before. Stands where the fetch client would."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self.now = now
+        self.count = 0
+        self.scores: dict[int, int] = {}
+        self.top: list[int] | None = None
+        """In this order; None: by score."""
+        self.asked: list[str] = []
+        """What was asked for, as in `new 0`, `top week 10`."""
+        self.keys: list[bool] = []
+        """Whether there was a key to ask with, walk by walk."""
+        self.fails: dict[str, Callable[[], BaseException]] = {}
+        """What comes instead, by what was asked for."""
+        self.torn: set[str] = set()
+        self.old: bytes | None = None
+        """An answer that a cache on the way gives for the first page of the newest."""
+        self.has_ranked = True
+
+    def post(self, count: int) -> None:
+        self.count += count
+
+    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+        asked = " ".join((request.listing, *request.params.values()))
+        self.asked.append(asked)
+        attempts.append(Attempt(platform.NAME, self.now(), "200", 0.0))
+        if asked in self.fails:
+            raise self.fails[asked]()
+        body = self.old if self.old and asked == "new 0" else self.page(request)
+        return Answer(200, {"etag": f'"{hash(body)}"'}, body, request.url, self.now())
+
+    def page(self, request: Request) -> bytes:
+        start, size = int(request.params["from"]), WINDOW if request.listing == "feed" else PAGE
+        numbers = self._ranked() if request.listing in ("top", "hot") else list(range(self.count))[::-1][:REACH]
+        few, is_more = numbers[start : start + size], start + size < len(numbers) and request.listing != "feed"
+        posts = [{"id": number, "score": self.scores.get(number, 0)} for number in few]
+        return msgspec.json.encode({"posts": posts, "is_more": is_more})
+
+    def _ranked(self) -> list[int]:
+        return sorted(range(self.count), key=lambda one: -self.scores.get(one, 0)) if self.top is None else self.top
+
+    def close(self) -> None:
+        pass
+
+    # ── the platform ──────────────────────────────────────────────────────────────────────────────────────────────
+
+    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]:
+        self.keys.append(ask.has_key)
+        if ask.listing != "new" and not self.has_ranked:
+            return []
+        if not ask.has_key:
+            return [Request(f"{SITE}/feed", params={"from": "0"}, listing="feed")] if ask.listing == "new" else []
+        params = {"t": ask.time_filter} if ask.time_filter else {}
+        return [Request(f"{SITE}/{ask.listing}", params={**params, "from": "0"}, listing=ask.listing)]
+
+    def read(self, answer: Answer, request: Request) -> Reading:
+        told = msgspec.json.decode(answer.body)
+        items = tuple(_item(post) for post in told["posts"])
+        following = {**request.params, "from": str(int(request.params["from"]) + PAGE)}
+        follow = (request.plus(params=following),) if told["is_more"] else ()
+        is_torn = " ".join((request.listing, *request.params.values())) in self.torn
+        return Reading(items[:3] if is_torn else items, follow=follow, is_end=not follow, is_torn=is_torn)
+
+    def platform(self) -> Any:
+        kind = Kind("square", "a community", 60, "new", LISTINGS, base_limit=20, newest="new")
+        return SimpleNamespace(
+            NAME="square",
+            KINDS=(kind,),
+            HOSTS=("square.example",),
+            BUDGET=None,
+            IS_SCOPED=False,
+            READER_VERSION=1,
+            understand=lambda text: Target("square", text),
+            first=self.first,
+            read=self.read,
+            refusal=lambda answer, request: None,
+        )
+
+
+def _item(post: dict[str, Any]) -> Item:
+    number = post["id"]
+    text = post.get("text", f"post {number}")
+    return Item(str(number), text=text, score=post["score"], created_at=START + timedelta(minutes=number))
+
+
+class Community:
+    """A shop that follows the square."""
+
+    def __init__(self, here: TownShop, *, has_key: bool = True, **settings: Any) -> None:
+        self.here = here
+        self.square = Square(lambda: here.clock.now())
+        here.shop.platforms = Platforms((self.square.platform(),))
+        here.shop._fetch = self.square  # type: ignore[assignment]
+        self.source, _ = here.shop.store.sources.follow(
+            Target("square", "square"),
+            "square",
+            here.clock.now(),
+            settings={"sort": "top", **settings},
+            credential="ours" if has_key else None,
+        )
+
+    def collect(self, *sources: Source) -> Result:
+        self.square.asked.clear()
+        (result,) = self.here.collect(self.source)
+        return result
+
+    def stored(self) -> set[int]:
+        return {int(item["external_id"]) for item in self.here.items()}
+
+    @property
+    def progress(self) -> Progress:
+        progress: Progress = self.here.progress(self.source)
+        return progress
+
+    def mark(self) -> int | None:
+        watermark = self.progress.watermark
+        return int(watermark.ids[0]) if watermark else None
