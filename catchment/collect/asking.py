@@ -40,13 +40,10 @@ class Rules(Record, frozen=True):
     keeps_raw: bool = True
     wish: Wish = Wish()
     """What the operator wants to be read beside the newest of a community."""
-    keyed: frozenset[str] = frozenset()
-    """The platforms that there is a credential for which any of their sources may use."""
 
     def asks(self, kind: Kind, source: Source, progress: Progress) -> tuple[Ask, ...]:
         """The walks of a visit to this source."""
-        has_key = source.credential is not None or source.platform in self.keyed
-        return pace.asks(kind, source, progress, self.wish, has_key=has_key)
+        return pace.asks(kind, source, progress, self.wish, has_key=self.has_key(source))
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential to ask with: the source's own, or one in the pool."""

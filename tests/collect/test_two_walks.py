@@ -9,6 +9,7 @@ import pytest
 
 from catchment.errors import CatchmentError, Gone, Missing, PlatformError, ServerTrouble, SlowDown, Stopped
 from catchment.model import Ask, Counts, Outcome
+from catchment.store.credentials import Terms
 from tests.collect.communities import PAGE, REACH, WINDOW, Community
 from tests.collect.numbers import Numbers
 from tests.town import TownShop
@@ -233,26 +234,26 @@ def test_a_key_that_comes_later_takes_over_from_the_same_watermark(here: TownSho
     community = Community(here, has_key=False)
     community.square.post(8)
     community.collect()
-    here.shop.store.credentials.add("square", "ours", "k", b"sealed", here.clock.now())
+    here.shop.store.credentials.add("square", "ours", "k", b"sealed", here.clock.now(), terms=Terms(is_shared=True))
     community.square.post(2 * PAGE)
     community.collect()
     assert community.square.asked[:3] == ["new 0", "new 10", "new 20"]
     assert (set(range(3, 28)) <= community.stored(), community.mark(), here.gaps()) == (True, 27, [])
-    here.shop.store.credentials.remove("ours")
+    here.shop.store.credentials.remove("ours", here.clock.now())
     community.square.post(2)
     result = community.collect()
     assert (community.square.asked, result.counts.new, community.mark(), here.gaps()) == (["feed 0"], 2, 29, [])
 
 
-def test_there_is_a_key_if_the_source_has_one_or_its_platform_has_one_in_use(here: TownShop) -> None:
+def test_there_is_a_key_if_the_source_has_one_or_the_pool_of_its_platform(here: TownShop) -> None:
     community = Community(here, has_key=False)
     community.square.post(3)
-    credentials = here.shop.store.credentials
-    credentials.add("another", "theirs", "k", b"sealed", here.clock.now())
+    credentials, shared = here.shop.store.credentials, Terms(is_shared=True)
+    credentials.add("another", "theirs", "k", b"sealed", here.clock.now(), terms=shared)
     community.collect()
-    credentials.add("square", "ours", "k", b"sealed", here.clock.now())
+    credentials.add("square", "ours", "k", b"sealed", here.clock.now(), terms=shared)
     community.collect()
-    here.shop.store.database.write(lambda tx: tx.run("UPDATE credentials SET state = 'banned' WHERE name = 'ours'"))
+    credentials.remove("ours", here.clock.now())
     community.collect()
     here.shop.store.sources.change(community.source.id, credential="its own")
     community.collect()
