@@ -22,8 +22,8 @@ from unicodedata import category, normalize
 
 from catchment.errors import InvalidInput
 
-RULE = 1
-"""Raised when a text gets other terms than before: the index is then built anew."""
+RULE = 2
+"""Raised when an item gets other terms or facets than before: the index is then built anew."""
 
 LONGEST_WORD = 64
 """What is longer (keys, encoded files) is known by its beginning: databases take words of some length only."""

@@ -62,8 +62,15 @@ class Sessions:
         is_ours = hmac.compare_digest(signature.encode(), self._signature(ends).encode())
         return is_ours and int(ends) > self._seconds()
 
-    def _signature(self, ends: str) -> str:
-        return hmac.new(self._key, ends.encode(), hashlib.sha256).hexdigest()
+    def token_of(self, cookie: str) -> str:
+        """What a page gives to its reader, and every change must bring back: nobody else's page can know it."""
+        return self._signature(f"change {cookie}")
+
+    def is_token_of(self, cookie: str, token: str) -> bool:
+        return hmac.compare_digest(self.token_of(cookie).encode(), token.encode())
+
+    def _signature(self, text: str) -> str:
+        return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 
 
 def signing_key(home: Path) -> bytes:

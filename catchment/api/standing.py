@@ -7,7 +7,7 @@ from typing import Any
 
 from catchment import __version__
 from catchment.api.door import Door
-from catchment.errors import NotFound, StoreError
+from catchment.errors import StoreError
 from catchment.jobs import JOBS
 from catchment.shop import Shop
 
@@ -101,9 +101,9 @@ def overview(door: Door) -> dict[str, Any]:
         "failing": troubles.failing(_MOST_TROUBLES),
         "item_count": shop.store.items.count(),
         "day": shop.store.runs.last_day(shop.clock.now()),
-        "items": _with_source_names(shop, shop.store.items.newest(12)),
-        "alerts": _with_source_names(shop, shop.store.alerts.open(_MOST_TROUBLES)),
-        "recovered": _with_source_names(shop, _closed_lately(shop)),
+        "items": with_source_names(shop, shop.store.items.newest(12)),
+        "alerts": with_source_names(shop, shop.store.alerts.open(_MOST_TROUBLES)),
+        "recovered": with_source_names(shop, _closed_lately(shop)),
         "gap_count": shop.store.gaps.count_open(),
         "gaps": shop.store.gaps.page(limit=6),
         "jobs": job_rows(door),
@@ -117,14 +117,6 @@ def _closed_lately(shop: Shop) -> list[dict[str, Any]]:
     return [one for one in lately if datetime.fromisoformat(one["closed_at"]) > day_ago]
 
 
-def _with_source_names(shop: Shop, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    names = {source_id: _source_name(shop, source_id) for source_id in {row["source_id"] for row in rows}}
-    return [row | {"source_name": names[row["source_id"]]} for row in rows]
-
-
-def _source_name(shop: Shop, source_id: int | None) -> str | None:
-    try:
-        return None if source_id is None else shop.store.sources.get(source_id).name
-    except NotFound:
-        # Removed; its items stay.
-        return None
+def with_source_names(shop: Shop, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    names = shop.store.sources.names(row["source_id"] for row in rows)
+    return [row | {"source_name": names.get(row["source_id"])} for row in rows]

@@ -1,6 +1,21 @@
-"""The pages for people: from what is known to HTML, in two languages. No rules, no store, no script."""
+"""The pages for people: from what is known to HTML, in two languages. No rules, no store, no HTTP."""
 
-from catchment.pages.showing import STYLE, STYLE_PATH, failure, start, way_in
-from catchment.pages.words import language
+from catchment.pages.entering import failure, way_in
+from catchment.pages.overview import start
+from catchment.pages.reading import item_page, items_page, search_page
+from catchment.pages.showing import ASSETS, THEMES, Reader
+from catchment.pages.words import LANGUAGES, language
 
-__all__ = ["STYLE", "STYLE_PATH", "failure", "language", "start", "way_in"]
+__all__ = [
+    "ASSETS",
+    "LANGUAGES",
+    "THEMES",
+    "Reader",
+    "failure",
+    "item_page",
+    "items_page",
+    "language",
+    "search_page",
+    "start",
+    "way_in",
+]

@@ -3,80 +3,109 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
+from functools import cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from catchment.clock import EPOCH
+from catchment.model import Record
 from catchment.pages.words import LANGUAGES, Speech
 
-STYLE = (files(__package__) / "style.css").read_bytes()
-STYLE_PATH = f"/style-{hashlib.sha256(STYLE).hexdigest()[:12]}.css"
-"""Changes with its contents: browsers may keep it for ever."""
+THEMES = ("auto", "light", "dark")
 
-_EXCERPT = 140
-_SHOWN = 8
-"""Of each list of troubles; the rest is counted."""
 
-_templates = Environment(
-    loader=PackageLoader(__package__, ""),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
+class Asset(NamedTuple):
+    """A file that pages load: from here, never from elsewhere."""
+
+    body: bytes
+    media_type: str
+
+
+def _assets() -> tuple[dict[str, str], dict[str, Asset]]:
+    """Addresses by name, and the files by address. An address changes with its contents: browsers may keep it."""
+    types = {"css": "text/css", "js": "text/javascript"}
+    addresses, found = {}, {}
+    for file in (files(__package__) / "static").iterdir():
+        name, _, ending = file.name.rpartition(".")
+        body = file.read_bytes()
+        addresses[file.name] = f"/static/{name}-{hashlib.sha256(body).hexdigest()[:12]}.{ending}"
+        found[addresses[file.name]] = Asset(body, types[ending])
+    return addresses, found
+
+
+ADDRESSES, ASSETS = _assets()
+
+
+class Place(NamedTuple):
+    """A page that can be gone to from everywhere."""
+
+    path: str
+    key: str
+    """Pressed after g."""
+    word: str
+    group: str
+
+
+PLACES = (
+    Place("/items", "i", "nav_items", "nav_read"),
+    Place("/search", "s", "nav_search", "nav_read"),
+    Place("/", "o", "nav_overview", "nav_run"),
 )
 
 
-def start(known: Mapping[str, Any], language: str, now: datetime) -> str:
-    """The start page: what runs, what came in, what needs a look; or how to begin."""
-    # A failing source with an alert is one thing to look at, not two.
-    alarmed = {alert["source_id"] for alert in known["alerts"]}
-    quiet = [source for source in known["failing"] if source["id"] not in alarmed]
-    quiet_count = known["failing_count"] - len(known["failing"]) + len(quiet)
-    job_count = sum(1 for job in known["jobs"] if job["is_late"] or job["last_error"])
-    return _page(
-        "start.html",
-        Speech(language, now),
-        known=known,
-        troubles=len(known["alerts"]) + quiet_count + known["gap_count"] + job_count,
-        failing=quiet[:_SHOWN],
-        failing_count=quiet_count,
-        is_empty=not sum(known["sources"].values()) and not known["item_count"],
-        headlines=[headline(item) for item in known["items"]],
-        shown=_SHOWN,
-        without_name=without_name,
-    )
+class Reader(Record, frozen=True):
+    """Who looks at a page: in which language, light or dark, in which zone, at what moment; and where they are."""
+
+    language: str = "en"
+    theme: str = "auto"
+    zone: str = "UTC"
+    now: datetime = EPOCH
+    path: str = "/"
+    """Of the page itself, with its query: where a choice of language or colours leads back to."""
+    token: str = ""
+    """Must come back with every change that this reader asks for; empty: they may not change anything."""
+    demo_rate: float | None = None
+    """How many times as fast time runs in a demonstration; None: this is none."""
+    alert_count: int = 0
+    """Open ones: shown wherever the reader is."""
+
+    @property
+    def speech(self) -> Speech:
+        return Speech(self.language, self.now, self.tzinfo)
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        return UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+
+    @property
+    def is_inside(self) -> bool:
+        return bool(self.token)
+
+    def is_at(self, path: str) -> bool:
+        """Whether this is that page, or one below it."""
+        here = self.path.partition("?")[0]
+        return here == path or (path != "/" and here.startswith(f"{path}/"))
 
 
-def without_name(words: str | None, name: str | None, source_id: int | None) -> str:
-    """An error names the source that it is about; where the name stands above it already, once is enough."""
-    return (words or "").removeprefix(f"{name} (source {source_id}): ")
+class Templates:
+    @cached_property
+    def environment(self) -> Environment:
+        found = Environment(
+            loader=PackageLoader(__package__, "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        found.globals |= {"languages": LANGUAGES, "themes": THEMES, "assets": ADDRESSES, "places": PLACES}
+        return found
+
+    def page(self, template: str, reader: Reader, **values: Any) -> str:
+        return self.environment.get_template(template).render(**values, reader=reader, say=reader.speech)
 
 
-def headline(item: Mapping[str, Any]) -> dict[str, Any]:
-    """An item in one line; its address only if it is one that a browser may be sent to."""
-    text = item["title"] or " ".join((item["text"] or "")[: _EXCERPT * 4].split())
-    url = item["url"] or item["target_url"] or ""
-    return {
-        "text": text if len(text) <= _EXCERPT else f"{text[:_EXCERPT].rstrip()}…",
-        "url": url if url.startswith(("http://", "https://")) else None,
-        "source": item["source_name"] or item["platform"],
-        "at": item["ordered_at"],
-        "edits": item["version"] - 1,
-    }
-
-
-def way_in(language: str, *, is_link_wrong: bool = False) -> str:
-    """How to get in."""
-    return _page("way_in.html", Speech(language), is_link_wrong=is_link_wrong)
-
-
-def failure(status: int, message: str, request_id: str, language: str) -> str:
-    speech = Speech(language)
-    return _page("failure.html", speech, is_missing=status == 404, message=message, request_id=request_id)
-
-
-def _page(template: str, speech: Speech, **values: Any) -> str:
-    return _templates.get_template(template).render(**values, say=speech, languages=LANGUAGES, style_path=STYLE_PATH)
+page = Templates().page

@@ -69,6 +69,10 @@ class Alerts:
         )
         return [with_iso(row, "opened_at") for row in rows]
 
+    def count_open(self) -> int:
+        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM alerts WHERE closed_at IS NULL"))
+        return int(row[0]) if row else 0
+
     def closed(self, limit: int = 100) -> list[dict[str, Any]]:
         """Those that are over, the ones opened last first."""
         rows = self._db.read(

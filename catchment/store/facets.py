@@ -8,6 +8,7 @@ from catchment.store.database import Transaction
 from catchment.store.rows import decode
 
 DELETED = "is:deleted"
+EDITED = "is:edited"
 
 
 def kind_facet(kind: str) -> str:
@@ -28,7 +29,7 @@ def tag_facet(tag: str) -> str:
 
 
 def facets_of(
-    platform: str, kind: str, source_kind: str, author: str | None, tags: str, is_deleted: bool
+    platform: str, kind: str, source_kind: str, author: str | None, tags: str, is_deleted: bool, version: int
 ) -> Iterator[str]:
     """The facets of an item, each once. `tags` as they are stored."""
     yield platform_facet(platform)
@@ -39,6 +40,8 @@ def facets_of(
         yield from map(tag_facet, dict.fromkeys(decode(tags)))
     if is_deleted:
         yield DELETED
+    if version > 1:
+        yield EDITED
 
 
 def facet_ids(tx: Transaction, names: Iterable[str], *, is_added: bool = False) -> dict[str, int]:

@@ -18,6 +18,7 @@ from catchment.store import indexing
 from catchment.store.database import Row, Transaction
 from catchment.store.facets import (
     DELETED,
+    EDITED,
     author_facet,
     facet_ids,
     facets_of,
@@ -54,10 +55,13 @@ class Wanted(Record, frozen=True):
     is_deleted: bool | None = None
     changed_since: int | None = None
     """Changed after this change number, in content or marks."""
+    is_edited: bool | None = None
+    """Has said something else before."""
 
     @property
     def all_groups(self) -> Groups:
-        return (*self.groups, (DELETED,)) if self.is_deleted else self.groups
+        marks = ((DELETED, self.is_deleted), (EDITED, self.is_edited))
+        return (*self.groups, *((name,) for name, is_asked in marks if is_asked))
 
 
 class Filter(Record, frozen=True):
@@ -73,6 +77,7 @@ class Filter(Record, frozen=True):
     until: datetime | None = None
     is_deleted: bool | None = None
     changed_since: int | None = None
+    is_edited: bool | None = None
 
     @property
     def is_plain(self) -> bool:
@@ -87,6 +92,7 @@ class Filter(Record, frozen=True):
             to_micros(self.until),
             self.is_deleted,
             self.changed_since,
+            self.is_edited,
         )
 
     def _groups(self, tx: Transaction) -> Iterator[tuple[str, ...]]:
@@ -261,7 +267,10 @@ def is_wanted(wanted: Wanted, row: Row) -> bool:
     _, number, _, *about = row
     if wanted.changed_since is not None and number <= wanted.changed_since:
         return False
-    if wanted.is_deleted is not None and bool(about[-1]) != wanted.is_deleted:
+    *_, is_deleted, version = about
+    if wanted.is_deleted is not None and bool(is_deleted) != wanted.is_deleted:
+        return False
+    if wanted.is_edited is not None and (version > 1) != wanted.is_edited:
         return False
     facets = set(facets_of(*about))
     return all(not facets.isdisjoint(group) for group in wanted.groups)

@@ -138,7 +138,7 @@ def usable_mark(tx: Transaction) -> Mark:
     return mark if mark.rule == wording.RULE else _beginning()
 
 
-ABOUT = "i.platform, i.kind, s.kind, i.author, i.tags, i.is_deleted"
+ABOUT = "i.platform, i.kind, s.kind, i.author, i.tags, i.is_deleted, i.version"
 """What an item's facets are made of."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -50,6 +51,18 @@ class Items:
         if found is None:
             raise _missing(item_id)
         return found
+
+    def held(self, platform: str, external_ids: Sequence[str]) -> dict[str, int]:
+        """Of these ids of a platform whose ids are unique everywhere, those that we hold, and as which items."""
+        return self._db.read(
+            lambda tx: dict(
+                tx.among(
+                    "SELECT external_id, id FROM items WHERE platform = ? AND scope = '' AND external_id IN {few}",
+                    sorted(set(external_ids)),
+                    before=[platform],
+                )
+            )
+        )
 
     def revisions(self, item_id: int) -> list[dict[str, Any]]:
         """What the item said before, oldest first."""

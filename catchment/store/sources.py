@@ -95,6 +95,11 @@ class Sources:
             raise NotFound(f"there is no source {source_id}", "`catchment sources list` shows what is followed")
         return source_from(row)
 
+    def names(self, source_ids: Iterable[int | None]) -> dict[int, str]:
+        """What they are called, removed ones too: their items stay."""
+        wanted = sorted({one for one in source_ids if one is not None})
+        return self._db.read(lambda tx: dict(tx.among("SELECT id, name FROM sources WHERE id IN {few}", wanted)))
+
     def of_target(self, kind: str, address: str) -> Source | None:
         """Who follows that address."""
         row = self._db.read(

@@ -80,6 +80,10 @@ QUESTIONS: dict[str, Asking] = {
         Filter(author="ada", changed_since=1), 3
     ),
     "one item": lambda desk: desk.store.items.get(1),
+    "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
+    "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
+    "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
+    "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
     "an item at a moment": lambda desk: desk.store.items.as_of(1, desk.now),

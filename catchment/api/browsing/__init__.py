@@ -1,0 +1,12 @@
+"""The pages' own paths. What they show is asked of the same verbs as everywhere; what they look like is in `pages`."""
+
+from fastapi import APIRouter
+
+from catchment.api.browsing import entering, reading
+from catchment.api.browsing.readers import failure_page, is_for_a_person
+
+__all__ = ["failure_page", "is_for_a_person", "router"]
+
+router = APIRouter(include_in_schema=False)
+for _part in (entering, reading):
+    router.include_router(_part.router)

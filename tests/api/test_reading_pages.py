@@ -1,0 +1,227 @@
+"""Reading in a browser: the list and its filters, the search, the item with all that became of it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+from typing import Any
+
+import pytest
+
+from tests.api.desk import Desk
+
+HOUR = timedelta(hours=1)
+
+
+def opened(desk: Desk, path: str, *, status: int = 200, language: str = "en") -> str:
+    answer = desk.browser(language).get(path)
+    assert answer.status_code == status, answer.text
+    return str(answer.text)
+
+
+def titles(page: str) -> list[str]:
+    return [unescape(one) for one in re.findall(r'<a class="headline"[^>]*>(.*?)</a>', page)]
+
+
+def a_feed(desk: Desk, count: int, name: str = "Gazette", **more: Any) -> None:
+    feed = desk.here.town.feed(name.lower().replace(" ", "-"), window=count)
+    for number in range(count):
+        feed.post(f"{name}-{number}", title=f"{name} {number}", at=desk.here.clock.now() - number * HOUR, **more)
+    desk.here.collect(desk.here.follow(feed, name=name))
+    while desk.here.shop.store.index.advance():
+        pass
+
+
+# ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_list_goes_on_page_by_page_and_every_page_has_an_address(both: Desk) -> None:
+    a_feed(both, 45)
+    browser = both.browser()
+    first = browser.get("/items").text
+    (onwards,) = re.findall(r'href="([^"]+)" rel="next"', first)
+    second = browser.get(unescape(onwards)).text
+    assert titles(first) + titles(second) == [f"Gazette {number}" for number in range(45)]
+    assert 'rel="next"' not in second
+    assert 'rel="prev"' in second
+
+
+def test_an_empty_archive_teaches_the_next_step(desk: Desk) -> None:
+    page = opened(desk, "/items")
+    assert "Nothing is kept yet" in page
+    assert 'href="/sources/add"' in page
+
+
+def test_what_is_filtered_by_is_shown_and_can_be_taken_away(both: Desk) -> None:
+    a_feed(both, 2)
+    a_feed(both, 2, "Other Paper")
+    page = opened(both, "/items?source=1&kind=entry&since=2020-01-01")
+    assert titles(page) == ["Gazette 0", "Gazette 1"]
+    assert "<b>Gazette</b>" in page
+    without = [unescape(one) for one in re.findall(r'<a href="(/items[^"]*)" aria-label="Remove', page)]
+    assert set(without) == {
+        "/items?kind=entry&since=2020-01-01",
+        "/items?source=1&since=2020-01-01",
+        "/items?kind=entry&source=1",
+    }
+    assert "Nothing fits" in opened(both, "/items?tag=nowhere")
+
+
+def test_edited_and_deleted_items_can_be_listed(both: Desk) -> None:
+    a_feed(both, 3)
+    feed = both.here.town.feed("gazette")
+    feed.post("Gazette-1", "other words", title="Gazette 1", at=both.here.clock.now() - HOUR)
+    both.here.collect(both.here.shop.store.sources.get(1))
+    assert titles(opened(both, "/items?state=edited")) == ["Gazette 1"]
+    assert titles(opened(both, "/items?state=deleted")) == []
+    assert len(titles(opened(both, "/items?state=present"))) == 3
+
+
+def test_a_day_is_the_readers_own_and_belongs_to_what_it_ends(desk: Desk) -> None:
+    a_feed(desk, 48)
+    browser = desk.browser()
+    days = {}
+    for zone in ("UTC", "Asia/Shanghai"):
+        browser.cookies.set("catchment_zone", zone)
+        day = (desk.here.clock.now() - 24 * HOUR).date()
+        days[zone] = titles(browser.get(f"/items?since={day}&until={day}").text)
+    assert len(days["UTC"]) == len(days["Asia/Shanghai"]) == 24
+    assert days["UTC"] != days["Asia/Shanghai"]
+
+
+@pytest.mark.parametrize(
+    "query", ["source=x", "source=99999999999999999999", "since=yesterday", "after=1-2-3", "after=x"]
+)
+def test_what_cannot_be_understood_is_said_in_plain_words(desk: Desk, query: str) -> None:
+    page = opened(desk, f"/items?{query}", status=400)
+    assert "This did not work" in page
+    assert "Traceback" not in page
+
+
+# ── search ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_words_that_were_looked_for_are_marked(both: Desk) -> None:
+    feed = both.here.town.feed("one")
+    feed.post("p1", "<p>明天天气很好 & sunny</p>", title="天气预报", at=both.here.clock.now())
+    both.here.collect(both.here.follow(feed, name="Weather"))
+    page = opened(both, "/search?q=天气")
+    assert "<mark>天气</mark>预报" in page
+    assert "明天<mark>天气</mark>很好 &amp; sunny" in page
+    assert "No item says that" in opened(both, "/search?q=snow")
+    assert "Words that must all occur" in opened(both, "/search")
+
+
+def test_a_question_that_cannot_be_asked_is_said_on_the_page(desk: Desk) -> None:
+    assert 'class="notice"' in opened(desk, "/search?q=%22")
+
+
+# ── the item ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def an_edited_item(desk: Desk) -> None:
+    feed = desk.here.town.feed("one")
+    source = desk.here.follow(feed, name="Gazette")
+    for text in ("<p>The old bridge is closed.</p>", "<p>The new bridge is closed.</p>"):
+        feed.post("p1", text, title="Bridge", at=desk.here.clock.now() - HOUR)
+        desk.here.collect(source)
+        desk.here.clock.advance(3600)
+
+
+def test_an_item_shows_what_it_says_and_what_it_said(both: Desk) -> None:
+    an_edited_item(both)
+    page = opened(both, "/items/1")
+    assert "The new bridge is closed." in page
+    assert "The <del>old</del><ins>new</ins> bridge is closed." in page
+    assert "content changed" in page
+    then = re.findall(r'href="(/items/1\?at=[^"]+)"', page)
+    assert "The old bridge is closed." in opened(both, unescape(then[0]))
+    assert "内容变化" in opened(both, "/items/1", language="zh")
+
+
+def test_there_is_no_such_item(desk: Desk) -> None:
+    assert "There is no such page" in opened(desk, "/items/77", status=404)
+
+
+def test_html_of_strangers_is_harmless_on_the_page_even_if_it_were_not_in_the_store(desk: Desk) -> None:
+    an_edited_item(desk)
+    hostile = (
+        '<p onclick="x()">hello <script>alert(1)</script><img src="https://spy.example/p.gif">'
+        '<a href="javascript:x()">a</a><a href="https://good.example/">b</a>'
+        '<form action="/logout"><button>c</button></form><iframe src="/"></iframe></p>'
+    )
+    desk.here.shop.store.database.write(lambda tx: tx.run("UPDATE items SET html = ? WHERE id = 1", hostile))
+    said = re.search(r'<div class="said".*?</div>', opened(desk, "/items/1"), re.DOTALL)
+    assert said
+    assert not re.search(r"<script|<img|<form|<button|<iframe|onclick|javascript:|spy", said[0])
+    assert '<a href="https://good.example/" rel="noopener noreferrer nofollow">b</a>' in said[0]
+
+
+# ── the way in, and changes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("path", ["/", "/items", "/items/1", "/search?q=x"])
+def test_nobody_reads_without_coming_in(desk: Desk, path: str) -> None:
+    answer = desk.caller({"Accept": "text/html"}).get(path)
+    assert answer.status_code == 401
+    assert "Come in by the link" in answer.text
+
+
+def test_a_key_of_the_api_lets_in_too(desk: Desk) -> None:
+    browser = desk.caller({"Accept": "text/html"})
+    assert "This key is not known here." in browser.post("/login", data={"key": "wrong"}).text
+    answer = browser.post("/login", data={"key": desk.key, "back": "/items"})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/items")
+    assert "HttpOnly; Max-Age=2592000; Path=/; SameSite=lax" in answer.headers["set-cookie"]
+    assert browser.get("/items").status_code == 200
+
+
+@pytest.mark.parametrize("back", ["//evil.example", "https://evil.example", "/\\evil.example", "evil", ""])
+def test_the_way_back_stays_here(desk: Desk, back: str) -> None:
+    assert desk.browser().post("/preferences", data={"back": back, "theme": "dark"}).headers["location"] == "/"
+
+
+def test_language_and_colours_are_the_readers_choice_and_stay(desk: Desk) -> None:
+    browser = desk.browser()
+    answer = browser.post("/preferences", data={"back": "/items", "theme": "dark", "language": "zh"})
+    assert answer.headers["location"] == "/items"
+    page = browser.get("/items").text
+    assert '<html lang="zh" data-theme="dark">' in page
+    assert "条目" in page
+    browser.post("/preferences", data={"theme": "pink", "language": "fr"})
+    assert '<html lang="zh" data-theme="dark">' in browser.get("/items").text
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+    ],
+)
+def test_a_change_that_another_page_asks_for_is_refused(desk: Desk, headers: dict[str, str]) -> None:
+    browser = desk.browser()
+    (token,) = {desk.door.sessions.token_of(browser.cookies[desk.door.sessions.cookie_name])}
+    assert browser.post("/preferences", data={"theme": "dark"}, headers=headers).status_code == 403
+    assert browser.post("/logout", data={"token": token}, headers=headers).status_code == 403
+    assert browser.post("/logout", data={"token": token}).status_code == 303
+    assert browser.get("/items").status_code == 401
+
+
+def test_a_change_needs_the_token_of_its_reader(desk: Desk) -> None:
+    browser = desk.browser()
+    for data in ({}, {"token": ""}, {"token": "0" * 64}):
+        assert browser.post("/logout", data=data).status_code == 403
+    assert browser.get("/items").status_code == 200
+
+
+def test_times_are_told_in_the_readers_zone(desk: Desk) -> None:
+    an_edited_item(desk)
+    browser = desk.browser()
+    browser.cookies.set("catchment_zone", "Asia/Shanghai")
+    assert "+0800" in browser.get("/items/1").text
+    browser.cookies.set("catchment_zone", "../../etc/passwd")
+    assert "+0000" in browser.get("/items/1").text
