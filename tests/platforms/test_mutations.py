@@ -33,7 +33,13 @@ from tests.stateful.effort import ASKED_FOR, effort
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FOLDER = Path(__file__).parent
 PLATFORMS = {platform.NAME: platform for platform in installed()}
-RECORDED = {"feeds": "feeds", "hackernews": "hn", "github": "github-trending", "website": "websites"}
+RECORDED = {
+    "feeds": "feeds",
+    "hackernews": "hn",
+    "github": "github-trending",
+    "website": "websites",
+    "reddit": "reddit",
+}
 """Where recorded answers lie, under another name than the platform's."""
 LARGEST = 30_000
 """Larger bodies are no worse, and take longer."""
@@ -109,8 +115,10 @@ def requests(name: str) -> list[Request]:
 def first(platform: Platform, one: Source) -> Iterator[Request]:
     kind = next(kind for kind in platform.KINDS if kind.name == one.kind)
     for listing in kind.listings:
-        with suppress(CatchmentError):  # a target may go with one of the listings only
-            yield from platform.first(one, Progress(), Ask(listing.name, kind.base_limit, is_first=True))
+        for has_key in (False, True):
+            ask = Ask(listing.name, kind.base_limit, is_first=True, has_key=has_key)
+            with suppress(CatchmentError):  # a target may go with one of the listings only
+                yield from platform.first(one, Progress(), ask)
 
 
 @pytest.mark.parametrize("name", PLATFORMS)

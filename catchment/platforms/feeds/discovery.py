@@ -46,10 +46,14 @@ PAGE = re.compile(rb"(?:(?><!--.*?-->)\s*)*<(?:!doctype\s+html|html|head|meta|ti
 HEAD_BYTES, WALL_BYTES = 4096, 60_000
 
 
+def is_page(body: bytes) -> bool:
+    """Whether it begins as a page for people does."""
+    return PAGE.match(body[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")) is not None
+
+
 def is_wall(body: bytes) -> bool:
     """Whether a page is a check for browsers or a captcha instead of what was asked for."""
-    head = body[:HEAD_BYTES].lstrip(b"\xef\xbb\xbf \t\r\n")
-    return PAGE.match(head) is not None and WALLS.search(body[:WALL_BYTES]) is not None
+    return is_page(body) and WALLS.search(body[:WALL_BYTES]) is not None
 
 
 def requests(page: str, url: str, request: Request) -> Request | None:
