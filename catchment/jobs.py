@@ -65,6 +65,11 @@ def clear_old(shop: Shop) -> None:
         log.info("cleared what is past its time", **gone)
 
 
+def clear_expired(shop: Shop) -> None:
+    if gone := shop.hot.clear_expired():
+        log.info("cleared what is no longer hot", entries=gone)
+
+
 def notice_silence(shop: Shop) -> None:
     alerts = shop.store.alerts
     now = shop.clock.now()
@@ -114,6 +119,7 @@ JOBS = (
         "cleanup",
         "what we keep about running, and of some kinds, is bounded",
     ),
+    Job("clear-expired", timedelta(hours=6), clear_expired, "cleanup", "what is hot is hot for its time only"),
 )
 NAMES = [job.name for job in JOBS]
 

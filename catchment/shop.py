@@ -16,6 +16,7 @@ from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.fetch import Fetch, FetchSettings, StoredBudgets
+from catchment.hot import Hot, open_hot
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed
 from catchment.refine import fingerprint
@@ -42,6 +43,7 @@ class Shop:
         self._presence: Presence | None = None
         self._fetch: Fetch | None = None
         self._visitor: Visitor | None = None
+        self._hot: Hot | None = None
         self._post: Fetch | None = None
         self._deliverer: Deliverer | None = None
         # Jobs start side by side, and each may be the first to need a part.
@@ -113,8 +115,15 @@ class Shop:
     def visitor(self) -> Visitor:
         with self._making:
             if self._visitor is None:
-                self._visitor = Visitor(self.store, self.platforms, self.fetch, self.clock, self.rules())
+                self._visitor = Visitor(self.store, self.platforms, self.fetch, self.clock, self.rules(), self.hot)
             return self._visitor
+
+    @property
+    def hot(self) -> Hot:
+        with self._making:
+            if self._hot is None:
+                self._hot = open_hot(self.settings, self.store, self.clock)
+            return self._hot
 
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as they are at this moment."""
@@ -143,6 +152,8 @@ class Shop:
         """Leave in order: what was claimed is free, connections are closed. One failing leaves none of it out."""
         with ExitStack() as leaving:
             leaving.callback(self.store.close)
+            if self._hot is not None:
+                leaving.callback(self._hot.close)
             if self._presence is not None:
                 leaving.callback(self._presence.leave, self.clock.now())
             for client in (self._fetch, self._post):

@@ -16,7 +16,7 @@ LAYERS = (
     {"model", "clock", "charset", "dates", "settings", "logs", "wording"},
     {"playground"},
     {"store"},
-    {"vault", "health"},
+    {"vault", "health", "hot"},
     {"fetch"},
     {"platforms"},
     {"refine", "refining", "judge", "pace", "continuity", "coverage"},

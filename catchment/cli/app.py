@@ -15,6 +15,7 @@ from catchment.cli import (
     doctor,
     exporting,
     forgetting,
+    hot,
     keeping,
     reading,
     reparsing,
@@ -78,3 +79,4 @@ app.add_typer(watches.app, name="watches")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(forgetting.app, name="forget")
 app.command()(forgetting.forgotten)
+app.add_typer(hot.app, name="hot")

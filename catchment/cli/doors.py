@@ -13,6 +13,7 @@ from catchment.clock import Clock, clock_from
 from catchment.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from catchment.hot import Hot
     from catchment.model import Media
     from catchment.shop import Shop
     from catchment.store import Store
@@ -39,6 +40,18 @@ def opened_store(settings: Settings) -> Iterator[tuple[Store, datetime]]:
         yield store, now
     finally:
         store.close()
+
+
+@contextmanager
+def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
+    """The hot store, for whoever reads the newest of a source."""
+    from catchment.hot import open_hot
+
+    hot = open_hot(settings, store, clock_of(settings))
+    try:
+        yield hot
+    finally:
+        hot.close()
 
 
 @contextmanager

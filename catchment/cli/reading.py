@@ -16,6 +16,7 @@ from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment, reached
 from catchment.cli.sources import show_gaps
 
 if TYPE_CHECKING:
+    from catchment.hot import Hot
     from catchment.store import Store
     from catchment.store.changes import Place
     from catchment.store.filtering import Filter
@@ -61,8 +62,9 @@ def items(
 
     place = key_from(before)
     wanted = Filter(source, kind, platform, author, tag, since, until, deleted, changed_since)
-    with doors.opened_store(doors.settings()) as (store, now):
-        found = _listed(store, wanted, limit, place)
+    settings = doors.settings()
+    with doors.opened_store(settings) as (store, now), doors.opened_hot(settings, store) as hot:
+        found = _listed(hot, wanted, limit, place)
         first = list(islice(found, 1))
         if source is not None and not first:
             # Nothing of it: is there such a source at all? One that was removed has its items still.
@@ -78,12 +80,12 @@ def _check_source(store: Store, source_id: int) -> None:
         store.sources.get(source_id)
 
 
-def _listed(store: Store, wanted: Filter, limit: int, place: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+def _listed(hot: Hot, wanted: Filter, limit: int, place: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
     """Page by page, so that a long list is neither held in memory nor in one long read."""
     from catchment.store.items import key_of
 
     while limit > 0:
-        page = store.items.listed(wanted, min(limit, _PAGE), place)
+        page = hot.listed(wanted, min(limit, _PAGE), place)
         for item in page.items:
             yield item | {"key": key_of(item)}
         if page.next is None:

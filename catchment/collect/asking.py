@@ -16,6 +16,7 @@ from catchment import pace
 from catchment.clock import Clock
 from catchment.errors import AddressRefused, Missing, Refused, ServerTrouble, Unreadable
 from catchment.fetch import Attempt, Fetch, keepable_headers
+from catchment.hot import Hot
 from catchment.logs import redact
 from catchment.model import Answer, Ask, Identity, Kind, Platform, Progress, Reading, Record, Request, Source
 from catchment.pace import Wish
@@ -60,6 +61,7 @@ class Means(Protocol):
     clock: Clock
     fetch: Fetch
     rules: Rules
+    hot: Hot
     thinking: Lock
     """Held by whoever reads or refines."""
 

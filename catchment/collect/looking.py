@@ -17,6 +17,7 @@ from catchment.collect.asking import Asking, Means
 from catchment.collect.deciding import counted, points
 from catchment.collect.details import Batch, Details
 from catchment.errors import CatchmentError, Gone, Missing, PlatformError, SlowDown, Stopped, StoreError
+from catchment.hot import keeps_hot
 from catchment.judge import judge
 from catchment.logs import redact
 from catchment.model import (
@@ -149,6 +150,7 @@ class Looking:
                     break
                 look = _SourceLooks(self._by, platform, self._ages(looks[0].source), lease, run_id, looks)
                 results.append(look.look())
+                self._by.hot.refresh(looks[0].source.id, self._platforms.kind(looks[0].source.kind))
                 if look.is_told_to_wait:
                     break
             return results
@@ -256,6 +258,7 @@ class _SourceLooks:
             suspects_staleness=False,
             raws=batch.raws(self._asking),
             outcomes=self._asking.untold_attempts(),
+            is_kept_hot=keeps_hot(self._platform),
         )
         looks = (
             *(after_seeing(one, self._ages, at) for one in seen),

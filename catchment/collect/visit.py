@@ -13,7 +13,8 @@ from catchment.collect.reachability import Reachability, host_of
 from catchment.collect.walking import Plan, Walking
 from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped
 from catchment.fetch import Fetch
-from catchment.model import Answer, Kind, Platform, Record, Result, Source
+from catchment.hot import Hot
+from catchment.model import Answer, Kind, Outcome, Platform, Record, Result, Source
 from catchment.platforms import Platforms
 from catchment.store import Store
 from catchment.store.sources import Claimed
@@ -32,8 +33,9 @@ class Visited(Record, frozen=True):
 class Visitor:
     """Visits sources. One for a process; safe for threads."""
 
-    def __init__(self, store: Store, platforms: Platforms, fetch: Fetch, clock: Clock, rules: Rules) -> None:
+    def __init__(self, store: Store, platforms: Platforms, fetch: Fetch, clock: Clock, rules: Rules, hot: Hot) -> None:
         self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
+        self.hot = hot
         self._reachability = Reachability()
         self._warned_kinds: set[str] = set()
         # One page is read at a time. Threads are for waiting; where they think side by side, they only quarrel over
@@ -44,6 +46,7 @@ class Visitor:
         """One source, whatever happens to it: its failure is its own, and is written down."""
         visit = _Visit(self, claimed, run_id)
         self._visit(visit, claimed.source)
+        self._keep_hot(visit.result)
         return Visited(visit.result, visit.unwritten)
 
     def _visit(self, visit: _Visit, source: Source) -> None:
@@ -65,6 +68,11 @@ class Visitor:
             log.error("a visit failed inside", source=source.id, exc_info=error)
             what = f"an error inside catchment ({type(error).__name__})"
             visit.fail(CatchmentError(what, "the log of this moment tells more"), is_counted=True)
+
+    def _keep_hot(self, result: Result) -> None:
+        """After what was written is committed: a kill before this loses nothing, the set is then not read."""
+        if result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) or result.counts.shown:
+            self.hot.refresh(result.source_id, self.platforms.kind(result.kind))
 
     def _blames_source(self, source: Source, error: PlatformError) -> bool:
         return self._reachability.blames_source(host_of(source.target), source.id, error, self.clock.now())

@@ -14,6 +14,7 @@ from catchment.collect.leaving import Leaving, longest
 from catchment.continuity import Walk
 from catchment.errors import CatchmentError, Unreadable
 from catchment.fetch import cache_seconds, validators
+from catchment.hot import keeps_hot
 from catchment.model import Ask, Kind, Listing, Order, Platform, Progress, Reading, Record, Refined, Request, Source
 from catchment.platforms import listing_of
 from catchment.refine import FINGERPRINT_RULE, listed, listed_ids, mark_of, refine, sorted_out
@@ -234,6 +235,7 @@ class Walking:
                 suspects_staleness=deciding.suspects_staleness(refined.items),
                 raws=raws,
                 outcomes=outcomes,
+                is_kept_hot=keeps_hot(came.platform),
             )
             return visit.store.pages.write(page, deciding), deciding
 

@@ -263,6 +263,12 @@ class Settings:
         "Days for which items of sources of this kind are kept, by when they were posted; for ever unless it is "
         "given. What a source still shows stays.",
     )
+    hot_hours: int = setting(
+        "HOT_CACHE_TTL_HOURS",
+        whole(1, 8_760),
+        24,
+        "Hours for which the newest of a community, and what a warm-up has cached of it, are kept hot.",
+    )
     runs_days: int = setting(
         "CATCHMENT_RUNS_DAYS",
         whole(1, 36_500),

@@ -18,6 +18,7 @@ from catchment.store.deliveries import Deliveries, Webhooks
 from catchment.store.exports import Exports
 from catchment.store.forgetting import Forgetting
 from catchment.store.gaps import Gaps
+from catchment.store.hot import HotHome, HotSources
 from catchment.store.indexing import Indexing
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
@@ -48,6 +49,8 @@ class Store:
         self.pages = Pages(database, fingerprint, tells_ready=tells_ready)
         self.mending = Mending(database, self.pages)
         self.items = Items(database)
+        self.hot = HotSources(database, self.items)
+        self.hot_home = HotHome(database)
         self.changes = Changes(database)
         self.raw_items = RawItems(database)
         self.exports = Exports(database)

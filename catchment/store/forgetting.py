@@ -16,6 +16,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.model import Record, RefinedItem
+from catchment.store import hot
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.removing import remove_items
 from catchment.store.rows import decode, to_json, with_iso
@@ -269,3 +270,4 @@ def _quotes_of(tx: Transaction, names: Sequence[Row]) -> list[tuple[int, int]]:
 
 def _unquote(tx: Transaction, keys: Sequence[tuple[int, int]]) -> None:
     tx.many("UPDATE item_references SET author = NULL, text = NULL WHERE item_id = ? AND position = ?", keys)
+    hot.changed_items(tx, [item_id for item_id, _ in keys])

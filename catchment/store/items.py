@@ -175,10 +175,14 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
 
 def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None) -> ItemPage:
     if wanted.is_plain:
-        items = shown(tx, _newest(tx, limit + 1, wanted.source_id, before))
-        return ItemPage(items[:limit], key_from(key_of(items[limit - 1])) if len(items) > limit else None)
+        return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
     found = newest_with(tx, wanted.wanted(tx), limit, before)
     return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
+
+
+def page_of(items: list[dict[str, Any]], limit: int) -> ItemPage:
+    """A page of so many, given one more than that, if there is one."""
+    return ItemPage(items[:limit], key_from(key_of(items[limit - 1])) if len(items) > limit else None)
 
 
 def _after(tx: Transaction, after: int, batch: int) -> list[dict[str, Any]]:

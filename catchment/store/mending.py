@@ -14,7 +14,7 @@ from typing import Any
 
 from catchment.clock import micros, moment
 from catchment.model import Counts, Deed, Item, Judged, Record, RefinedItem
-from catchment.store import indexing
+from catchment.store import hot, indexing
 from catchment.store.database import Database, Transaction, placeholders
 from catchment.store.pages import Pages
 from catchment.store.removing import hanging
@@ -190,6 +190,7 @@ class Mending:
         held = [one for one in judged if one.known is not None]
         number = write_items(tx, page, Conclusion(new, Counts(new=len(new)), is_seen=False), at)
         mended = _mend_all(tx, kept, page, held, correcting, number)
+        hot.changed_items(tx, [one.known.id for one in held if one.known], page.source.id)
         ids = tuple((one.item.item.scope, one.item.item.external_id) for one in new)
         return mended + Mended(new=len(new)), ids
 

@@ -15,7 +15,7 @@ import msgspec
 
 from catchment.clock import micros, moment
 from catchment.model import Deed, Gap, Judged, Known, Lease, Media, Progress, RefinedItem, Source, Verdict
-from catchment.store import leases
+from catchment.store import hot, leases
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page, set_progress
 from catchment.store.forgetting import forgotten_among
@@ -50,7 +50,15 @@ class Pages:
 
     def write(self, page: Page, deciding: Deciding) -> Conclusion:
         """All of it or nothing. A superseded lease writes nothing."""
-        return self._db.write(lambda tx: self._write(tx, page, deciding))
+
+        def deed(tx: Transaction) -> Conclusion:
+            conclusion = self._write(tx, page, deciding)
+            if page.is_kept_hot:
+                # Last: whoever begins to keep a source hot waits for us, and we for nobody any more.
+                hot.changed_items(tx, [one.known.id for one in conclusion.judged if one.known], page.source.id)
+            return conclusion
+
+        return self._db.write(deed)
 
     def end(self, closings: Sequence[Closing]) -> list[Closing]:
         """End visits that had nothing (more) to store, in one transaction; gives those whose lease was lost."""
@@ -197,6 +205,7 @@ class Pages:
             marks.append((item_id, mark, page.fingerprint_rule))
             current[key] = (*rows[key][:_FINGERPRINT], mark, *rows[key][_FINGERPRINT + 1 :])
         tx.update("items", ("id", "fingerprint", "fingerprint_rule"), marks)
+        hot.changed_items(tx, list(old))
         return current
 
     def _mark(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from catchment.store import indexing
+from catchment.store import hot, indexing
 from catchment.store.database import Transaction
 from catchment.store.schema import metadata
 
-ELSEWHERE = {"index_mark": "how far the index is; no item's own", "postings": "of the index, which lets go of items"}
+ELSEWHERE = {
+    "index_mark": "how far the index is; no item's own",
+    "postings": "of the index, which lets go of items",
+    "hot_items": "of the hot store, which lets go of whole sets",
+}
 """Tables with an item's number that are not cleared by it, and why."""
 
 
@@ -28,6 +32,7 @@ def remove_items(tx: Transaction, item_ids: Sequence[int]) -> int:
         "UPDATE source_counts SET item_count = item_count - ? WHERE source_id = ?",
         [(count, source_id) for source_id, count in sorted(shown)],
     )
+    hot.gone_items(tx, [source_id for source_id, _ in sorted(shown)])
     for table in hanging():
         tx.many(f"DELETE FROM {table} WHERE item_id = ?", [(item_id,) for item_id in ids])
     tx.many("DELETE FROM items WHERE id = ?", [(item_id,) for item_id in ids])

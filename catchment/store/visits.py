@@ -145,3 +145,5 @@ class Page(Record, frozen=True):
     raws: tuple[RawAnswer, ...] = ()
     outcomes: Mapping[tuple[str, datetime], int] = {}
     """Attempts by outcome and minute."""
+    is_kept_hot: bool = False
+    """Sources of its platform are kept hot: what this page changes makes their hot sets untrue."""

@@ -59,6 +59,8 @@ class Desk:
         self.rule = FINGERPRINT_RULE
         self.look_after: tuple[timedelta, ...] = ()
         """The ages at which new items are to be looked at again."""
+        self.is_kept_hot = False
+        """Whether what pages change must be learnt by the hot store."""
 
     @property
     def now(self) -> datetime:
@@ -140,6 +142,7 @@ class Desk:
             suspects_staleness=False,
             raws=() if body is None else (RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),),
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
+            is_kept_hot=self.is_kept_hot,
         )
         return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last, meanwhile))
 

@@ -17,6 +17,7 @@ from threading import Event
 from catchment.model import Item, Media, Reference, SourceState, Watch
 from catchment.store.alerts import raise_alert
 from catchment.store.forgetting import Forget
+from catchment.store.hot import HotCounts
 from catchment.store.indexing import terms_of
 from catchment.store.opening import HEAD
 from catchment.tell.watching import run_watches
@@ -44,6 +45,10 @@ def fill(desk: Desk) -> None:
     desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
     desk.look_after = ()
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
+    kept = store.hot.made(board.id, desk.now + timedelta(days=1))
+    assert kept
+    store.hot_home.keep(kept)
+    store.hot_home.count(now, HotCounts(2, 1))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))
     store.forgetting.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)

@@ -29,6 +29,7 @@ from catchment.store.exports import Chosen
 from catchment.store.filtering import Filter, newest_with
 from catchment.store.filtering import Wanted as Asked
 from catchment.store.forgetting import Forget
+from catchment.store.hot import HotCounts
 from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
@@ -164,6 +165,9 @@ QUESTIONS: dict[str, Asking] = {
     "which platform an item is of": lambda desk: desk.store.forgetting.platform_of(3),
     "whether a platform was followed once": lambda desk: desk.store.forgetting.followed_on("feeds"),
     "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
+    "whether a hot set is true": lambda desk: desk.store.hot.stamp(2),
+    "a hot set": lambda desk: kept_hot(desk),
+    "a hot page": lambda desk: hot_page(desk),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
     "newest with facets": lambda desk: desk.store.database.read(
@@ -228,13 +232,13 @@ EXAMPLES = {
 
 READING = {
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
-    *("sources list", "sources show", "credentials list", "webhooks list"),
+    *("sources list", "sources show", "credentials list", "webhooks list", "hot status"),
     *("watches list", "watches show", "watches try"),
 }
 # Their last word says that they do something else, or go through everything because all of it is meant.
 NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
-    *("add", "change", "pause", "resume", "remove", "new-key", "test", "item", "author"),
+    *("add", "change", "pause", "resume", "remove", "new-key", "test", "item", "author", "clear"),
 }
 
 
@@ -250,6 +254,30 @@ def due_looks(desk: Desk) -> object:
     looks.note(lease, desk.run_id, source, result, {("200", now): 1})
     looks.release(lease)
     return due
+
+
+def kept_hot(desk: Desk) -> object:
+    """Made, kept, read, counted, cleared."""
+    home, now = desk.store.hot_home, desk.now
+    made = desk.store.hot.made(2, now + timedelta(hours=1))
+    assert made
+    home.keep(made)
+    home.count(now, HotCounts(1, 1))
+    return [
+        home.newest(2, made.stamp, 3, now),
+        home.entry_count(now),
+        home.counted(now, now + timedelta(hours=1)),
+        home.clear_expired(now + timedelta(days=1), now),
+        home.drop([2]),
+    ]
+
+
+def hot_page(desk: Desk) -> object:
+    """A page of a community: what it changes is learnt by the hot store."""
+    desk.is_kept_hot = True
+    desk.show(desk.store.sources.get(2), post("t3_c", score=13), post("t3_new"))
+    desk.is_kept_hot = False
+    return None
 
 
 @pytest.fixture

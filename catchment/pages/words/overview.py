@@ -77,4 +77,5 @@ WORDS = {
     "job:recover-leases": ("Free stale claims", "释放失效的占用"),
     "job:notice-silence": ("Notice sources gone silent", "发现沉默的来源"),
     "job:clear-old": ("Clear records past their time", "清理过期记录"),
+    "job:clear-expired": ("Clear what is no longer hot", "清理过期的热数据"),
 }

@@ -1,0 +1,138 @@
+"""Keeping the newest of communities hot, and reading them: hot first, cold whenever the hot set cannot tell.
+
+Nothing depends on it. A hot set is made from the archive after a visit; one that is missing, expired, or older than the
+archive is not read; one that cannot be written is logged and counted, and the visit is none the worse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from threading import Lock
+
+from catchment import logs
+from catchment.clock import Clock
+from catchment.errors import StoreError
+from catchment.hot.homes import Home
+from catchment.model import Kind, Platform
+from catchment.settings import Settings
+from catchment.store import Store
+from catchment.store.filtering import Filter
+from catchment.store.hot import MOST, HotCounts
+from catchment.store.items import ItemPage, page_of
+
+log = logs.logger(__name__)
+
+
+def is_kept_hot(kind: Kind) -> bool:
+    """Whether the newest of such a source are kept hot.
+
+    Communities are: between two visits they are read again and again, and a visit, which costs a request of a scarce
+    budget, can well bear the writing. A feed is read seldom, and visited by the thousand: there the writing would cost
+    more than all reads together.
+    """
+    return kind.is_tiered
+
+
+def keeps_hot(platform: Platform) -> bool:
+    """Whether any source of the platform may be kept hot: its items may stand in hot sets."""
+    return any(is_kept_hot(kind) for kind in platform.KINDS)
+
+
+def open_hot(settings: Settings, store: Store, clock: Clock) -> Hot:
+    """The hot store as the settings want it."""
+    lives, counts_kept = timedelta(hours=settings.hot_hours), timedelta(days=settings.attempts_days)
+    return Hot(store, store.hot_home, clock, lives, counts_kept)
+
+
+class Hot:
+    """The hot store of one process. Safe for threads."""
+
+    def __init__(self, store: Store, home: Home, clock: Clock, lives: timedelta, counts_kept: timedelta) -> None:
+        self._store, self._home, self._clock = store, home, clock
+        self._lives, self._counts_kept = lives, counts_kept
+        self._counts: dict[datetime, HotCounts] = {}
+        self._counting = Lock()
+
+    # ── writing ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def refresh(self, source_id: int, kind: Kind | None) -> None:
+        """Make the hot set of a source of this kind anew from the archive, if it has one. Fails nobody."""
+        if kind is None or not is_kept_hot(kind):
+            return
+        try:
+            made = self._store.hot.made(source_id, self._clock.now() + self._lives)
+            # None: somebody is writing at this moment, and refreshes it afterwards.
+            if made is not None:
+                self._home.keep(made)
+        except StoreError as error:
+            log.warning("the hot set could not be written", source=source_id, error=str(error))
+            self._count(HotCounts(failures=1))
+
+    def clear_expired(self) -> int:
+        """Take away what is past its time; gives how many entries went."""
+        now = self._clock.now()
+        return self._home.clear_expired(now, now - self._counts_kept)
+
+    # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def listed(self, wanted: Filter, limit: int, before: tuple[int, int] | None = None) -> ItemPage:
+        """What `store.items.listed` answers, from the hot set where that can tell."""
+        if wanted.is_plain and wanted.source_id is not None and before is None and limit < MOST:
+            found = self._newest(wanted.source_id, limit)
+            if found is not None:
+                return found
+        return self._store.items.listed(wanted, limit, before)
+
+    def _newest(self, source_id: int, limit: int) -> ItemPage | None:
+        stamp = self._store.hot.stamp(source_id)
+        if stamp is None:
+            return None
+        found = self._home.newest(source_id, stamp, limit + 1, self._clock.now())
+        self._count(HotCounts(misses=1) if found is None else HotCounts(hits=1))
+        return None if found is None else page_of(found, limit)
+
+    # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def hit_rate(self, since: datetime) -> float | None:
+        """The share of reads that the hot store answered, of those that it could have; None: there were none."""
+        counts = self.counts(since)
+        reads = counts.hits + counts.misses
+        return counts.hits / reads if reads else None
+
+    def counts(self, since: datetime) -> HotCounts:
+        """What was counted since then, by all processes; a process tells of its reads once a minute."""
+        self._tell_counts()
+        return self._home.counted(since, self._clock.now() + timedelta(minutes=1))
+
+    def entry_count(self) -> int:
+        return self._home.entry_count(self._clock.now())
+
+    def close(self) -> None:
+        self._tell_counts()
+
+    def _count(self, one: HotCounts) -> None:
+        minute = self._clock.now().replace(second=0, microsecond=0)
+        with self._counting:
+            # Told once a minute, by whoever reads first: a write for every read would cost more than the read.
+            is_time_to_tell = bool(self._counts) and minute not in self._counts
+            untold = self._taken() if is_time_to_tell else {}
+            self._counts[minute] = self._counts.get(minute, HotCounts()) + one
+        self._tell(untold)
+
+    def _tell_counts(self) -> None:
+        with self._counting:
+            untold = self._taken()
+        self._tell(untold)
+
+    def _taken(self) -> dict[datetime, HotCounts]:
+        untold, self._counts = self._counts, {}
+        return untold
+
+    def _tell(self, untold: Mapping[datetime, HotCounts]) -> None:
+        for minute, counts in untold.items():
+            try:
+                self._home.count(minute, counts)
+            except StoreError as error:
+                # Figures are not worth a failure, nor a reader's time.
+                log.warning("reads of the hot store were not counted", error=str(error))
