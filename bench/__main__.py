@@ -285,8 +285,10 @@ class Report:
         floor = self.beside.floor
         lines = [
             f"| {one.name} {one.version} | "
-            + " | ".join(f"{one.seconds[number] / floor[number]:.1f}" for number in ROUNDS)
-            + f" | {one.peak_mb:.0f} | {one.missing or 'nothing'} |"
+            + " | ".join(
+                f"{one.seconds[number] / floor[number]:.1f}" if number in one.seconds else "–" for number in ROUNDS
+            )
+            + f" | {f'{one.peak_mb:.0f}' if one.peak_mb else '–'} | {one.missing or 'nothing'} |"
             for one in self.beside.peers
         ]
         lines += [f"| {name} | not installed | | | | |" for name in self.beside.absent]

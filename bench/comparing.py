@@ -13,9 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.processes import run, turn
+from bench.processes import TooLong, run, turn
 from bench.world import EDIT_WORD, World
 
+PATIENCE_SECONDS = 300.0
+"""A round that takes longer on the clock is broken off; what comes after it is not measured."""
 ROOT = Path(__file__).parent.parent
 PYTHON = ROOT / ".venv-bench" / "bin" / "python"
 
@@ -39,7 +41,7 @@ class Compared:
     name: str
     version: str
     seconds: dict[int, float]
-    """CPU of each round, without its start-up."""
+    """CPU of each round, without its start-up; those that it did not end in time are absent."""
     peak_mb: float
     missing: str
     """What it has not got of what it must have; empty: nothing."""
@@ -61,7 +63,7 @@ def measure(peer: Peer, version: str, base: str, world: World) -> Compared:
         def do(deed: str) -> tuple[float, float]:
             words = [str(PYTHON), "-m", f"bench.peers.{peer.module}", deed, base, str(world.feeds), str(home)]
             environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "PYTHONPATH": str(ROOT)}
-            said, cost = run(words, environment, weighs=False)
+            said, cost = run(words, environment, weighs=False, within_seconds=PATIENCE_SECONDS)
             return cost.cpu_seconds, float(said.split()[-1])
 
         do("prepare")
@@ -69,7 +71,11 @@ def measure(peer: Peer, version: str, base: str, world: World) -> Compared:
         seconds, peaks = {}, []
         for number in (1, 2, 3):
             turn(base, number)
-            spent, peak_mb = do("collect")
+            try:
+                spent, peak_mb = do("collect")
+            except TooLong:
+                late = f"round {number} had not ended after {PATIENCE_SECONDS:.0f} s"
+                return Compared(peer.name, version, seconds, max(peaks, default=0.0), late)
             seconds[number] = spent - start_up
             peaks.append(peak_mb)
         return Compared(peer.name, version, seconds, max(peaks), _missing(home / "peer.db", world))

@@ -7,6 +7,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,8 +24,16 @@ class Cost:
     peak_mb: float
 
 
+class TooLong(Exception):
+    """It was given a time, and had not ended by then."""
+
+
 def run(
-    command: Sequence[str], environment: Mapping[str, str] | None = None, *, weighs: bool = True
+    command: Sequence[str],
+    environment: Mapping[str, str] | None = None,
+    *,
+    weighs: bool = True,
+    within_seconds: float | None = None,
 ) -> tuple[str, Cost]:
     """What it printed, and its cost. A program that fails ends the benchmark with its own words.
 
@@ -34,11 +43,19 @@ def run(
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as complaints:
         begun = time.perf_counter()
         process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=complaints)
+        # Not by `wait`: that would not tell what it cost.
+        bound = threading.Timer(within_seconds, process.kill) if within_seconds is not None else None
+        if bound is not None:
+            bound.start()
         _, ending, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begun
+        if bound is not None:
+            bound.cancel()
         process.returncode = os.waitstatus_to_exitcode(ending)
         out.seek(0)
         complaints.seek(0)
+        if within_seconds is not None and wall >= within_seconds:
+            raise TooLong
         if process.returncode:
             words = complaints.read().decode(errors="replace")[-2_000:]
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{words}")

@@ -70,7 +70,8 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
         index = re.compile(r"/website/\d+/index")
         yield Manner("website", f"{address}/index", {"links": website.SELECTOR}, visits=index)
     elif place.form == "json_api":
-        yield Manner("custom_api", address, generic.settings(place), walk="pages")
+        # So seldom that the smaller ones overflow what they show in between.
+        yield Manner("custom_api", address, generic.settings(place), interval_minutes=720, walk="pages")
     elif place.form == "discourse":
         listings = re.compile(r"/discourse/\d+/(?:latest|posts)\.json")
         yield Manner("discourse_forum", address, visits=listings, looks=FORUM_LOOK, walk="pages")

@@ -34,8 +34,8 @@ VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
 DATED_BY_ARRIVAL = {"json_api", "discourse"}
 """Forms in which the server itself dates what comes in, whatever the post says."""
-LIVELY = {"hackernews": 60.0}
-"""Sites of which there is only one, and which never sleep: so many posts a day at least."""
+LIVELY = {"hackernews": 60.0, "json_api": 100.0}
+"""Forms that never sleep: so many posts a day at least."""
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
 

@@ -79,10 +79,14 @@ def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> lis
 
 
 def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Places:
-    question = " & ".join("(" + " | ".join(f"'{term}'" for term in group) + ")" for group in terms)
+    parts = ["(" + " | ".join(f"'{term}'" for term in group) + ")" for group in terms]
+    question = " & ".join(parts)
     expected, everything = max(1, _expected(tx, question)), _how_many(tx)
     walk = wanted * everything // expected
-    if expected * _TAKING <= walk * _WALKING:
+    # All that have the rarest term are gone through, however few of them have the others, too. How many have all, the
+    # planner can only guess, as if terms kept no company.
+    rarest = expected if len(parts) == 1 else min(_expected(tx, part) for part in parts)
+    if rarest * _TAKING <= walk * _WALKING:
         found = _taken(tx, question, match.low, match.high)
         return Places(iter(found), len(found), False)
     return Places(_walked(tx, question, match, min(4 * walk, _LONGEST_WALK), wanted), expected, True)
