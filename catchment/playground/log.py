@@ -35,7 +35,7 @@ class Asked(Record, frozen=True):
     host: str
     path: str
     credential: str | None
-    """A short hash of what the request carried; never the secret."""
+    """Whose the request was: a name, or a short hash of what it carried; never the secret."""
     place: int | None
     status: int | None
     """None: no answer at all."""

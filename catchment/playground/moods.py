@@ -17,7 +17,7 @@ from random import Random
 from catchment.errors import InvalidInput
 from catchment.model import Record
 from catchment.playground.chance import chance_of
-from catchment.playground.voices import STRAIGHT, Bend, Page
+from catchment.playground.voices import STRAIGHT, Ask, Bend, Page
 
 
 class Wire(StrEnum):
@@ -100,6 +100,33 @@ MOODS = {
     )
 }
 
+REDDITS = "/r/*"
+OF_REDDIT = {
+    mood.name: mood
+    for mood in (
+        Mood("private", "403: the community is for its members", 0, status=403),
+        Mood("banned", "404: the community was closed by the site", 0, status=404),
+        Mood("quarantined", "403: the community may be seen by those who said that they want to", 0, status=403),
+        Mood("narrow_scope", "403: the token is for other things", 0, status=403),
+        Mood("blocked", "403 with a page that takes us for a robot", 0, status=403),
+        Mood("over_18", "200 with a page that asks for our age", 0, status=200),
+        Mood("unknown_name", "302 to a search, as for communities that do not exist", 0, status=302),
+        Mood("legal", "451: not in this country", 0, status=451),
+        Mood("login_refused", "200 with an error instead of a token", 0, status=200),
+        Mood("challenge", "200 with a page that wants to see a browser", 0.5, status=200, paths=REDDITS),
+        Mood("truncated", "200 whose JSON lacks its last brackets", 0.5, spoils="truncated", paths=REDDITS),
+        Mood(
+            "deleted_anchor",
+            "the post from which to go on is gone: an empty page, and no way on",
+            0.5,
+            bend=Bend(is_anchor_gone=True),
+            paths=REDDITS,
+        ),
+    )
+}
+"""Faults of one platform: nobody else speaks of communities that are private or quarantined."""
+ALL = MOODS | OF_REDDIT
+
 
 class Cue(Record, frozen=True, forbid_unknown_fields=True):
     """A mood by script: for whom, and for which of their requests (counted from 1) or during which time."""
@@ -135,8 +162,8 @@ class Moods:
         # Of a host's hours. Rare beside the single faults: an outage meets everything that lives there.
         self.outage_rate = rate / 20 if outage_rate is None else outage_rate
         for cue in self.script:
-            if cue.mood not in MOODS:
-                raise InvalidInput(f"there is no mood {cue.mood!r}", f"there are: {', '.join(MOODS)}", field="mood")
+            if cue.mood not in ALL:
+                raise InvalidInput(f"there is no mood {cue.mood!r}", f"there are: {', '.join(ALL)}", field="mood")
 
     def of(
         self, path: str, credential: str | None, request_number: int, at: datetime, host: str = "127.0.0.1"
@@ -144,7 +171,7 @@ class Moods:
         """The mood that this request meets; None: it is met with a good one."""
         for cue in self.script:
             if cue.calls(path, credential, request_number, at, host):
-                return MOODS[cue.mood]
+                return ALL[cue.mood]
         if self._is_out(host, at):
             return MOODS["outage"]
         if not self.rate:
@@ -158,7 +185,7 @@ class Moods:
         return chance_of(self.seed, "outage", host, f"{at:%Y-%m-%d %H}").random() < self.outage_rate
 
     def _drawn(self, chance: Random, path: str) -> Mood:
-        able = [mood for mood in MOODS.values() if mood.weight and fnmatchcase(path, mood.paths)]
+        able = [mood for mood in ALL.values() if mood.weight and fnmatchcase(path, mood.paths)]
         return _varied(chance.choices(able, [mood.weight for mood in able])[0], chance)
 
 
@@ -176,13 +203,13 @@ def _varied(mood: Mood, chance: Random) -> Mood:
 # ── what a mood makes of an answer ────────────────────────────────────────────────────────────────────────────────
 
 
-def refused(mood: Mood, at: datetime) -> Page:
+def refused(mood: Mood, ask: Ask) -> Page:
     """The answer that comes in place of the listing."""
     assert mood.status is not None
     headers = {"Content-Type": "text/html; charset=utf-8"}
     if mood.retry_after is not None:
         seconds = int(mood.retry_after.total_seconds())
-        until = (at + mood.retry_after).astimezone(UTC)
+        until = (ask.at + mood.retry_after).astimezone(UTC)
         headers["Retry-After"] = format_datetime(until, usegmt=True) if mood.is_date else str(seconds)
     if mood.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="playground"'
@@ -207,6 +234,11 @@ def _malformed(page: Page) -> Page:
     return page.plus(body=page.body.replace(b"<title>", b"<title><br>&nbsp;& ", 1))
 
 
+def _truncated(page: Page) -> Page:
+    """So late that all entries are there: a reader who mends it has them."""
+    return page.plus(body=page.body[:-2])
+
+
 def _empty(page: Page) -> Page:
     return page.plus(body=b"", entries=())
 
@@ -223,6 +255,7 @@ def _as_page(title: str, words: str) -> Callable[[Page], Page]:
 SPOILED: dict[str, Callable[[Page], Page]] = {
     "gzip_garbage": _gzip_garbage,
     "malformed": _malformed,
+    "truncated": _truncated,
     "empty": _empty,
     "html_page": _as_page("Maintenance", "We are back soon."),
     "captcha": _as_page("Just a moment...", 'Checking that you are human. <span id="px-captcha"></span>'),

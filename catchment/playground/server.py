@@ -23,9 +23,10 @@ from catchment.clock import Clock
 from catchment.model import Record
 from catchment.playground.log import Asked, Counts, Log
 from catchment.playground.moods import Mood, Moods, Wire, refused, spoiled
-from catchment.playground.voices import ROBOTS, STRAIGHT, Ask, Page, voices
+from catchment.playground.voices import ROBOTS, STRAIGHT, Ask, Page, Voice, voices
 from catchment.playground.world import Place, World
 
+PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 PIECES = 12
 """Of an answer that drips."""
 MOST_WAITING_BYTES = 1_000_000
@@ -98,6 +99,16 @@ class Playground:
         self._connections.discard(connection)
 
 
+class Heard(Record, frozen=True):
+    """A request, as it came."""
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    """Names in lower case."""
+    body: bytes = b""
+
+
 class Going(Record, frozen=True):
     """An answer on its way out."""
 
@@ -117,16 +128,19 @@ class Site:
         self._asked_before: Counter[tuple[str, str | None]] = Counter()
         self._number = log.last_number if log else 0
 
-    def answer(self, target: str, headers: Mapping[str, str], at: datetime) -> Going:
-        path, _, query = target.partition("?")
-        host, credential = headers.get("host", ""), _credential(headers)
+    def answer(self, asked: Heard, at: datetime) -> Going:
+        path, _, query = asked.target.partition("?")
+        headers, (voice, place) = asked.headers, self._found(path)
+        host, credential = headers.get("host", ""), _credential(voice, headers)
         name = host.rpartition(":")[0] or host
         self._asked_before[path, credential] += 1
         mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
         told = headers if mood is None or mood.is_whole else _without_conditions(headers)
-        place, page = self._page(Ask(path, query, told, at, f"http://{host}", mood.bend if mood else STRAIGHT), mood)
+        bend = mood.bend if mood else STRAIGHT
+        ask = Ask(path, query, told, at, f"http://{host}", bend, asked.method, asked.body)
+        page = self._page(voice, place, ask, mood)
         self._number += 1
-        asked = Asked(
+        line = Asked(
             number=self._number,
             at=at,
             host=name,
@@ -140,22 +154,25 @@ class Site:
             entries=page.entries,
         )
         if mood is not None and mood.wire == Wire.RESET:
-            asked = asked.plus(status=None, entries=(), is_unchanged=False)
-        self._counts.add(asked)
-        return _going(page, mood, asked, headers)
+            line = line.plus(status=None, entries=(), is_unchanged=False)
+        self._counts.add(line)
+        return _going(page, mood, line, headers)
 
-    def _page(self, ask: Ask, mood: Mood | None) -> tuple[Place | None, Page]:
-        if ask.path == "/robots.txt":
-            page = Page(200, {"Content-Type": "text/plain; charset=utf-8"}, ROBOTS)
-            return None, refused(mood, ask.at) if mood is not None and mood.status is not None else page
-        for voice in self._voices.values():
-            place = voice.find(ask.path)
-            if place is not None:
-                if mood is not None and mood.status is not None:
-                    return place, refused(mood, ask.at)
-                page = voice.answer(place, ask)
-                return place, spoiled(mood, page) if mood is not None else page
-        return None, Page(404, {"Content-Type": "text/plain; charset=utf-8"}, b"nothing is here\n")
+    def _found(self, path: str) -> tuple[Voice | None, Place | None]:
+        found = ((voice, voice.find(path)) for voice in self._voices.values())
+        return next(((voice, place) for voice, place in found if place is not None), (None, None))
+
+    def _page(self, voice: Voice | None, place: Place | None, ask: Ask, mood: Mood | None) -> Page:
+        is_refused = mood is not None and mood.status is not None
+        if voice is None or place is None:
+            if ask.path != "/robots.txt":
+                return Page(404, PLAIN, b"nothing is here\n")
+            return refused(mood, ask) if mood is not None and is_refused else Page(200, PLAIN, ROBOTS)
+        if mood is not None and is_refused:
+            page: Page = getattr(voice, "refused", refused)(mood, ask)
+            return page
+        page = voice.answer(place, ask)
+        return spoiled(mood, page) if mood is not None else page
 
     def note(self, asked: Asked) -> None:
         if self._log is not None:
@@ -172,7 +189,12 @@ def _without_conditions(headers: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in headers.items() if name not in ("if-none-match", "if-modified-since")}
 
 
-def _credential(headers: Mapping[str, str]) -> str | None:
+def _credential(voice: Voice | None, headers: Mapping[str, str]) -> str | None:
+    """Who asks: by name, where a voice knows its clients by name; else a short hash of what the request bears."""
+    who = getattr(voice, "who", None)
+    name: str | None = who(headers) if who is not None else None
+    if name is not None:
+        return name
     told = headers.get("authorization") or headers.get("cookie")
     return sha256(told.encode()).hexdigest()[:12] if told else None
 
@@ -224,12 +246,12 @@ class Connection(asyncio.Protocol):
 
     def _answer_next(self) -> None:
         while not (self._going or self.transport.is_closing()) and (end := self._received.find(b"\r\n\r\n")) >= 0:
-            target, headers = _parsed(self._received[:end])
-            length = int(headers.get("content-length") or 0)
+            heard = _parsed(self._received[:end])
+            length = int(heard.headers.get("content-length") or 0)
             if len(self._received) < end + 4 + length:
                 return
-            self._received = self._received[end + 4 + length :]
-            self._send(self._site.answer(target, headers, self._playground.clock.now()))
+            body, self._received = self._received[end + 4 : end + 4 + length], self._received[end + 4 + length :]
+            self._send(self._site.answer(heard.plus(body=body), self._playground.clock.now()))
         if len(self._received) > MOST_WAITING_BYTES:
             self.transport.abort()
 
@@ -305,11 +327,11 @@ def _pieces(going: Going) -> list[bytes]:
     return [whole[begin : begin + size] for begin in range(0, len(whole), size)]
 
 
-def _parsed(head: bytes) -> tuple[str, dict[str, str]]:
-    """The target and the headers, their names in lower case."""
+def _parsed(head: bytes) -> Heard:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {}
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
-    return first.split(" ")[1] if first.count(" ") >= 2 else "/", headers
+    method, target = first.split(" ")[:2] if first.count(" ") >= 2 else ("GET", "/")
+    return Heard(method, target, headers)

@@ -36,12 +36,19 @@ DATED_BY_ARRIVAL = {"json_api", "discourse"}
 """Forms in which the server itself dates what comes in, whatever the post says."""
 LIVELY = {"hackernews": 60.0, "json_api": 100.0}
 """Forms that never sleep: so many posts a day at least."""
+CROWDED = {"reddit": 3_000.0}
+"""Forms of which the first place is a crowd: so many posts a day, and every few days more at once than can be seen."""
+BURSTS_OF_A_CROWD = 0.3
+REACHES = {"reddit": 1_000}
+"""Forms whose listings all show so many, page by page."""
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
 
 # Posts a day are log-normal: most places post a few times a week, a wire more than a hundred times a day.
 RATES, WIRE_RATES = (-0.6, 1.5), (4.9, 0.3)
 LEAST_A_DAY, MOST_A_DAY = 0.02, 400.0
+# Communities are livelier than any one author: a dozen a day in the median, thousands in the largest.
+COMMUNITY_RATES, LARGE_RATES, MOST_IN_A_COMMUNITY = (2.5, 1.3), (8.0, 0.1), 3_500.0
 
 
 class Habits(Record, frozen=True):
@@ -73,6 +80,8 @@ class Habits(Record, frozen=True):
     gone: float = 0.01
     old_charset: float = 0.2
     """Of Chinese RSS places: they still speak GB2312."""
+    expired_early: float = 0.2
+    """Of tokens: they are no longer taken, long before the time that was told when they were given."""
 
 
 class Version(Record, frozen=True):
@@ -193,8 +202,12 @@ class World:
         self.habits, self.busy = habits or Habits(), busy
         feeds = tuple(self._place(number) for number in range(places))
         forms = [form for form, count in (others or {}).items() for _ in range(count)]
-        self.places = feeds + tuple(self._other(number, form) for number, form in enumerate(forms, places))
+        self.places = feeds + tuple(
+            self._other(number, form, is_first=form not in forms[: number - places])
+            for number, form in enumerate(forms, places)
+        )
         self._timelines: dict[int, Timeline] = {}
+        self._fames: dict[str, float] = {}
 
     def posts(self, place: Place) -> tuple[Post, ...]:
         """The whole timeline, in the order in which posts came out; it begins before `start`."""
@@ -219,9 +232,17 @@ class World:
     def counters(self, post: Post, at: datetime) -> Counters:
         """They grow quickly, then slowly; a score sways, and so shrinks at times."""
         hours = max(0.0, (at - post.shown_from).total_seconds() / 3600)
-        fame = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
+        fame = self.fame(post)
         grown = 1 - exp(-hours / 8)
         return Counters(round(fame * (grown + 0.1 * cos(hours))), int(fame * grown / 3))
+
+    def fame(self, post: Post) -> float:
+        """The score that it comes to in the end."""
+        known = self._fames.get(post.id)
+        if known is None:
+            # Remembered: rankings ask for that of every post, again and again, and dice are slow to fetch.
+            known = self._fames[post.id] = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
+        return known
 
     def _timeline(self, place: Place) -> Timeline:
         known = self._timelines.get(place.number)
@@ -258,11 +279,12 @@ class World:
         )
         return self._with_event(place, chance)
 
-    def _other(self, number: int, form: str) -> Place:
+    def _other(self, number: int, form: str, is_first: bool) -> Place:
         """A place that speaks another language than feeds: its voice knows its ways, and where its paths begin."""
         chance = chance_of(self.seed, "place", number)
         language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
-        name, pace = _name(chance, language, number), self._pace(chance)
+        name = _name(chance, language, number)
+        pace = self._community_pace(chance, form, is_first) if form in REACHES else self._pace(chance)
         return Place(
             number=number,
             name=name,
@@ -285,6 +307,17 @@ class World:
             window=chance.choice(WINDOWS),
             bursts_a_day=self.habits.bursts_a_day,
             silences_a_day=self.habits.silences_a_day,
+        )
+
+    def _community_pace(self, chance: Random, form: str, is_first: bool) -> Pace:
+        is_large = chance.random() < self.habits.wires
+        rate = exp(chance.gauss(*(LARGE_RATES if is_large else COMMUNITY_RATES))) * self.busy
+        is_crowd = is_first and form in CROWDED
+        return self._pace(chance).plus(
+            posts_a_day=CROWDED[form] if is_crowd else min(MOST_IN_A_COMMUNITY, rate),
+            is_office=False,
+            window=REACHES[form],
+            bursts_a_day=BURSTS_OF_A_CROWD if is_crowd else self.habits.bursts_a_day,
         )
 
     def _with_event(self, place: Place, chance: Random) -> Place:

@@ -9,7 +9,7 @@ import pytest
 
 from catchment.errors import InvalidInput
 from catchment.playground.moods import MOODS, Cue, Moods, Wire, refused, spoiled
-from catchment.playground.voices import STRAIGHT, Entry, Page
+from catchment.playground.voices import STRAIGHT, Ask, Entry, Page
 
 AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
 PROMISED = {
@@ -146,7 +146,7 @@ def test_only_pages_are_spoiled() -> None:
     ],
 )
 def test_retry_after_is_told_in_seconds_or_as_a_date_or_not_at_all(name: str, told: str | None) -> None:
-    assert refused(MOODS[name], AT).headers.get("Retry-After") == told
+    assert refused(MOODS[name], Ask("/", "", {}, AT, "http://127.0.0.1")).headers.get("Retry-After") == told
 
 
 def test_moods_of_the_wire_leave_the_telling_as_it_is() -> None:

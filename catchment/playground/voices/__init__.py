@@ -29,6 +29,8 @@ class Bend(Record, frozen=True):
     """Every entry comes twice."""
     is_looping: bool = False
     """The way to older entries leads back to where it began."""
+    is_anchor_gone: bool = False
+    """The entry from which to go on is not there any more."""
 
 
 STRAIGHT = Bend()
@@ -48,6 +50,8 @@ class Ask(Record, frozen=True):
     base: str
     """Scheme, host and port, as the asker knows them."""
     bend: Bend = STRAIGHT
+    method: str = "GET"
+    body: bytes = b""
 
 
 class Entry(Record, frozen=True, array_like=True):
@@ -74,6 +78,9 @@ class Page(Record, frozen=True):
 
 
 class Voice(Protocol):
+    """What every voice can do. Two more verbs are looked up by name where they are used: `who(headers)` tells who asks,
+    where that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own words."""
+
     def find(self, path: str) -> Place | None:
         """The place that a path belongs to, now or at some time; None: it is none of this platform's."""
         ...
