@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,6 +23,7 @@ from catchment.playground.voices.hackernews import (
 )
 from catchment.playground.world import Habits, Place, Post, World
 from catchment.refine import refine
+from tests.playground.shapes import fields
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 AT = START + timedelta(days=4)
@@ -279,17 +278,6 @@ def test_the_site_has_its_paths_to_itself(world: World, voice: Voice, place: Pla
 
 
 # ── as the real answers are ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def fields(value: Any, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
-    """Every field of a JSON document with those above it, and its type."""
-    yield (*above, type(value).__name__)
-    if isinstance(value, dict):
-        for name, inner in value.items():
-            yield from fields(inner, (*above, name))
-    elif isinstance(value, list):
-        for inner in value:
-            yield from fields(inner, (*above, "[]"))
 
 
 def real(captures: Path, pattern: str) -> set[tuple[str, ...]]:

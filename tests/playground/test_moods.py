@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from catchment.errors import InvalidInput
-from catchment.playground.moods import MOODS, Cue, Moods, Wire, refused, spoiled
+from catchment.playground.moods import MOODS, OF_REDDIT, Cue, Moods, Wire, refused, spoiled
 from catchment.playground.voices import STRAIGHT, Ask, Entry, Page
 
 AT = datetime(2026, 1, 5, 12, tzinfo=UTC)
@@ -56,6 +56,13 @@ def test_every_mood_is_drawn_except_those_that_are_for_good_or_for_hosts() -> No
 
 def test_only_forms_that_have_a_cursor_get_one_that_loops() -> None:
     assert "looping_cursor" not in drawn(Moods(3, 1.0), path="/feeds/1.xml")
+
+
+def test_faults_of_one_platform_meet_nobody_else() -> None:
+    there = set(drawn(Moods(3, 1.0, outage_rate=0.0), path="/r/notes/new"))
+    assert there & OF_REDDIT.keys() == {"challenge", "truncated", "deleted_anchor"}
+    assert set(drawn(Moods(3, 1.0), path="/feeds/1.xml")) & OF_REDDIT.keys() == set()
+    assert drawn(Moods(script=[Cue("private", path="/r/notes/*")]), 3, "/r/notes/new") == ["private"] * 3
 
 
 def test_an_outage_holds_for_the_whole_hour_and_for_one_host() -> None:

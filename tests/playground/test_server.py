@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import socket
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 import zlib
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
@@ -23,6 +25,8 @@ import pytest
 from catchment.playground.log import Asked, Counts, read_log
 from catchment.playground.moods import MOODS, Cue, Moods
 from catchment.playground.server import Playground
+from catchment.playground.voices.reddit.keys import client
+from catchment.playground.voices.reddit.names import community
 from catchment.playground.world import Habits, World
 from tests.clocks import HandClock
 
@@ -121,6 +125,24 @@ def test_each_site_has_a_host_name_of_its_own(world: World) -> None:
             assert (curl.getinfo(curl.RESPONSE_CODE), curl.getinfo(curl.PRIMARY_IP)) == (200, "127.0.0.1")
         curl.close()
         assert dict(playground.counts.most_in_a_second) == {("site0.localhost", None): 5, ("site1.localhost", None): 5}
+
+
+def test_what_a_client_asks_is_counted_together_whichever_of_its_tokens_it_bears(tmp_path: Path) -> None:
+    world, (id, secret) = World(7, START, 0, 4, others={"reddit": 1}), client(3)
+    basic = b64encode(f"{id}:{secret}".encode()).decode()
+    path, clock = f"/r/{community(world.places[0])}/new", HandClock(NOW)
+    with Playground(world, clock, Moods(), log=tmp_path / "log") as playground, connected(playground) as connection:
+        for _ in range(3):
+            clock.advance(10)
+            login = {"Authorization": f"Basic {basic}", "User-Agent": "test"}
+            connection.request("POST", "/api/v1/access_token", b"grant_type=client_credentials", login)
+            token = json.loads(connection.getresponse().read())["access_token"]
+            for _ in range(2):
+                assert get(connection, path, Authorization=f"Bearer {token}", User_Agent="test")[0].status == 200
+        assert playground.counts.most_in_a_minute == {("127.0.0.1", id): 9}
+    lines = read_log(tmp_path / "log")
+    assert {line.credential for line in lines} == {id}
+    assert [len(line.entries) > 0 for line in lines] == [False, True, True] * 3
 
 
 # ── moods on the wire ─────────────────────────────────────────────────────────────────────────────────────────────

@@ -226,6 +226,17 @@ def biggest_burst(world: World, place: Place) -> int:
     return max((bisect_left(times, at + timedelta(hours=2)) - number for number, at in enumerate(times)), default=0)
 
 
+def test_communities_differ_by_thousands_and_a_crowd_bursts_beyond_what_can_be_seen() -> None:
+    world = World(7, START, 0, 14, others={"reddit": 60})
+    crowd, *others = world.places
+    times = [post.shown_from for post in world.posts(crowd) if post.shown_from >= START]
+    assert 2_000 < len(times) / 14 < 5_000
+    within = timedelta(minutes=90)
+    assert max(bisect_left(times, at + within) - place for place, at in enumerate(times)) > crowd.window == 1_000
+    rates = sorted(place.pace.posts_a_day for place in others)
+    assert rates[0] < 2 < rates[30] < 40 < 500 < rates[-1]
+
+
 def test_some_busy_places_fall_silent_for_days_and_wake_up() -> None:
     world = World(7, START, places=60, days=28)
 
