@@ -115,6 +115,25 @@ class Progress(Record, frozen=True):
     new_share: float | None = None
     """Moving average of the share of a fetch that was new."""
     last_shown_count: int | None = None
+    success_count: int = 0
+    empty_count: int = 0
+    """Of the successes, those that brought nothing new."""
+    posts_per_day: float | None = None
+    """How many to reckon with, from the times of the newest; halved by every visit that brings nothing new."""
+    reach: int | None = None
+    """How many items the listing that was walked last shows at all, by the platform's word."""
+    recent_valid: tuple[int, ...] = ()
+    """The valid posts of its last few visits, the latest last; noted for kinds that are tiered."""
+    tier: str | None = None
+    """How lively it is, by their average: tier1, tier2, tier3. None: there were too few visits to tell."""
+    tier_minutes: int | None = None
+    """From one visit to the next, by its tier; fewer where the platform would not show all that comes meanwhile."""
+    tier_reason: str | None = None
+    """The same in words: `due_reason`, wherever the tier decides."""
+
+    @property
+    def average_valid(self) -> float | None:
+        return sum(self.recent_valid) / len(self.recent_valid) if self.recent_valid else None
 
 
 # ── asking and answering ──────────────────────────────────────────────────────────────────────────────────────────
@@ -646,6 +665,8 @@ class Result(Record, frozen=True):
     watermark_before: datetime | None = None
     watermark_after: datetime | None = None
     notes: tuple[str, ...] = ()
+    valid: int = 0
+    """Of the new ones, the posts that are neither taken away nor pinned: what tells how lively a source is."""
 
 
 class Lease(Record, frozen=True):

@@ -19,7 +19,7 @@ LONGEST = timedelta(days=1)
 UNKNOWN_KIND_MINUTES = 240
 # Without a word from the server on how long to wait.
 _SLOW_DOWN = timedelta(minutes=15)
-_ASKED_FOR, _TOLD = "the source asks to be polled less often", "told to wait"
+_OWN, _ASKED_FOR, _TOLD = "own interval", "the source asks to be polled less often", "told to wait"
 _FIRST_PUT_OFF = timedelta(minutes=15)
 _MOST_HISTORY = 50
 _LEAST_HISTORY = 10
@@ -65,6 +65,30 @@ class Due(Record, frozen=True):
     reason: str | None = None
 
 
+class Interval(Record, frozen=True):
+    """How long from one visit to the next, and by whose word; no reason: by its kind's."""
+
+    minutes: int
+    reason: str | None = None
+
+    @property
+    def span(self) -> timedelta:
+        return timedelta(minutes=self.minutes)
+
+    def due(self, now: datetime) -> Due:
+        """Where nothing but the interval decides."""
+        return Due(now + self.span, self.reason) if self.reason else Due()
+
+
+def interval(source: Source, progress: Progress, kind_minutes: int) -> Interval:
+    """The interval that holds: the source's own, that of its tier, that of its kind."""
+    if source.interval_minutes is not None:
+        return Interval(source.interval_minutes, _OWN)
+    if progress.tier_minutes is not None:
+        return Interval(progress.tier_minutes, progress.tier_reason)
+    return Interval(kind_minutes)
+
+
 def kind_intervals(
     kinds: Iterable[Kind], stored: Mapping[str, int] = {}, given: Mapping[str, int] = {}
 ) -> dict[str, int]:
@@ -102,13 +126,24 @@ def _own_wish(source: Source) -> Wish:
     )
 
 
-def next_due(source: Source, kind_minutes: int, hint_seconds: int | None, now: datetime) -> Due:
+def after_success(progress: Progress, new: int) -> Progress:
+    """One more visit that went well, and what it says about how much there is to come."""
+    progress = progress.plus(success_count=progress.success_count + 1)
+    if new:
+        return progress.plus(empty_in_a_row=0)
+    rhythm = progress.posts_per_day
+    return progress.plus(
+        empty_count=progress.empty_count + 1,
+        empty_in_a_row=progress.empty_in_a_row + 1,
+        posts_per_day=None if rhythm is None else rhythm / 2,
+    )
+
+
+def next_due(interval: Interval, hint_seconds: int | None, now: datetime) -> Due:
     """After a success: the interval, or later if the source asks for that."""
-    minutes = source.interval_minutes or kind_minutes
-    if hint_seconds is not None and hint_seconds > minutes * 60:
-        wait = min(timedelta(seconds=hint_seconds), max(LONGEST, timedelta(minutes=minutes)))
-        return Due(now + wait, _ASKED_FOR)
-    return Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
+    if hint_seconds is not None and hint_seconds > interval.minutes * 60:
+        return Due(now + min(timedelta(seconds=hint_seconds), max(LONGEST, interval.span)), _ASKED_FOR)
+    return interval.due(now)
 
 
 def asked_for(progress: Progress) -> int | None:
@@ -119,8 +154,7 @@ def asked_for(progress: Progress) -> int | None:
 
 
 def next_due_after_failure(
-    source: Source,
-    kind_minutes: int,
+    interval: Interval,
     failures_in_a_row: int,
     limit: int,
     now: datetime,
@@ -130,19 +164,18 @@ def next_due_after_failure(
 
     A server in trouble that says when to come back (`retry_at`) delays that further, and never hastens it.
     """
-    minutes = source.interval_minutes or kind_minutes
-    due = Due(now + timedelta(minutes=minutes), "own interval") if source.interval_minutes else Due()
+    due = interval.due(now)
     if failures_in_a_row >= limit:
         # The exponent is capped: the interval reaches a day long before numbers grow too large.
-        wait = timedelta(minutes=minutes * 2 ** min(failures_in_a_row - limit + 1, 16))
-        due = Due(now + max(timedelta(minutes=minutes), min(wait, LONGEST)), "probation")
+        wait = interval.span * 2 ** min(failures_in_a_row - limit + 1, 16)
+        due = Due(now + max(interval.span, min(wait, LONGEST)), "probation")
     told = None if retry_at is None else min(retry_at, now + LONGEST)
-    return Due(told, _TOLD) if told and told > (due.at or now + timedelta(minutes=minutes)) else due
+    return Due(told, _TOLD) if told and told > (due.at or now + interval.span) else due
 
 
-def next_due_when_told_to_wait(source: Source, kind_minutes: int, retry_at: datetime | None, now: datetime) -> Due:
+def next_due_when_told_to_wait(interval: Interval, retry_at: datetime | None, now: datetime) -> Due:
     """429 and the like: when the server said, else after a pause no longer than its interval; a day at most."""
-    pause = min(_SLOW_DOWN, timedelta(minutes=source.interval_minutes or kind_minutes))
+    pause = min(_SLOW_DOWN, interval.span)
     at = min(max(retry_at or now + pause, now + timedelta(seconds=1)), now + LONGEST)
     return Due(at, _TOLD)
 
@@ -171,3 +204,12 @@ def expected_by(newest_first: Sequence[datetime], interval_minutes: int) -> date
     pauses = sorted(later - earlier for later, earlier in pairwise(times))
     usual = pauses[math.ceil(0.95 * len(pauses)) - 1]
     return times[0] + max(2 * timedelta(minutes=interval_minutes), 5 * usual)
+
+
+def posts_per_day(newest_first: Sequence[datetime], now: datetime) -> float | None:
+    """How many posts a day to reckon with, by the newest fifty and the silence since. None: too few to tell."""
+    times = newest_first[:_MOST_HISTORY]
+    if len(times) < _LEAST_HISTORY:
+        return None
+    # A moment at least: what was brought in all at once says nothing about a second.
+    return len(times) / (max(now - times[-1], timedelta(minutes=1)) / timedelta(days=1))

@@ -25,6 +25,7 @@ from catchment.store import Presence, Store, open_store
 from catchment.tell import hooks
 from catchment.tell.delivering import MOST_LISTENERS, Deliverer
 from catchment.tell.webhooks import Webhook
+from catchment.tiers import Tier, Tiers
 from catchment.vault import Box, LifeRules, Safe
 
 _POST_SECONDS = 10.0
@@ -125,6 +126,10 @@ class Shop:
                 self._hot = open_hot(self.settings, self.store, self.clock)
             return self._hot
 
+    @cached_property
+    def tiers(self) -> Tiers:
+        return tiers_of(self.settings)
+
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as they are at this moment."""
         return kind_intervals(self.platforms.kinds(), self.store.settings.intervals(), self.settings.intervals)
@@ -132,6 +137,7 @@ class Shop:
     def rules(self) -> Rules:
         return Rules(
             self.intervals(),
+            self.tiers,
             keyed=self.store.credentials.platforms(),
             failures_before_probation=self.settings.failures_before_probation,
             text_limit=self.settings.text_limit,
@@ -178,6 +184,13 @@ def life_rules(settings: Settings) -> LifeRules:
         clean=timedelta(days=settings.clean_days),
         rest=timedelta(hours=settings.rest_hours) if settings.rest_hours else None,
         told_before=timedelta(days=settings.expiry_days),
+    )
+
+
+def tiers_of(settings: Settings) -> Tiers:
+    rows = {"tier1": settings.tier1, "tier2": settings.tier2, "tier3": settings.tier3}
+    return Tiers(
+        tuple(Tier(name, *row) for name, row in rows.items()), settings.tier_crawls, settings.tier_least_crawls
     )
 
 

@@ -19,6 +19,7 @@ LAYERS = (
     {"vault", "health", "hot"},
     {"fetch"},
     {"platforms"},
+    {"tiers"},
     {"refine", "refining", "judge", "pace", "continuity", "coverage"},
     {"collect", "tell"},
     {"shop"},
@@ -33,7 +34,7 @@ LAYERS = (
 NEIGHBOURS = {("refine", "refining")}
 """A module and the folder of its details."""
 
-DECISIONS = {"refine", "refining", "judge", "pace", "continuity", "coverage"}
+DECISIONS = {"refine", "refining", "judge", "pace", "tiers", "continuity", "coverage"}
 READ_THE_CLOCK = {"now", "utcnow", "today", "time", "time_ns", "monotonic"}
 
 

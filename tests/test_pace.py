@@ -12,8 +12,10 @@ from catchment import pace
 from catchment.model import Ask, Kind, Listing, Order, Progress, Source
 from catchment.pace import (
     Due,
+    Interval,
     Wish,
     expected_by,
+    interval,
     kind_intervals,
     next_due,
     next_due_after_failure,
@@ -26,6 +28,10 @@ KIND = Kind("reddit", "a community", 60, "r/webdev", (Listing("new", Order.NEWES
 
 def source(interval_minutes: int | None = None, **settings: object) -> Source:
     return Source(1, "k", "reddit", "reddit", "r/x", "x", NOW, interval_minutes=interval_minutes, settings=settings)
+
+
+def holding(own: int | None) -> Interval:
+    return interval(source(own), Progress(), 60)
 
 
 def minutes(number: float) -> datetime:
@@ -57,7 +63,7 @@ def test_the_database_goes_before_the_environment_and_that_before_the_default() 
 def test_after_a_success_the_interval_counts_and_the_source_may_only_ask_for_more(
     own: int | None, hint: int | None, due: Due
 ) -> None:
-    assert next_due(source(own), 60, hint, NOW) == due
+    assert next_due(holding(own), hint, NOW) == due
 
 
 @pytest.mark.parametrize(
@@ -76,7 +82,7 @@ def test_after_a_success_the_interval_counts_and_the_source_may_only_ask_for_mor
 def test_after_many_failures_a_source_waits_longer_and_longer_but_never_for_ever(
     own: int | None, failures: int, due: Due
 ) -> None:
-    assert next_due_after_failure(source(own), 60, failures, 5, NOW) == due
+    assert next_due_after_failure(holding(own), failures, 5, NOW) == due
 
 
 @pytest.mark.parametrize(
@@ -92,7 +98,7 @@ def test_after_many_failures_a_source_waits_longer_and_longer_but_never_for_ever
 def test_who_is_told_to_wait_waits_as_told_within_reason(
     own: int | None, retry_at: datetime | None, at: datetime
 ) -> None:
-    assert next_due_when_told_to_wait(source(own), 60, retry_at, NOW) == Due(at, "told to wait")
+    assert next_due_when_told_to_wait(holding(own), retry_at, NOW) == Due(at, "told to wait")
 
 
 @given(
@@ -106,9 +112,9 @@ def test_whatever_happens_the_next_visit_lies_ahead_and_not_beyond_reach(
 ) -> None:
     furthest = NOW + max(timedelta(days=1), timedelta(minutes=own or 0))
     dues = (
-        next_due(source(own), 60, hint, NOW),
-        next_due_after_failure(source(own), 60, failures, 5, NOW),
-        next_due_when_told_to_wait(source(own), 60, retry_at, NOW),
+        next_due(holding(own), hint, NOW),
+        next_due_after_failure(holding(own), failures, 5, NOW),
+        next_due_when_told_to_wait(holding(own), retry_at, NOW),
     )
     assert all(due.at is None or NOW < due.at <= furthest for due in dues)
     assert all((due.at is None) == (due.reason is None) for due in dues)

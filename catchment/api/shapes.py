@@ -136,11 +136,17 @@ class Source(Told):
     next_fetch_reason: str = Field(description="Why then.")
     fetch_count: int
     fetch_error_count: int
+    success_count: int
+    empty_count: int = Field(description="Of the successes, those that brought nothing new.")
     failures_in_a_row: int
     last_error: str | None
     last_error_code: str | None
     watermark: Moment | None = Field(description="Everything up to here is stored.")
     expected_by: Moment | None = Field(description="By its own rhythm, something new should be seen by then.")
+    posts_per_day: float | None = Field(description="How many to reckon with, by its newest. Null: too few to tell.")
+    tier: str | None = Field(description="How lively a community is: tier1, tier2, tier3. Null: not told yet, or none.")
+    average_valid: float | None = Field(description="Valid posts a visit, over the last visits: what tells the tier.")
+    recent_valid: list[int] = Field(description="The valid posts of its last visits, the latest last.")
 
 
 class SkippedItem(Told):

@@ -22,6 +22,7 @@ from catchment.model import Answer, Ask, Identity, Kind, Platform, Progress, Rea
 from catchment.pace import Wish
 from catchment.store import Store
 from catchment.store.visits import RawAnswer
+from catchment.tiers import Tiers
 
 _TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
 _compressors = threading.local()
@@ -34,6 +35,7 @@ class Rules(Record, frozen=True):
     """The settings that a visit obeys, as values."""
 
     intervals: Mapping[str, int]
+    tiers: Tiers
     keyed: frozenset[str] = frozenset()
     """The platforms whose pool has a credential, usable or not."""
     failures_before_probation: int = 5

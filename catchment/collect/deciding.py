@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from catchment import continuity, pace
+from catchment import continuity, pace, tiers
 from catchment.continuity import End, Walk
 from catchment.judge import is_worth_a_point, judge
 from catchment.model import (
@@ -28,6 +28,7 @@ from catchment.model import (
 from catchment.refine import clean_id, listed_ids, told_at
 from catchment.store.visits import Conclusion, Ending, Found, Key
 from catchment.store.writing import key_of
+from catchment.tiers import Tiers
 
 # A walk that goes on and on is cut, and leaves a gap that says so.
 MOST_PAGES = 200
@@ -65,6 +66,10 @@ class Visiting(Record, frozen=True):
     """Something of this visit is not there yet: the next one must not take the listing for unchanged."""
     last_answer_at: datetime | None = None
     """Of a page that was put together from several answers; its own time is that of the first."""
+    item_kind: str = "entry"
+    """What a post of this kind of source is; what else comes along is none."""
+    tiers: Tiers | None = None
+    """Where a source of this kind is judged by how lively it is."""
     is_cut: bool = False
     """Not all that was shown could be asked for: the rest is owed, and nothing is proven."""
     is_beside: bool = False
@@ -89,8 +94,11 @@ class PageDeciding:
     def judge(self, known: Known | None, item: RefinedItem) -> Verdict:
         return judge(known, item, self._at)
 
-    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
-        return pace.expected_by(newest_first, self._visit.source.interval_minutes or self._visit.kind_minutes)
+    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
+        return progress.plus(
+            expected_by=pace.expected_by(newest_first, self._interval(progress).minutes),
+            posts_per_day=pace.posts_per_day(newest_first, self._at),
+        )
 
     def suspects_staleness(self, items: Sequence[RefinedItem]) -> bool:
         """Whether it must be known if this very answer came once before."""
@@ -109,8 +117,9 @@ class PageDeciding:
         if self._is_stale(found):
             judged = continuity.without_changes(found.judged)
             counts = counted([one.verdict for one in judged], self._skipped)
-            ending = self._stale_ending(counts)
-            return Conclusion(judged, counts, is_seen=False, ending=ending, **self._series(judged, found))
+            valid, series = self._valid_among(judged), self._series(judged, found)
+            ending = self._stale_ending(counts, valid)
+            return Conclusion(judged, counts, valid, is_seen=False, ending=ending, **series)
         judged = tuple(
             continuity.calmed(one, earlier.get(one.known.id, ()), self._at) if one.known else one
             for one in found.judged
@@ -123,16 +132,19 @@ class PageDeciding:
         # A listing of ids closes a gap when all that it listed is stored.
         closed = continuity.closed_gaps(self.walk, found.open_gaps) if end or not self.walk.is_by_id else ()
         self._is_volatile = any(one.verdict.is_volatile for one in judged)
-        series = self._series(judged, found)
+        valid, series = self._valid_among(judged), self._series(judged, found)
         if self._reading.is_torn or (end and self._visit.is_cut):
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk.plus(newest=None, unpinned=0)
-            return self._over(Conclusion(judged, counts, **series), is_owed=True)
-        conclusion = Conclusion(judged, counts, closed=closed, **series)
+            return self._over(Conclusion(judged, counts, valid, **series), is_owed=True)
+        conclusion = Conclusion(judged, counts, valid, closed=closed, **series)
         if end is None:
             return conclusion
         gap = continuity.gap_after(self.walk, end, self._at)
         return self._over(conclusion.plus(gap=gap), is_owed=self._visit.is_unfinished)
+
+    def _valid_among(self, judged: Sequence[Judged]) -> int:
+        return tiers.valid_among(judged, self._visit.item_kind)
 
     def _series(self, judged: Sequence[Judged], found: Found) -> dict[str, Any]:
         """What follows for the time to come: points in series, and when the new items are looked at again."""
@@ -215,11 +227,12 @@ class PageDeciding:
 
     def _over(self, conclusion: Conclusion, *, is_owed: bool) -> Conclusion:
         """The walk is over, and perhaps the visit with it. `is_owed`: not all that was there could be taken over."""
-        total = self._visit.before.counts + conclusion.counts
+        before = self._visit.before
+        total, valid = before.counts + conclusion.counts, before.valid + conclusion.valid
         proven = self._proven(total, is_owed=is_owed)
         if not self._visit.is_last_walk:
             return conclusion.plus(proven=proven)
-        return conclusion.plus(ending=self._good_ending(proven, total))
+        return conclusion.plus(ending=self._good_ending(proven, total, valid))
 
     def _proven(self, total: Counts, *, is_owed: bool) -> Progress:
         """What is known now that this walk is over; the visit itself may go on."""
@@ -235,6 +248,7 @@ class PageDeciding:
         progress = progress.plus(
             watermark=continuity.moved(self.walk, self._at),
             newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
+            reach=self.walk.listing.reach,
         )
         if self.walk.is_by_id:
             progress = progress.plus(last_shown_count=total.shown)
@@ -244,19 +258,16 @@ class PageDeciding:
             progress = progress.plus(etag=None, last_modified=None, body_hash=None, shown_marks=None)
         return progress
 
-    def _good_ending(self, proven: Progress, total: Counts) -> Ending:
+    def _good_ending(self, proven: Progress, total: Counts, valid: int) -> Ending:
         visit, mark = self._visit, proven.watermark
-        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
-        progress = polled(proven, visit.polled_at).plus(
-            empty_in_a_row=0 if total.new else visit.progress.empty_in_a_row + 1,
-            last_error=None,
-            last_error_code=None,
-            next_due_at=due.at,
-            due_reason=due.reason,
-        )
+        progress = pace.after_success(polled(proven, visit.polled_at), total.new)
+        progress = tiers.after_visit(progress, valid, visit.tiers) if visit.tiers else progress
+        due = pace.next_due(self._interval(progress), visit.hint_seconds, self._at)
+        progress = progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)
         result = visit.before.plus(
             outcome=Outcome.SUCCEEDED,
             counts=total,
+            valid=valid,
             finished_at=visit.last_answer_at or self._at,
             watermark_after=mark.at if mark else None,
         )
@@ -269,10 +280,10 @@ class PageDeciding:
             new_name=visit.new_name,
         )
 
-    def _stale_ending(self, counts: Counts) -> Ending:
+    def _stale_ending(self, counts: Counts, valid: int) -> Ending:
         visit = self._visit
         words = f"{visit.source.name}: the answer is older than the one before — {STALE_HELP}"
-        due = pace.next_due(visit.source, visit.kind_minutes, visit.hint_seconds, self._at)
+        due = pace.next_due(self._interval(visit.known), visit.hint_seconds, self._at)
         # Watermark, cursor and all the rest stay as they were; the next visit must get the whole answer.
         progress = polled(visit.known, visit.polled_at).plus(
             etag=None,
@@ -289,6 +300,7 @@ class PageDeciding:
         result = visit.before.plus(
             outcome=Outcome.FAILED,
             counts=visit.before.counts + counts,
+            valid=visit.before.valid + valid,
             finished_at=self._at,
             error_code="STALE_ANSWER",
             error=words,
@@ -296,6 +308,9 @@ class PageDeciding:
             watermark_after=visit.before.watermark_before,
         )
         return Ending(result, progress, alert=words)
+
+    def _interval(self, progress: Progress) -> pace.Interval:
+        return pace.interval(self._visit.source, progress, self._visit.kind_minutes)
 
 
 def polled(progress: Progress, at: datetime) -> Progress:

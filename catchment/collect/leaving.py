@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from catchment import pace
+from catchment import pace, tiers
 from catchment.collect.asking import Asking, Means, subject_of
 from catchment.collect.deciding import polled
 from catchment.errors import CatchmentError, Gone, LeaseLost, LoginNeeded, PlatformError, SlowDown, Stopped
@@ -14,6 +14,7 @@ from catchment.model import Answer, Counts, Outcome, Progress, Reading, Result, 
 from catchment.refine import clean_text
 from catchment.store.sources import Claimed
 from catchment.store.visits import Closing, Ending, RawAnswer
+from catchment.tiers import Tiers
 
 # A permanent redirect is believed after so many visits: hotel networks redirect everything, once.
 REDIRECTS_BELIEVED = 3
@@ -30,6 +31,8 @@ class Leaving:
         self.asking = Asking(by, claimed.source, self._keep)
         self.look_after: tuple[timedelta, ...] = ()
         """The ages at which what it shows is asked for again."""
+        self.tiers: Tiers | None = None
+        """Where a source of this kind is judged by how lively it is."""
         self.hint: int | None = None
         """The seconds for which the source asks to be left alone."""
         self.moved_to: str | None = None
@@ -93,14 +96,9 @@ class Leaving:
         )
 
     def _end_unchanged(self, proven: Progress, now: datetime) -> None:
-        due = pace.next_due(self.source, self.minutes, self.hint, now)
-        progress = polled(proven, now).plus(
-            last_error=None,
-            last_error_code=None,
-            empty_in_a_row=self.progress.empty_in_a_row + 1,
-            next_due_at=due.at,
-            due_reason=due.reason,
-        )
+        progress = self._judged_by(pace.after_success(polled(proven, now), new=0))
+        due = pace.next_due(self._interval(progress), self.hint, now)
+        progress = progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)
         self._end(
             Ending(
                 self.result.plus(outcome=Outcome.UNCHANGED, finished_at=now),
@@ -120,7 +118,7 @@ class Leaving:
     def skip(self, words: str) -> None:
         now = self._clock.now()
         result = self.result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
-        due = pace.next_due(self.source, self.minutes, None, now)
+        due = pace.next_due(self._interval(self.progress), None, now)
         progress = polled(self.progress, now).plus(next_due_at=due.at, due_reason=due.reason)
         self._end(Ending(result.plus(error=None), progress))
 
@@ -153,12 +151,15 @@ class Leaving:
         words = redact(told)
         failures = self.progress.failures_in_a_row + is_counted
         limit = self.rules.failures_before_probation
+        progress = polled(self.progress, now)
+        progress = self._judged_by(progress) if self._is_proven else progress
+        interval = self._interval(progress)
         if isinstance(error, SlowDown):
-            due = pace.next_due_when_told_to_wait(self.source, self.minutes, error.retry_at, now)
+            due = pace.next_due_when_told_to_wait(interval, error.retry_at, now)
         else:
             retry_at = error.retry_at if isinstance(error, PlatformError) else None
-            due = pace.next_due_after_failure(self.source, self.minutes, failures, limit, now, retry_at)
-        progress = polled(self.progress, now).plus(
+            due = pace.next_due_after_failure(interval, failures, limit, now, retry_at)
+        progress = progress.plus(
             failures_in_a_row=failures,
             failure_count=self.progress.failure_count + (not isinstance(error, SlowDown)),
             # The pages before the one that failed are stored.
@@ -201,6 +202,13 @@ class Leaving:
         self.is_over, self.result = True, result
 
     # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
+
+    def _judged_by(self, progress: Progress) -> Progress:
+        """A community is judged by what the visit found; where it broke off, its newest items had been read."""
+        return tiers.after_visit(progress, self.result.valid, self.tiers) if self.tiers else progress
+
+    def _interval(self, progress: Progress) -> pace.Interval:
+        return pace.interval(self.source, progress, self.minutes)
 
     def with_redirect(self, progress: Progress, answer: Answer) -> Progress:
         moved_to = self.followable(answer.moved_to)

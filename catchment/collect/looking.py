@@ -30,6 +30,7 @@ from catchment.model import (
     Look,
     Outcome,
     Platform,
+    Progress,
     RefinedItem,
     Request,
     Result,
@@ -106,8 +107,8 @@ class LookDeciding:
         counts = counted([one.verdict for one in judged], 0)
         return Conclusion(judged, counts, points=points(judged, found, self._at), looks=self._looks)
 
-    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
-        return None
+    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
+        return progress
 
 
 def _as_held(one: Judged, known: Known) -> Judged:

@@ -8,7 +8,7 @@ from datetime import datetime
 from catchment import continuity
 from catchment.errors import CatchmentError
 from catchment.judge import is_withheld, why_changed
-from catchment.model import Deed, Known, RefinedItem, Verdict
+from catchment.model import Deed, Known, Progress, RefinedItem, Verdict
 from catchment.store.mending import MENDED, Correction, How, Kept, Version
 from catchment.store.visits import Conclusion, Found
 
@@ -61,5 +61,5 @@ class ReadingAgain:
     def conclude(self, found: Found) -> Conclusion:
         raise CatchmentError("an answer that is read again concludes nothing")
 
-    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
-        return None
+    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
+        return progress

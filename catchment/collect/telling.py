@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from catchment.model import Progress, Source, SourceState
-from catchment.pace import UNKNOWN_KIND_MINUTES
+from catchment.pace import UNKNOWN_KIND_MINUTES, interval
 
 
 def shown_source(source: Source, progress: Progress, intervals: Mapping[str, int]) -> dict[str, Any]:
     """One shape for the command line, the API and the pages."""
-    minutes = interval_of(source, intervals)
+    minutes = interval_of(source, progress, intervals)
     return {
         "id": source.id,
         "kind": source.kind,
@@ -37,16 +37,22 @@ def shown_source(source: Source, progress: Progress, intervals: Mapping[str, int
         "next_fetch_reason": _why(source, progress),
         "fetch_count": progress.poll_count,
         "fetch_error_count": progress.failure_count,
+        "success_count": progress.success_count,
+        "empty_count": progress.empty_count,
         "failures_in_a_row": progress.failures_in_a_row,
         "last_error": progress.last_error,
         "last_error_code": progress.last_error_code,
         "watermark": _iso(progress.watermark.at) if progress.watermark else None,
         "expected_by": _iso(progress.expected_by),
+        "posts_per_day": _rounded(progress.posts_per_day),
+        "tier": progress.tier,
+        "average_valid": _rounded(progress.average_valid),
+        "recent_valid": list(progress.recent_valid),
     }
 
 
-def interval_of(source: Source, intervals: Mapping[str, int]) -> int:
-    return source.interval_minutes or intervals.get(source.kind, UNKNOWN_KIND_MINUTES)
+def interval_of(source: Source, progress: Progress, intervals: Mapping[str, int]) -> int:
+    return interval(source, progress, intervals.get(source.kind, UNKNOWN_KIND_MINUTES)).minutes
 
 
 def next_fetch_at(source: Source, progress: Progress, minutes: int) -> datetime | None:
@@ -79,3 +85,7 @@ def _why(source: Source, progress: Progress) -> str:
 
 def _iso(moment: datetime | None) -> str | None:
     return moment.isoformat() if moment else None
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)

@@ -94,6 +94,7 @@ class _Visit(Leaving):
     def collect(self, platform: Platform, kind: Kind) -> None:
         # Only who can be asked by id is asked again.
         self.look_after = kind.look_after if hasattr(platform, "look_again") else ()
+        self.tiers = self.rules.tiers if kind.is_tiered else None
         for plan in self._plans(platform, kind):
             Walking(self, platform, kind, plan).walk()
             if self.is_over:

@@ -209,6 +209,8 @@ class Walking:
             new_name=visit.new_name,
             is_final=visit.is_final,
             look_after=visit.look_after,
+            item_kind=self._kind.item_kind,
+            tiers=visit.tiers,
             is_unfinished=self._is_unfinished,
             is_cut=self._is_cut,
             is_beside=plan.is_beside,
@@ -253,7 +255,8 @@ class Walking:
             self._is_over = True
             visit.end_with(conclusion.ending.result)
             return
-        visit.result = visiting.before.plus(counts=visiting.before.counts + conclusion.counts)
+        before = visiting.before
+        visit.result = before.plus(counts=before.counts + conclusion.counts, valid=before.valid + conclusion.valid)
         if conclusion.proven is not None:
             self._is_over = True
             visit.prove(conclusion.proven)

@@ -115,6 +115,26 @@ def read_moving(text: str) -> int | None:
     return None if text.lower() == "off" else within(int(text), 1, 525_600)
 
 
+TierRow = tuple[float, float, str, str, int]
+"""From which average of valid posts on, hours between visits, which listing, how far back, how many."""
+_SORTS, _TIME_FILTERS = ("new", "top", "hot", "rising"), ("hour", "day", "week", "month", "year", "all")
+
+
+def read_tier(text: str) -> TierRow:
+    average, hours, sort, time_filter, limit = (part.strip().lower() for part in text.split(","))
+    return (
+        within(float(average), 0, 1_000_000),
+        within(float(hours), 0.1, 8_760),
+        _SORTS[_SORTS.index(sort)],
+        _TIME_FILTERS[_TIME_FILTERS.index(time_filter)],
+        within(int(limit), 1, 1_000),
+    )
+
+
+def show_tier(row: TierRow) -> str:
+    return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in row)
+
+
 flag = Form("true or false (also 1/0, yes/no, on/off)", read_flag, lambda value: str(value).lower())
 line = Form("text on one line", read_line)
 folder = Form("a folder", lambda text: Path(text).expanduser())
@@ -123,5 +143,10 @@ waits = Form("seconds, separated by commas, each up to 3600; or none", read_wait
 minutes = whole(1, 525_600)
 days = whole(1, 36_500)
 moving = Form("off, or a whole number of minutes from 1 to 525600", read_moving, lambda value: str(value or "off"))
+tier = Form(
+    f"average, hours, {'/'.join(_SORTS)}, {'/'.join(_TIME_FILTERS)} and limit, separated by commas: 20,2,new,week,50",
+    read_tier,
+    show_tier,
+)
 web = address("http", "https")
 database = Form("sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME", read_database)

@@ -54,7 +54,10 @@ def read_settings(
         raise _refusal(problems)
     values["home"] = folder / values["home"]
     origins = {name: one.origin for name, one in given.items() if name not in strangers}
-    return Settings(**values, warnings=(*warnings, *strangers.values()), origins=origins)
+    settings = Settings(**values, warnings=(*warnings, *strangers.values()), origins=origins)
+    if wrong := settings.contradictions():
+        raise _refusal(wrong)
+    return settings
 
 
 def default_home(environ: Mapping[str, str], system: str = sys.platform) -> Path:

@@ -22,6 +22,7 @@ from catchment.settings.forms import (
     moving,
     number,
     size,
+    tier,
     waits,
     web,
     whole,
@@ -194,6 +195,43 @@ class Settings:
         5,
         "After how many failures in a row a source is put on probation.",
     )
+    tier1: tuple[float, float, str, str, int] = setting(
+        "CATCHMENT_TIER1",
+        tier,
+        (20.0, 2.0, "new", "week", 50),
+        "Lively communities, as a row: from which average of valid posts a visit on, hours from one visit to the next, "
+        "the listing that is read (beside `new`, where it is another one), how far back that looks, how many posts.",
+    )
+    tier2: tuple[float, float, str, str, int] = setting(
+        "CATCHMENT_TIER2",
+        tier,
+        (10.0, 6.0, "top", "week", 80),
+        "Communities in between, as a row like CATCHMENT_TIER1.",
+    )
+    tier3: tuple[float, float, str, str, int] = setting(
+        "CATCHMENT_TIER3",
+        tier,
+        (0.0, 24.0, "top", "month", 100),
+        "Quiet communities, as a row like CATCHMENT_TIER1; nobody is too quiet for it.",
+    )
+    tier_crawls: int = setting(
+        "CATCHMENT_TIER_CRAWLS", whole(1, 100), 10, "Over how many visits the average is taken that tells the tier."
+    )
+    tier_least_crawls: int = setting(
+        "CATCHMENT_TIER_LEAST_CRAWLS", whole(1, 100), 3, "With fewer visits a community stays in the tier it is in."
+    )
+    low_quality_below: float = setting(
+        "CATCHMENT_LOW_QUALITY_BELOW",
+        number(0, 1_000_000),
+        50.0,
+        "Communities with a lower average of valid posts are visited by the low-quality round, too.",
+    )
+    low_quality_hours: float = setting(
+        "CATCHMENT_LOW_QUALITY_HOURS", number(0, 8_760), 8.0, "… if nobody has visited them for so many hours,"
+    )
+    low_quality_sources: int = setting(
+        "CATCHMENT_LOW_QUALITY_SOURCES", whole(1, 100_000), 50, "… and so many of them at most, the oldest visit first."
+    )
     stop_seconds: float = setting(
         "CATCHMENT_STOP_SECONDS",
         number(0, 3600),
@@ -320,6 +358,18 @@ class Settings:
     def __post_init__(self) -> None:
         if self.database_url is None:
             object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'catchment.db'}")
+
+    def contradictions(self) -> list[str]:
+        """What is allowed each by itself, and makes no sense together."""
+        found = []
+        if not self.tier1[0] > self.tier2[0] > self.tier3[0]:
+            shown = ", ".join(f"{row[0]:g}" for row in (self.tier1, self.tier2, self.tier3))
+            found.append(f"CATCHMENT_TIER1 to CATCHMENT_TIER3: the averages they begin with ({shown}) must fall")
+        if self.tier_least_crawls > self.tier_crawls:
+            found.append(
+                "CATCHMENT_TIER_LEAST_CRAWLS is more than CATCHMENT_TIER_CRAWLS: no community would get a tier"
+            )
+        return found
 
     def differing(self) -> list[tuple[str, str, str]]:
         """Name, value and default of every setting that is not at its default; a secret's value is "set"."""

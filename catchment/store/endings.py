@@ -14,7 +14,7 @@ from catchment.store.writing import short_json
 _RESULT_COLUMNS = (
     "run_id", "source_id", "started_at", "finished_at", "outcome", "new_count", "updated_count", "duplicate_count",
     "invalid_count", "request_count", "http_status", "error_code", "error", "is_retryable", "watermark_before",
-    "watermark_after", "notes",
+    "watermark_after", "notes", "valid_count",
 )  # fmt: skip
 _RESULT_UPSERT = (
     f"INSERT INTO run_sources ({', '.join(_RESULT_COLUMNS)}) VALUES ({', '.join('?' * len(_RESULT_COLUMNS))}) "
@@ -23,19 +23,20 @@ _RESULT_UPSERT = (
 )
 
 
-def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
+def note_page(tx: Transaction, page: Page, counts: Counts, valid: int, now: int) -> None:
     """The run's record grows with every page: a kill in the middle leaves what was done so far."""
     tx.run(
         """
         INSERT INTO run_sources (run_id, source_id, started_at, new_count, updated_count, duplicate_count,
-                                 invalid_count, request_count, notes)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]')
+                                 invalid_count, request_count, notes, valid_count)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]', ?)
         ON CONFLICT (run_id, source_id) DO UPDATE SET
                new_count = run_sources.new_count + excluded.new_count,
                updated_count = run_sources.updated_count + excluded.updated_count,
                duplicate_count = run_sources.duplicate_count + excluded.duplicate_count,
                invalid_count = run_sources.invalid_count + excluded.invalid_count,
-               request_count = run_sources.request_count + excluded.request_count
+               request_count = run_sources.request_count + excluded.request_count,
+               valid_count = run_sources.valid_count + excluded.valid_count
         """,
         page.run_id,
         page.source.id,
@@ -45,6 +46,7 @@ def note_page(tx: Transaction, page: Page, counts: Counts, now: int) -> None:
         counts.duplicate,
         counts.invalid,
         sum(page.outcomes.values()),
+        valid,
     )
 
 
@@ -73,6 +75,7 @@ def note_result(tx: Transaction, run_id: int, result: Result) -> None:
         to_micros(result.watermark_before),
         to_micros(result.watermark_after),
         short_json(result.notes),
+        result.valid,
     )
 
 

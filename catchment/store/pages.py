@@ -112,7 +112,7 @@ class Pages:
                 ending = ending.plus(progress=_with_rhythm(tx, page, ending.progress, deciding))
             ended(tx, page.source, page.lease, page.run_id, ending, tells_ready=self._tells_ready)
             return conclusion
-        note_page(tx, page, conclusion.counts, now)
+        note_page(tx, page, conclusion.counts, conclusion.valid, now)
         if conclusion.proven is not None:
             proven = _with_rhythm(tx, page, conclusion.proven, deciding)
             set_progress(tx, page.source, proven)
@@ -295,7 +295,7 @@ def _open_gaps(tx: Transaction, source_id: int) -> tuple[Gap, ...]:
 
 
 def _with_rhythm(tx: Transaction, page: Page, progress: Progress, deciding: Deciding) -> Progress:
-    return progress.plus(expected_by=deciding.expected_by(_newest_times(tx, page.source.id)))
+    return deciding.in_rhythm(progress, _newest_times(tx, page.source.id))
 
 
 def _newest_times(tx: Transaction, source_id: int) -> list[datetime]:

@@ -82,6 +82,15 @@ PROGRESS = (
     "empty_in_a_row",
     "new_share",
     "last_shown_count",
+    "success_count",
+    "empty_count",
+    "posts_per_day",
+    "reach",
+    "recent_valid",
+    "average_valid",
+    "tier",
+    "tier_minutes",
+    "tier_reason",
 )
 _TIMES = frozenset(
     (
@@ -99,9 +108,11 @@ _TIMES = frozenset(
 def progress_from(row: tuple[Any, ...]) -> Progress:
     told: dict[str, Any] = dict(zip(PROGRESS, row, strict=True))
     at, ids = told.pop("watermark_at"), told.pop("watermark_ids")
+    told.pop("average_valid")
     for name in _TIMES:
         told[name] = to_moment(told[name])
     told["cursor"] = decode(told["cursor"]) if told["cursor"] != "{}" else {}
+    told["recent_valid"] = tuple(decode(told["recent_valid"])) if told["recent_valid"] != "[]" else ()
     watermark = None if at is None else Watermark(moment(at), tuple(decode(ids)))
     return Progress(watermark=watermark, **told)
 
@@ -113,6 +124,7 @@ def progress_values(progress: Progress) -> list[Any]:
         "watermark_at": micros(mark.at) if mark else None,
         "watermark_ids": to_json(mark.ids) if mark else "[]",
         "cursor": to_json(progress.cursor) if progress.cursor else "{}",
+        "recent_valid": to_json(progress.recent_valid) if progress.recent_valid else "[]",
     }
     return [
         special[name]

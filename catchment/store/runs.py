@@ -63,7 +63,7 @@ class Runs:
             lambda tx: tx.dicts(
                 """
                 SELECT run_id, started_at, finished_at, outcome, new_count, updated_count, duplicate_count,
-                       invalid_count, request_count, http_status, error_code, error, watermark_before,
+                       invalid_count, valid_count, request_count, http_status, error_code, error, watermark_before,
                        watermark_after, notes
                   FROM run_sources WHERE source_id = ? ORDER BY started_at DESC LIMIT ?
                 """,

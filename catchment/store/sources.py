@@ -169,7 +169,7 @@ class Sources:
             tx.run(f"UPDATE sources SET {placeholders(values)} WHERE id = ?", *values.values(), source_id)
             if "interval_minutes" in values:
                 # The new interval counts from the last poll; what waits for another reason goes on waiting.
-                _set_pace(tx, source_id, fields["interval_minutes"])
+                set_pace(tx, source_id, fields["interval_minutes"])
             if "settings" in values:
                 _read_anew(tx, source_id)
 
@@ -324,7 +324,7 @@ def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> 
     columns = wanted.columns() | ({"name": wanted.name, "is_name_given": True} if wanted.name else {})
     tx.run(f"UPDATE sources SET {placeholders(columns)} WHERE id = ?", *columns.values(), source_id)
     _set_state(tx, source_id, SourceState.ACTIVE, None, now)
-    _set_pace(tx, source_id, wanted.interval_minutes)
+    set_pace(tx, source_id, wanted.interval_minutes)
     _read_anew(tx, source_id)
 
 
@@ -353,17 +353,21 @@ def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str 
         tx.run("UPDATE progress SET failures_in_a_row = 0 WHERE source_id = ? AND failures_in_a_row > 0", source_id)
         tx.run("UPDATE progress SET due_reason = NULL WHERE source_id = ? AND due_reason = 'probation'", source_id)
         row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source_id)
-        _set_pace(tx, source_id, row[0] if row else None)
+        set_pace(tx, source_id, row[0] if row else None)
 
 
-def _set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> None:
+def set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> None:
+    """Its own interval, or else that of its tier, counts from the last visit; none of both: its kind's holds."""
+    if interval_minutes is None:
+        due, reason, values = "CAST(tier_minutes AS BIGINT) * 60000000", "tier_reason", []
+    else:
+        due, reason, values = "?", "'own interval'", [interval_minutes * 60_000_000]
     tx.run(
-        """
-        UPDATE progress SET next_due_at = last_polled_at + ?, due_reason = ?
-         WHERE source_id = ? AND (due_reason IS NULL OR due_reason = 'own interval')
+        f"""
+        UPDATE progress SET next_due_at = last_polled_at + {due}, due_reason = {reason}
+         WHERE source_id = ? AND (due_reason IS NULL OR due_reason IN ('own interval', tier_reason))
         """,
-        None if interval_minutes is None else interval_minutes * 60_000_000,
-        None if interval_minutes is None else "own interval",
+        *values,
         source_id,
     )
 
@@ -479,7 +483,7 @@ def keep_pace(tx: Transaction, source: Source) -> None:
     """A person may have changed the interval while the source was being visited: theirs holds."""
     row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source.id)
     if row and row[0] != source.interval_minutes:
-        _set_pace(tx, source.id, row[0])
+        set_pace(tx, source.id, row[0])
 
 
 def _read_anew(tx: Transaction, source_id: int) -> None:

@@ -101,6 +101,8 @@ class Conclusion(Record, frozen=True):
 
     judged: tuple[Judged, ...]
     counts: Counts
+    valid: int = 0
+    """How many of the new ones are valid posts."""
     gap: Gap | None = None
     closed: tuple[tuple[int, str], ...] = ()
     """Gaps that are shown to be none, by id, with the reason."""
@@ -126,8 +128,8 @@ class Deciding(Protocol):
 
     def conclude(self, found: Found) -> Conclusion: ...
 
-    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
-        """By when something new should come, from the times of the source's newest items."""
+    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
+        """The progress, with what the times of the source's newest items tell: how many a day, by when the next."""
 
 
 class Page(Record, frozen=True):

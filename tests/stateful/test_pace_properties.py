@@ -15,6 +15,7 @@ from catchment.pace import (
     LONGEST,
     UNKNOWN_KIND_MINUTES,
     expected_by,
+    interval,
     kind_intervals,
     next_due,
     next_due_after_failure,
@@ -59,7 +60,7 @@ def test_the_first_that_says_something_decides(
     levels = [own, stored.get(name), given.get(name), declared.get(name), DEFAULT_INTERVALS.get(name)]
     wanted = next((level for level in levels if level is not None), UNKNOWN_KIND_MINUTES)
     one = source(name, own, state)
-    assert interval_of(one, intervals) == wanted
+    assert interval_of(one, Progress(), intervals) == wanted
     due = next_fetch_at(one, Progress(last_polled_at=NOW), wanted)
     assert due == (NOW + timedelta(minutes=wanted) if state == SourceState.ACTIVE else None)
 
@@ -67,25 +68,26 @@ def test_the_first_that_says_something_decides(
 @often
 @given(st.none() | minutes, minutes, st.integers(1, 20))
 def test_probation_grows_with_every_failure_up_to_a_day(own: int | None, usual: int, limit: int) -> None:
-    interval = timedelta(minutes=own or usual)
-    dues = [next_due_after_failure(source(own=own), usual, count, limit, NOW) for count in range(limit + 40)]
-    waits = [interval if due.at is None else due.at - NOW for due in dues]
-    assert waits[:limit] == [interval] * limit
+    holds = interval(source(own=own), Progress(), usual)
+    dues = [next_due_after_failure(holds, count, limit, NOW) for count in range(limit + 40)]
+    waits = [holds.span if due.at is None else due.at - NOW for due in dues]
+    assert waits[:limit] == [holds.span] * limit
     assert all(earlier <= later for earlier, later in pairwise(waits))
-    assert waits[-1] == max(interval, LONGEST)
+    assert waits[-1] == max(holds.span, LONGEST)
     assert [due.reason == "probation" for due in dues] == [count >= limit for count in range(limit + 40)]
 
 
 @often
 @given(st.none() | minutes, minutes, st.integers(0, 10), st.integers(-10_000, 10_000))
 def test_what_a_server_asks_for_only_delays(own: int | None, usual: int, failures: int, asked: int) -> None:
-    one, interval, told = source(own=own), timedelta(minutes=own or usual), timedelta(minutes=asked)
-    hinted = next_due(one, usual, int(told.total_seconds()), NOW)
-    assert (hinted.at or NOW + interval) >= NOW + interval
-    plain = next_due_after_failure(one, usual, failures, 3, NOW)
-    troubled = next_due_after_failure(one, usual, failures, 3, NOW, NOW + told)
-    assert (troubled.at or NOW + interval) == max(plain.at or NOW + interval, NOW + min(told, LONGEST))
-    throttled = next_due_when_told_to_wait(one, usual, NOW + told, NOW)
+    holds, told = interval(source(own=own), Progress(), usual), timedelta(minutes=asked)
+    usually = NOW + holds.span
+    hinted = next_due(holds, int(told.total_seconds()), NOW)
+    assert (hinted.at or usually) >= usually
+    plain = next_due_after_failure(holds, failures, 3, NOW)
+    troubled = next_due_after_failure(holds, failures, 3, NOW, NOW + told)
+    assert (troubled.at or usually) == max(plain.at or usually, NOW + min(told, LONGEST))
+    throttled = next_due_when_told_to_wait(holds, NOW + told, NOW)
     assert throttled.at == NOW + min(max(told, timedelta(seconds=1)), LONGEST)
 
 
@@ -96,29 +98,29 @@ times = st.lists(st.integers(0, 10**6), max_size=80).map(
 
 @often
 @given(times, minutes)
-def test_silence_is_measured_by_the_sources_own_rhythm(newest_first: list[datetime], interval: int) -> None:
-    due = expected_by(newest_first, interval)
+def test_silence_is_measured_by_the_sources_own_rhythm(newest_first: list[datetime], every: int) -> None:
+    due = expected_by(newest_first, every)
     if len(newest_first) < 10:
         assert due is None
         return
     assert due is not None
     patience = due - newest_first[0]
-    assert patience >= 2 * timedelta(minutes=interval)
+    assert patience >= 2 * timedelta(minutes=every)
     # Nine of ten pauses of the last fifty posts fit into it five times over.
     pauses = [later - earlier for later, earlier in pairwise(newest_first[:50])]
     assert sum(1 for pause in pauses if 5 * pause <= patience) >= 0.9 * len(pauses)
-    assert patience <= max(2 * timedelta(minutes=interval), 5 * max(pauses))
+    assert patience <= max(2 * timedelta(minutes=every), 5 * max(pauses))
 
 
 @often
 @given(times, minutes, st.integers(1, 10**6))
 def test_a_longer_interval_and_a_later_post_never_bring_the_alarm_forward(
-    newest_first: list[datetime], interval: int, more: int
+    newest_first: list[datetime], every: int, more: int
 ) -> None:
-    due = expected_by(newest_first, interval)
+    due = expected_by(newest_first, every)
     if due is not None:
-        longer = expected_by(newest_first, interval + more)
-        shifted = expected_by([one + timedelta(seconds=more) for one in newest_first], interval)
+        longer = expected_by(newest_first, every + more)
+        shifted = expected_by([one + timedelta(seconds=more) for one in newest_first], every)
         assert longer is not None
         assert longer >= due
         assert shifted == due + timedelta(seconds=more)

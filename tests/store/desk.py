@@ -16,6 +16,7 @@ from catchment.model import (
     Listing,
     Order,
     Outcome,
+    Progress,
     Reading,
     RefinedItem,
     Request,
@@ -45,9 +46,9 @@ class Pausing(PageDeciding):
         super().__init__(*visit)
         self._meanwhile = meanwhile
 
-    def expected_by(self, newest_first: Sequence[datetime]) -> datetime | None:
+    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
         self._meanwhile()
-        return super().expected_by(newest_first)
+        return super().in_rhythm(progress, newest_first)
 
 
 class Desk:

@@ -88,6 +88,16 @@ progress = Table(
     Column("empty_in_a_row", Integer, nullable=False),
     Column("new_share", Float),
     Column("last_shown_count", Integer),
+    Column("success_count", Integer, nullable=False),
+    Column("empty_count", Integer, nullable=False),
+    Column("posts_per_day", Float),
+    Column("reach", Integer),
+    Column("recent_valid", Json, nullable=False),
+    # Derived from the one before, so that communities can be ordered and chosen by it.
+    Column("average_valid", Float),
+    Column("tier", Text),
+    Column("tier_minutes", Integer),
+    Column("tier_reason", Text),
     Index(
         "ix_progress_due_by_kind",
         "kind",
@@ -113,6 +123,20 @@ progress = Table(
         "expected_by",
         sqlite_where=text("is_active AND expected_by IS NOT NULL"),
         postgresql_where=text("is_active AND expected_by IS NOT NULL"),
+    ),
+    Index(
+        "ix_progress_by_average",
+        "average_valid",
+        "source_id",
+        sqlite_where=text("is_active AND average_valid IS NOT NULL"),
+        postgresql_where=text("is_active AND average_valid IS NOT NULL"),
+    ),
+    Index(
+        "ix_progress_left_alone",
+        "kind",
+        "last_polled_at",
+        sqlite_where=text("is_active AND average_valid IS NOT NULL"),
+        postgresql_where=text("is_active AND average_valid IS NOT NULL"),
     ),
 )
 
@@ -327,6 +351,7 @@ run_sources = Table(
     Column("watermark_before", Moment),
     Column("watermark_after", Moment),
     Column("notes", Json, nullable=False),
+    Column("valid_count", Integer, nullable=False, server_default="0"),
     Index(None, "source_id", "started_at"),
     Index(None, "started_at"),
     sqlite_with_rowid=False,

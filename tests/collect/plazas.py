@@ -1,0 +1,105 @@
+"""Communities that a test fills by hand: a platform whose one kind is tiered, and a shop that follows it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+
+from catchment.errors import PlatformError, ServerTrouble
+from catchment.fetch import Attempt
+from catchment.model import (
+    Answer,
+    Ask,
+    Item,
+    Kind,
+    Listing,
+    Order,
+    Platform,
+    Progress,
+    Reading,
+    Request,
+    Result,
+    Source,
+    Target,
+)
+from catchment.platforms import Platforms
+from tests.town import TownShop
+
+SITE = "https://plaza.example"
+LISTINGS = (Listing("new", Order.NEWEST_FIRST, reach=1000), Listing("top", Order.RANKED))
+
+
+def platform_of(**kind: Any) -> Any:
+    def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+        return [Request(source.target, params={"sort": ask.listing, "limit": str(ask.limit)}, listing=ask.listing)]
+
+    def read(answer: Answer, request: Request) -> Reading:
+        return Reading(tuple(msgspec.convert(one, Item) for one in msgspec.json.decode(answer.body)))
+
+    declared = {"listings": LISTINGS, "item_kind": "post", "is_tiered": True} | kind
+    return SimpleNamespace(
+        NAME="plaza",
+        KINDS=(Kind("plaza", "a community", 60, "plaza", **declared),),
+        HOSTS=("plaza.example",),
+        BUDGET=None,
+        IS_SCOPED=False,
+        READER_VERSION=1,
+        understand=lambda text: Target("plaza", f"{SITE}/{text}", name=text),
+        first=first,
+        read=read,
+        refusal=lambda answer, request: None,
+    )
+
+
+class Plazas:
+    """The communities by name, and what they show. Stands where the fetch client would."""
+
+    def __init__(self, here: TownShop, **kind: Any) -> None:
+        self.here, self.clock = here, here.clock
+        here.shop.platforms = Platforms((platform_of(**kind),))
+        here.shop._fetch = self  # type: ignore[assignment]
+        self.posts: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.fails: set[str] = set()
+        self.asked: list[tuple[str, dict[str, str]]] = []
+
+    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+        name = request.url.removeprefix(f"{SITE}/")
+        self.asked.append((name, request.params))
+        attempts.append(Attempt(platform.NAME, self.clock.now(), "200", 0.0))
+        if name in self.fails:
+            raise self.trouble(name)
+        return Answer(200, {}, msgspec.json.encode(self.posts[name][::-1][:100]), request.url, self.clock.now())
+
+    @staticmethod
+    def trouble(name: str) -> PlatformError:
+        return ServerTrouble(f"{name} is down")
+
+    def close(self) -> None:
+        pass
+
+    def follow(self, name: str, **more: Any) -> Source:
+        shop = self.here.shop
+        target = shop.platforms.needed("plaza").understand(name)
+        return shop.store.sources.follow(target, "plaza", self.clock.now(), **more)[0]
+
+    def post(self, name: str, count: int = 1, **more: Any) -> None:
+        """So many posts, one a minute, the last of them now."""
+        for number in range(count):
+            at = self.clock.now() - timedelta(minutes=count - 1 - number)
+            known = self.posts[name]
+            known.append({"external_id": f"{name}{len(known)}", "kind": "post", "created_at": at, "text": "x"} | more)
+
+    def visit(self, source: Source, count: int = 0, after: timedelta = timedelta(hours=1), **more: Any) -> Result:
+        """Visited some time later, with so many posts since."""
+        self.clock.advance(after.total_seconds())
+        self.post(source.name, count, **more)
+        (result,) = self.here.collect(source, after=timedelta())
+        return result
+
+    def progress(self, source: Source) -> Progress:
+        progress: Progress = self.here.progress(source)
+        return progress
