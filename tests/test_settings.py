@@ -315,3 +315,25 @@ def test_the_example_file_changes_nothing_when_every_line_of_it_is_used(folder: 
     (folder / ".env").write_text("\n".join(line for line in lines if "<" not in line))
     settings = read(folder)
     assert (settings.differing(), settings.warnings) == ([], ())
+
+
+# ── tiers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_tier_is_a_row_in_the_environment_and_a_list_in_toml(folder: Path) -> None:
+    (folder / "catchment.toml").write_text('[catchment]\ntier1 = [30, 1.5, "new", "day", 60]\n')
+    settings = read(folder, CATCHMENT_TIER2="12.5, 8, Hot, all, 70")
+    assert settings.tier1 == (30, 1.5, "new", "day", 60)
+    assert settings.tier2 == (12.5, 8, "hot", "all", 70)
+    assert settings.tier3 == (0, 24, "top", "month", 100)
+    assert ("CATCHMENT_TIER2", "12.5,8,hot,all,70", "10,6,top,week,80") in settings.differing()
+
+
+@pytest.mark.parametrize("row", ["20", "20,2,new,week", "20,2,best,week,50", "20,2,new,decade,50", "20,0,new,week,50"])
+def test_a_tier_that_is_no_whole_row_is_refused_with_an_example(folder: Path, row: str) -> None:
+    assert "20,2,new,week,50" in refused(folder, CATCHMENT_TIER1=row)
+
+
+def test_tiers_that_contradict_each_other_are_refused(folder: Path) -> None:
+    assert "(20, 30, 0) must fall" in refused(folder, CATCHMENT_TIER2="30,6,top,week,80")
+    assert "no community would get a tier" in refused(folder, CATCHMENT_TIER_CRAWLS="2")

@@ -224,13 +224,16 @@ class Settings:
         "CATCHMENT_LOW_QUALITY_BELOW",
         number(0, 1_000_000),
         50.0,
-        "Communities with a lower average of valid posts are visited by the low-quality round, too.",
+        "The low-quality round (`crawl-low-quality`) visits communities with a lower average of valid posts.",
     )
     low_quality_hours: float = setting(
-        "CATCHMENT_LOW_QUALITY_HOURS", number(0, 8_760), 8.0, "… if nobody has visited them for so many hours,"
+        "CATCHMENT_LOW_QUALITY_HOURS",
+        number(0, 8_760),
+        8.0,
+        "The low-quality round visits what nobody has for so many hours.",
     )
     low_quality_sources: int = setting(
-        "CATCHMENT_LOW_QUALITY_SOURCES", whole(1, 100_000), 50, "… and so many of them at most, the oldest visit first."
+        "CATCHMENT_LOW_QUALITY_SOURCES", whole(1, 100_000), 50, "How many it visits at most, the oldest visit first."
     )
     stop_seconds: float = setting(
         "CATCHMENT_STOP_SECONDS",
