@@ -13,6 +13,7 @@ from catchment.model import Deed, Judged, Progress, Record
 # Of the time in which as many could be posted as the platform shows, so much may pass: days have their busy hours.
 _OF_REACH = 0.5
 _DAY_MINUTES = 24 * 60
+_YEAR_MINUTES = 365 * _DAY_MINUTES
 
 
 class Tier(Record, frozen=True):
@@ -82,7 +83,7 @@ def most_minutes(posts_per_day: float | None, reach: int | None) -> int | None:
     """How long one may wait without missing what the platform would show no more; None: as long as one likes."""
     if not posts_per_day or not reach:
         return None
-    return max(1, int(reach / posts_per_day * _DAY_MINUTES * _OF_REACH))
+    return max(1, int(min(reach / posts_per_day * _DAY_MINUTES * _OF_REACH, _YEAR_MINUTES)))
 
 
 def span(minutes: int) -> str:

@@ -45,8 +45,10 @@ class Rules(Record, frozen=True):
     """What the operator wants to be read beside the newest of a community."""
 
     def asks(self, kind: Kind, source: Source, progress: Progress) -> tuple[Ask, ...]:
-        """The walks of a visit to this source."""
-        return pace.asks(kind, source, progress, self.wish, has_key=self.has_key(source))
+        """The walks of a visit to this source: what its tier says goes before what is wanted of all communities."""
+        tier = self.tiers.named(progress.tier) if kind.is_tiered else None
+        wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
+        return pace.asks(kind, source, progress, wish, has_key=self.has_key(source))
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential to ask with: the source's own, or one in the pool."""

@@ -35,12 +35,13 @@ LISTINGS = (Listing("new", Order.NEWEST_FIRST, reach=1000), Listing("top", Order
 
 def platform_of(**kind: Any) -> Any:
     def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-        return [Request(source.target, params={"sort": ask.listing, "limit": str(ask.limit)}, listing=ask.listing)]
+        params = {"sort": ask.listing, "t": ask.time_filter or "", "limit": str(ask.limit)}
+        return [Request(source.target, params=params, listing=ask.listing)]
 
     def read(answer: Answer, request: Request) -> Reading:
         return Reading(tuple(msgspec.convert(one, Item) for one in msgspec.json.decode(answer.body)))
 
-    declared = {"listings": LISTINGS, "item_kind": "post", "is_tiered": True} | kind
+    declared = {"listings": LISTINGS, "newest": "new", "item_kind": "post", "is_tiered": True} | kind
     return SimpleNamespace(
         NAME="plaza",
         KINDS=(Kind("plaza", "a community", 60, "plaza", **declared),),
@@ -64,13 +65,16 @@ class Plazas:
         here.shop._fetch = self  # type: ignore[assignment]
         self.posts: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.fails: set[str] = set()
-        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.asked: list[str] = []
+        """What was asked for, as in `top week 80`."""
+        self.fails_beside = False
+        """What is read beside the newest does not answer."""
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
         name = request.url.removeprefix(f"{SITE}/")
-        self.asked.append((name, request.params))
+        self.asked.append(" ".join(value for value in request.params.values() if value))
         attempts.append(Attempt(platform.NAME, self.clock.now(), "200", 0.0))
-        if name in self.fails:
+        if name in self.fails or (self.fails_beside and request.listing != "new"):
             raise self.trouble(name)
         return Answer(200, {}, msgspec.json.encode(self.posts[name][::-1][:100]), request.url, self.clock.now())
 
@@ -95,6 +99,7 @@ class Plazas:
 
     def visit(self, source: Source, count: int = 0, after: timedelta = timedelta(hours=1), **more: Any) -> Result:
         """Visited some time later, with so many posts since."""
+        self.asked.clear()
         self.clock.advance(after.total_seconds())
         self.post(source.name, count, **more)
         (result,) = self.here.collect(source, after=timedelta())

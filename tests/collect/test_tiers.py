@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +116,43 @@ def test_a_community_that_posts_more_than_the_platform_shows_is_visited_before_t
     assert known.tier_minutes == pytest.approx(500, abs=15)
     assert known.due_reason is not None
     assert known.due_reason.endswith("because the platform shows no more than the newest 1,000")
+
+
+# ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(plazas: Plazas, count: int, **settings: object) -> list[str]:
+    """What is asked of a community that posts so many a visit, once it has its tier."""
+    source = plazas.follow(f"with {count}", settings=settings)
+    for _ in range(4):
+        plazas.visit(source, count)
+    return plazas.asked
+
+
+def test_each_tier_is_read_by_its_own_listing_beside_the_newest(plaza: Plazas) -> None:
+    assert asked(plaza, 20) == ["new 50"]
+    assert asked(plaza, 10) == ["new 80", "top week 80"]
+    assert asked(plaza, 1) == ["new 100", "top month 100"]
+
+
+def test_what_the_source_itself_says_goes_before_its_tier(plaza: Plazas) -> None:
+    assert asked(plaza, 10, sort="new") == ["new 80"]
+    assert asked(plaza, 20, sort="top", time_filter="all", limit=7) == ["new 7", "top all 7"]
+
+
+def test_the_tiers_of_the_settings_are_those_that_hold(tmp_path: Path) -> None:
+    row = (5.0, 1.5, "top", "day", 9)
+    here = TownShop(tmp_path, f"sqlite:///{tmp_path / 'catchment.db'}", tier1=row, tier2=(4.0, *row[1:]))
+    plazas = Plazas(here)
+    assert asked(plazas, 6) == ["new 9", "top day 9"]
+    assert here.shop.store.sources.with_progress(1)[1].due_reason == "tier1: every 1.5 h"
+    here.close()
+
+
+def test_a_visit_that_fails_beside_the_newest_counts_all_the_same(plaza: Plazas) -> None:
+    source = plaza.follow("webdev", settings={"sort": "top"})
+    plaza.fails_beside = True
+    for count in (3, 2, 1):
+        plaza.visit(source, count)
+    known = plaza.progress(source)
+    assert (known.recent_valid, known.tier, known.failure_count) == ((3, 2, 1), "tier3", 3)
