@@ -69,6 +69,13 @@ class Sessions:
     def is_token_of(self, cookie: str, token: str) -> bool:
         return hmac.compare_digest(self.token_of(cookie).encode(), token.encode())
 
+    def seal(self, address: str) -> str:
+        """Opens one address of a list to whoever has it, and nothing else."""
+        return self._signature(f"seal {address}")[:32]
+
+    def is_sealed(self, address: str, seal: str) -> bool:
+        return hmac.compare_digest(self.seal(address).encode(), seal.encode())
+
     def _signature(self, text: str) -> str:
         return hmac.new(self._key, text.encode(), hashlib.sha256).hexdigest()
 

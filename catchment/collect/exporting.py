@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from importlib.util import find_spec
 from itertools import islice
@@ -66,6 +66,13 @@ def export(
 
     needed(format)(file, counted(), (*COLUMNS, "revisions") if with_revisions else COLUMNS)
     return count
+
+
+def written(format: str, items: Sequence[Mapping[str, Any]]) -> bytes:
+    """A few items, all at once."""
+    file = io.BytesIO()
+    needed(format)(file, (dict(item) for item in items), COLUMNS)
+    return file.getvalue()
 
 
 def _told(store: Store, chosen: Chosen, with_revisions: bool) -> Iterator[Item]:

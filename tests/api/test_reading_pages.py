@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import re
 from datetime import timedelta
 from html import unescape
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
+from catchment.model import Answer, Request
+from catchment.platforms import feeds
 from tests.api.desk import Desk
 
 HOUR = timedelta(hours=1)
+ATOM = "{http://www.w3.org/2005/Atom}"
 
 
 def opened(desk: Desk, path: str, *, status: int = 200, language: str = "en") -> str:
@@ -225,3 +231,80 @@ def test_times_are_told_in_the_readers_zone(desk: Desk) -> None:
     assert "+0800" in browser.get("/items/1").text
     browser.cookies.set("catchment_zone", "../../etc/passwd")
     assert "+0000" in browser.get("/items/1").text
+
+
+# ── the same list, for others ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def formats(page: str) -> dict[str, str]:
+    return {name: unescape(href) for href, name in re.findall(r'<a href="([^"]+)" type="[^"]+">([^<]+)</a>', page)}
+
+
+def a_paper(desk: Desk) -> None:
+    feed = desk.here.town.feed("paper")
+    now = desk.here.clock.now()
+    feed.post("p1", "<p>one & <b>two</b></p><script>x()</script>", title="=1+1 & more", at=now - HOUR)
+    feed.post("p2", "<p>天气很好</p>", title="天气", at=now)
+    desk.here.collect(desk.here.follow(feed, name="Paper"))
+
+
+def test_every_list_is_a_feed_and_a_table_too(both: Desk) -> None:
+    a_paper(both)
+    browser = both.browser()
+    for path in ("/items", "/items?source=1", "/search?q=天气"):
+        found = formats(browser.get(path).text)
+        assert set(found) == {"Atom", "JSON Feed", "CSV", "JSONL"}
+        expected = ["天气"] if "search" in path else ["天气", "=1+1 & more"]
+        feed = ElementTree.fromstring(browser.get(found["Atom"]).content)
+        assert [one.findtext(f"{ATOM}title") for one in feed.iter(f"{ATOM}entry")] == expected
+        assert [one["title"] for one in browser.get(found["JSON Feed"]).json()["items"]] == expected
+        rows = list(csv.DictReader(browser.get(found["CSV"]).text.splitlines()))
+        assert [one["title"] for one in rows] == [one.replace("=", "'=") for one in expected]
+        lines = browser.get(found["JSONL"]).text.splitlines()
+        assert [json.loads(one)["title"] for one in lines] == expected
+
+
+def test_our_own_reader_understands_our_feeds(desk: Desk) -> None:
+    a_paper(desk)
+    browser = desk.browser()
+    for name in ("Atom", "JSON Feed"):
+        answer = browser.get(formats(browser.get("/items").text)[name])
+        assert answer.headers["content-type"].startswith(("application/atom+xml", "application/feed+json"))
+        told = Answer(200, {}, answer.content, "http://127.0.0.1:8700/items", desk.here.clock.now())
+        items = feeds.read(told, Request("http://127.0.0.1:8700/items")).items
+        assert [(one.title, one.url) for one in items] == [
+            ("天气", "https://feeds.example/p2"),
+            ("=1+1 & more", "https://feeds.example/p1"),
+        ]
+        assert "<script" not in answer.text
+
+
+def test_a_sealed_address_opens_that_list_and_nothing_else(desk: Desk) -> None:
+    a_paper(desk)
+    stranger = desk.caller()
+    sealed = formats(desk.browser().get("/items?source=1").text)["Atom"]
+    assert stranger.get(sealed).status_code == 200
+    assert stranger.get(f"{sealed}&lang=zh").status_code == 200
+    for other in (
+        sealed.replace("source=1", "source=2"),
+        sealed.replace("format=atom", "format=csv"),
+        sealed.replace("/items", "/search"),
+        sealed.replace("&format=atom", ""),
+        f"{sealed}&author=bo",
+        sealed[:-1],
+        "/items?format=atom",
+    ):
+        assert stranger.get(other).status_code == 401, other
+
+
+def test_a_long_list_tells_where_it_goes_on(desk: Desk) -> None:
+    a_feed(desk, 60)
+    browser = desk.browser()
+    answer = browser.get(formats(browser.get("/items").text)["JSON Feed"])
+    first = [one["title"] for one in answer.json()["items"]]
+    more = desk.caller().get(answer.links["next"]["url"]).json()["items"]
+    assert first + [one["title"] for one in more] == [f"Gazette {number}" for number in range(60)]
+
+
+def test_an_unknown_format_is_said(desk: Desk) -> None:
+    assert "known formats" in opened(desk, "/items?format=pdf", status=400)

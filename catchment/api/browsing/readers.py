@@ -55,7 +55,7 @@ def _path(request: Request) -> str:
     return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
-def _inside(request: Request, door: TheDoor) -> Reader:
+def inside(request: Request, door: TheDoor) -> Reader:
     """Somebody who came by the link."""
     reader = reader_of(request, door)
     if not reader.is_inside:
@@ -63,7 +63,7 @@ def _inside(request: Request, door: TheDoor) -> Reader:
     return reader.plus(alert_count=door.shop.store.alerts.count_open())
 
 
-TheReader = Annotated[Reader, Depends(_inside)]
+TheReader = Annotated[Reader, Depends(inside)]
 
 
 # ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────

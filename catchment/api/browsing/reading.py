@@ -11,13 +11,16 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from catchment import pages
+from catchment.api.browsing import outgoing
+from catchment.api.browsing.outgoing import AnyReader, format_of
 from catchment.api.browsing.readers import TheReader
-from catchment.api.door import TheShop
+from catchment.api.door import Door, TheDoor, TheShop
 from catchment.api.standing import with_source_names
 from catchment.api.values import LARGEST, ItemId
 from catchment.dates import asked_moment
 from catchment.errors import InvalidInput
 from catchment.pages import Reader
+from catchment.pages.feeds import About
 from catchment.shop import Shop
 from catchment.store.filtering import Filter
 from catchment.store.items import key_from, key_text
@@ -31,10 +34,14 @@ _LONGEST = 500
 
 
 @router.get("/items")
-def items(request: Request, shop: TheShop, reader: TheReader) -> Response:
-    asked = Asked(request, reader)
-    page = shop.store.items.listed(asked.filter(), A_PAGE, key_from(asked.after))
-    found = asked.surroundings(shop) | {
+def items(request: Request, door: TheDoor, reader: AnyReader) -> Response:
+    shop, asked, format = door.shop, Asked(request, reader), format_of(request)
+    page = shop.store.items.listed(asked.filter(), format.most if format else A_PAGE, key_from(asked.after))
+    if format is not None:
+        following = asked.onwards(request, key_text(page.next) if page.next else None)
+        rows = with_source_names(shop, page.items)
+        return outgoing.answer(request, format, rows, asked.about(request, "items_title"), following)
+    found = asked.surroundings(door) | {
         "items": with_source_names(shop, page.items),
         "next": asked.address(after=key_text(page.next)) if page.next else None,
     }
@@ -42,23 +49,28 @@ def items(request: Request, shop: TheShop, reader: TheReader) -> Response:
 
 
 @router.get("/search")
-def search(request: Request, shop: TheShop, reader: TheReader) -> Response:
-    asked = Asked(request, reader)
+def search(request: Request, door: TheDoor, reader: AnyReader) -> Response:
+    shop, asked, format = door.shop, Asked(request, reader), format_of(request)
     words = request.query_params.get("q", "").strip()[:_LONGEST]
     order = "best" if request.query_params.get("order") == "best" else "newest"
     asked.also = {name: value for name, value in (("q", words), ("order", order)) if value and value != "newest"}
-    found = asked.surroundings(shop) | {
+    if format is not None:
+        hits = _hits(shop, asked, words, order, format.most)
+        following = asked.onwards(request, hits["after"])
+        return outgoing.answer(request, format, hits["items"], asked.about(request, "search_title"), following)
+    found = asked.surroundings(door) | {
         "asked": words,
         "order": order,
         "orders": {one: asked.address(order=one) for one in ("newest", "best")},
     }
-    return HTMLResponse(pages.search_page(reader, found | _hits(shop, asked, words, order)))
+    return HTMLResponse(pages.search_page(reader, found | _hits(shop, asked, words, order, A_PAGE)))
 
 
-def _hits(shop: Shop, asked: Asked, words: str, order: str) -> dict[str, Any]:
+def _hits(shop: Shop, asked: Asked, words: str, order: str, most: int) -> dict[str, Any]:
     nothing: dict[str, Any] = {
         "items": [],
         "next": None,
+        "after": None,
         "total": None,
         "is_estimated": False,
         "behind": 0,
@@ -67,12 +79,13 @@ def _hits(shop: Shop, asked: Asked, words: str, order: str) -> dict[str, Any]:
     if not words:
         return nothing
     try:
-        hits = shop.store.search.find(words, asked.filter(), is_best=order == "best", limit=A_PAGE, after=asked.after)
+        hits = shop.store.search.find(words, asked.filter(), is_best=order == "best", limit=most, after=asked.after)
     except InvalidInput as error:
         return nothing | {"error": str(error)}
     return nothing | {
         "items": with_source_names(shop, hits.items),
         "next": asked.address(after=hits.next) if hits.next else None,
+        "after": hits.next,
         "total": hits.count,
         "is_estimated": hits.is_count_estimated,
         "behind": hits.behind,
@@ -130,8 +143,27 @@ class Asked:
         query = urlencode({name: value for name, value in values.items() if value})
         return f"{self.path}?{query}" if query else self.path
 
-    def surroundings(self, shop: Shop) -> dict[str, Any]:
+    def onwards(self, request: Request, after: str | None) -> str | None:
+        """The whole address of what follows, for programs; None: nothing does."""
+        if after is None:
+            return None
+        return str(request.url.include_query_params(after=after))
+
+    def about(self, request: Request, word: str) -> About:
+        """What a feed of this list says of itself."""
+        named = " · ".join(value for value in (self.also.get("q"), *self.given.values()) if value)
+        title = f"catchment · {self.reader.speech(word)}"
+        return About(
+            title=f"{title}: {named}" if named else title,
+            base=str(request.base_url).rstrip("/"),
+            path=self.address(),
+            feed_path=f"{request.url.path}?{request.url.query}",
+            updated_at=self.reader.now.isoformat(),
+        )
+
+    def surroundings(self, door: Door) -> dict[str, Any]:
         """What a list shows of its own address."""
+        shop = door.shop
         kinds = shop.platforms.kinds()
         return {
             "path": self.path,
@@ -141,7 +173,7 @@ class Asked:
             "platforms": sorted(one.NAME for one in shop.platforms),
             "kinds": sorted({name for kind in kinds for name in (kind.name, kind.item_kind)}),
             "states": STATES,
-            "formats": [],
+            "formats": outgoing.addresses(door, self.path, {**self.also, **self.given}),
             "first": self.address() if self.after else None,
             "said": None,
         }
