@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from catchment import logs
-from catchment.clock import moment
+from catchment.clock import EPOCH, moment
 from catchment.errors import StoreError
-from catchment.health.silence import Late, Rhythm, alerts_for, canaries_among
+from catchment.health.measuring import measure
+from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
 from catchment.model import Record
 from catchment.settings import Settings
 from catchment.shop import Shop
+from catchment.store.metrics import Span
 from catchment.tell import watching
 
 log = logs.logger(__name__)
@@ -26,6 +28,8 @@ class Job(Record, frozen=True):
     run: Callable[[Shop], None]
     queue: str
     why: str
+    is_on_the_clock: bool = False
+    """At whole multiples of its period: an hourly one at full hours, a daily one at 00:00 UTC."""
 
     def period(self, settings: Settings) -> timedelta | None:
         """How often, by the settings; None: switched off."""
@@ -33,6 +37,12 @@ class Job(Record, frozen=True):
             minutes = settings.jobs[self.name]
             return None if minutes is None else timedelta(minutes=minutes)
         return self.every or timedelta(seconds=settings.tick_seconds)
+
+    def next_run(self, started_at: datetime, now: datetime, period: timedelta) -> datetime:
+        """When it runs next, after a run that began then and is over now."""
+        if self.is_on_the_clock:
+            return now - (now - EPOCH) % period + period
+        return max(started_at + period, now)
 
 
 def collect_due(shop: Shop) -> None:
@@ -59,6 +69,7 @@ def clear_old(shop: Shop) -> None:
         run_days=shop.settings.runs_days,
         attempt_days=shop.settings.attempts_days,
         event_days=shop.settings.events_days,
+        metrics_days=shop.settings.metrics_days,
     )
     gone["items"] = shop.store.retention.clear(shop.settings.retention_days, shop.clock.now(), shop.stop.is_set)
     if any(gone.values()):
@@ -78,9 +89,17 @@ def notice_silence(shop: Shop) -> None:
     # Where sources bring their own hosts, one of them says nothing about the others.
     of_one_place = {platform.NAME for platform in shop.platforms if platform.HOSTS}
     canaries = canaries_among(followed, of_one_place, shop.settings.canaries)
-    opened, closed = alerts.keep_open(" silent", alerts_for(late, followed, canaries), now)
+    opened, closed = alerts.keep_open(" silent", alarms_for(late, followed, canaries), now)
     if opened or closed:
         log.warning("silence", opened=opened, closed=closed)
+
+
+def measure_hours(shop: Shop) -> None:
+    measure(shop.store.metrics, Span.HOUR, shop.clock.now(), shop.stop.is_set)
+
+
+def daily_metrics(shop: Shop) -> None:
+    measure(shop.store.metrics, Span.DAY, shop.clock.now(), shop.stop.is_set)
 
 
 def recover_leases(shop: Shop) -> None:
@@ -113,6 +132,22 @@ JOBS = (
     ),
     Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
     Job(
+        "measure-hours",
+        timedelta(hours=1),
+        measure_hours,
+        "monitoring",
+        "what each full hour came to",
+        is_on_the_clock=True,
+    ),
+    Job(
+        "daily-metrics",
+        timedelta(days=1),
+        daily_metrics,
+        "monitoring",
+        "what each full day came to",
+        is_on_the_clock=True,
+    ),
+    Job(
         "clear-old",
         timedelta(hours=1),
         clear_old,
@@ -142,7 +177,7 @@ def run_if_due(shop: Shop, job: Job) -> bool:
         log.error("job failed", job=job.name, error=error)
     now = shop.clock.now()
     try:
-        shop.store.jobs.done(lease, started_at, max(started_at + period, now), now, error)
+        shop.store.jobs.done(lease, started_at, job.next_run(started_at, now, period), now, error)
     except StoreError:
         # Freed once the database is back; otherwise nobody alive could ever run it again.
         shop.presence.owe(lease)

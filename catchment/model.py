@@ -740,6 +740,27 @@ class Event(Record, frozen=True):
     data: dict[str, Any]
 
 
+class Severity(StrEnum):
+    """How soon a person should look at an alert."""
+
+    P0 = "P0"
+    """Now: a part of the work stands still until somebody acts."""
+    P1 = "P1"
+    """Today: something fails, or comes too late."""
+    P2 = "P2"
+    """When there is time: nothing is lost, but it will not get better by itself."""
+
+
+class Alarm(Record, frozen=True):
+    """What is wrong, as long as it is: it opens an alert, and when it is over the alert closes."""
+
+    subject: str
+    """Whom or what it is about, in a few words that stay the same: there is one open alert for each."""
+    message: str
+    severity: Severity = Severity.P1
+    source_id: int | None = None
+
+
 class Watch(Record, frozen=True):
     """A rule over items: those that fit it are told of."""
 

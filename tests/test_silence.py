@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from catchment.health.silence import Late, Rhythm, alerts_for, canaries_among
+from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -18,9 +18,10 @@ def follows(number: int, patience: float, silent_for: float, platform: str = "re
     return Rhythm(number, f"r/{number}", platform, newest + patience * HOUR, newest, newest)
 
 
-def told(*followed: Rhythm, named: dict[str, int] | None = None) -> dict[str, tuple[str, int | None]]:
+def told(*followed: Rhythm, named: dict[str, int] | None = None) -> dict[str, str]:
     late = [Late(one.source_id, one.name, one.platform, one.expected_by) for one in followed if one.expected_by < NOW]
-    return alerts_for(late, followed, canaries_among(followed, {"reddit"}, named or {}))
+    alarms = alarms_for(late, followed, canaries_among(followed, {"reddit"}, named or {}))
+    return {one.subject: one.message for one in alarms}
 
 
 def test_the_canary_is_the_busiest_of_a_platform_with_hosts_of_its_own_or_the_one_that_is_named() -> None:
@@ -34,20 +35,20 @@ def test_the_canary_is_the_busiest_of_a_platform_with_hosts_of_its_own_or_the_on
 def test_while_the_canary_sings_a_silent_source_is_alone() -> None:
     alerts = told(follows(1, 2, 1), follows(2, 9, 10))
     assert list(alerts) == ["source 2 silent"]
-    assert "reddit itself is well (r/1 shows new things)" in alerts["source 2 silent"][0]
+    assert "reddit itself is well (r/1 shows new things)" in alerts["source 2 silent"]
 
 
 def test_when_the_canary_falls_silent_and_nobody_else_sings_it_is_the_platform() -> None:
     alerts = told(follows(1, 2, 3), follows(2, 9, 4))
     assert list(alerts) == ["platform reddit silent"], "though the other one is not late yet"
-    assert "down, or blocks us" in alerts["platform reddit silent"][0]
-    assert "r/1 (source 1)" in alerts["platform reddit silent"][0]
+    assert "down, or blocks us" in alerts["platform reddit silent"]
+    assert "r/1 (source 1)" in alerts["platform reddit silent"]
 
 
 def test_a_silent_canary_whose_neighbours_sing_is_a_silent_source() -> None:
     alerts = told(follows(1, 2, 3), follows(2, 9, 1))
     assert list(alerts) == ["source 1 silent"]
-    assert "itself is well" not in alerts["source 1 silent"][0]
+    assert "itself is well" not in alerts["source 1 silent"]
 
 
 @pytest.mark.parametrize("silent_for", [3, 30])

@@ -1,4 +1,4 @@
-"""What happened and what is kept ready: gaps, runs, alerts, credentials."""
+"""What happened and what is kept ready: gaps, runs, metrics, alerts, credentials."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
-from catchment.api.shapes import Alert, Credential, Gap, Page, Run
-from catchment.api.values import After, OfSource, limit, paged, place, whole
+from catchment.api.shapes import Alert, Credential, Gap, Metrics, Page, Run
+from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
+from catchment.health.measuring import told
 from catchment.shop import life_rules
+from catchment.store.metrics import Span
 from catchment.vault import shown
 
 router = APIRouter(prefix="/api", tags=["records"])
@@ -40,10 +42,30 @@ def list_runs(shop: TheShop, after: After = None, most: Annotated[int, limit(200
     return paged(shop.store.runs.page(most + 1, before=place(after)), most, _id)
 
 
+@router.get("/metrics", response_model=Page[Metrics])
+def list_metrics(
+    shop: TheShop,
+    span: Annotated[Span, Query(description="What is summed up: an hour, or a day in UTC.")] = Span.HOUR,
+    most: Annotated[int, limit(2000)] = 24,
+    kind: Annotated[Name, Query(description="Only of this kind of sources.")] = None,
+) -> dict[str, Any]:
+    """What visiting came to in the last hours or days, oldest first, in all and kind by kind.
+
+    Every span is there, also those in which nothing was visited; the last one is under way.
+    """
+    return whole(told(shop.store.metrics, span, most, shop.clock.now(), kind))
+
+
 @router.get("/alerts", response_model=Page[Alert])
-def list_alerts(shop: TheShop, most: Annotated[int, limit(1000)] = 100) -> dict[str, Any]:
-    """The alerts that are open, newest first."""
-    return whole(shop.store.alerts.open(most))
+def list_alerts(
+    shop: TheShop,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    include_closed: Annotated[bool, Query(description="Also those that are over.")] = False,
+) -> dict[str, Any]:
+    """The alerts that are open, newest first. They close by themselves, once what they tell of is over."""
+    rows = shop.store.alerts.page(most + 1, before=place(after), include_closed=include_closed)
+    return paged(rows, most, _id)
 
 
 @router.get("/credentials", response_model=Page[Credential])

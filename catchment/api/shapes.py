@@ -468,15 +468,50 @@ class Run(Told):
     request_count: int
 
 
+class Figures(Told):
+    """What visits came to."""
+
+    source_count: int = Field(description="How many sources were visited.")
+    succeeded: int = Field(description="Visits that went well …")
+    empty: int = Field(description="… and those among them that brought nothing new.")
+    failed: int
+    put_off: int = Field(description="Visits that ended because our own budget was used up.")
+    skipped: int
+    success_rate: float | None = Field(description="succeeded / (succeeded + failed); null: there were none.")
+    mean_seconds: float | None = Field(description="How long a visit took, on average.")
+    new_count: int
+    updated_count: int
+    duplicate_count: int
+    invalid_count: int
+    request_count: int
+
+
+class KindFigures(Figures):
+    """The same of one kind of sources."""
+
+    kind: str
+    platform: str
+
+
+class Metrics(Figures):
+    """One hour, or one day, of visiting."""
+
+    starts_at: Moment
+    ends_at: Moment
+    is_over: bool = Field(description="False: it is under way.")
+    kinds: list[KindFigures]
+
+
 class Alert(Told):
     """Something that a person should look at. It closes by itself once it is over."""
 
     id: int
-    subject: str
-    severity: str
+    subject: str = Field(description="Whom or what it is about; there is one open alert for each.")
+    severity: Literal["P0", "P1", "P2"] = Field(description="Look at it now, today, or when there is time.")
     source_id: int | None
     message: str
     opened_at: Moment
+    closed_at: Moment | None = Field(description="Null: it is open.")
 
 
 class Credential(Told):

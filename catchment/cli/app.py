@@ -8,6 +8,7 @@ import typer
 
 from catchment import __version__
 from catchment.cli import (
+    alerting,
     collecting,
     covering,
     credentials,
@@ -17,6 +18,7 @@ from catchment.cli import (
     forgetting,
     hot,
     keeping,
+    measuring,
     reading,
     reparsing,
     searching,
@@ -70,6 +72,8 @@ app.command()(covering.coverage)
 app.command()(exporting.export)
 app.command()(reparsing.reparse)
 app.command()(state.status)
+app.command()(measuring.metrics)
+app.command()(alerting.alerts)
 app.command()(doctor.doctor)
 app.command()(keeping.migrate)
 app.command()(keeping.backup)

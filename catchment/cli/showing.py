@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,8 @@ PIPE_CLOSED = 141
 # Lines for `grep` should not be folded at the 80 characters that a pipe is taken for.
 _PIPE_WIDTH = 200
 _RELATIVE = timedelta(days=2)
+# The lowest is for nothing at all: the least that there is stands a step above it.
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 # ── for programs ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -150,6 +153,17 @@ def cell(value: object) -> str:
 
 def counted(count: int, what: str) -> str:
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
+
+
+def share(part: float | None) -> str:
+    """A part of a whole, as people say it; rounded towards the worse, so that 100 % is all of it."""
+    return "–" if part is None else f"{math.floor(round(part * 1000, 6)) / 10:g} %"
+
+
+def spark(figures: Sequence[float | None], most: float | None = None) -> str:
+    """A line of bars as high as the figures, from 0 to the largest (or `most`); a dot where nothing is known."""
+    top = most or max((one for one in figures if one is not None), default=0) or 1
+    return "".join("·" if one is None else _BARS[min(math.ceil(one / top * 7), 7)] for one in figures)
 
 
 def when(moment: str | None, now: datetime) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 
-from catchment.model import Record
+from catchment.model import Alarm, Record
 
 _LEAST_OF_A_PLATFORM = 3
 
@@ -50,30 +50,28 @@ def canaries_among(
     return canaries | {one.platform: one for one in followed if named.get(one.platform) == one.source_id}
 
 
-def alerts_for(
-    late: Sequence[Late], followed: Sequence[Rhythm], canaries: Mapping[str, Rhythm]
-) -> dict[str, tuple[str, int | None]]:
-    """The alerts that should be open: subject → (message, source id).
+def alarms_for(late: Sequence[Late], followed: Sequence[Rhythm], canaries: Mapping[str, Rhythm]) -> list[Alarm]:
+    """What should be alarmed about.
 
     Where a whole platform is silent there is one alert, not a thousand: where all its sources with a rhythm are late,
     or where its canary is and nothing new came from any other since it should have sung.
     """
-    alerts: dict[str, tuple[str, int | None]] = {}
+    alarms: list[Alarm] = []
     counts = Counter(one.platform for one in followed)
     for platform in sorted({one.platform for one in late}):
         of_it = [one for one in late if one.platform == platform]
         canary = canaries.get(platform)
         if canary is not None and _is_silenced(canary, of_it, followed):
-            alerts[f"platform {platform} silent"] = (_platform_words(canary, platform), None)
+            alarms.append(Alarm(f"platform {platform} silent", _platform_words(canary, platform)))
         elif len(of_it) >= _LEAST_OF_A_PLATFORM and len(of_it) >= counts[platform]:
             words = f"nothing new from any of the {len(of_it)} sources of {platform} — is it down, or blocking us?"
-            alerts[f"platform {platform} silent"] = (words, None)
+            alarms.append(Alarm(f"platform {platform} silent", words))
         else:
             is_well = canary is not None and all(one.source_id != canary.source_id for one in of_it)
             for one in of_it:
                 words = _source_words(one, canary if is_well else None)
-                alerts[f"source {one.source_id} silent"] = (words, one.source_id)
-    return alerts
+                alarms.append(Alarm(f"source {one.source_id} silent", words, source_id=one.source_id))
+    return alarms
 
 
 def _is_silenced(canary: Rhythm, late: Sequence[Late], followed: Sequence[Rhythm]) -> bool:

@@ -189,6 +189,25 @@ class Settings:
         "The number of a source that is known to be busy: its silence tells that the platform is down or blocks us. "
         "Without one: the busiest, where all sources of a platform lie on its own hosts.",
     )
+    monitor_api_threshold: int = setting(
+        "MONITOR_API_THRESHOLD",
+        whole(1, 1_000_000),
+        55,
+        "More calls to a platform in one minute than that are an alert. Meant for a budget of 60 a minute, as Reddit's "
+        "is; where a platform may be asked more often, it grows along.",
+    )
+    monitor_hit_threshold: float = setting(
+        "MONITOR_CACHE_HIT_THRESHOLD",
+        number(0, 1),
+        0.7,
+        "A smaller share of reads that the hot store could answer is an alert.",
+    )
+    monitor_stale_minutes: int = setting(
+        "MONITOR_CRAWL_STALE_MINUTES",
+        whole(1, 525_600),
+        90,
+        "Minutes without a visit that went well, although something is due, after which there is an alert.",
+    )
     failures_before_probation: int = setting(
         "CATCHMENT_FAILURES_BEFORE_PROBATION",
         whole(1, 1000),
@@ -320,6 +339,12 @@ class Settings:
         "CATCHMENT_ATTEMPTS_DAYS", whole(1, 36_500), 7, "Days for which counts of attempts are kept."
     )
 
+    metrics_days: int = setting(
+        "CATCHMENT_METRICS_DAYS",
+        whole(1, 36_500),
+        730,
+        "Days for which the metrics of each day are kept; those of each hour go with the records of runs.",
+    )
     events_days: int = setting(
         "CATCHMENT_EVENTS_DAYS",
         whole(1, 3_650),

@@ -25,6 +25,7 @@ from catchment.store.kept import BudgetRows, Clearing, KeptSettings
 from catchment.store.leases import Presence
 from catchment.store.looks import Looks
 from catchment.store.mending import Mending
+from catchment.store.metrics import Metrics
 from catchment.store.outbox import Outbox
 from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
@@ -61,6 +62,7 @@ class Store:
         self.runs = Runs(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)
+        self.metrics = Metrics(database)
         self.troubles = Troubles(database)
         self.credentials = Credentials(database)
         self.api_keys = ApiKeys(database)

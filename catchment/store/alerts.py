@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from catchment.clock import micros, moment
+from catchment.model import Alarm, Severity
 from catchment.store import outbox
 from catchment.store.database import Database, Transaction
 from catchment.store.rows import iso, to_moment, with_iso
 
 
-def raise_alert(
-    tx: Transaction, subject: str, message: str, now: int, *, source_id: int | None = None, severity: str = "P1"
-) -> bool:
+def raise_alert(tx: Transaction, alarm: Alarm, now: int) -> bool:
     """Open the alert of that subject, or say it anew if it is open already; gives whether it was opened."""
-    if tx.run("UPDATE alerts SET message = ? WHERE subject = ? AND closed_at IS NULL", message, subject):
+    subject, message, severity, source_id = alarm.subject, alarm.message, str(alarm.severity), alarm.source_id
+    if tx.run(
+        "UPDATE alerts SET message = ?, severity = ? WHERE subject = ? AND closed_at IS NULL",
+        message,
+        severity,
+        subject,
+    ):
         return False
     # Of two that open it together one fails here, and does it over.
     row = tx.one(
@@ -58,16 +64,31 @@ class Alerts:
 
     def open(self, limit: int = 100) -> list[dict[str, Any]]:
         """The open ones, newest first."""
+        return self.page(limit)
+
+    def page(
+        self, limit: int = 100, *, before: int | None = None, include_closed: bool = False
+    ) -> list[dict[str, Any]]:
+        """Newest first; the next page begins before the last one's id."""
+        where = "" if include_closed else "AND closed_at IS NULL"
         rows = self._db.read(
             lambda tx: tx.dicts(
-                """
-                SELECT id, subject, severity, source_id, message, opened_at FROM alerts
-                 WHERE closed_at IS NULL ORDER BY id DESC LIMIT ?
+                f"""
+                SELECT id, subject, severity, source_id, message, opened_at, closed_at FROM alerts
+                 WHERE id < ? {where} ORDER BY id DESC LIMIT ?
                 """,
+                2**62 if before is None else before,
                 limit,
             )
         )
-        return [with_iso(row, "opened_at") for row in rows]
+        return [with_iso(row, "opened_at", "closed_at") for row in rows]
+
+    def count_open(self) -> dict[Severity, int]:
+        """How many are open, by severity."""
+        rows = self._db.read(
+            lambda tx: tx.all("SELECT severity, count(*) FROM alerts WHERE closed_at IS NULL GROUP BY severity")
+        )
+        return dict.fromkeys(Severity, 0) | {Severity(name): count for name, count in rows}
 
     def count_open(self) -> int:
         row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM alerts WHERE closed_at IS NULL"))
@@ -117,16 +138,21 @@ class Alerts:
         )
         return [(row[0], row[1], row[2], moment(row[3]), to_moment(row[4]), to_moment(row[5])) for row in rows]
 
-    def keep_open(self, ending: str, wanted: dict[str, tuple[str, int | None]], now: datetime) -> tuple[int, int]:
-        """Of the alerts whose subject ends so, have exactly these open; gives how many were opened and closed."""
+    def keep_open(
+        self, ending: str, alarms: Sequence[Alarm], now: datetime, *, undecided: Collection[str] = ()
+    ) -> tuple[int, int]:
+        """Of the alerts whose subject ends so, have exactly these open; gives how many were opened and closed.
+
+        Those of which nothing is known at the moment (`undecided`) stay as they are.
+        """
+        wanted = {one.subject for one in alarms}
 
         def deed(tx: Transaction) -> tuple[int, int]:
             rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL AND subject LIKE ?", f"%{ending}")
-            is_open = {row[0] for row in rows}
-            for subject, (message, source_id) in wanted.items():
-                raise_alert(tx, subject, message, micros(now), source_id=source_id)
-            for subject in is_open - wanted.keys():
+            over = {row[0] for row in rows} - wanted - {*undecided}
+            opened = sum(raise_alert(tx, one, micros(now)) for one in alarms)
+            for subject in over:
                 close(tx, subject, micros(now))
-            return len(wanted.keys() - is_open), len(is_open - wanted.keys())
+            return opened, len(over)
 
         return self._db.write(deed)

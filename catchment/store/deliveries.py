@@ -12,7 +12,7 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.model import Lease, Record
+from catchment.model import Alarm, Lease, Record, Severity
 from catchment.store import alerts, leases
 from catchment.store.database import Database, Transaction
 from catchment.store.outbox import head
@@ -254,7 +254,7 @@ class Deliveries:
                 delivery.id,
             )
             if alert is not None:
-                alerts.raise_alert(tx, delivery.alert_subject, alert, micros(now), severity="P2")
+                alerts.raise_alert(tx, Alarm(delivery.alert_subject, alert, Severity.P2), micros(now))
 
         self._db.write(deed)
         return delivery.plus(failures_in_a_row=delivery.failures_in_a_row + 1)
@@ -263,7 +263,7 @@ class Deliveries:
         def deed(tx: Transaction) -> None:
             _switch(tx, "id = ?", delivery_id, because)
             if alert is not None:
-                alerts.raise_alert(tx, f"listener {delivery_id} failing", alert, micros(now), severity="P2")
+                alerts.raise_alert(tx, Alarm(f"listener {delivery_id} failing", alert, Severity.P2), micros(now))
             else:
                 alerts.close(tx, f"listener {delivery_id} failing", micros(now))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from catchment.clock import micros
-from catchment.model import Counts, Lease, Progress, Result, Source
+from catchment.model import Alarm, Counts, Lease, Progress, Result, Source
 from catchment.store import alerts, leases, outbox
 from catchment.store.database import Transaction, placeholders
 from catchment.store.rows import PROGRESS, progress_values, to_micros
@@ -113,7 +113,7 @@ def _change_state(tx: Transaction, source: Source, ending: Ending) -> None:
         tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", False, source.id)
     subject = f"source {source.id} failing"
     if ending.alert is not None:
-        if alerts.raise_alert(tx, subject, ending.alert, now, source_id=source.id):
+        if alerts.raise_alert(tx, Alarm(subject, ending.alert, source_id=source.id), now):
             _tell_source(tx, "source.failing", source, now, error=ending.alert, error_code=ending.result.error_code)
     elif ending.is_recovered and alerts.close(tx, subject, now):
         _tell_source(tx, "source.recovered", source, now)

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 from catchment.clock import micros
 from catchment.store.database import Database, Transaction
+from catchment.store.metrics import Span
 from catchment.store.rows import decode, to_json
 
 T = TypeVar("T")
@@ -68,8 +69,8 @@ class BudgetRows:
 
 
 class Clearing:
-    """What we keep about running is bounded: raw answers, run records, attempts, alerts that are over, what became of
-    credentials, and events.
+    """What we keep about running is bounded: raw answers, run records, attempts, metrics, alerts that are over, what
+    became of credentials, and events.
 
     An event stays for its days, and then for listeners that have not got it yet; but for no one longer than runs are
     kept."""
@@ -78,7 +79,7 @@ class Clearing:
         self._db = database
 
     def clear(
-        self, now: datetime, *, raw_days: int, run_days: int, attempt_days: int, event_days: int
+        self, now: datetime, *, raw_days: int, run_days: int, attempt_days: int, event_days: int, metrics_days: int
     ) -> dict[str, int]:
         """Delete what is older; gives how many rows of each went."""
         return {
@@ -86,6 +87,8 @@ class Clearing:
             "run_sources": self._old_results(now - timedelta(days=run_days)),
             "runs": self._old_runs(now - timedelta(days=run_days)),
             "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
+            "crawl_metrics": self._old_metrics(Span.HOUR, now - timedelta(days=run_days))
+            + self._old_metrics(Span.DAY, now - timedelta(days=metrics_days)),
             "alerts": self._older("alerts", "closed_at", now - timedelta(days=run_days)),
             "credential_changes": self._older("credential_changes", "changed_at", now - timedelta(days=run_days)),
             "outbox": self._told(now - timedelta(days=event_days))
@@ -127,6 +130,16 @@ class Clearing:
                    (SELECT r.id FROM runs r WHERE r.started_at < ? AND r.finished_at IS NOT NULL
                        AND NOT EXISTS (SELECT 1 FROM run_sources s WHERE s.run_id = r.id) LIMIT {_BATCH})
             """,
+            micros(before),
+        )
+
+    def _old_metrics(self, span: Span, before: datetime) -> int:
+        return self._in_batches(
+            f"""
+            DELETE FROM crawl_metrics WHERE (span, starts_at, kind) IN
+                   (SELECT span, starts_at, kind FROM crawl_metrics WHERE span = ? AND starts_at < ? LIMIT {_BATCH})
+            """,
+            str(span),
             micros(before),
         )
 

@@ -48,6 +48,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/raw-items/for-digest",
         "GET /api/gaps",
         "GET /api/runs",
+        "GET /api/metrics",
         "GET /api/alerts",
         "GET /api/credentials",
         "GET /api/watches",

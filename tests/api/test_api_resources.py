@@ -290,6 +290,8 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
         (shapes.Revision, desk.get(f"/api/items/{edited['id']}/revisions")["items"][0]),
         (shapes.Run, desk.get("/api/runs")["items"][0]),
         (shapes.Gap, desk.get("/api/gaps")["items"][0]),
+        (shapes.Metrics, desk.get("/api/metrics", span="day", limit=2)["items"][0]),
+        (shapes.KindFigures, desk.get("/api/metrics", span="day", limit=2)["items"][0]["kinds"][0]),
         (shapes.Alert, desk.get("/api/alerts")["items"][0]),
         (shapes.Health, health),
         (shapes.Scheduler, health["scheduler"]),

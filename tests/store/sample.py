@@ -14,11 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
-from catchment.model import Item, Media, Reference, SourceState, Watch
+from catchment.model import Alarm, Item, Media, Reference, SourceState, Watch
 from catchment.store.alerts import raise_alert
 from catchment.store.forgetting import Forget
 from catchment.store.hot import HotCounts
 from catchment.store.indexing import terms_of
+from catchment.store.metrics import Measure, Span
 from catchment.store.opening import HEAD
 from catchment.tell.watching import run_watches
 from tests.store.desk import Desk, opened, post
@@ -57,9 +58,10 @@ def fill(desk: Desk) -> None:
     store.api_keys.add("n8n", "secret", now)
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
+    store.metrics.keep(Span.HOUR, Span.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
-    store.database.write(lambda tx: raise_alert(tx, "source 1 failing", "so it is", 1, source_id=feed.id))
+    store.database.write(lambda tx: raise_alert(tx, Alarm("source 1 failing", "so it is", source_id=feed.id), 1))
 
 
 def _reply(key: str, to: str) -> Item:

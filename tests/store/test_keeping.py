@@ -9,13 +9,14 @@ from threading import Barrier
 
 from catchment.clock import micros
 from catchment.fetch import StoredBudgets
-from catchment.model import Budget
+from catchment.model import Alarm, Budget, Severity
 from catchment.store.alerts import close, raise_alert
 from catchment.store.database import Transaction
+from catchment.store.metrics import Measure, Span
 from tests.store.desk import Desk, opened, post
 from tests.store.processes import Hand
 
-KEEP = {"raw_days": 10, "run_days": 20, "attempt_days": 30, "event_days": 20}
+KEEP = {"raw_days": 10, "run_days": 20, "attempt_days": 30, "event_days": 20, "metrics_days": 50}
 
 
 def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
@@ -43,13 +44,31 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
 def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None:
     def alert(tx: Transaction) -> None:
         for subject in ("over", "open"):
-            raise_alert(tx, subject, "so it is", micros(desk.now))
+            raise_alert(tx, Alarm(subject, "so it is"), micros(desk.now))
         close(tx, "over", micros(desk.now))
 
     desk.store.database.write(alert)
     cleared = [desk.store.clearing.clear(desk.now + timedelta(days=day), **KEEP)["alerts"] for day in (19, 21, 99)]
     assert cleared == [0, 1, 0]
     assert [one["subject"] for one in desk.store.alerts.open()] == ["open"]
+
+
+def test_metrics_of_hours_go_with_the_runs_and_those_of_days_after_a_time_of_their_own(desk: Desk) -> None:
+    for span in Span:
+        desk.store.metrics.keep(span, span.start(desk.now), [Measure("rss", "feeds")], desk.now)
+    days = (19, 21, 49, 51)
+    cleared = [desk.store.clearing.clear(desk.now + timedelta(days=day), **KEEP)["crawl_metrics"] for day in days]
+    assert cleared == [0, 1, 0, 1]
+
+
+def test_alerts_of_which_nothing_is_known_at_the_moment_stay_as_they_are(desk: Desk) -> None:
+    alerts = desk.store.alerts
+    assert alerts.keep_open(" low", [Alarm("a low", "so"), Alarm("b low", "so")], desk.now) == (2, 0)
+    assert alerts.keep_open(" low", [], desk.now, undecided=["b low", "c low"]) == (0, 1)
+    assert [one["subject"] for one in alerts.open()] == ["b low"]
+    assert alerts.keep_open(" low", [Alarm("b low", "worse", Severity.P0)], desk.now) == (0, 0)
+    assert [(one["message"], one["severity"]) for one in alerts.open()] == [("worse", "P0")]
+    assert alerts.count_open() == {"P0": 1, "P1": 0, "P2": 0}
 
 
 def test_clearing_goes_in_batches_until_nothing_old_is_left(desk: Desk) -> None:

@@ -20,7 +20,8 @@ import typer
 import catchment.store
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
-from catchment.model import Outcome, Result, SourceState, Target, Watch
+from catchment.health.measuring import measure, told
+from catchment.model import Alarm, Outcome, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
@@ -33,6 +34,7 @@ from catchment.store.hot import HotCounts
 from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
+from catchment.store.metrics import Span
 from catchment.store.schema import metadata
 from catchment.store.sources import Wanted as Following
 from catchment.store.visits import NextLook
@@ -113,6 +115,13 @@ QUESTIONS: dict[str, Asking] = {
     "runs of a source": lambda desk: desk.store.runs.of_source(1),
     "the last day": lambda desk: desk.store.runs.last_day(desk.now),
     "open alerts": lambda desk: desk.store.alerts.open(),
+    "alerts, next page": lambda desk: desk.store.alerts.page(3, before=9, include_closed=True),
+    "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
+    "what visiting came to": lambda desk: [
+        measure(desk.store.metrics, Span.HOUR, desk.now + timedelta(days=1)),
+        told(desk.store.metrics, Span.DAY, 3, desk.now),
+    ],
+    "which calls were made": lambda desk: desk.store.metrics.calls(days_ago(desk, 1), desk.now),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
     "gaps since": lambda desk: desk.store.gaps.since(1, desk.now),
@@ -141,9 +150,11 @@ QUESTIONS: dict[str, Asking] = {
     "one source": lambda desk: desk.store.sources.with_progress(1),
     "who holds it": lambda desk: desk.store.sources.holder(1),
     "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
-    "silence": lambda desk: desk.store.alerts.keep_open(" silent", {"source 1 silent": ("so", 1)}, desk.now),
+    "silence": lambda desk: desk.store.alerts.keep_open(
+        " silent", [Alarm("source 1 silent", "so", source_id=1)], desk.now
+    ),
     "clearing": lambda desk: desk.store.clearing.clear(
-        desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1, event_days=1
+        desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1, event_days=1, metrics_days=1
     ),
     "answers to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}), (desk.now, 1), 3),
     "answers of a source to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}, 1), None, 3),
@@ -227,10 +238,13 @@ EXAMPLES = {
     "since": "2020-01-01T00:00:00Z",
     "source": "1",
     "source_id": "1",
+    "span": "day",
+    "hours": "3",
     "state": "active",
 }
 
 READING = {
+    *("metrics", "alerts"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "webhooks list", "hot status"),
     *("watches list", "watches show", "watches try"),

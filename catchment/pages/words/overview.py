@@ -76,6 +76,8 @@ WORDS = {
     "job:deliver-events": ("Bring events to their listeners", "向订阅方投递事件"),
     "job:recover-leases": ("Free stale claims", "释放失效的占用"),
     "job:notice-silence": ("Notice sources gone silent", "发现沉默的来源"),
+    "job:measure-hours": ("Sum up the last hour", "汇总上一小时"),
+    "job:daily-metrics": ("Sum up the last day", "汇总前一天"),
     "job:clear-old": ("Clear records past their time", "清理过期记录"),
     "job:clear-expired": ("Clear what is no longer hot", "清理过期的热数据"),
 }

@@ -1,0 +1,33 @@
+"""The table of metrics: what visiting came to, hour by hour and day by day."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Float, Integer, Table, Text
+
+from catchment.store.schema.base import Moment, metadata
+
+crawl_metrics = Table(
+    "crawl_metrics",
+    metadata,
+    # hour or day; days begin at 00:00 UTC.
+    Column("span", Text, primary_key=True),
+    Column("starts_at", Moment, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("source_count", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("empty", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("put_off", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("visit_seconds", Float, nullable=False),
+    Column("new_count", Integer, nullable=False),
+    Column("updated_count", Integer, nullable=False),
+    Column("duplicate_count", Integer, nullable=False),
+    Column("invalid_count", Integer, nullable=False),
+    Column("request_count", Integer, nullable=False),
+    Column("measured_at", Moment, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Derived from the records of runs, and written over when they are counted anew. A kind that was not visited in a span
+has no row there."""
