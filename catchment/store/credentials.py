@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from catchment import model
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.model import Credential, CredentialState, Record
@@ -226,7 +227,7 @@ def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[li
 
 def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Mapping[str, Alarm], now: int) -> None:
     for subject, alarm in alarms.items():
-        alerts.raise_alert(tx, subject, alarm.message, now, severity=alarm.severity)
+        alerts.raise_alert(tx, model.Alarm(subject, alarm.message, model.Severity(alarm.severity)), now)
     for subject in _open_subjects(tx, platform, names):
         if subject not in alarms:
             alerts.close(tx, subject, now)
