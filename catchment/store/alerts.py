@@ -83,7 +83,7 @@ class Alerts:
         )
         return [with_iso(row, "opened_at", "closed_at") for row in rows]
 
-    def count_open(self) -> dict[Severity, int]:
+    def open_by_severity(self) -> dict[Severity, int]:
         """How many are open, by severity."""
         rows = self._db.read(
             lambda tx: tx.all("SELECT severity, count(*) FROM alerts WHERE closed_at IS NULL GROUP BY severity")

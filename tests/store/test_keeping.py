@@ -68,7 +68,7 @@ def test_alerts_of_which_nothing_is_known_at_the_moment_stay_as_they_are(desk: D
     assert [one["subject"] for one in alerts.open()] == ["b low"]
     assert alerts.keep_open(" low", [Alarm("b low", "worse", Severity.P0)], desk.now) == (0, 0)
     assert [(one["message"], one["severity"]) for one in alerts.open()] == [("worse", "P0")]
-    assert alerts.count_open() == {"P0": 1, "P1": 0, "P2": 0}
+    assert alerts.open_by_severity() == {"P0": 1, "P1": 0, "P2": 0}
 
 
 def test_clearing_goes_in_batches_until_nothing_old_is_left(desk: Desk) -> None:

@@ -86,7 +86,7 @@ QUESTIONS: dict[str, Asking] = {
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
     "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
     "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
-    "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
+    "how severe the open alerts are": lambda desk: desk.store.alerts.open_by_severity(),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
     "an item at a moment": lambda desk: desk.store.items.as_of(1, desk.now),
@@ -116,7 +116,7 @@ QUESTIONS: dict[str, Asking] = {
     "the last day": lambda desk: desk.store.runs.last_day(desk.now),
     "open alerts": lambda desk: desk.store.alerts.open(),
     "alerts, next page": lambda desk: desk.store.alerts.page(3, before=9, include_closed=True),
-    "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
+    "how severe the open alerts are": lambda desk: desk.store.alerts.open_by_severity(),
     "what visiting came to": lambda desk: [
         measure(desk.store.metrics, Span.HOUR, desk.now + timedelta(days=1)),
         told(desk.store.metrics, Span.DAY, 3, desk.now),
