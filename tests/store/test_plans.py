@@ -86,7 +86,7 @@ QUESTIONS: dict[str, Asking] = {
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
     "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
     "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
-    "how severe the open alerts are": lambda desk: desk.store.alerts.open_by_severity(),
+    "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
     "an item at a moment": lambda desk: desk.store.items.as_of(1, desk.now),
