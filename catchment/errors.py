@@ -19,6 +19,7 @@ CatchmentError              what nobody foresaw: a mistake of ours
     ├── TimedOut            too slow: tried again
     ├── ServerTrouble       5xx: tried again
     ├── SlowDown            429 or the like: wait as told; counts against nobody
+    ├── CredentialsExhausted  there are credentials, and none of them is usable now: says when one will be
     ├── Unreadable          the answer came and is kept; our reader is behind, or it is not what was asked for
     │   └── TooLarge        the answer was cut off at the size limit, and is not kept
     ├── Missing             404: perhaps for now; asked again with growing pauses
@@ -121,7 +122,8 @@ class PlatformError(CatchmentError):
 
     `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
     answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
-    this one request is refused: the host, the platform or the credential is.
+    this one request is refused: the host, the platform or the credential is. `is_credentials` tells that it is about
+    the credential that was used: with another one it may go.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -134,6 +136,7 @@ class PlatformError(CatchmentError):
         self.retry_at = retry_at
         self.is_contact = False
         self.is_beyond_request = False
+        self.is_credentials = False
 
 
 class NetworkError(PlatformError):
@@ -158,6 +161,12 @@ class SlowDown(PlatformError):
     """Nothing. If it comes often, give the source a longer interval."""
 
     code = "SLOW_DOWN"
+
+
+class CredentialsExhausted(PlatformError):
+    """`catchment credentials list` shows how each one stands: resume, renew or add one, or wait as the message says."""
+
+    code, retryable = "COOKIE_EXHAUSTED", False
 
 
 class Unreadable(PlatformError):

@@ -440,6 +440,16 @@ class Kind(Record, frozen=True):
     """How lively a source is decides how often, and by which listing beside the newest, it is read."""
 
 
+class CredentialSettings(Record, frozen=True):
+    """Settings that make a credential, where they are given: `{NAME}` stands for the value of one."""
+
+    fields: tuple[Field, ...]
+    """Those without a default must all be given."""
+    basic: str | None = None
+    """As in `{REDDIT_CLIENT_ID}:{REDDIT_CLIENT_SECRET}`."""
+    headers: dict[str, str] = {}
+
+
 class Look(Record, frozen=True):
     """An item that is to be asked for again."""
 
@@ -456,7 +466,10 @@ class Platform(Protocol):
 
     Optional verbs (detail, floors, look_again, reach, login, token, dress) are looked up by name where they are used:
     `look_again(looks: Sequence[Look]) -> list[Request]` asks for items by id, as many with one request as the platform
-    can; the answers go to `read`. `OBEYS_ROBOTS = True` has every site's robots.txt asked first.
+    can; the answers go to `read`. `OBEYS_ROBOTS = True` has every site's robots.txt asked first. Where the platform has
+    hosts of its own, requests to them whose `identity` is not `NONE` are sent with a credential of its pool; `PROBE:
+    Request` is a cheap one that only goes with a credential, to test one by; `CREDENTIAL_SETTINGS: CredentialSettings`
+    are the settings that make one.
     """
 
     NAME: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +27,8 @@ from catchment.tell import hooks
 from catchment.tell.delivering import MOST_LISTENERS, Deliverer
 from catchment.tell.webhooks import Webhook
 from catchment.tiers import Tier, Tiers
-from catchment.vault import Box, LifeRules, Safe
+from catchment.vault import Box, Keeper, LifeRules, Pool, Safe
+from catchment.vault.environment import declared, incomplete, lent, names
 
 _POST_SECONDS = 10.0
 """So long may a webhook's receiver take: it should note the event down, and work on it later."""
@@ -42,6 +44,7 @@ class Shop:
         self.cut = Event()
         """Nor may what is under way go on."""
         self._presence: Presence | None = None
+        self._pool: Pool | None = None
         self._fetch: Fetch | None = None
         self._visitor: Visitor | None = None
         self._hot: Hot | None = None
@@ -56,7 +59,18 @@ class Shop:
 
     @cached_property
     def safe(self) -> Safe:
-        return Safe(self.store.credentials, self.box)
+        return Safe(self.store.credentials, self.box, lent(declared(self.platforms), self.settings.declared))
+
+    @cached_property
+    def keeper(self) -> Keeper:
+        return Keeper(self.store.credentials, self.safe, life_rules(self.settings), self.clock)
+
+    @property
+    def pool(self) -> Pool:
+        with self._making:
+            if self._pool is None:
+                self._pool = Pool(self.keeper, self.safe, self.clock)
+            return self._pool
 
     @property
     def fetch(self) -> Fetch:
@@ -68,7 +82,7 @@ class Shop:
                     stop=self.stop,
                     cut=self.cut,
                     budgets=StoredBudgets(self.store.budgets),
-                    secrets=self.safe.secret,
+                    credentials=self.pool,
                 )
             return self._fetch
 
@@ -83,7 +97,7 @@ class Shop:
                     stop=self.stop,
                     cut=self.cut,
                     budgets=StoredBudgets(self.store.budgets),
-                    secrets=self.safe.secret,
+                    credentials=self.pool,
                 )
             return self._post
 
@@ -138,7 +152,7 @@ class Shop:
         return Rules(
             self.intervals(),
             self.tiers,
-            keyed=self.store.credentials.platforms(),
+            keyed=self.keeper.platforms(),
             failures_before_probation=self.settings.failures_before_probation,
             text_limit=self.settings.text_limit,
             keeps_raw=self.settings.raw_answers_days > 0,
@@ -160,6 +174,8 @@ class Shop:
             leaving.callback(self.store.close)
             if self._hot is not None:
                 leaving.callback(self._hot.close)
+            if self._pool is not None:
+                leaving.callback(self._pool.close)
             if self._presence is not None:
                 leaving.callback(self._presence.leave, self.clock.now())
             for client in (self._fetch, self._post):
@@ -243,8 +259,17 @@ def settings_from(environ: Mapping[str, str], folder: Path, jobs: list[str]) -> 
     """Read the settings once, at the door, and set up logging by them."""
     platforms = installed()
     kinds = [*kind_intervals(platforms.kinds())]
-    settings = read_settings(environ, folder, kinds=kinds, platforms=[one.NAME for one in platforms], jobs=jobs)
+    theirs = declared(platforms)
+    settings = read_settings(
+        environ,
+        folder,
+        kinds=kinds,
+        platforms=[one.NAME for one in platforms],
+        jobs=jobs,
+        declared=names(theirs.values()),
+    )
     logs.configure(settings.log_format, settings.log_level)
-    if settings.api_key:
-        logs.know_secret(settings.api_key)
-    return settings
+    for secret in (settings.api_key, *settings.declared.values()):
+        if secret:
+            logs.know_secret(secret)
+    return replace(settings, warnings=(*settings.warnings, *incomplete(theirs, settings.declared)))

@@ -11,6 +11,7 @@ from starlette.exceptions import HTTPException
 from catchment.errors import (
     CatchmentError,
     Conflict,
+    CredentialsExhausted,
     InvalidInput,
     LeaseLost,
     NotFound,
@@ -33,6 +34,7 @@ STATUSES: dict[type[CatchmentError], int] = {
     Stopped: 503,
     PlatformError: 502,
     TimedOut: 504,
+    CredentialsExhausted: 503,
 }
 """A class that is not here has the status of the nearest one above it."""
 

@@ -10,7 +10,6 @@ from catchment.api.door import TheShop
 from catchment.api.shapes import Alert, Credential, Gap, Metrics, Page, Run
 from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
 from catchment.health.measuring import told
-from catchment.shop import life_rules
 from catchment.store.metrics import Span
 from catchment.vault import shown
 
@@ -71,5 +70,4 @@ def list_alerts(
 @router.get("/credentials", response_model=Page[Credential])
 def list_credentials(shop: TheShop) -> dict[str, Any]:
     """What the vault holds, without the secrets: they cannot be read back."""
-    now, rules = shop.clock.now(), life_rules(shop.settings)
-    return whole([shown(one, rules, now) for one in shop.store.credentials.page()])
+    return whole([shown(one, shop.keeper.rules, shop.clock.now()) for one in shop.keeper.page()])

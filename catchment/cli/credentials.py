@@ -64,11 +64,10 @@ def _secret_text() -> str:
 def list_credentials(as_json: AsJson = False) -> None:
     """List the credentials; no secret can be shown."""
     with doors.opened_shop("credentials list") as shop:
-        from catchment.shop import life_rules
         from catchment.vault import shown
 
-        now, rules = shop.clock.now(), life_rules(shop.settings)
-        found = [shown(one, rules, now) for one in shop.store.credentials.page()]
+        now = shop.clock.now()
+        found = [shown(one, shop.keeper.rules, now) for one in shop.keeper.page()]
     if as_json:
         showing.document(found)
         return

@@ -7,7 +7,17 @@ from datetime import datetime, timedelta
 from catchment import pace, tiers
 from catchment.collect.asking import Asking, Means, subject_of
 from catchment.collect.deciding import polled
-from catchment.errors import CatchmentError, Gone, LeaseLost, LoginNeeded, PlatformError, SlowDown, Stopped
+from catchment.errors import (
+    CatchmentError,
+    CredentialsExhausted,
+    Gone,
+    LeaseLost,
+    LoginNeeded,
+    PlatformError,
+    SlowDown,
+    Stopped,
+    VaultError,
+)
 from catchment.fetch import cache_seconds, may_share, validators
 from catchment.logs import redact
 from catchment.model import Answer, Counts, Outcome, Progress, Reading, Result, Source
@@ -154,14 +164,14 @@ class Leaving:
         progress = polled(self.progress, now)
         progress = self._judged_by(progress) if self._is_proven else progress
         interval = self._interval(progress)
-        if isinstance(error, SlowDown):
+        if isinstance(error, SlowDown | CredentialsExhausted):
             due = pace.next_due_when_told_to_wait(interval, error.retry_at, now)
         else:
             retry_at = error.retry_at if isinstance(error, PlatformError) else None
             due = pace.next_due_after_failure(interval, failures, limit, now, retry_at)
         progress = progress.plus(
             failures_in_a_row=failures,
-            failure_count=self.progress.failure_count + (not isinstance(error, SlowDown)),
+            failure_count=self.progress.failure_count + (not isinstance(error, SlowDown | CredentialsExhausted)),
             # The pages before the one that failed are stored.
             last_new_at=now if self.result.counts.new else self.progress.last_new_at,
             last_error=words,
@@ -177,7 +187,7 @@ class Leaving:
             error=words,
             is_retryable=error.retryable,
         )
-        is_alarming = isinstance(error, LoginNeeded | Gone) or (is_counted and failures >= limit)
+        is_alarming = isinstance(error, LoginNeeded | Gone | VaultError) or (is_counted and failures >= limit)
         self._end(
             Ending(
                 result,

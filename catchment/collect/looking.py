@@ -16,7 +16,16 @@ from catchment import continuity, pace
 from catchment.collect.asking import Asking, Means
 from catchment.collect.deciding import counted, points
 from catchment.collect.details import Batch, Details
-from catchment.errors import CatchmentError, Gone, Missing, PlatformError, SlowDown, Stopped, StoreError
+from catchment.errors import (
+    CatchmentError,
+    CredentialsExhausted,
+    Gone,
+    Missing,
+    PlatformError,
+    SlowDown,
+    Stopped,
+    StoreError,
+)
 from catchment.hot import keeps_hot
 from catchment.judge import judge
 from catchment.logs import redact
@@ -214,7 +223,8 @@ class _SourceLooks:
         except Exception as error:  # a bug of ours, or the platform's module, met by one source
             log.error("a second look failed inside", source=self._source.id, exc_info=error)
             broke = CatchmentError(f"an error inside catchment ({type(error).__name__})")
-        self.is_told_to_wait = isinstance(broke, Stopped) or (isinstance(broke, SlowDown) and self._is_one_site)
+        is_wait = isinstance(broke, SlowDown | CredentialsExhausted) and self._is_one_site
+        self.is_told_to_wait = isinstance(broke, Stopped) or is_wait
         if self._waiting and not self.is_told_to_wait:
             now = self._by.clock.now()
             self._by.store.looks.put_off(self._lease, [after_failing(one, now) for one in self._waiting.values()])

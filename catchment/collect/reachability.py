@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from urllib.parse import urlsplit
 
-from catchment.errors import NetworkError, PlatformError, ServerTrouble, SlowDown, TimedOut
+from catchment.errors import CredentialsExhausted, NetworkError, PlatformError, ServerTrouble, SlowDown, TimedOut
 
 _MEANWHILE = timedelta(minutes=10)
 _MOST_HOSTS = 10_000
@@ -38,8 +38,8 @@ class Reachability:
             self._failing.pop(host, None)
 
     def blames_source(self, host: str, source_id: int, error: PlatformError, now: datetime) -> bool:
-        """Whether this failure counts against the source. Waits we were told to make never do."""
-        if isinstance(error, SlowDown):
+        """Whether this failure counts against the source. Waits never do, whoever we wait for."""
+        if isinstance(error, SlowDown | CredentialsExhausted):
             return False
         if not isinstance(error, NetworkError | TimedOut | ServerTrouble):
             return True

@@ -11,7 +11,7 @@ from catchment.collect.asking import Rules
 from catchment.collect.leaving import Leaving
 from catchment.collect.reachability import Reachability, host_of
 from catchment.collect.walking import Plan, Walking
-from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped
+from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped, VaultError
 from catchment.fetch import Fetch
 from catchment.hot import Hot
 from catchment.model import Answer, Kind, Outcome, Platform, Record, Result, Source
@@ -62,6 +62,9 @@ class Visitor:
             visit.stopped(error)
         except PlatformError as error:
             visit.fail(error, self._blames_source(source, error))
+        except VaultError as error:
+            # A key that this process lacks is nothing that the source could help.
+            visit.fail(error, is_counted=False)
         except CatchmentError as error:
             visit.fail(error, is_counted=True)
         except Exception as error:  # a bug of ours, met by one source, must not stop the others
@@ -75,6 +78,9 @@ class Visitor:
             self.hot.refresh(result.source_id, self.platforms.kind(result.kind))
 
     def _blames_source(self, source: Source, error: PlatformError) -> bool:
+        if error.is_credentials and source.credential is None:
+            # One of the pool was refused: the next visit may go with another.
+            return False
         return self._reachability.blames_source(host_of(source.target), source.id, error, self.clock.now())
 
     def answered(self, answer: Answer) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random as chance
 import secrets as unguessable
 import time
-from collections.abc import Callable
-from datetime import timedelta
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from threading import Event
 from typing import Any
 
@@ -24,7 +24,7 @@ from catchment.errors import (
 )
 from catchment.fetch.budgets import Budgets
 from catchment.fetch.gate import Gate, Visit
-from catchment.fetch.identity import Logins, cookie_header, dressed, with_cookies, with_token
+from catchment.fetch.identity import Credentials, Logins, cookie_header, dressed, with_cookies, with_token
 from catchment.fetch.platform import Dress, Login, Platform, ReadToken
 from catchment.fetch.redirects import REDIRECTS, Step, Way, next_step
 from catchment.fetch.refusals import http_refusal, told_to_wait_until
@@ -33,7 +33,8 @@ from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import Place, placed, routed, with_params
 from catchment.fetch.wire import COMMON_HEADERS, Came, Sending, Wires
 from catchment.logs import know_secret
-from catchment.model import Answer, Blame, Identity, Refusal, Request, Token
+from catchment.model import Answer, Blame, CredentialSettings, Identity, Refusal, Request, Token
+from catchment.vault.pool import Use
 from catchment.vault.secret import Secret
 
 _JITTER = 0.1
@@ -47,11 +48,23 @@ class Errand:
     def __init__(
         self, request: Request, platform: Platform, attempts: list[Attempt], *, obeys_robots: bool = True
     ) -> None:
-        self.request, self.platform, self.attempts = request, platform, attempts
+        self.asked, self.platform, self.attempts = request, platform, attempts
+        self.request = request
+        """As it stands by now: cured, and as somebody."""
+        self.use: Use | None = None
+        """The credential that it is sent with."""
+        self.token: Token | None = None
+        """What a login with that has yielded."""
         self.obeys_robots = obeys_robots and bool(getattr(platform, "OBEYS_ROBOTS", False))
         """Every place on the way is one that robots.txt may forbid."""
         self.is_cure_tried = False
-        self.has_logged_in = False
+        self.is_renewal_tried = False
+
+    def become(self, use: Use) -> None:
+        """Be sent with this credential from here on."""
+        if self.use is None or self.use.name != use.name:
+            self.token, self.is_renewal_tried = None, False
+        self.use, self.request = use, self.request.plus(credential=use.name)
 
     def visit(self, place: Place) -> Visit:
         return Visit(self.platform, self.request.credential, place)
@@ -67,13 +80,13 @@ class Fetch:
         *,
         stop: Event,
         budgets: Budgets,
-        secrets: Callable[[str], Secret],
+        credentials: Credentials,
         cut: Event | None = None,
         random: Callable[[], float] = chance.random,
         nonce: Callable[[], str] = unguessable.token_hex,
     ) -> None:
         """`stop` lets a transfer finish within its grace; `cut` ends it at once."""
-        self._settings, self._clock, self._secrets = settings, clock, secrets
+        self._settings, self._clock, self._credentials = settings, clock, credentials
         self._stop, self._cut, self._stopping_since = stop, cut or Event(), 0.0
         self._random, self._nonce = random, nonce
         self._gate = Gate(settings, clock, stop, budgets)
@@ -119,7 +132,19 @@ class Fetch:
         self._gate.wait(seconds)
 
     def _attempt(self, errand: Errand) -> Answer:
-        answer = self._follow(errand)
+        try:
+            answer = self._accepted(errand)
+        except PlatformError as error:
+            # "Too many requests" is nobody's fault but ours.
+            if errand.use is not None and error.is_credentials and not isinstance(error, SlowDown):
+                self._credentials.failed(errand.use, error)
+            raise
+        if errand.use is not None:
+            self._credentials.succeeded(errand.use)
+        return answer
+
+    def _accepted(self, errand: Errand) -> Answer:
+        answer = self._followed_as_somebody(errand)
         refusal = _refusal(answer, errand)
         # Both can help only once, so this ends.
         while refusal is not None and (self._is_cured(refusal, errand) or self._is_token_given_up(refusal, errand)):
@@ -127,6 +152,43 @@ class Fetch:
             refusal = _refusal(answer, errand)
         self._accept(answer, refusal, errand)
         return answer
+
+    def _followed_as_somebody(self, errand: Errand) -> Answer:
+        """With the best of the pool; while that one has used up its share, with the next best."""
+        busy: dict[str, SlowDown] = {}
+        while True:
+            self._identify(errand, busy)
+            try:
+                return self._follow(errand)
+            except SlowDown as error:
+                # With a status it is an answer.
+                if (
+                    errand.use is None
+                    or not errand.use.is_pooled
+                    or error.status is not None
+                    or not error.is_credentials
+                ):
+                    raise
+                busy[errand.use.name] = error
+
+    def _identify(self, errand: Errand, busy: Mapping[str, SlowDown]) -> None:
+        """Find out as whom to ask. Raises if that must be somebody and there is nobody."""
+        asked, platform = errand.asked, errand.platform
+        use = None
+        if asked.credential is not None or self._has_pool(errand):
+            use = self._credentials.take(platform.NAME, asked.credential, busy)
+        if use is not None:
+            errand.become(use)
+        elif busy:
+            raise min(busy.values(), key=_comes_back)
+        elif asked.identity is Identity.NEEDED:
+            raise LoginNeeded("it can only be read with a login", _how_to_log_in(platform))
+
+    @staticmethod
+    def _has_pool(errand: Errand) -> bool:
+        """Credentials of a pool are for the platform's own hosts; where sources bring theirs, they name one."""
+        asked, hosts = errand.asked, errand.platform.HOSTS
+        return asked.identity is not Identity.NONE and bool(hosts) and placed(asked.url).host in hosts
 
     def _accept(self, answer: Answer, refusal: Refusal | None, errand: Errand) -> None:
         """Draw the conclusions for those who come after, and raise what the answer really is, if it is none."""
@@ -136,6 +198,7 @@ class Fetch:
         else:
             self._gate.leave_alone(visit, refusal.blames, refusal.error)
             refusal.error.is_beyond_request = refusal.blames is not Blame.REQUEST
+            refusal.error.is_credentials = _blames_credential(refusal, errand)
             raise refusal.error
 
     def _is_cured(self, refusal: Refusal, errand: Errand) -> bool:
@@ -151,10 +214,12 @@ class Fetch:
 
     def _is_token_given_up(self, refusal: Refusal, errand: Errand) -> bool:
         """Whether the refused token was an old one. A new login may help then; it would not help twice."""
-        credential = errand.request.credential
-        if not isinstance(refusal.error, LoginNeeded) or credential is None or errand.has_logged_in:
+        if not isinstance(refusal.error, LoginNeeded) or errand.token is None or errand.is_renewal_tried:
             return False
-        return self._logins.forget(errand.platform.NAME, credential)
+        assert errand.use is not None
+        errand.is_renewal_tried = True
+        self._logins.forget(errand.platform.NAME, errand.use.name, errand.token)
+        return True
 
     @staticmethod
     def _jar(errand: Errand) -> tuple[str, str | None, str]:
@@ -204,37 +269,42 @@ class Fetch:
 
     def _dressed(self, errand: Errand) -> Request:
         request = errand.request
-        if request.identity is Identity.NEEDED and request.credential is None:
-            raise LoginNeeded("it can only be read with a login", "add a credential and name it in the source")
         if self._cured_cookies and (cookies := self._cured_cookies.get(self._jar(errand))):
             request = with_cookies(request, cookies)
-        secret = self._secret(errand, request.credential) if request.credential is not None else None
+        secret = self._secret(errand, errand.use) if errand.use is not None else None
         dress: Dress | None = getattr(errand.platform, "dress", None)
         if dress is not None:
             return dress(request, secret, self._clock.now(), self._nonce())
         return dressed(request, secret) if secret is not None else request
 
-    def _secret(self, errand: Errand, credential: str) -> Secret:
+    def _secret(self, errand: Errand, use: Use) -> Secret:
         """What the vault has for this credential; where the platform logs in with it, what the login yielded."""
-        secret, platform = self._secrets(credential), errand.platform
+        platform, secret, logins = errand.platform, use.secret, self._logins
         login: Login | None = getattr(platform, "login", None)
         if login is None:
             return secret
-        with self._logins.one_at_a_time:
-            token = self._logins.token(platform.NAME, credential, self._clock.now())
+        with logins.one_at_a_time(platform.NAME, use.name):
+            token = logins.token(platform.NAME, use.name, secret, self._clock.now())
             request = login(secret) if token is None else None
             if request is not None:
-                errand.has_logged_in = True
+                # What is fresh and refused all the same would be refused again.
+                errand.is_renewal_tried = True
                 token = self._log_in(request, errand)
-                self._logins.keep(platform.NAME, credential, token, self._clock.now())
+                logins.keep(platform.NAME, use.name, secret, token, self._clock.now())
+        errand.token = token
         return with_token(secret, token) if token is not None else secret
 
     def _log_in(self, request: Request, errand: Errand) -> Token:
-        login = Errand(request, errand.platform, errand.attempts)
+        # On its account, though without its token: that is what it is to yield.
+        login = Errand(request.plus(credential=errand.request.credential), errand.platform, errand.attempts)
         answer = self._follow(login)
         self._accept(answer, _refusal(answer, login), login)
         read_token: ReadToken = getattr(errand.platform, "token")  # noqa: B009 — optional, so not of the protocol
-        token = read_token(answer)
+        try:
+            token = read_token(answer)
+        except LoginNeeded as error:
+            error.is_credentials = True
+            raise
         for value in token.headers.values():
             know_secret(value.rpartition(" ")[2])
         return token
@@ -296,11 +366,29 @@ def _refusal(answer: Answer, errand: Errand) -> Refusal | None:
     return refusal.plus(error=_retold(refusal.error, status=status, retry_at=retry_at))
 
 
+def _blames_credential(refusal: Refusal, errand: Errand) -> bool:
+    is_refused = refusal.blames is Blame.CREDENTIAL or isinstance(refusal.error, LoginNeeded)
+    return is_refused and errand.request.credential is not None
+
+
+def _comes_back(error: SlowDown) -> datetime:
+    return error.retry_at or datetime.max.replace(tzinfo=UTC)
+
+
+def _how_to_log_in(platform: Platform) -> str:
+    if not platform.HOSTS:
+        return "add a credential and name it in the source"
+    declared: CredentialSettings | None = getattr(platform, "CREDENTIAL_SETTINGS", None)
+    also = f", or set {' and '.join(field.name for field in declared.fields)}" if declared is not None else ""
+    return f"add a credential: `catchment credentials add {platform.NAME} NAME`{also}"
+
+
 def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
     """The same error with more said: a new one, since a platform may raise one and the same again and again."""
     what = f"{about}: {error.what}" if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
-    retold.is_contact, retold.is_beyond_request = error.is_contact, error.is_beyond_request
+    for name in ("is_contact", "is_beyond_request", "is_credentials"):
+        setattr(retold, name, getattr(error, name))
     return retold
 
 

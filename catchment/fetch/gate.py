@@ -118,10 +118,11 @@ class Gate:
         if not self._pauses:
             return
         now = self._clock.now()
-        for name in visit.pausable.values():
+        for blamed, name in visit.pausable.items():
             until = self._pauses.until(name, now)
             if until is not None:
-                raise _not_now(f"{name} asked to be left alone", until)
+                is_credentials = blamed is Blame.CREDENTIAL and visit.credential is not None
+                raise _not_now(f"{name} asked to be left alone", until, is_credentials=is_credentials)
 
     @contextmanager
     def _slot(self, name: str, count: int | None) -> Iterator[None]:
@@ -150,12 +151,15 @@ class Gate:
             if until is None:
                 return
             if until > give_up_at:
-                raise _not_now(f"the budget of {budget.name} is used up", until)
+                is_credentials = budget.is_per_credential and credential is not None
+                raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
             self.wait((until - now).total_seconds())
 
 
-def _not_now(what: str, until: datetime) -> SlowDown:
-    return SlowDown(f"{what} until {until:%Y-%m-%d %H:%M:%S} UTC", "it goes on by itself then", retry_at=until)
+def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> SlowDown:
+    error = SlowDown(f"{what} until {until:%Y-%m-%d %H:%M:%S} UTC", "it goes on by itself then", retry_at=until)
+    error.is_credentials = is_credentials
+    return error
 
 
 def _stopped() -> Stopped:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import Protocol
 
+from catchment.errors import PlatformError
 from catchment.model import Request, Token
+from catchment.vault.pool import Use
 from catchment.vault.secret import Secret
 
 _RENEWED_EARLY = 0.1
@@ -42,25 +47,62 @@ def cookie_header(cookies: dict[str, str]) -> str:
     return "; ".join(f"{name}={value}" for name, value in cookies.items())
 
 
-class Logins:
-    """The tokens that this process holds, by platform and credential."""
+class Credentials(Protocol):
+    """Where identities come from, and who is told what came of using one."""
+
+    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
+        """The credential of that name, or the best of the platform's pool; None: there is none to be had."""
+        ...
+
+    def succeeded(self, use: Use) -> None: ...
+
+    def failed(self, use: Use, error: PlatformError) -> None:
+        """It was refused, and that was its own fault."""
+        ...
+
+
+class _Held:
+    """What one credential of a platform has yielded."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[str, str], tuple[Token, datetime]] = {}
         self.one_at_a_time = Lock()
+        self.token: Token | None = None
+        self.secret: Secret | None = None
+        self.until: datetime | None = None
+
+
+class Logins:
+    """The tokens that this process holds, by platform and credential. They are written down nowhere."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)
+        self._making = Lock()
+
+    def one_at_a_time(self, platform: str, credential: str) -> Lock:
         """Held while logging in: threads that need the same token wait for it rather than log in each."""
+        return self._of(platform, credential).one_at_a_time
 
-    def token(self, platform: str, credential: str, now: datetime) -> Token | None:
-        token, until = self._held.get((platform, credential), (None, now))
-        return token if now < until else None
+    def token(self, platform: str, credential: str, secret: Secret, now: datetime) -> Token | None:
+        """The one that this secret has yielded; another secret under the same name yields another."""
+        held = self._of(platform, credential)
+        is_good = held.until is not None and now < held.until and held.secret == secret
+        return held.token if is_good else None
 
-    def keep(self, platform: str, credential: str, token: Token, now: datetime) -> None:
-        life = timedelta(seconds=token.lives_seconds * (1 - _RENEWED_EARLY))
-        self._held[platform, credential] = token, now + life
+    def keep(self, platform: str, credential: str, secret: Secret, token: Token, now: datetime) -> None:
+        held = self._of(platform, credential)
+        held.token, held.secret = token, secret
+        held.until = now + timedelta(seconds=token.lives_seconds * (1 - _RENEWED_EARLY))
 
-    def forget(self, platform: str, credential: str) -> bool:
-        """Give a token up that was refused; whether there was one."""
-        return self._held.pop((platform, credential), None) is not None
+    def forget(self, platform: str, credential: str, token: Token) -> None:
+        """Give up a token that was refused; not one that has taken its place meanwhile."""
+        held = self._of(platform, credential)
+        with held.one_at_a_time:
+            if held.token is token:
+                held.token = held.until = None
+
+    def _of(self, platform: str, credential: str) -> _Held:
+        with self._making:
+            return self._held[platform, credential]
 
 
 def with_token(secret: Secret, token: Token) -> Secret:

@@ -34,13 +34,16 @@ def read_settings(
     kinds: Collection[str] | None = None,
     platforms: Collection[str] | None = None,
     jobs: Collection[str] | None = None,
+    declared: Collection[str] = (),
 ) -> Settings:
     """The settings of a process with this environment, started in this folder.
 
     Kinds, platforms and jobs are those of the installation: a setting about another one is warned of and left out.
-    None: not known here, so anything goes. Raises BadSetting once, with everything that cannot be used.
+    None: not known here, so anything goes. `declared` are the names that platforms declare beside ours. Raises
+    BadSetting once, with everything that cannot be used.
     """
-    given, warnings = _gather(environ, folder)
+    given, warnings = _gather(environ, folder, declared)
+    theirs = {name: given.pop(name) for name in declared if name in given}
     known = {"kind": kinds, "platform": platforms, "job": jobs}
     strangers = {name: why for name in given if (why := _why_not_ours(name, given[name], known))}
     problems: list[str] = []
@@ -53,8 +56,13 @@ def read_settings(
     if problems:
         raise _refusal(problems)
     values["home"] = folder / values["home"]
-    origins = {name: one.origin for name, one in given.items() if name not in strangers}
-    settings = Settings(**values, warnings=(*warnings, *strangers.values()), origins=origins)
+    origins = {name: one.origin for name, one in (given | theirs).items() if name not in strangers}
+    settings = Settings(
+        **values,
+        declared={name: one.text for name, one in theirs.items()},
+        warnings=(*warnings, *strangers.values()),
+        origins=origins,
+    )
     if wrong := settings.contradictions():
         raise _refusal(wrong)
     return settings
@@ -110,11 +118,11 @@ def _why_not_ours(name: str, one: Given, known: Mapping[str, Collection[str] | N
     return f"{name} ({one.origin}): no {owner.family} of this name; known: {', '.join(sorted(choices))}"
 
 
-def _gather(environ: Mapping[str, str], folder: Path) -> tuple[dict[str, Given], list[str]]:
+def _gather(environ: Mapping[str, str], folder: Path, declared: Collection[str]) -> tuple[dict[str, Given], list[str]]:
     """Every given value that is ours, the first place that has it winning; and what is odd about the files."""
     written, warnings = files.dotenv(folder / ".env")
     here = _given(files.toml(folder / "catchment.toml"), "catchment.toml")
-    given = here | _ours(_given(written, ".env")) | _ours(_given(environ, "environment"))
+    given = here | _ours(_given(written, ".env"), declared) | _ours(_given(environ, "environment"), declared)
     home = Path(given["CATCHMENT_HOME"].text).expanduser() if "CATCHMENT_HOME" in given else default_home(environ)
     at_home = _given(files.toml(folder / home / "catchment.toml"), "catchment.toml in CATCHMENT_HOME")
     # A file cannot move the folder that it was found in.
@@ -126,6 +134,10 @@ def _given(variables: Mapping[str, str], origin: str) -> dict[str, Given]:
     return {name.upper(): Given(text.strip(), origin) for name, text in variables.items() if text.strip()}
 
 
-def _ours(given: Mapping[str, Given]) -> dict[str, Given]:
+def _ours(given: Mapping[str, Given], declared: Collection[str]) -> dict[str, Given]:
     """What is a setting, or looks like one: many others share the environment and `.env` with us."""
-    return {name: one for name, one in given.items() if name.startswith(OURS) or _owner(name) is not None}
+    return {
+        name: one
+        for name, one in given.items()
+        if name.startswith(OURS) or name in declared or _owner(name) is not None
+    }

@@ -378,6 +378,8 @@ class Settings:
         "For tests and the demo only: <start>,<rate>, a clock that starts elsewhere and runs faster.",
     )
 
+    declared: Mapping[str, str] = field(default_factory=dict)
+    """What was given of the settings that platforms declare: they make credentials, and are never shown."""
     warnings: tuple[str, ...] = ()
     """What is odd about the given settings, but does not stop us."""
     origins: Mapping[str, str] = field(default_factory=dict)
@@ -401,7 +403,8 @@ class Settings:
 
     def differing(self) -> list[tuple[str, str, str]]:
         """Name, value and default of every setting that is not at its default; a secret's value is "set"."""
-        return [row for attribute, setting in DEFINED.items() for row in self._differing(attribute, setting)]
+        ours = [row for attribute, setting in DEFINED.items() for row in self._differing(attribute, setting)]
+        return ours + [(name, "set", "") for name in self.declared]
 
     def _differing(self, attribute: str, setting: Setting) -> Iterator[tuple[str, str, str]]:
         value = getattr(self, attribute)

@@ -20,6 +20,7 @@ from catchment.store.database import Database, Transaction, placeholders
 from catchment.store.rows import to_micros, to_moment, with_iso
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 _COLUMNS = (
     *("platform", "name", "created_at", "state", "state_since", "priority", "is_shared", "is_from_environment"),
@@ -58,17 +59,17 @@ class Alarm(NamedTuple):
     message: str
 
 
-class Decided(NamedTuple, Generic[T]):
+class Decided(NamedTuple, Generic[T_co]):
     """What is to be written of a platform's credentials."""
 
-    result: T
+    result: T_co
     steps: Sequence[Credential] = ()
     """The credentials that are not as they were, as often as their state changed, in this order."""
     alarms: Mapping[str, Alarm] | None = None
     """By subject: the alerts that are to be open about them, and no others. None: as they are."""
 
 
-CONCERNS = ("banned", "invalid", "expiring")
+CONCERNS = ("refused", "expiring")
 """What alerts about one credential are about."""
 
 
@@ -132,16 +133,19 @@ class Credentials:
         if row is None or row[0] != mark:
             self._db.write(deed)
 
-    def remove(self, name: str, now: datetime) -> None:
-        def deed(tx: Transaction) -> None:
+    def remove(self, name: str, now: datetime) -> str:
+        """Gives the platform that it was for."""
+
+        def deed(tx: Transaction) -> str:
             row = tx.one("DELETE FROM credentials WHERE name = ? RETURNING platform, state", name)
             if row is None:
                 raise _missing(name)
             _note(tx, row[0], name, row[1], None, "removed", now)
             for subject in _about_credential(name):
                 alerts.close(tx, subject, micros(now))
+            return str(row[0])
 
-        self._db.write(deed)
+        return self._db.write(deed)
 
     # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,9 +1,15 @@
-"""The vault: secrets, how they are understood, and the box that they are locked in."""
+"""The vault: secrets, how they are understood, the box that they are locked in, and the life of those who carry them.
+
+`life` decides, and is pure; `keeper` writes what it decides; `pool` gives credentials out to requests; `environment`
+finds those that are not stored at all.
+"""
 
 from catchment.vault.box import Box, Sealed, new_key
+from catchment.vault.keeper import Keeper
 from catchment.vault.life import LifeRules
+from catchment.vault.pool import Pool
 from catchment.vault.safe import Safe
 from catchment.vault.secret import Secret, strip_url
 from catchment.vault.shown import shown
 
-__all__ = ["Box", "LifeRules", "Safe", "Sealed", "Secret", "new_key", "shown", "strip_url"]
+__all__ = ["Box", "Keeper", "LifeRules", "Pool", "Safe", "Sealed", "Secret", "new_key", "shown", "strip_url"]

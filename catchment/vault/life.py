@@ -72,7 +72,7 @@ def failed(one: Credential, rules: LifeRules, sent_at: datetime, now: datetime, 
     one = one.plus(last_error=error[:_LONGEST_REASON], last_error_at=now)
     if one.state == ACTIVE:
         return _after_error(one, rules, now)
-    if one.state in (COOLING, PROBATION) and sent_at > one.state_since:
+    if one.state in (COOLING, PROBATION) and _is_sent_in(one, sent_at):
         what = "while it was to cool down" if one.state == COOLING else "on probation"
         return _fell(one, BANNED, f"refused {what}: {error}", rules, now)
     return one
@@ -91,9 +91,14 @@ def _after_error(one: Credential, rules: LifeRules, now: datetime) -> Credential
 def succeeded(one: Credential, sent_at: datetime, now: datetime) -> Credential:
     """A request with it was answered."""
     one = one.plus(errors_in_a_row=0)
-    if one.state in (*FALLEN, PROBATION) and sent_at > one.state_since:
+    if one.state in (*FALLEN, PROBATION) and _is_sent_in(one, sent_at):
         return _became(one, ACTIVE, "it is accepted again", now).plus(errors_in_all=0, falls_in_a_row=0)
     return one
+
+
+def _is_sent_in(one: Credential, sent_at: datetime) -> bool:
+    """Whether a request was sent while it was as it is: one that is on probation may be used in that very moment."""
+    return sent_at > one.state_since or (one.state == PROBATION and sent_at == one.state_since)
 
 
 def paused(one: Credential, reason: str, now: datetime) -> Credential:
@@ -114,13 +119,19 @@ def on_trial(one: Credential, now: datetime) -> Credential:
 
 
 def used(one: Credential, count: int, now: datetime) -> Credential:
-    """So many uses more; fewer, if they are given back."""
+    """So many uses more."""
     return one.plus(
         used_on=day_of(now),
-        used_that_day=max(0, used_today(one, now) + count),
-        use_count=max(0, one.use_count + count),
-        last_used_at=now if count > 0 else one.last_used_at,
+        used_that_day=used_today(one, now) + count,
+        use_count=one.use_count + count,
+        last_used_at=now,
     )
+
+
+def given_back(one: Credential, count: int, taken_at: datetime) -> Credential:
+    """So many uses that were counted then have not been made."""
+    of_that_day = count if one.used_on == day_of(taken_at) else 0
+    return one.plus(used_that_day=max(0, one.used_that_day - of_that_day), use_count=max(0, one.use_count - count))
 
 
 def _became(one: Credential, state: CredentialState, reason: str, at: datetime) -> Credential:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.fetch.surroundings import Door
+from catchment.vault.secret import Secret
+from tests.fetch.surroundings import Door, LoginPlatform, token_reply
 from tests.hostile import Hostile
 
 
@@ -35,3 +36,11 @@ def new_door() -> Iterator[Callable[..., Door]]:
 def door(new_door: Callable[..., Door]) -> Door:
     """The usual one. It may ask this machine: that is where the hostile server is."""
     return new_door()
+
+
+@pytest.fixture
+def logged_door(door: Door, server: Hostile) -> Door:
+    """One whose platform trades a credential for a token."""
+    door.secrets = {"app": Secret(basic="id:s3cret")}
+    door.platform = LoginPlatform(server.on("/login", token_reply("first-token"), token_reply("second-token")))
+    return door

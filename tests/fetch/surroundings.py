@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Collection
 from threading import Event
 from typing import Any
 
+from catchment.errors import LoginNeeded, PlatformError
 from catchment.fetch import Attempt, Fetch, FetchSettings, MemoryBudgets
-from catchment.model import Answer, Ask, Budget, Kind, Progress, Reading, Refusal, Request, Source, Target
+from catchment.model import Answer, Ask, Budget, Kind, Progress, Reading, Refusal, Request, Source, Target, Token
+from catchment.vault.pool import Use
 from catchment.vault.secret import Secret
 from tests.clocks import HandClock
+from tests.hostile import Behaviour, reply
 
 
 class SomePlatform:
@@ -43,6 +47,43 @@ class SomePlatform:
         return self._refuses(answer)
 
 
+class LoginPlatform(SomePlatform):
+    """Client id and secret yield a bearer token; a ready header is sent as it is."""
+
+    def __init__(self, login_url: str) -> None:
+        super().__init__()
+        self.login_url = login_url
+
+    def login(self, secret: Secret) -> Request | None:
+        if secret.basic is None:
+            return None
+        return Request(self.login_url, "POST", body=b"grant_type=client_credentials", headers={"X-Basic": secret.basic})
+
+    def token(self, answer: Answer) -> Token:
+        body = json.loads(answer.body)
+        if "access_token" not in body:
+            raise LoginNeeded(f"the login failed: {body['error']}", "check the client id and secret")
+        return Token({"Authorization": f"Bearer {body['access_token']}"}, body["expires_in"])
+
+
+def token_reply(value: str) -> Behaviour:
+    return reply(json.dumps({"access_token": value, "expires_in": 1000}).encode())
+
+
+class Nobody:
+    """A pool that has nobody in it."""
+
+    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> None:
+        return None
+
+    def succeeded(self, use: Use) -> None: ...
+
+    def failed(self, use: Use, error: PlatformError) -> None: ...
+
+
+NOBODY = Nobody()
+
+
 class Door:
     """A Fetch with its surroundings, and what it did."""
 
@@ -50,6 +91,8 @@ class Door:
         self.clock, self.stop, self.cut = HandClock(), Event(), Event()
         self.platform: Any = SomePlatform()
         self.secrets: dict[str, Secret] = {}
+        self.told: list[tuple[str, str]] = []
+        """What came of using which credential."""
         self.attempts: list[Attempt] = []
         defaults = {"allow_private_networks": True, "timeout_seconds": 20.0}
         self.fetch = Fetch(
@@ -58,10 +101,24 @@ class Door:
             stop=self.stop,
             cut=self.cut,
             budgets=MemoryBudgets(),
-            secrets=lambda name: self.secrets[name],
+            credentials=self,
             random=lambda: 0.0,
             nonce=lambda: "nonce",
         )
+
+    # ── what a pool would do ──────────────────────────────────────────────────────────────────────────────────────
+
+    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
+        chosen = name or next((one for one in self.secrets if one not in avoid), None)
+        if chosen is None:
+            return None
+        return Use(chosen, self.secrets[chosen], self.clock.now(), is_pooled=name is None)
+
+    def succeeded(self, use: Use) -> None:
+        self.told.append((use.name, "succeeded"))
+
+    def failed(self, use: Use, error: PlatformError) -> None:
+        self.told.append((use.name, error.code))
 
     def ask(self, request: Request | str, **fields: Any) -> Answer:
         asked = Request(request, **fields) if isinstance(request, str) else request

@@ -2,47 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from threading import Barrier, Thread
 
 import pytest
 
 from catchment.errors import InvalidInput, LoginNeeded, SlowDown
 from catchment.logs import redact
-from catchment.model import Answer, Request, Token
+from catchment.model import Token
 from catchment.vault.secret import Secret
-from tests.fetch.surroundings import SomePlatform
-from tests.hostile import Behaviour, reply, status
-
-
-class LoginPlatform(SomePlatform):
-    """Client id and secret yield a bearer token; a ready header is sent as it is."""
-
-    def __init__(self, login_url: str) -> None:
-        super().__init__()
-        self.login_url = login_url
-
-    def login(self, secret: Secret) -> Request | None:
-        if secret.basic is None:
-            return None
-        return Request(self.login_url, "POST", body=b"grant_type=client_credentials", headers={"X-Basic": secret.basic})
-
-    def token(self, answer: Answer) -> Token:
-        body = json.loads(answer.body)
-        if "access_token" not in body:
-            raise LoginNeeded(f"the login failed: {body['error']}", "check the client id and secret")
-        return Token({"Authorization": f"Bearer {body['access_token']}"}, body["expires_in"])
-
-
-def token_reply(value: str) -> Behaviour:
-    return reply(json.dumps({"access_token": value, "expires_in": 1000}).encode())
-
-
-@pytest.fixture
-def logged_door(door, server):
-    door.secrets = {"app": Secret(basic="id:s3cret")}
-    door.platform = LoginPlatform(server.on("/login", token_reply("first-token"), token_reply("second-token")))
-    return door
+from tests.hostile import reply, status
 
 
 def logins(server) -> int:

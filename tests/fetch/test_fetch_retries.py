@@ -12,7 +12,7 @@ from catchment.errors import NetworkError, PlatformError, ServerTrouble, SlowDow
 from catchment.fetch import Fetch, FetchSettings, MemoryBudgets
 from catchment.model import Request
 from tests.clocks import HandClock
-from tests.fetch.surroundings import SomePlatform
+from tests.fetch.surroundings import NOBODY, SomePlatform
 from tests.hostile import cut, cut_chunked, drip, raw, reply, reset, silent, status
 
 
@@ -112,7 +112,7 @@ def test_waits_are_spread_by_chance(server):
         clock,
         stop=Event(),
         budgets=MemoryBudgets(),
-        secrets=lambda name: None,
+        credentials=NOBODY,
         random=lambda: 0.5,
     )
     fetch(Request(server.on("/", status(500), reply())), SomePlatform(), subject="x", attempts=[])
@@ -139,7 +139,7 @@ def test_a_stop_ends_a_wait(server):
         StoppedWhileWaiting(),
         stop=stop,
         budgets=MemoryBudgets(),
-        secrets=lambda name: None,
+        credentials=NOBODY,
     )
     with pytest.raises(Stopped):
         fetch(Request(server.on("/", status(500))), SomePlatform(), subject="x", attempts=attempts)

@@ -28,6 +28,8 @@ from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
 from catchment.store import Presence, Store, open_store
 from catchment.store.sources import Claimed
 from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
+from catchment.vault import Box, Keeper, LifeRules, Pool, Safe
+from catchment.vault.environment import Lent
 from tests.clocks import HandClock
 
 WINDOW = Listing("window", Order.NEWEST_FIRST, is_window=True)
@@ -202,6 +204,16 @@ def later(mark: bytes, rule: int) -> bytes:
 
 def post(key: str, text: str = "said", **more: Any) -> Item:
     return Item(key, text=text, title=more.pop("title", f"About {key}"), **more)
+
+
+MASTER_KEY = "a master key for tests"
+USUAL_RULES = LifeRules()
+
+
+def pool_of(desk: Desk, keys: str = MASTER_KEY, rules: LifeRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> Pool:
+    """The credentials as one more process of the deployment uses them."""
+    safe = Safe(desk.store.credentials, Box(keys), lent)
+    return Pool(Keeper(desk.store.credentials, safe, rules, desk.clock), safe, desk.clock)
 
 
 def days(number: float) -> timedelta:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from catchment.errors import CredentialsExhausted
 from catchment.fetch import StoredBudgets
 from catchment.model import Budget
-from tests.store.desk import Desk, opened, post
+from tests.store.desk import Desk, opened, pool_of, post
 
 Interval = tuple[int, float, float]
 
@@ -73,6 +75,24 @@ def index(desk: Desk, batch: str) -> None:
         say(done)
 
 
+def use_credentials(desk: Desk, times: str) -> None:
+    """Take a credential of the pool for each of so many requests; tells how often each one came."""
+    pool = pool_of(desk)
+    say("ready")
+    sys.stdin.readline()
+    uses: Counter[str] = Counter()
+    for _ in range(int(times)):
+        try:
+            use = pool.take("reddit")
+        except CredentialsExhausted:
+            uses["none"] += 1
+        else:
+            assert use is not None
+            uses[use.name] += 1
+    pool.close()
+    say(uses)
+
+
 DEEDS: dict[str, Callable[..., None]] = {
     "hold": hold,
     "open": open_it,
@@ -80,6 +100,7 @@ DEEDS: dict[str, Callable[..., None]] = {
     "write": write_many,
     "spend": spend,
     "index": index,
+    "credentials": use_credentials,
 }
 
 

@@ -1,0 +1,80 @@
+"""Whoever changes how a credential stands does it here: what time has made of it comes first, every step is written
+down, and the alerts that should be open follow from where that leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from catchment.clock import Clock
+from catchment.model import Credential
+from catchment.store.credentials import Alarm, Credentials, Decided, Kept
+from catchment.vault.alarms import alarms
+from catchment.vault.life import LifeRules, passed, paused, resumed
+from catchment.vault.safe import Safe
+
+
+class Keeper:
+    """The credentials of a deployment, for those who look after them. Safe for threads."""
+
+    def __init__(self, credentials: Credentials, safe: Safe, rules: LifeRules, clock: Clock) -> None:
+        self.credentials, self.rules = credentials, rules
+        self._safe, self._clock = safe, clock
+
+    def page(self) -> list[Kept]:
+        """All that there are, by platform and name."""
+        self._safe.announce(self._clock.now())
+        return self.credentials.page()
+
+    def platforms(self) -> frozenset[str]:
+        """Those that have a credential in their pool, usable or not."""
+        return self.credentials.platforms() | {one.platform for one in self._safe.lent.values()}
+
+    def pause(self, name: str, reason: str) -> None:
+        self._safe.announce(self._clock.now())
+        self.change(name, lambda one, now: paused(one, reason, now))
+
+    def resume(self, name: str) -> None:
+        self._safe.announce(self._clock.now())
+        self.change(name, resumed)
+
+    def remove(self, name: str) -> None:
+        now = self._clock.now()
+        self.settle(self.credentials.remove(name, now))
+
+    def settle_all(self) -> None:
+        """Note down what time alone has changed, and have the right alerts open."""
+        for platform in sorted({one.credential.platform for one in self.page()}):
+            self.settle(platform)
+
+    def settle(self, platform: str) -> None:
+        now = self._clock.now()
+        self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now))
+
+    def change(self, name: str, deed: Callable[[Credential, datetime], Credential]) -> None:
+        """What `deed` makes of the credential of that name at this moment."""
+        now = self._clock.now()
+
+        def decide(known: list[Credential]) -> Decided[None]:
+            one = next(one for one in known if one.name == name)
+            return self._decided(one.platform, known, [deed(passed(one, self.rules, now), now)], now)
+
+        self.credentials.of_name(name, now, decide)
+
+    def at_hand(self, known: Sequence[Credential]) -> list[Credential]:
+        """Without those that stand in the environment of other processes only."""
+        return [one for one in known if not one.is_from_environment or one.name in self._safe.lent]
+
+    def pool(self, known: Sequence[Credential]) -> list[Credential]:
+        """Those that any source of the platform may be asked with."""
+        return [one for one in self.at_hand(known) if one.is_shared]
+
+    def alarms(self, platform: str, known: Sequence[Credential], now: datetime) -> dict[str, Alarm]:
+        return alarms(platform, known, self.pool(known), self.rules, now)
+
+    def _decided(
+        self, platform: str, known: Sequence[Credential], changed: Sequence[Credential], now: datetime
+    ) -> Decided[None]:
+        settled = [passed(one, self.rules, now) for one in known]
+        final = [*({one.id: one for one in settled} | {one.id: one for one in changed}).values()]
+        return Decided(None, [*settled, *changed], self.alarms(platform, final, now))
