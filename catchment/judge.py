@@ -14,7 +14,7 @@ _COUNTERS = ("score", "reply_count", "view_count")
 _POINT_SHARE = 0.1
 _POINT_LEAST = 2
 _POINT_AFTER = timedelta(hours=6)
-_DETAILS = ("url", "author", "author_display_name", "edited_at")
+_DETAILS = ("url", "author", "author_display_name", "edited_at", "deleted_by")
 
 
 class Said(Protocol):
@@ -37,13 +37,19 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
     # An answer that was overtaken by a newer one has nothing to tell about an item we hold.
     if timedelta() < known.applied_at - answered_at <= _CLOCKS_DIFFER:
         return Verdict(Deed.SAME)
+    if one.item.is_brief:
+        return Verdict(Deed.SAME)
     is_kept = is_withheld(one.item)
-    # Content before counters: an edit usually moves the score as well, and must still leave a revision.
-    reasons = why_changed(known, one, is_kept)
+    is_completed = known.is_brief and not is_kept
+    # Content before counters: an edit usually moves the score as well, and must still leave a revision. That a short
+    # form says less than the whole one is no edit.
+    reasons = why_changed(known, one, is_kept or is_completed)
     if reasons and known.volatile_until is not None and answered_at < known.volatile_until:
         return Verdict(Deed.COUNTED, is_volatile=True)
     if reasons:
-        return Verdict(Deed.EDITED, reasons, is_content_kept=is_kept)
+        return Verdict(Deed.EDITED, reasons, is_content_kept=is_kept, is_completed=is_completed)
+    if is_completed:
+        return Verdict(Deed.COUNTED, is_completed=True)
     return Verdict(Deed.COUNTED if _is_counted(known, one.item) else Deed.SAME)
 
 
@@ -97,6 +103,7 @@ def _is_counted(known: Known, item: Item) -> bool:
         any(_counter_moved(known, item, name) for name in _COUNTERS)
         or known.is_pinned != item.is_pinned
         or known.is_digest != item.is_digest
+        or known.is_adult != item.is_adult
         # Untold is not changed: a listing may show less than the item's own page did.
         or any(getattr(item, name) not in (None, getattr(known, name)) for name in _DETAILS)
         or (bool(item.tags) and set(item.tags) != set(known.tags))

@@ -556,6 +556,10 @@ class Known(Record, frozen=True):
     """Another source has shown it since this one did: what we hold may be that one's word."""
     told_at: datetime | None = None
     """When the newest answer came that changed anything about it."""
+    deleted_by: str | None = None
+    is_adult: bool = False
+    is_brief: bool = False
+    """Only a short form of it was told so far."""
 
 
 class Point(Record, frozen=True):
@@ -582,6 +586,8 @@ class Verdict(Record, frozen=True):
     """Why a revision is written; in the order that SEMANTICS gives."""
     is_content_kept: bool = False
     """The platform withholds the text now ("[removed]"): what we hold stays."""
+    is_completed: bool = False
+    """What we hold is a short form: this is the first whole one, and takes its place."""
     is_volatile: bool = False
     """It flips between known contents: counted, and no revision until tomorrow."""
 

@@ -83,6 +83,7 @@ def test_what_tells_nothing_new_is_the_same(told: dict[str, Any]) -> None:
         {"edited_at": NOW},
         {"is_pinned": True},
         {"is_digest": True},
+        {"is_adult": True},
         {"tags": ("x", "y", "z")},
         {"tags": ("x",)},
     ],
@@ -124,6 +125,38 @@ def test_withheld_text_is_no_edit_and_what_we_hold_is_kept() -> None:
 @pytest.mark.parametrize("item", [{"text": "still here", "is_deleted": True}, {"html": "<p>", "text": None}])
 def test_text_that_is_shown_is_not_withheld(item: dict[str, Any]) -> None:
     assert not is_withheld(shown(**item).item)
+
+
+def test_who_took_it_away_is_told_later_without_a_revision() -> None:
+    gone = shown(b"of nothing", text=None, is_deleted=True, deleted_by="moderator")
+    assert judge(known(is_deleted=True), gone, NOW) == Verdict(Deed.COUNTED)
+    assert judge(known(is_deleted=True, deleted_by="moderator"), gone, NOW) == Verdict(Deed.SAME)
+    assert judge(known(), gone, NOW) == Verdict(Deed.EDITED, ("marked_deleted_by_source",), is_content_kept=True)
+
+
+@pytest.mark.parametrize("held", [{}, {"is_brief": True}, {"is_pinned": True, "is_adult": True}, {"is_deleted": True}])
+def test_a_short_form_says_nothing_about_what_is_held(held: dict[str, Any]) -> None:
+    brief = shown(b"other", title="Other", author="bob", tags=("z",), is_brief=True)
+    assert judge(known(**held), brief, NOW) == Verdict(Deed.SAME)
+    assert judge(None, brief, NOW) == Verdict(Deed.NEW)
+
+
+@pytest.mark.parametrize("came", [{"fingerprint": b"other", "title": "Other"}, {}, {"is_deleted": True}])
+def test_the_first_whole_form_completes_a_short_one_and_is_no_edit(came: dict[str, Any]) -> None:
+    reasons = ("marked_deleted_by_source",) if "is_deleted" in came else ()
+    deed = Deed.EDITED if reasons else Deed.COUNTED
+    assert judge(known(is_brief=True), shown(**came), NOW) == Verdict(deed, reasons, is_completed=True)
+
+
+def test_what_is_withheld_completes_nothing() -> None:
+    gone = shown(b"of nothing", text=None, is_deleted=True)
+    assert judge(known(is_brief=True), gone, NOW) == Verdict(
+        Deed.EDITED, ("marked_deleted_by_source",), is_content_kept=True
+    )
+    assert judge(known(is_brief=True, is_deleted=True), gone, NOW) == Verdict(Deed.SAME)
+    assert judge(known(is_brief=True, is_deleted=True), shown(b"other"), NOW) == Verdict(
+        Deed.EDITED, ("restored_by_source",), is_completed=True
+    )
 
 
 def test_what_flips_is_counted_until_its_day_is_over() -> None:

@@ -281,11 +281,13 @@ class Item(Told):
     thread_id: str | None
     floor_number: int | None
     is_deleted: bool
+    deleted_by: str | None = Field(description="Who took it away, where the platform says so: author or moderator.")
     is_folded: bool
     is_pinned: bool
     is_digest: bool
     is_adult: bool
     is_text_cut: bool
+    is_brief: bool = Field(description="Only a short form was told so far; the whole one takes its place.")
     language: str | None
     version: int = Field(description="1 + how many revisions there are.")
     fingerprint: str

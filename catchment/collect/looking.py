@@ -124,7 +124,8 @@ def _as_held(one: Judged, known: Known) -> Judged:
     """Of what is gone nothing is told but that: its other marks stay as they are."""
     if not one.item.is_gone:
         return one
-    marks = {"is_folded": known.is_folded, "is_pinned": known.is_pinned, "is_digest": known.is_digest}
+    told = ("is_folded", "is_pinned", "is_digest", "is_adult")
+    marks = {name: getattr(known, name) for name in told}
     return one.plus(item=one.item.plus(item=one.item.item.plus(**marks)))
 
 

@@ -26,7 +26,8 @@ def correction(
         return _before_all(versions[0], one, is_kept)
     version = begun[-1]
     reasons = why_changed(version, one, is_kept)
-    if not reasons:
+    # A short form mends the version that it made itself, and no other.
+    if not reasons or (one.item.is_brief and version.since != answered_at):
         return None
     if version.since == answered_at:
         return Correction(How.MENDED, version, is_content_kept=is_kept)
@@ -39,7 +40,7 @@ def _before_all(first: Version, one: RefinedItem, is_withheld: bool) -> Correcti
     """It was shown before anything of it could be read."""
     if is_withheld:
         return None
-    reasons = why_changed(first, one, False)
+    reasons = () if one.item.is_brief else why_changed(first, one, False)
     return Correction(How.ADDED, first, reasons) if reasons else Correction(How.EARLIER, first)
 
 

@@ -28,8 +28,8 @@ _COUNTERS = ("score", "reply_count", "view_count")
 _COUNTED = {*_COUNTERS, "rounded", "is_pinned", "is_digest"}
 _DETAILS = ("url", "author", "author_id", "author_display_name", "language", "thread_id", "floor_number")
 _CONTENT = "fingerprint, is_deleted, is_folded, title, target_url, media, text, html"
-# A revision has no room for these two of an item.
-_ONLY_ITEMS = ("fingerprint_rule", "is_text_cut")
+# A revision has no room for these of an item.
+_ONLY_ITEMS = ("fingerprint_rule", "is_text_cut", "is_brief", "deleted_by")
 
 
 class Kept(Record, frozen=True):
@@ -227,7 +227,7 @@ def _note(tx: Transaction, answer_id: int, reader_version: int, is_read: bool) -
 _ROW = (
     "id", "version", "content_last_changed_at", "fingerprint", "title", "is_deleted", "is_folded", "volatile_count",
     "first_seen_at", "created_at", "is_created_at_guessed", "ordered_at", "edited_at", "html", "media", "is_pinned",
-    "is_digest", "is_adult", "rounded", *_COUNTERS, *_DETAILS,
+    "is_digest", "is_adult", "deleted_by", "rounded", *_COUNTERS, *_DETAILS,
 )  # fmt: skip
 
 
@@ -244,6 +244,9 @@ def _mend_all(
     mended = details = 0
     for one in held:
         assert one.known is not None
+        if one.item.item.is_brief and not one.known.is_brief:
+            # The whole form has been told since.
+            continue
         row = rows[one.known.id]
         may_add = not kept.is_stale and not row["volatile_count"]
         correction = correcting(versions[row["id"]], one.item, may_add)
@@ -298,7 +301,12 @@ def _next_number(tx: Transaction) -> int:
 def _correct(tx: Transaction, page: Page, one: Judged, correction: Correction, number: int) -> None:
     assert one.known is not None
     item_id, version, at = one.known.id, correction.version, micros(page.answered_at)
-    content = {"is_deleted": one.item.item.is_deleted, "is_folded": one.item.item.is_folded}
+    item = one.item.item
+    content: dict[str, Any] = {
+        "is_deleted": item.is_deleted,
+        "is_folded": item.is_folded,
+        "deleted_by": item.deleted_by,
+    }
     if not correction.is_content_kept:
         content |= content_values(one.item, page.fingerprint_rule)
     if correction.how == How.EARLIER:
@@ -391,6 +399,8 @@ def _details(row: Mapping[str, Any], one: Judged, page: Page, correction: Correc
     if is_newest or at == row["content_last_changed_at"]:
         values |= {name: value for name in _DETAILS if (value := getattr(item, name)) is not None}
         values |= {"is_adult": item.is_adult}
+        if item.is_deleted and row["is_deleted"] and item.deleted_by is not None:
+            values["deleted_by"] = item.deleted_by
         if item.edited_at is not None:
             values["edited_at"] = to_micros(item.edited_at)
         if correction is None and one.item.fingerprint == bytes(row["fingerprint"]):

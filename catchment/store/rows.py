@@ -139,7 +139,8 @@ def progress_values(progress: Progress) -> list[Any]:
 KNOWN_COLUMNS = (
     "i.id, i.external_id, i.fingerprint, i.version, i.ordered_at, i.applied_at, i.title, i.url, i.author, "
     "i.author_display_name, i.edited_at, i.score, i.reply_count, i.view_count, i.rounded, i.is_deleted, i.is_folded, "
-    "i.is_pinned, i.is_digest, i.tags, i.volatile_until, i.fingerprint_rule, i.created_at"
+    "i.is_pinned, i.is_digest, i.tags, i.volatile_until, i.fingerprint_rule, i.created_at, i.deleted_by, "
+    "i.is_adult, i.is_brief"
 )
 
 
@@ -177,6 +178,9 @@ def known_from(
         created_at=to_moment(row[22]),
         is_seen_by_others=is_seen_by_others,
         told_at=moment(row[5]),
+        deleted_by=row[23],
+        is_adult=bool(row[24]),
+        is_brief=bool(row[25]),
     )
 
 

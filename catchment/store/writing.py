@@ -43,6 +43,7 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
         _plan_looks(tx, page, conclusion, first_id, new)
         _revise_items(tx, page, edited, number, now)
         _count_items(tx, counted, number, now)
+        _complete_items(tx, page, [one for one in (*edited, *counted) if one.verdict.is_completed], number)
     if conclusion.is_seen:
         _see_again(tx, page, [one for one in conclusion.judged if one.known and not one.item.is_gone], now)
         _note_appearances(tx, page, conclusion, first_id, new, now)
@@ -55,9 +56,9 @@ _ITEM_COLUMNS = (
     "id", "platform", "scope", "external_id", "kind", "source_id", "created_at", "is_created_at_guessed",
     "is_zone_guessed", "edited_at", "ordered_at", "first_seen_at", "content_last_changed_at", "applied_at",
     "change_number", "content_change_number", "version", "fingerprint", "fingerprint_rule", "volatile_count", "score",
-    "reply_count", "view_count", "rounded", "thread_id", "floor_number", "is_deleted", "is_folded", "is_pinned",
-    "is_digest", "is_adult", "is_text_cut", "language", "author", "author_id", "author_display_name", "title", "url",
-    "target_url", "tags", "media", "text", "html",
+    "reply_count", "view_count", "rounded", "thread_id", "floor_number", "is_deleted", "deleted_by", "is_folded",
+    "is_pinned", "is_digest", "is_adult", "is_text_cut", "is_brief", "language", "author", "author_id",
+    "author_display_name", "title", "url", "target_url", "tags", "media", "text", "html",
 )  # fmt: skip
 
 
@@ -133,10 +134,10 @@ def _item_row(
         item_id, page.source.platform, item.scope, item.external_id, item.kind, page.source.id,
         now if created is None else created, created is None, item.is_zone_guessed, to_micros(item.edited_at), ordered,
         now, now, now, number, number, 1, one.fingerprint, page.fingerprint_rule, 0, item.score, item.reply_count,
-        item.view_count, short_json(item.rounded), item.thread_id, item.floor_number, item.is_deleted, item.is_folded,
-        item.is_pinned, item.is_digest, item.is_adult, one.is_text_cut, item.language, item.author, item.author_id,
-        item.author_display_name, item.title, item.url, item.target_url, short_json(item.tags),
-        short_json(item.media), item.text, item.html,
+        item.view_count, short_json(item.rounded), item.thread_id, item.floor_number, item.is_deleted, item.deleted_by,
+        item.is_folded, item.is_pinned, item.is_digest, item.is_adult, one.is_text_cut, item.is_brief, item.language,
+        item.author, item.author_id, item.author_display_name, item.title, item.url, item.target_url,
+        short_json(item.tags), short_json(item.media), item.text, item.html,
     )  # fmt: skip
 
 
@@ -199,6 +200,7 @@ def _revised_values(one: Judged, number: int, now: int) -> dict[str, Any]:
         "content_change_number": number,
         "content_last_changed_at": now,
         "is_deleted": one.item.item.is_deleted,
+        "deleted_by": (one.item.item.deleted_by or one.known.deleted_by) if one.item.item.is_deleted else None,
         "is_folded": one.item.item.is_folded,
     }
 
@@ -214,6 +216,7 @@ def content_values(one: RefinedItem, rule: int) -> dict[str, Any]:
         "target_url": item.target_url,
         "media": short_json(item.media),
         "is_text_cut": one.is_text_cut,
+        "is_brief": item.is_brief,
     }
 
 
@@ -231,6 +234,23 @@ def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: i
         [(now, now + _DAY, one.known.id) for one in counted if one.known and one.verdict.is_volatile],
     )
     tag_again(tx, counted, now)
+
+
+def _complete_items(tx: Transaction, page: Page, completed: Sequence[Judged], number: int) -> None:
+    """What was told in brief is now told whole: as if it had been so from the first."""
+    whole = [(one.known.id, one.item) for one in completed if one.known]
+    names = ("author_id", "thread_id", "floor_number", "language")
+    _update(
+        tx,
+        [
+            {"id": item_id, "content_change_number": number}
+            | {name: getattr(one.item, name) for name in names}
+            | content_values(one, page.fingerprint_rule)
+            for item_id, one in whole
+        ],
+    )
+    tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id, _ in whole])
+    refer(tx, [(item_id, one.item) for item_id, one in whole])
 
 
 def _is_relabelled(one: Judged) -> bool:
@@ -258,6 +278,8 @@ def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
         "rounded": short_json([name for name, by in best.items() if name in by.rounded]),
         "is_pinned": item.is_pinned,
         "is_digest": item.is_digest,
+        "is_adult": item.is_adult,
+        "deleted_by": (item.deleted_by or known.deleted_by) if known.is_deleted else None,
         "url": item.url or known.url,
         "author": item.author or known.author,
         "author_display_name": item.author_display_name or known.author_display_name,

@@ -43,6 +43,10 @@ def blind_to_authors_and_tags(item: Item) -> Item | None:
     return item.plus(author=None, tags=())
 
 
+def in_brief(item: Item) -> Item | None:
+    return item.plus(is_brief=True) if "whole" not in said(item) else item
+
+
 def reader(version: int, flaw: Flaw = none) -> Platform:
     """The reader of feeds, with a flaw."""
 
@@ -114,6 +118,29 @@ def test_an_old_version_is_corrected_where_it_stands(here: TownShop) -> None:
     assert versions == list(range(1, here.item("a")["version"]))
     mended = [one["text"] for one in here.revisions("a") if one["reasons"] == ["parser_mended"]]
     assert mended == ["one", "two", "three"]
+
+
+def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_whole(here: TownShop) -> None:
+    use(here, reader(1, lambda item: in_brief(item.plus(title="Half"))))
+    feed = here.town.feed()
+    source = here.follow(feed)
+    for key in "ab":
+        feed.post(key, "in brief", title=key.upper())
+    here.collect(source)
+    feed.post("a", "the whole of it", title="A")
+    here.collect(source)
+    assert [(here.item(one)["text"], here.item(one)["is_brief"]) for one in "ab"] == [
+        ("the whole of it", False),
+        ("in brief", True),
+    ]
+
+    use(here, reader(2, in_brief))
+    reparse(here)
+    assert [(here.item(one)["title"], here.item(one)["text"]) for one in "ab"] == [
+        ("A", "the whole of it"),
+        ("B", "in brief"),
+    ]
+    assert here.item("b")["is_brief"]
 
 
 def test_an_edit_that_the_old_reader_was_blind_to_is_dated_when_it_was_shown(here: TownShop) -> None:

@@ -89,6 +89,15 @@ WORDS = {
         "Its source has taken it away. What it said is kept.",
         "来源已删除此内容，这里保留了原文。",
     ),
+    "deleted_by:author": ("Its author has taken it away. What it said is kept.", "作者已删除此内容，这里保留了原文。"),
+    "deleted_by:moderator": (
+        "A moderator has taken it away. What it said is kept.",
+        "版主已移除此内容，这里保留了原文。",
+    ),
+    "item_brief": (
+        "It was read in brief, without a key: there are no counters, and edits are not seen.",
+        "未使用密钥，只读到简略内容：没有计数，也看不到修改。",
+    ),
     "item_folded": ("Its source has folded it.", "来源已折叠此内容。"),
     "item_cut": ("The text was too long and is kept in part.", "文本过长，只保留了一部分。"),
     "item_no_text": ("It has no text.", "没有正文。"),

@@ -14,6 +14,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
     text,
 )
 
@@ -172,11 +173,13 @@ items = Table(
     Column("thread_id", Text),
     Column("floor_number", BigInteger),
     Column("is_deleted", Boolean, nullable=False),
+    Column("deleted_by", Text),
     Column("is_folded", Boolean, nullable=False),
     Column("is_pinned", Boolean, nullable=False),
     Column("is_digest", Boolean, nullable=False),
     Column("is_adult", Boolean, nullable=False),
     Column("is_text_cut", Boolean, nullable=False),
+    Column("is_brief", Boolean, nullable=False, server_default=false()),
     Column("language", Text),
     Column("author", Text),
     Column("author_id", Text),
