@@ -20,6 +20,7 @@ from catchment.fetch import Fetch, FetchSettings, StoredBudgets
 from catchment.hot import Hot, open_hot
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed
+from catchment.redis_link import RedisLink
 from catchment.refine import fingerprint
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
@@ -47,6 +48,7 @@ class Shop:
         self._pool: Pool | None = None
         self._fetch: Fetch | None = None
         self._visitor: Visitor | None = None
+        self._redis: RedisLink | None = None
         self._hot: Hot | None = None
         self._post: Fetch | None = None
         self._deliverer: Deliverer | None = None
@@ -137,8 +139,16 @@ class Shop:
     def hot(self) -> Hot:
         with self._making:
             if self._hot is None:
-                self._hot = open_hot(self.settings, self.store, self.clock)
+                self._hot = open_hot(self.settings, self.store, self.clock, self.redis)
             return self._hot
+
+    @property
+    def redis(self) -> RedisLink | None:
+        """The connection to Redis, if the settings name one; whether it answers is another matter."""
+        with self._making:
+            if self._redis is None and self.settings.redis_url is not None:
+                self._redis = RedisLink(self.settings.redis_url)
+            return self._redis
 
     @cached_property
     def tiers(self) -> Tiers:
@@ -172,6 +182,8 @@ class Shop:
         """Leave in order: what was claimed is free, connections are closed. One failing leaves none of it out."""
         with ExitStack() as leaving:
             leaving.callback(self.store.close)
+            if self._redis is not None:
+                leaving.callback(self._redis.close)
             if self._hot is not None:
                 leaving.callback(self._hot.close)
             if self._pool is not None:

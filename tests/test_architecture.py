@@ -14,7 +14,7 @@ PRODUCT = Path(__file__).parents[1] / "catchment"
 LAYERS = (
     {"errors"},
     {"model", "clock", "charset", "dates", "settings", "logs", "wording"},
-    {"playground"},
+    {"playground", "redis_link"},
     {"store"},
     {"vault", "health", "hot"},
     {"fetch"},

@@ -46,12 +46,16 @@ def opened_store(settings: Settings) -> Iterator[tuple[Store, datetime]]:
 def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
     """The hot store, for whoever reads the newest of a source."""
     from catchment.hot import open_hot
+    from catchment.redis_link import RedisLink
 
-    hot = open_hot(settings, store, clock_of(settings))
+    link = RedisLink(settings.redis_url) if settings.redis_url else None
+    hot = open_hot(settings, store, clock_of(settings), link)
     try:
         yield hot
     finally:
         hot.close()
+        if link is not None:
+            link.close()
 
 
 @contextmanager

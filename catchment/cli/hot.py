@@ -48,7 +48,8 @@ def clear(as_json: AsJson = False) -> None:
 
 def _told(hot: Hot, now: datetime) -> dict[str, Any]:
     spans = {"last_hour": timedelta(hours=1), "last_24_hours": timedelta(days=1)}
-    return {"entries": hot.entry_count(), **{name: _reads(hot, now - span) for name, span in spans.items()}}
+    home, entries = hot.standing()
+    return {"home": home, "entries": entries, **{name: _reads(hot, now - span) for name, span in spans.items()}}
 
 
 def _reads(hot: Hot, since: datetime) -> dict[str, Any]:
@@ -64,6 +65,7 @@ def _reads(hot: Hot, since: datetime) -> dict[str, Any]:
 def _show(told: dict[str, Any]) -> None:
     showing.facts(
         (
+            ("home", told["home"]),
             ("entries", told["entries"]),
             ("last hour", _said(told["last_hour"])),
             ("last 24 hours", _said(told["last_24_hours"])),

@@ -6,21 +6,26 @@ archive is not read; one that cannot be written is logged and counted, and the v
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import TypeVar
 
 from catchment import logs
 from catchment.clock import Clock
 from catchment.errors import StoreError
 from catchment.hot.homes import Home
+from catchment.hot.redis import RedisHome
 from catchment.model import Kind, Platform
+from catchment.redis_link import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
 from catchment.store.filtering import Filter
 from catchment.store.hot import MOST, HotCounts
 from catchment.store.items import ItemPage, page_of
 
+T = TypeVar("T")
 log = logs.logger(__name__)
 
 
@@ -39,17 +44,22 @@ def keeps_hot(platform: Platform) -> bool:
     return any(is_kept_hot(kind) for kind in platform.KINDS)
 
 
-def open_hot(settings: Settings, store: Store, clock: Clock) -> Hot:
-    """The hot store as the settings want it."""
-    lives, counts_kept = timedelta(hours=settings.hot_hours), timedelta(days=settings.attempts_days)
-    return Hot(store, store.hot_home, clock, lives, counts_kept)
+def open_hot(settings: Settings, store: Store, clock: Clock, link: RedisLink | None = None) -> Hot:
+    """The hot store as the settings want it: in Redis, where there is one, else in the database."""
+    homes: list[Home] = [store.hot_home]
+    if link is not None:
+        homes.insert(0, RedisHome(link, f"catchment:{store.settings.deployment(clock.now())}:"))
+    return Hot(store, homes, clock, timedelta(hours=settings.hot_hours), timedelta(days=settings.attempts_days))
 
 
 class Hot:
     """The hot store of one process. Safe for threads."""
 
-    def __init__(self, store: Store, home: Home, clock: Clock, lives: timedelta, counts_kept: timedelta) -> None:
-        self._store, self._home, self._clock = store, home, clock
+    def __init__(
+        self, store: Store, homes: Sequence[Home], clock: Clock, lives: timedelta, counts_kept: timedelta
+    ) -> None:
+        """`homes`: the first one that can be asked is used; the last one is the database."""
+        self._store, self._homes, self._clock = store, tuple(homes), clock
         self._lives, self._counts_kept = lives, counts_kept
         self._counts: dict[datetime, HotCounts] = {}
         self._counting = Lock()
@@ -61,18 +71,21 @@ class Hot:
         if kind is None or not is_kept_hot(kind):
             return
         try:
-            made = self._store.hot.made(source_id, self._clock.now() + self._lives)
+            made = self._store.hot.made(source_id, self._clock.now(), self._lives)
             # None: somebody is writing at this moment, and refreshes it afterwards.
             if made is not None:
-                self._home.keep(made)
+                self._at_home(lambda home: home.keep(made), is_writing=True)
         except StoreError as error:
             log.warning("the hot set could not be written", source=source_id, error=str(error))
             self._count(HotCounts(failures=1))
 
     def clear_expired(self) -> int:
-        """Take away what is past its time; gives how many entries went."""
-        now = self._clock.now()
-        return self._home.clear_expired(now, now - self._counts_kept)
+        """Take away what is past its time, in every home; gives how many entries went."""
+        now, gone = self._clock.now(), 0
+        for home in self._homes:
+            with suppress(Away):
+                gone += home.clear_expired(now, now - self._counts_kept)
+        return gone
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -88,7 +101,8 @@ class Hot:
         stamp = self._store.hot.stamp(source_id)
         if stamp is None:
             return None
-        found = self._home.newest(source_id, stamp, limit + 1, self._clock.now())
+        now = self._clock.now()
+        found = self._at_home(lambda home: home.newest(source_id, stamp, limit + 1, now))
         self._count(HotCounts(misses=1) if found is None else HotCounts(hits=1))
         return None if found is None else page_of(found, limit)
 
@@ -103,10 +117,16 @@ class Hot:
     def counts(self, since: datetime) -> HotCounts:
         """What was counted since then, by all processes; a process tells of its reads once a minute."""
         self._tell_counts()
-        return self._home.counted(since, self._clock.now() + timedelta(minutes=1))
+        until, total = self._clock.now() + timedelta(minutes=1), HotCounts()
+        for home in self._homes:
+            with suppress(Away):
+                total += home.counted(since, until)
+        return total
 
-    def entry_count(self) -> int:
-        return self._home.entry_count(self._clock.now())
+    def standing(self) -> tuple[str, int]:
+        """Which home is used now, and how many entries are hot there."""
+        now = self._clock.now()
+        return self._at_home(lambda home: (home.name, home.entry_count(now)))
 
     def close(self) -> None:
         self._tell_counts()
@@ -132,7 +152,19 @@ class Hot:
     def _tell(self, untold: Mapping[datetime, HotCounts]) -> None:
         for minute, counts in untold.items():
             try:
-                self._home.count(minute, counts)
+                self._at_home(lambda home: home.count(minute, counts))  # noqa: B023 — called at once
             except StoreError as error:
                 # Figures are not worth a failure, nor a reader's time.
                 log.warning("reads of the hot store were not counted", error=str(error))
+
+    # ── homes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def _at_home(self, deed: Callable[[Home], T], *, is_writing: bool = False) -> T:
+        """Done in the first home that can be asked."""
+        for home in self._homes[:-1]:
+            try:
+                return deed(home)
+            except Away:
+                if is_writing:
+                    self._count(HotCounts(failures=1))
+        return deed(self._homes[-1])

@@ -115,7 +115,8 @@ class Settings:
         "CATCHMENT_REDIS_URL",
         address("redis", "rediss"),
         None,
-        "Redis, where there is one. Nothing uses it yet: budgets are shared through the database.",
+        "Redis, where there is one: what is hot, and the budgets that all processes share, live there; while it is "
+        "away, in the database. Needs the extra `redis`.",
     )
     host: str = setting("CATCHMENT_HOST", line, "127.0.0.1", "The address that `serve` listens on.")
     port: int = setting("CATCHMENT_PORT", whole(0, 65535), 8700, "The port that `serve` listens on; 0: any free one.")

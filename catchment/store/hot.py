@@ -11,29 +11,40 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
+from zlib import crc32
 
+from catchment import __version__
 from catchment.clock import micros
 from catchment.model import Record
 from catchment.store.database import Database, Transaction
 from catchment.store.items import Items
 from catchment.store.rows import decode, to_json
+from catchment.store.shown import COLUMNS
 
 MOST = 201
 """In a hot set: the largest first page that anybody asks for, and one more, which tells whether the list goes on."""
+# Another version of this program may show items otherwise: what it made is not read by this one.
+_SHAPE = crc32(f"{__version__} {COLUMNS}".encode())
 _LOCK_KEY = 0x686F7473  # "hots": whoever begins to keep a source hot, and those who write meanwhile
+_DELETE = "DELETE FROM hot_items WHERE source_id = ? AND is_cached_only = ? AND scope = ? AND external_id = ?"
 # So many rows at a time: clearing must never hold the database for long.
 _BATCH = 500
 
 
 class HotSet(Record, frozen=True):
-    """The newest of one source, as they are shown."""
+    """Items of one source, as they are shown: the newest that are stored, or what a cache-only crawl saw."""
 
     source_id: int
-    stamp: int
     items: list[dict[str, Any]]
-    expires_at: datetime
+    made_at: datetime
+    lives: timedelta
+    stamp: int = 0
+
+    @property
+    def expires_at(self) -> datetime:
+        return self.made_at + self.lives
 
 
 class HotCounts(Record, frozen=True):
@@ -56,19 +67,24 @@ class HotSources:
     def stamp(self, source_id: int) -> int | None:
         """What a hot set of this source must have been made under; None: it is not kept hot."""
         row = self._db.read(lambda tx: tx.one("SELECT stamp FROM hot_sources WHERE source_id = ?", source_id))
-        return None if row is None else int(row[0])
+        return None if row is None else int(row[0]) ^ _SHAPE
 
-    def made(self, source_id: int, expires_at: datetime) -> HotSet | None:
+    def made(self, source_id: int, now: datetime, lives: timedelta) -> HotSet | None:
         """The hot set of this source, made from the archive; None: the list changed while it was read."""
         before = self.stamp(source_id)
         if before is None:
-            before = self._db.write(lambda tx: _begin(tx, source_id))
+            self._db.write(lambda tx: _begin(tx, source_id))
+            before = self.stamp(source_id)
         items = self._items.newest(MOST, source_id=source_id)
-        return HotSet(source_id, before, items, expires_at) if self.stamp(source_id) == before else None
+        if before is None or self.stamp(source_id) != before:
+            return None
+        return HotSet(source_id, items, now, lives, before)
 
 
 class HotHome:
     """The database as a home for hot entries."""
+
+    name = "database"
 
     def __init__(self, database: Database) -> None:
         self._db = database
@@ -85,9 +101,33 @@ class HotHome:
                 len(made.items),
                 micros(made.expires_at),
             )
-            _put(tx, made.source_id, made.items, made.expires_at, is_cached_only=False)
+            _put(tx, made, is_cached_only=False)
 
         self._db.write(deed)
+
+    def cache(self, seen: HotSet) -> None:
+        """Put what was seen beside what was seen before; what is seen again lives longer."""
+
+        def deed(tx: Transaction) -> None:
+            keys = [(seen.source_id, True, item["scope"], item["external_id"]) for item in seen.items]
+            tx.many(_DELETE, keys)
+            _put(tx, seen, is_cached_only=True)
+
+        self._db.write(deed)
+
+    def cached(self, source_id: int, limit: int, now: datetime) -> list[dict[str, Any]]:
+        """What is cached of this source and not past its time, newest first."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT item FROM hot_items WHERE source_id = ? AND is_cached_only = ? AND expires_at > ?
+                """,
+                source_id,
+                True,
+                micros(now),
+            )
+        )
+        return newest_first([decode(item) for (item,) in rows])[:limit]
 
     def newest(self, source_id: int, stamp: int, limit: int, now: datetime) -> list[dict[str, Any]] | None:
         """Up to so many, newest first; None: there is no set that can tell."""
@@ -149,6 +189,13 @@ class HotHome:
         return int(row[0]) if row else 0
 
 
+def newest_first(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of what is not stored: there is no number to tell two of the same time apart."""
+    return sorted(
+        items, key=lambda item: (datetime.fromisoformat(item["ordered_at"]), item["external_id"]), reverse=True
+    )
+
+
 def changed(tx: Transaction, source_ids: Iterable[int]) -> None:
     """The lists of these sources say something else from here on."""
     _hold_off(tx, "pg_advisory_xact_lock_shared")
@@ -168,18 +215,15 @@ def gone_items(tx: Transaction, source_ids: Sequence[int]) -> None:
     changed(tx, source_ids)
 
 
-def _begin(tx: Transaction, source_id: int) -> int:
+def _begin(tx: Transaction, source_id: int) -> None:
     _hold_off(tx, "pg_advisory_xact_lock")
-    row = tx.one(
+    tx.run(
         """
-        INSERT INTO hot_sources (source_id, stamp, cached_count) VALUES (?, ?, 0)
-        ON CONFLICT (source_id) DO UPDATE SET stamp = hot_sources.stamp RETURNING stamp
+        INSERT INTO hot_sources (source_id, stamp, cached_count) VALUES (?, ?, 0) ON CONFLICT (source_id) DO NOTHING
         """,
         source_id,
         _drawn(),
     )
-    assert row is not None
-    return int(row[0])
 
 
 def _drawn() -> int:
@@ -224,25 +268,23 @@ def _drop(tx: Transaction, source_ids: Sequence[int]) -> None:
     tx.many("DELETE FROM hot_items WHERE source_id = ? AND is_cached_only = ?", [(one, False) for one in source_ids])
 
 
-def _put(
-    tx: Transaction, source_id: int, items: Sequence[dict[str, Any]], expires_at: datetime, *, is_cached_only: bool
-) -> None:
-    expires = micros(expires_at)
+def _put(tx: Transaction, hot: HotSet, *, is_cached_only: bool) -> None:
+    expires = micros(hot.expires_at)
     tx.insert(
         "hot_items",
         ("source_id", "is_cached_only", "scope", "external_id", "ordered_at", "item_id", "expires_at", "item"),
         [
             (
-                source_id,
+                hot.source_id,
                 is_cached_only,
                 item["scope"],
                 item["external_id"],
                 micros(datetime.fromisoformat(item["ordered_at"])),
-                item["id"],
+                item.get("id"),
                 expires,
                 to_json(item),
             )
-            for item in items
+            for item in hot.items
         ],
     )
 
@@ -254,5 +296,5 @@ def _clear(tx: Transaction, now: int) -> int:
         """,
         now,
     )
-    tx.many("DELETE FROM hot_items WHERE source_id = ? AND is_cached_only = ? AND scope = ? AND external_id = ?", rows)
+    tx.many(_DELETE, rows)
     return len(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ T = TypeVar("T")
 # So many rows at a time: clearing must never hold the database for long.
 _BATCH = 500
 _INTERVAL = "fetch_interval."
+_DEPLOYMENT = "deployment"
 
 
 class KeptSettings:
@@ -34,6 +36,22 @@ class KeptSettings:
                 micros(now),
             )
         )
+
+    def deployment(self, now: datetime) -> str:
+        """A name that all processes on this database share, and no others: for what they keep elsewhere together."""
+
+        def deed(tx: Transaction) -> str:
+            tx.insert(
+                "settings",
+                ("name", "value", "updated_at"),
+                [(_DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))],
+                "ON CONFLICT (name) DO NOTHING",
+            )
+            row = tx.one("SELECT value FROM settings WHERE name = ?", _DEPLOYMENT)
+            assert row is not None
+            return str(decode(row[0]))
+
+        return self._db.write(deed)
 
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as set in the database."""

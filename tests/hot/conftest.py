@@ -7,26 +7,42 @@ from pathlib import Path
 
 import pytest
 
+from catchment.hot.redis import RedisHome
+from catchment.redis_link import RedisLink
 from tests.hot.keeper import Keeper
+from tests.redis_server import RedisServer
 from tests.store.conftest import empty_url, standing_postgres
 from tests.store.desk import Desk, opened
 
 __all__ = ["empty_url", "standing_postgres"]
 
 
+@pytest.fixture(params=["database", "redis"])
+def redis_home(request: pytest.FixtureRequest) -> Iterator[RedisHome | None]:
+    """What holds for one home must hold for the other. None: the database is the home."""
+    if request.param == "database":
+        yield None
+        return
+    server: RedisServer = request.getfixturevalue("redis_server")
+    link = RedisLink(server.url)
+    yield RedisHome(link, "test:")
+    link.close()
+
+
 @pytest.fixture
-def keeper(empty_url: str, tmp_path: Path) -> Iterator[Keeper]:
+def keeper(redis_home: RedisHome | None, empty_url: str, tmp_path: Path) -> Iterator[Keeper]:
     """A desk that keeps communities hot."""
-    desk = Desk(opened(empty_url, tmp_path))
-    desk.is_kept_hot = True
-    yield Keeper(desk, desk.store.hot_home)
-    desk.close()
+    yield from keeper_of(empty_url, tmp_path, redis_home)
 
 
 @pytest.fixture
-def quick(tmp_path: Path) -> Iterator[Keeper]:
+def quick(redis_home: RedisHome | None, tmp_path: Path) -> Iterator[Keeper]:
     """The same on SQLite alone, for what takes many steps."""
-    desk = Desk(opened(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path))
+    yield from keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, redis_home)
+
+
+def keeper_of(url: str, folder: Path, redis_home: RedisHome | None) -> Iterator[Keeper]:
+    desk = Desk(opened(url, folder))
     desk.is_kept_hot = True
-    yield Keeper(desk, desk.store.hot_home)
+    yield Keeper(desk, redis_home or desk.store.hot_home)
     desk.close()

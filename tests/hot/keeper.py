@@ -20,9 +20,13 @@ class Keeper:
         self.desk, self.store, self.clock, self.home = desk, desk.store, desk.clock, home
         self.hot = self.another()
 
-    def another(self, home: Home | None = None) -> Hot:
+    def another(self) -> Hot:
         """The hot store of one more process."""
-        return Hot(self.store, home or self.home, self.clock, timedelta(hours=24), timedelta(days=7))
+        homes = [self.home] if self.home is self.store.hot_home else [self.home, self.store.hot_home]
+        return Hot(self.store, homes, self.clock, timedelta(hours=24), timedelta(days=7))
+
+    def entries(self) -> int:
+        return self.hot.standing()[1]
 
     def follow(self, name: str = "r/one") -> Source:
         return self.desk.follow(name, "reddit")

@@ -71,7 +71,7 @@ def test_sources_of_other_kinds_are_not_kept_hot(keeper: Keeper) -> None:
     keeper.hot.refresh(feed.id, FEED)
     keeper.hot.refresh(feed.id, None)
     assert not keeper.is_hit(feed)
-    assert keeper.hot.entry_count() == 0
+    assert keeper.entries() == 0
     assert keeper.hot.hit_rate(keeper.clock.now() - timedelta(days=1)) is None
 
 
@@ -155,7 +155,7 @@ def test_a_hot_set_is_read_for_a_day(keeper: Keeper) -> None:
     assert keeper.is_hit(source)
     keeper.clock.advance(1)
     assert not keeper.is_hit(source)
-    assert keeper.hot.entry_count() == 0
+    assert keeper.entries() == 0
 
 
 def test_what_is_past_its_time_is_cleared_and_the_rest_stays(keeper: Keeper) -> None:
@@ -165,7 +165,7 @@ def test_what_is_past_its_time_is_cleared_and_the_rest_stays(keeper: Keeper) -> 
     keeper.show(young, *posts(keeper, 2, 10))
     keeper.clock.advance(DAY / 2)
     keeper.hot.clear_expired()
-    assert keeper.hot.entry_count() == 2
+    assert keeper.entries() == 2
     assert (keeper.is_hit(old), keeper.is_hit(young)) == (False, True)
 
 

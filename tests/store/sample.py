@@ -46,9 +46,10 @@ def fill(desk: Desk) -> None:
     desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
     desk.look_after = ()
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
-    kept = store.hot.made(board.id, desk.now + timedelta(days=1))
+    kept = store.hot.made(board.id, desk.now, timedelta(days=1))
     assert kept
     store.hot_home.keep(kept)
+    store.hot_home.cache(kept)
     store.hot_home.count(now, HotCounts(2, 1))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))

@@ -273,13 +273,15 @@ def due_looks(desk: Desk) -> object:
 def kept_hot(desk: Desk) -> object:
     """Made, kept, read, counted, cleared."""
     home, now = desk.store.hot_home, desk.now
-    made = desk.store.hot.made(2, now + timedelta(hours=1))
+    made = desk.store.hot.made(2, now, timedelta(hours=1))
     assert made
     home.keep(made)
+    home.cache(made)
     home.count(now, HotCounts(1, 1))
     return [
         home.newest(2, made.stamp, 3, now),
-        home.entry_count(now),
+        home.cached(2, 3, now),
+        (home.name, home.entry_count(now)),
         home.counted(now, now + timedelta(hours=1)),
         home.clear_expired(now + timedelta(days=1), now),
         home.drop([2]),

@@ -36,7 +36,7 @@ _LONGEST = 500
 @router.get("/items")
 def items(request: Request, door: TheDoor, reader: AnyReader) -> Response:
     shop, asked, format = door.shop, Asked(request, reader), format_of(request)
-    page = shop.store.items.listed(asked.filter(), format.most if format else A_PAGE, key_from(asked.after))
+    page = shop.hot.listed(asked.filter(), format.most if format else A_PAGE, key_from(asked.after))
     if format is not None:
         following = asked.onwards(request, key_text(page.next) if page.next else None)
         rows = with_source_names(shop, page.items)
