@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from catchment.model import Deed, Item, Known, Point, RefinedItem, Verdict
+from catchment.model import Deed, Item, Judged, Known, Point, RefinedItem, Verdict
 
 # Applied later than that after this answer: a wrong clock said so, not a newer answer.
 _CLOCKS_DIFFER = timedelta(hours=1)
@@ -70,6 +70,14 @@ def is_worth_a_point(known: Known | None, item: Item, last: Point | None, now: d
     moved = [(getattr(last, name), getattr(item, name)) for name in _COUNTERS if _is_taken(known, item, name)]
     changes = [(before, told) for before, told in moved if before != told]
     return bool(changes) and (now - last.at >= _POINT_AFTER or any(_is_much(*change) for change in changes))
+
+
+def is_worth_asking(one: Judged) -> bool:
+    """Whether there may be more to be had about an item than it was when it was asked about last: replies."""
+    told, known = one.item.item.reply_count, one.known
+    if one.verdict.deed == Deed.SAME or told == 0:
+        return False
+    return known is None or one.verdict.deed == Deed.EDITED or (told is not None and told != known.reply_count)
 
 
 def _is_taken(known: Known, item: Item, name: str) -> bool:

@@ -207,7 +207,8 @@ class Request(Record, frozen=True):
     asks_for: str | None = None
     """The id of the one item that it asks for, where a listing gives ids alone: what is held already is not asked."""
     if_changed: str | None = None
-    """The id of the item of which it asks for more (its comments): asked only if that item is new, or not as it was."""
+    """The id of the item about which it asks for more (its comments): asked only if that item is new, or not as it was.
+    What its answer proposes to follow is about that item, too."""
 
 
 class Answer(Record, frozen=True):

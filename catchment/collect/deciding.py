@@ -8,7 +8,7 @@ from typing import Any
 
 from catchment import continuity, pace, tiers
 from catchment.continuity import End, Walk
-from catchment.judge import is_worth_a_point, judge
+from catchment.judge import is_worth_a_point, is_worth_asking, judge
 from catchment.model import (
     Counts,
     Deed,
@@ -34,6 +34,7 @@ from catchment.tiers import Tiers
 MOST_PAGES = 200
 # A feed's older pages are read on the first visit only, and not for ever.
 MOST_WINDOW_PAGES = 10
+FINAL = "the source says that it will not change any more"
 STALE_HELP = "a cache on the way, or the site, serves an old copy; it is asked again"
 
 
@@ -75,6 +76,8 @@ class Visiting(Record, frozen=True):
     is_beside: bool = False
     """The listing is read beside the newest: what it shows is stored, and nothing follows from it."""
     is_last_walk: bool = True
+    is_owing: bool = False
+    """Something is still to be asked for about items: the visit does not end before that."""
 
 
 class PageDeciding:
@@ -110,9 +113,6 @@ class PageDeciding:
         return bool(self._listed) or (newest is not None and newest < before)
 
     def conclude(self, found: Found) -> Conclusion:
-        earlier = {
-            item_id: [(one.fingerprint, one.valid_to) for one in many] for item_id, many in found.earlier.items()
-        }
         found = found.plus(judged=self._in_view(found.judged)) if self._listed else found
         if self._is_stale(found):
             judged = continuity.without_changes(found.judged)
@@ -120,10 +120,7 @@ class PageDeciding:
             valid, series = self._valid_among(judged), self._series(judged, found)
             ending = self._stale_ending(counts, valid)
             return Conclusion(judged, counts, valid, is_seen=False, ending=ending, **series)
-        judged = tuple(
-            continuity.calmed(one, earlier.get(one.known.id, ()), self._at) if one.known else one
-            for one in found.judged
-        )
+        judged = calmed(found, self._at)
         counts = counted([one.verdict for one in judged], self._skipped)
         is_repeat = not self._is_of_details and continuity.is_repeat(self.walk, [one.item for one in judged])
         dates = continuity.dates_shown(self._reading.items, self._at, told_at)
@@ -136,8 +133,8 @@ class PageDeciding:
         if self._reading.is_torn or (end and self._visit.is_cut):
             # What came is stored. How far down it went nobody can tell: it proves nothing, and moves nothing.
             self.walk = self._visit.walk.plus(newest=None, unpinned=0)
-            return self._over(Conclusion(judged, counts, valid, **series), is_owed=True)
-        conclusion = Conclusion(judged, counts, valid, closed=closed, **series)
+            return self._over(Conclusion(judged, counts, valid, more=self._more(judged), **series), is_owed=True)
+        conclusion = Conclusion(judged, counts, valid, closed=closed, more=self._more(judged), **series)
         if end is None:
             return conclusion
         gap = continuity.gap_after(self.walk, end, self._at)
@@ -171,12 +168,24 @@ class PageDeciding:
         self.details = tuple(asking[one] for one in view if one not in held and one in asking)
         return tuple(one for one in judged if not one.item.is_listed or one.item.item.external_id in view)
 
+    def _more(self, judged: Sequence[Judged]) -> dict[Key, tuple[Request, ...]]:
+        """What the platform proposes to ask about items, of those for which it is worth it."""
+        proposed: dict[str, tuple[Request, ...]] = {}
+        for one in self._reading.follow:
+            if one.if_changed is not None:
+                about = clean_id(one.if_changed)
+                proposed[about] = (*proposed.get(about, ()), one)
+        if not proposed:
+            return {}
+        shown = [one for one in judged if one.item.item.external_id in proposed]
+        return {key_of(one.item): proposed[one.item.item.external_id] for one in shown if is_worth_asking(one)}
+
     # ── whether to go on ──────────────────────────────────────────────────────────────────────────────────────────
 
     @property
     def following(self) -> tuple[Request, ...]:
-        """The pages that follow; details are no pages."""
-        return tuple(one for one in self._reading.follow if one.asks_for is None)
+        """The pages that follow; what is about single items is no page."""
+        return tuple(one for one in self._reading.follow if one.asks_for is None and one.if_changed is None)
 
     def wanted(self) -> bool:
         """Whether the pages that follow are worth asking for."""
@@ -202,7 +211,8 @@ class PageDeciding:
         if self.wanted() or not self._visit.is_queue_empty:
             return None
         # More is there, and the platform cannot lead to it: its list, or its reader, is at its limit.
-        return End.LAST_PAGE if self._reading.is_end or self._reading.follow else End.CAP
+        leads_on = any(one.if_changed is None for one in self._reading.follow)
+        return End.LAST_PAGE if self._reading.is_end or leads_on else End.CAP
 
     # ── how it ends ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -230,9 +240,9 @@ class PageDeciding:
         before = self._visit.before
         total, valid = before.counts + conclusion.counts, before.valid + conclusion.valid
         proven = self._proven(total, is_owed=is_owed)
-        if not self._visit.is_last_walk:
-            return conclusion.plus(proven=proven)
-        return conclusion.plus(ending=self._good_ending(proven, total, valid))
+        if self._visit.is_last_walk and not self._visit.is_owing and not conclusion.more:
+            return conclusion.plus(ending=self._good_ending(proven, total, valid))
+        return conclusion.plus(proven=proven)
 
     def _proven(self, total: Counts, *, is_owed: bool) -> Progress:
         """What is known now that this walk is over; the visit itself may go on."""
@@ -275,7 +285,7 @@ class PageDeciding:
             result,
             progress,
             is_recovered=visit.known.last_error is not None,
-            retire="the source says that it will not change any more" if visit.is_final else None,
+            retire=FINAL if visit.is_final else None,
             new_target=visit.new_target,
             new_name=visit.new_name,
         )
@@ -317,6 +327,14 @@ def polled(progress: Progress, at: datetime) -> Progress:
     """The same after a visit at that time."""
     return progress.plus(
         first_polled_at=progress.first_polled_at or at, last_polled_at=at, poll_count=progress.poll_count + 1
+    )
+
+
+def calmed(found: Found, at: datetime) -> tuple[Judged, ...]:
+    """What was judged; of what flips back and forth between known contents no more is made than that."""
+    earlier = {item_id: [(one.fingerprint, one.valid_to) for one in many] for item_id, many in found.earlier.items()}
+    return tuple(
+        continuity.calmed(one, earlier.get(one.known.id, ()), at) if one.known else one for one in found.judged
     )
 
 

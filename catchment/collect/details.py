@@ -1,4 +1,4 @@
-"""Items that a listing showed by id alone: asked for one by one, a few side by side, and brought home in batches."""
+"""Many requests about single items: asked one by one, a few side by side, and brought home in batches."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _TROUBLE = (NetworkError, TimedOut, ServerTrouble)
 
 
 class Detail(Record, frozen=True):
-    """What became of one id: an answer that was read, or the error that came instead."""
+    """What became of one request: an answer that was read, or the error that came instead."""
 
-    asked_for: str | None
+    request: Request
     came: Came | None = None
     reading: Reading = Reading()
     error: PlatformError | None = None
@@ -55,7 +55,7 @@ class Batch(Record, frozen=True):
 
     details: tuple[Detail, ...]
     left: int = 0
-    """How many ids are still to be asked for."""
+    """How many are still to be asked for."""
     broke: CatchmentError | None = None
     """What ended the asking. What came before it is to be written all the same."""
 
@@ -70,11 +70,17 @@ class Batch(Record, frozen=True):
         return max((one.came.at for one in self.details if one.came), default=None)
 
     @property
+    def items(self) -> tuple[Item, ...]:
+        """Each with the address that it came from."""
+        return tuple(_placed(item, one.came) for one in self.details if one.came for item in one.reading.items)
+
+    @property
     def reading(self) -> Reading:
-        """All of them as one reading, each item with the address that it came from."""
+        """All of them as one reading."""
         return Reading(
-            tuple(_placed(item, one.came) for one in self.details if one.came for item in one.reading.items),
+            self.items,
             skipped=tuple(skipped for one in self.details for skipped in _skipped(one)),
+            follow=tuple(more for one in self.details for more in one.reading.follow if more.if_changed is not None),
             is_unfinished=any(one.reading.is_unfinished or one.reading.is_torn for one in self.details),
             notes=tuple(note for one in self.details for note in one.reading.notes),
         )
@@ -88,7 +94,7 @@ class Batch(Record, frozen=True):
 
 
 class Details:
-    """The asking for all that a listing showed and the archive does not hold."""
+    """The asking for what single items have to say: those that a listing showed by id alone, or more about some."""
 
     def __init__(self, asking: Asking, platform: Platform, requests: Sequence[Request]) -> None:
         self._asking, self._platform, self._requests = asking, platform, requests
@@ -134,22 +140,21 @@ def _detail(asking: Asking, request: Request, platform: Platform) -> Detail:
     except (*_BAD, *_TROUBLE) as error:
         if error.is_beyond_request:
             raise
-        return Detail(request.asks_for, reading=Reading(is_unfinished=isinstance(error, _TROUBLE)), error=error)
+        return Detail(request, reading=Reading(is_unfinished=isinstance(error, _TROUBLE)), error=error)
     except CatchmentError:
         raise
     except Exception as error:  # a slip of the reader's, met by one item, must not cost the others
-        log.error("an item could not be read", item=request.asks_for, subject=asking.subject, exc_info=error)
-        return Detail(
-            request.asks_for, error=Unreadable(f"{asking.subject}: the reader failed ({type(error).__name__})")
-        )
+        item = request.asks_for or request.if_changed
+        log.error("an item could not be read", item=item, subject=asking.subject, exc_info=error)
+        return Detail(request, error=Unreadable(f"{asking.subject}: the reader failed ({type(error).__name__})"))
 
 
 def _answered(asking: Asking, request: Request, platform: Platform) -> Detail:
     came = asking.ask(request, platform)
     reading = asking.read(came)
     if came.request.otherwise is not None and reading.follow == (came.request.otherwise,):
-        return _answered(asking, came.request.otherwise, platform)
-    return Detail(request.asks_for, came, reading)
+        return _answered(asking, came.request.otherwise, platform).plus(request=request)
+    return Detail(request, came, reading)
 
 
 def _placed(item: Item, came: Came) -> Item:

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from catchment import pace, tiers
 from catchment.collect.asking import Asking, Means, subject_of
-from catchment.collect.deciding import polled
+from catchment.collect.deciding import FINAL, polled
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
@@ -34,7 +34,7 @@ class Leaving:
     """A visit, as its walks find and leave it: whose it is, what is known, what it has come to."""
 
     def __init__(self, by: Means, claimed: Claimed, run_id: int) -> None:
-        self.store, self._clock, self.rules, self.thinking = by.store, by.clock, by.rules, by.thinking
+        self.store, self.clock, self.rules, self.thinking = by.store, by.clock, by.rules, by.thinking
         self.source, self.progress, self.lease, self.run_id = claimed.source, claimed.progress, claimed.lease, run_id
         self.minutes = by.rules.minutes(claimed.source.kind)
         self.subject = subject_of(claimed.source)
@@ -50,6 +50,8 @@ class Leaving:
         self.is_final = False
         """The source says that it will never change again."""
         self.notes: tuple[str, ...] = ()
+        self.is_owing = claimed.is_owing
+        """Something is still to be asked for about items that it showed."""
         self.is_over = False
         self.unwritten: Closing | None = None
         self._is_proven = False
@@ -81,7 +83,7 @@ class Leaving:
 
     def unchanged(self, answer: Answer | None, *, is_last_walk: bool = True) -> None:
         """304, or the very bytes of last time: a walk is over before it began."""
-        now = self._clock.now()
+        now = self.clock.now()
         shown = self.progress.last_shown_count or 0
         self.result = self.result.plus(
             # The bytes came again: what they show was shown again. A 304 shows nothing.
@@ -106,27 +108,38 @@ class Leaving:
         )
 
     def _end_unchanged(self, proven: Progress, now: datetime) -> None:
-        progress = self._judged_by(pace.after_success(polled(proven, now), new=0))
-        due = pace.next_due(self._interval(progress), self.hint, now)
-        progress = progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)
         self._end(
             Ending(
                 self.result.plus(outcome=Outcome.UNCHANGED, finished_at=now),
-                progress,
+                self._after_success(proven, 0, now),
                 is_recovered=self.progress.last_error is not None,
                 new_target=self.moved_to,
             )
         )
 
+    def end_well(self) -> None:
+        """All that was wanted was asked for, and is written."""
+        now, notes = self.clock.now(), tuple(dict.fromkeys((*self.result.notes, *self.notes)))
+        self._end(
+            Ending(
+                self.result.plus(outcome=Outcome.SUCCEEDED, finished_at=now, notes=notes),
+                self._after_success(self.progress, self.result.counts.new, now),
+                is_recovered=self.progress.last_error is not None,
+                retire=FINAL if self.is_final else None,
+                new_target=self.moved_to,
+                new_name=self.new_name,
+            )
+        )
+
     def retire_beside(self, twin: Source) -> None:
         """What this source leads to is followed already: storing it once more would be storing it twice."""
-        now = self._clock.now()
+        now = self.clock.now()
         words = redact(f"{self.subject}: it leads to what source {twin.id} ({twin.name}) follows already")
         result = self.result.plus(outcome=Outcome.SKIPPED, finished_at=now, error_code="CONFLICT", error=words)
         self._end(Ending(result, polled(self.progress, now), retire=words))
 
     def skip(self, words: str) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         result = self.result.plus(outcome=Outcome.SKIPPED, finished_at=now, notes=(words,), error=words)
         due = pace.next_due(self._interval(self.progress), None, now)
         progress = polled(self.progress, now).plus(next_due_at=due.at, due_reason=due.reason)
@@ -134,7 +147,7 @@ class Leaving:
 
     def stopped(self, error: Stopped) -> None:
         """Cut off by a stop: nothing is charged, and the source is as due as before."""
-        now = self._clock.now()
+        now = self.clock.now()
         result = self.result.plus(
             outcome=Outcome.SKIPPED, finished_at=now, error_code=error.code, error=str(error), is_retryable=True
         )
@@ -145,7 +158,7 @@ class Leaving:
         self.end_with(
             self.result.plus(
                 outcome=Outcome.SKIPPED,
-                finished_at=self._clock.now(),
+                finished_at=self.clock.now(),
                 error_code=error.code,
                 error=str(error),
                 is_retryable=True,
@@ -153,7 +166,7 @@ class Leaving:
         )
 
     def fail(self, error: CatchmentError, is_counted: bool) -> None:
-        now = self._clock.now()
+        now = self.clock.now()
         # The source itself is well if its newest items were read: no failure beside that may slow it down.
         is_counted = is_counted and not self._is_proven
         # Who fetches says whom it is about; a vault or a store does not know.
@@ -212,6 +225,11 @@ class Leaving:
         self.is_over, self.result = True, result
 
     # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
+
+    def _after_success(self, proven: Progress, new: int, now: datetime) -> Progress:
+        progress = self._judged_by(pace.after_success(polled(proven, now), new))
+        due = pace.next_due(self._interval(progress), self.hint, now)
+        return progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)
 
     def _judged_by(self, progress: Progress) -> Progress:
         """A community is judged by what the visit found; where it broke off, its newest items had been read."""

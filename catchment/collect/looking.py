@@ -12,9 +12,9 @@ from typing import cast
 
 import structlog
 
-from catchment import continuity, pace
+from catchment import pace
 from catchment.collect.asking import Asking, Means
-from catchment.collect.deciding import counted, points
+from catchment.collect.deciding import calmed, counted, points
 from catchment.collect.details import Batch, Details
 from catchment.errors import (
     CatchmentError,
@@ -106,13 +106,8 @@ class LookDeciding:
 
     def conclude(self, found: Found) -> Conclusion:
         # What was forgotten meanwhile stays forgotten.
-        held = [_as_held(one, one.known) for one in found.judged if one.known]
-        earlier = {
-            item_id: [(one.fingerprint, one.valid_to) for one in many] for item_id, many in found.earlier.items()
-        }
-        judged = tuple(
-            continuity.calmed(one, earlier.get(one.known.id, ()), self._at) if one.known else one for one in held
-        )
+        held = tuple(_as_held(one, one.known) for one in found.judged if one.known)
+        judged = calmed(found.plus(judged=held), self._at)
         counts = counted([one.verdict for one in judged], 0)
         return Conclusion(judged, counts, points=points(judged, found, self._at), looks=self._looks)
 
@@ -281,7 +276,8 @@ class _SourceLooks:
     def _missing(self, batch: Batch, scope: str) -> list[Key]:
         """The ids of which the platform says that there is no such item: in the answer, or by 404 or 410 for it."""
         told = [one for detail in batch.details for one in detail.reading.gone]
-        by_status = [one.asked_for for one in batch.details if isinstance(one.error, Missing | Gone) and one.asked_for]
+        missing = [one.request.asks_for for one in batch.details if isinstance(one.error, Missing | Gone)]
+        by_status = [one for one in missing if one is not None]
         return [(scope, clean_id(one)) for one in (*told, *by_status)]
 
     def _result(self, asked: int, broke: CatchmentError | None) -> Result:

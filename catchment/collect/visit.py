@@ -9,6 +9,7 @@ import structlog
 from catchment.clock import Clock
 from catchment.collect.asking import Rules
 from catchment.collect.leaving import Leaving
+from catchment.collect.more import More
 from catchment.collect.reachability import Reachability, host_of
 from catchment.collect.walking import Plan, Walking
 from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped, VaultError
@@ -95,17 +96,21 @@ class Visitor:
 
 
 class _Visit(Leaving):
-    """One visit: the newest listing is walked first, then what else is wanted of the source."""
+    """One visit: first down the newest listing, then what else is wanted of the source, then more about its items."""
 
     def collect(self, platform: Platform, kind: Kind) -> None:
         # Only who can be asked by id is asked again.
         self.look_after = kind.look_after if hasattr(platform, "look_again") else ()
         self.tiers = self.rules.tiers if kind.is_tiered else None
-        for plan in self._plans(platform, kind):
-            Walking(self, platform, kind, plan).walk()
-            if self.is_over:
-                return
-        self.unchanged(None)
+        plans = self._plans(platform, kind)
+        if not plans:
+            self.unchanged(None)
+        for plan in plans:
+            if not self.is_over:
+                Walking(self, platform, kind, plan).walk()
+        if not self.is_over:
+            More(self, platform).ask()
+            self.end_well()
 
     def _plans(self, platform: Platform, kind: Kind) -> list[Plan]:
         """The walks that there is something to ask for; a platform need not have every listing for everybody."""

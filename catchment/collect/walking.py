@@ -61,7 +61,7 @@ class Walking:
             came = self._visit.asking.ask(self._waiting.popleft(), self._platform)
             answers += 1
             if self._is_unchanged(came):
-                self._visit.unchanged(came.answer, is_last_walk=self._plan.is_last)
+                self._visit.unchanged(came.answer, is_last_walk=self._plan.is_last and not self._visit.is_owing)
                 return
             self._take(came, self._visit.asking.read(came))
 
@@ -215,6 +215,7 @@ class Walking:
             is_cut=self._is_cut,
             is_beside=plan.is_beside,
             is_last_walk=plan.is_last,
+            is_owing=visit.is_owing,
         )
 
     def _write(
@@ -257,8 +258,10 @@ class Walking:
             return
         before = visiting.before
         visit.result = before.plus(counts=before.counts + conclusion.counts, valid=before.valid + conclusion.valid)
+        visit.is_owing = visit.is_owing or bool(conclusion.more)
         if conclusion.proven is not None:
             self._is_over = True
+            visit.note(*_said(self._shortfall))
             visit.prove(conclusion.proven)
 
     def _refined(self, came: Came, reading: Reading, visiting: Visiting, last_time: bytes | None) -> Refined:

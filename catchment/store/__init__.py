@@ -27,6 +27,7 @@ from catchment.store.looks import Looks
 from catchment.store.mending import Mending
 from catchment.store.metrics import Metrics
 from catchment.store.outbox import Outbox
+from catchment.store.owing import Owing
 from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
 from catchment.store.retention import Retention
@@ -58,6 +59,7 @@ class Store:
         self.gaps = Gaps(database)
         self.index = Indexing(database)
         self.looks = Looks(database)
+        self.owing = Owing(database)
         self.search = Search(database)
         self.runs = Runs(database)
         self.jobs = Jobs(database)

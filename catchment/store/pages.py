@@ -20,6 +20,7 @@ from catchment.store.database import Database, Row, Transaction
 from catchment.store.endings import ended, note_page, set_progress
 from catchment.store.forgetting import forgotten_among
 from catchment.store.looks import set_looks
+from catchment.store.owing import settle
 from catchment.store.rows import GAP_COLUMNS, KNOWN_COLUMNS, gap_from, known_from, known_place
 from catchment.store.series import last_points
 from catchment.store.visits import Closing, Conclusion, Deciding, Earlier, Found, Key, Page, RawAnswer
@@ -99,6 +100,7 @@ class Pages:
         now = micros(page.answered_at)
         number = write_items(tx, page, conclusion, now)
         set_looks(tx, conclusion.looks)
+        settle(tx, page.source, conclusion.settled, page.answered_at)
         for raw in page.raws if not _shows_forgotten(judged) else ():
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, conclusion, now)

@@ -33,6 +33,8 @@ class Claimed(Record, frozen=True):
     source: Source
     progress: Progress
     lease: Lease
+    is_owing: bool = False
+    """Something is still to be asked for about items that it showed."""
 
 
 class Wanted(Record, frozen=True):
@@ -453,11 +455,18 @@ def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datet
     taken = {one: lease for (one,) in sorted(rows) if (lease := leases.take(tx, "source", one, owner_id, now))}
     # Read after the claim: whoever had them before may have moved them on.
     rows = tx.among(
-        f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}",
+        f"""
+        SELECT {_joined_columns()}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id)
+          FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}
+        """,
         list(taken),
     )
     found = {row[0]: row for row in rows}
-    return [Claimed(*_split(found[one]), taken[one]) for one in dict.fromkeys(source_ids) if one in taken]
+    return [
+        Claimed(*_split(found[one][:-1]), taken[one], bool(found[one][-1]))
+        for one in dict.fromkeys(source_ids)
+        if one in taken
+    ]
 
 
 def _claim_unvisited(tx: Transaction, due: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:

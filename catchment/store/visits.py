@@ -16,6 +16,7 @@ from catchment.model import (
     Progress,
     Record,
     RefinedItem,
+    Request,
     Result,
     Source,
     Verdict,
@@ -49,6 +50,17 @@ class NextLook(Record, frozen=True):
     look_count: int
     failure_count: int = 0
     gone_since: datetime | None = None
+
+
+class Owed(Record, frozen=True):
+    """What is still to be asked for about one item."""
+
+    item_id: int
+    external_id: str
+    requests: tuple[Request, ...]
+    """None are left: it is settled."""
+    asked_count: int = 0
+    """How much was asked for already, since it is owed."""
 
 
 class Earlier(Record, frozen=True):
@@ -116,6 +128,10 @@ class Conclusion(Record, frozen=True):
     first_looks: Mapping[Key, datetime] = {}
     """When the new items are looked at again; those that are not named are not."""
     looks: tuple[NextLook, ...] = ()
+    more: Mapping[Key, tuple[Request, ...]] = {}
+    """What is to be asked for about items of this page: owed from now on."""
+    settled: tuple[Owed, ...] = ()
+    """How what was owed stands after this page."""
 
 
 class Deciding(Protocol):

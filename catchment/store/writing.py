@@ -10,6 +10,7 @@ from catchment.clock import micros, moment
 from catchment.model import Counts, Deed, Item, Judged, Known, RefinedItem
 from catchment.store import outbox
 from catchment.store.database import Transaction
+from catchment.store.owing import owe
 from catchment.store.rows import to_json, to_micros
 from catchment.store.series import add_appearances, add_points
 from catchment.store.visits import Conclusion, Key, Page, RawAnswer
@@ -48,6 +49,7 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
         _see_again(tx, page, [one for one in conclusion.judged if one.known and not one.item.is_gone], now)
         _note_appearances(tx, page, conclusion, first_id, new, now)
     _note_points(tx, conclusion, first_id, new, now)
+    _note_more(tx, page, conclusion, first_id, new, now)
     _note_aliases(tx, page, [one for one in conclusion.judged if one.is_alias], now)
     return number
 
@@ -100,6 +102,15 @@ def _note_points(tx: Transaction, conclusion: Conclusion, first_id: int, new: Se
         return
     told = [one for one in _numbered(conclusion.judged, first_id, new) if key_of(one[1].item) in conclusion.points]
     add_points(tx, [(item_id, now, *_best_counters(one).values()) for item_id, one in told])
+
+
+def _note_more(
+    tx: Transaction, page: Page, conclusion: Conclusion, first_id: int, new: Sequence[Judged], now: int
+) -> None:
+    if not conclusion.more:
+        return
+    shown = ((item_id, key_of(one.item)) for item_id, one in _numbered(conclusion.judged, first_id, new))
+    owe(tx, page.source, [(item_id, conclusion.more[key]) for item_id, key in shown if key in conclusion.more], now)
 
 
 def _note_appearances(

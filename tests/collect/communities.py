@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,6 +47,7 @@ class Square:
         self.now = now
         self.count = 0
         self.scores: dict[int, int] = {}
+        self.texts: dict[int, str] = {}
         self.top: list[int] | None = None
         """In this order; None: by score."""
         self.asked: list[str] = []
@@ -58,16 +60,24 @@ class Square:
         self.old: bytes | None = None
         """An answer that a cache on the way gives for the first page of the newest."""
         self.has_ranked = True
+        self.replies: dict[int, int] = {}
+        """How many replies posts have; they are shown three at a time."""
+        self.replies_asked: list[str] = []
+        """Whose replies were asked for, as in `7`, and `7 from 3`."""
+        self._lock = Lock()
 
     def post(self, count: int) -> None:
         self.count += count
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
         asked = " ".join((request.listing, *request.params.values()))
-        self.asked.append(asked)
+        with self._lock:
+            (self.replies_asked if request.step == "replies" else self.asked).append(asked)
         attempts.append(Attempt(platform.NAME, self.now(), "200", 0.0))
         if asked in self.fails:
             raise self.fails[asked]()
+        if request.step == "replies":
+            return Answer(200, {}, self._replies(request), request.url, self.now())
         body = self.old if self.old and asked == "new 0" else self.page(request)
         return Answer(200, {"etag": f'"{hash(body)}"'}, body, request.url, self.now())
 
@@ -75,8 +85,21 @@ class Square:
         start, size = int(request.params["from"]), WINDOW if request.listing == "feed" else PAGE
         numbers = self._ranked() if request.listing in ("top", "hot") else list(range(self.count))[::-1][:REACH]
         few, is_more = numbers[start : start + size], start + size < len(numbers) and request.listing != "feed"
-        posts = [{"id": number, "score": self.scores.get(number, 0)} for number in few]
+        posts = [
+            {
+                "id": number,
+                "text": self.texts.get(number, f"post {number}"),
+                "score": self.scores.get(number, 0),
+                "replies": self.replies.get(number, 0),
+            }
+            for number in few
+        ]
         return msgspec.json.encode({"posts": posts, "is_more": is_more})
+
+    def _replies(self, request: Request) -> bytes:
+        number, start = int(request.carried["post"]), int(request.params.get("from", "from 0").split()[1])
+        few = range(self.replies.get(number, 0))[start : start + 3]
+        return msgspec.json.encode({"replies": [f"{number}-{one}" for one in few], "from": start + len(few)})
 
     def _ranked(self) -> list[int]:
         return sorted(range(self.count), key=lambda one: -self.scores.get(one, 0)) if self.top is None else self.top
@@ -93,15 +116,26 @@ class Square:
         if not ask.has_key:
             return [Request(f"{SITE}/feed", params={"from": "0"}, listing="feed")] if ask.listing == "new" else []
         params = {"t": ask.time_filter} if ask.time_filter else {}
-        return [Request(f"{SITE}/{ask.listing}", params={**params, "from": "0"}, listing=ask.listing)]
+        carried = {"replies": source.settings.get("replies", False)}
+        return [Request(f"{SITE}/{ask.listing}", params={**params, "from": "0"}, listing=ask.listing, carried=carried)]
 
     def read(self, answer: Answer, request: Request) -> Reading:
         told = msgspec.json.decode(answer.body)
+        if request.step == "replies":
+            return self._read_replies(told, request)
         items = tuple(_item(post) for post in told["posts"])
         following = {**request.params, "from": str(int(request.params["from"]) + PAGE)}
-        follow = (request.plus(params=following),) if told["is_more"] else ()
+        pages = (request.plus(params=following),) if told["is_more"] else ()
+        replies = tuple(_replies_to(post["id"]) for post in told["posts"]) if request.carried.get("replies") else ()
         is_torn = " ".join((request.listing, *request.params.values())) in self.torn
-        return Reading(items[:3] if is_torn else items, follow=follow, is_end=not follow, is_torn=is_torn)
+        follow = (*pages, *replies)
+        return Reading(items[:3] if is_torn else items, follow=follow, is_end=not pages, is_torn=is_torn)
+
+    def _read_replies(self, told: dict[str, Any], request: Request) -> Reading:
+        items = tuple(Item(key, kind="reply", text=key) for key in told["replies"])
+        is_more = told["from"] < self.replies.get(int(request.carried["post"]), 0)
+        follow = request.plus(params={**request.params, "from": f"from {told['from']}"}, if_changed=None)
+        return Reading(items, follow=(follow,) if is_more else ())
 
     def platform(self) -> Any:
         kind = Kind("square", "a community", 60, "new", LISTINGS, base_limit=20, newest="new")
@@ -121,8 +155,13 @@ class Square:
 
 def _item(post: dict[str, Any]) -> Item:
     number = post["id"]
-    text = post.get("text", f"post {number}")
-    return Item(str(number), text=text, score=post["score"], created_at=START + timedelta(minutes=number))
+    at = START + timedelta(minutes=number)
+    return Item(str(number), text=post["text"], score=post["score"], reply_count=post["replies"], created_at=at)
+
+
+def _replies_to(number: int) -> Request:
+    about = str(number)
+    return Request(f"{SITE}/replies", params={"to": about}, step="replies", carried={"post": number}, if_changed=about)
 
 
 class Community:
@@ -143,11 +182,15 @@ class Community:
 
     def collect(self, *sources: Source) -> Result:
         self.square.asked.clear()
+        self.square.replies_asked.clear()
         (result,) = self.here.collect(self.source)
         return result
 
     def stored(self) -> set[int]:
-        return {int(item["external_id"]) for item in self.here.items()}
+        return {int(item["external_id"]) for item in self.here.items() if item["kind"] != "reply"}
+
+    def replies(self) -> set[str]:
+        return {item["external_id"] for item in self.here.items() if item["kind"] == "reply"}
 
     @property
     def progress(self) -> Progress:

@@ -14,13 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
-from catchment.model import Alarm, Item, Media, Reference, SourceState, Watch
+from catchment.model import Alarm, Item, Media, Reference, Request, SourceState, Watch
 from catchment.store.alerts import raise_alert
 from catchment.store.forgetting import Forget
 from catchment.store.hot import HotCounts
 from catchment.store.indexing import terms_of
 from catchment.store.metrics import Measure, Span
 from catchment.store.opening import HEAD
+from catchment.store.owing import owe
 from catchment.tell.watching import run_watches
 from tests.store.desk import Desk, opened, post
 
@@ -62,6 +63,7 @@ def fill(desk: Desk) -> None:
     store.metrics.keep(Span.HOUR, Span.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
+    store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", if_changed="a"),))], 1))
     store.database.write(lambda tx: raise_alert(tx, Alarm("source 1 failing", "so it is", source_id=feed.id), 1))
 
 

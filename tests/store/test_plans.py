@@ -21,7 +21,7 @@ import catchment.store
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
 from catchment.health.measuring import measure, told
-from catchment.model import Alarm, Outcome, Result, SourceState, Target, Watch
+from catchment.model import Alarm, Outcome, Request, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
@@ -35,9 +35,10 @@ from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
 from catchment.store.metrics import Span
+from catchment.store.owing import owe, settle
 from catchment.store.schema import metadata
 from catchment.store.sources import Wanted as Following
-from catchment.store.visits import NextLook
+from catchment.store.visits import NextLook, Owed
 from catchment.tell.watching import run_watches
 from tests.api import desk as api_desk
 from tests.store.desk import Desk, opened, post
@@ -104,6 +105,18 @@ QUESTIONS: dict[str, Asking] = {
     "its next look": lambda desk: desk.store.looks.of_item(1),
     "whether looks are due": lambda desk: desk.store.looks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
     "the looks that are due": lambda desk: due_looks(desk),
+    "what is owed about items": lambda desk: [desk.store.owing.of_source(2, 3), desk.store.owing.count(2)],
+    "settling what is owed": lambda desk: desk.store.database.write(
+        lambda tx: [
+            owe(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
+            settle(
+                tx,
+                desk.store.sources.get(2),
+                [Owed(1, "a", (Request("https://r.example/"),)), Owed(2, "b", ())],
+                desk.now,
+            ),
+        ]
+    ),
     "a counted page": lambda desk: desk.show(desk.store.sources.get(1), post("new -3", score=99, rank=2)),
     "how many items": lambda desk: desk.store.items.count(),
     "open gaps": lambda desk: desk.store.gaps.page(),
