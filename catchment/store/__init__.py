@@ -22,6 +22,7 @@ from catchment.store.hot import HotHome, HotSources
 from catchment.store.indexing import Indexing
 from catchment.store.items import Items
 from catchment.store.kept import BudgetRows, Clearing, KeptSettings
+from catchment.store.lateness import Lateness
 from catchment.store.leases import Presence
 from catchment.store.looks import Looks
 from catchment.store.mending import Mending
@@ -65,6 +66,7 @@ class Store:
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)
         self.metrics = Metrics(database)
+        self.lateness = Lateness(database)
         self.troubles = Troubles(database)
         self.credentials = Credentials(database)
         self.api_keys = ApiKeys(database)

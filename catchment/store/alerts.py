@@ -147,12 +147,16 @@ class Alerts:
         """
         wanted = {one.subject for one in alarms}
 
-        def deed(tx: Transaction) -> tuple[int, int]:
+        def over_now(tx: Transaction) -> set[str]:
             rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL AND subject LIKE ?", f"%{ending}")
-            over = {row[0] for row in rows} - wanted - {*undecided}
+            return {row[0] for row in rows} - wanted - {*undecided}
+
+        def deed(tx: Transaction) -> tuple[int, int]:
+            over = over_now(tx)
             opened = sum(raise_alert(tx, one, micros(now)) for one in alarms)
             for subject in over:
                 close(tx, subject, micros(now))
             return opened, len(over)
 
-        return self._db.write(deed)
+        # Looking before locking: while all is well nothing is written.
+        return self._db.write(deed) if wanted or self._db.read(over_now) else (0, 0)

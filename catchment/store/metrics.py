@@ -72,6 +72,27 @@ class Metrics:
         rows = self._db.read(lambda tx: _visits(tx, micros(since), micros(until)))
         return [_measure(row) for row in rows]
 
+    def errors(self, since: datetime, until: datetime) -> list[tuple[str, str, int]]:
+        """Why visits failed that began in that time: platform, code, how often."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                f"""
+                SELECT s.platform, v.error_code, count(*) FROM {_VISITS}
+                 WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome = 'failed' AND NOT {_PUT_OFF} AND r.job <> ?
+                 GROUP BY s.platform, v.error_code
+                """,
+                micros(since),
+                micros(until),
+                LOOK_AGAIN,
+            )
+        )
+        return [(platform, code, count) for platform, code, count in rows]
+
+    def has_visited(self, since: datetime) -> bool:
+        """Whether a visit that began since then went well."""
+        sql = "SELECT 1 FROM run_sources WHERE started_at >= ? AND outcome IN ('succeeded', 'unchanged') LIMIT 1"
+        return self._db.read(lambda tx: tx.one(sql, micros(since))) is not None
+
     def next_visit(self, since: datetime) -> datetime | None:
         """When the first visit since then began."""
         row = self._db.read(
@@ -129,17 +150,22 @@ class Metrics:
         return moment(row[0]) if row else None
 
 
+_VISITS = "run_sources v JOIN runs r ON r.id = v.run_id JOIN sources s ON s.id = v.source_id"
+# Our own budget, or a pause that somebody asked for: without a request, there is no answer that could fail.
+_PUT_OFF = "(v.error_code = 'SLOW_DOWN' AND v.http_status IS NULL)"
+
+
 def _visits(tx: Transaction, since: int, until: int) -> Sequence[Row]:
     return tx.all(
-        """
+        f"""
         WITH few AS MATERIALIZED
              (SELECT s.kind, s.platform, v.source_id, v.finished_at - v.started_at AS micros, v.new_count,
                      v.updated_count, v.duplicate_count, v.invalid_count, v.request_count,
                      CASE WHEN v.outcome IN ('succeeded', 'unchanged')
                                THEN CASE WHEN v.new_count = 0 THEN 'empty' ELSE 'well' END
-                          WHEN v.error_code = 'SLOW_DOWN' AND v.http_status IS NULL THEN 'put off'
+                          WHEN {_PUT_OFF} THEN 'put off'
                           ELSE v.outcome END AS fate
-                FROM run_sources v JOIN runs r ON r.id = v.run_id JOIN sources s ON s.id = v.source_id
+                FROM {_VISITS}
                WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome IS NOT NULL AND r.job <> ?)
         SELECT kind, platform, count(DISTINCT source_id),
                sum(CASE WHEN fate IN ('well', 'empty') THEN 1 ELSE 0 END),

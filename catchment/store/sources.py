@@ -151,6 +151,11 @@ class Sources:
         rows = self._db.read(lambda tx: tx.all("SELECT state, count(*) FROM sources GROUP BY state"))
         return dict(rows)
 
+    def platforms(self) -> set[str]:
+        """Those that an active source is followed on."""
+        rows = self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources WHERE state = 'active'"))
+        return {row[0] for row in rows}
+
     # ── changing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def set_state(self, source_id: int, state: SourceState, reason: str | None, now: datetime) -> Source:
@@ -390,7 +395,7 @@ def _due(
     at = micros(now)
     never: list[int] = []
     overdue: list[tuple[int, int, int | None]] = []
-    for kind in _kinds_waiting(tx):
+    for kind in kinds_waiting(tx):
         never += [
             row[0]
             for row in tx.all(
@@ -437,7 +442,7 @@ def _due(
     return dict(found[:limit])
 
 
-def _kinds_waiting(tx: Transaction) -> list[str]:
+def kinds_waiting(tx: Transaction) -> list[str]:
     """The kinds that sources wait under; jumps along the index from kind to kind."""
     kinds: list[str] = []
     while row := tx.one(

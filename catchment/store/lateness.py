@@ -1,0 +1,144 @@
+"""How late we are: what is due and waits, and who waits for a first visit. The cost grows with what is due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+
+from catchment.clock import micros, moment
+from catchment.model import Record
+from catchment.store.database import Database, Row, Transaction
+from catchment.store.rows import to_moment
+from catchment.store.sources import kinds_waiting
+
+LATE = timedelta(minutes=15)
+"""A tick comes every minute: who is due for longer than that waits for a budget, or for a free hand."""
+
+
+class Waiting(Record, frozen=True):
+    """Sources of one kind that are due."""
+
+    kind: str
+    due: int
+    late: int
+    """Those of them that have been due for long."""
+    since: datetime
+    """When the first of them became due."""
+
+
+class WarmUp(Record, frozen=True):
+    """How far the first visits to the sources of one kind have come."""
+
+    kind: str
+    followed: int
+    visited: int
+    """Visited, or warmed, at least once."""
+    last_first_at: datetime | None
+    """When one was visited for the first time, the last time that this happened."""
+    waiting_since: datetime
+    """When the first of those was followed that have not been visited yet."""
+
+
+class Lateness:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def waiting(self, intervals: Mapping[str, int], otherwise: int, now: datetime) -> list[Waiting]:
+        """What is due, kind by kind. `intervals` are minutes by kind, `otherwise` those of kinds it does not name."""
+
+        def question(tx: Transaction) -> list[Row]:
+            found = [
+                row
+                for kind in kinds_waiting(tx)
+                for row in (_by_kind(tx, kind, intervals.get(kind, otherwise), now), _unvisited(tx, kind, now))
+            ]
+            return found + _by_time(tx, now)
+
+        return sorted(_summed(self._db.read(question)), key=lambda one: one.kind)
+
+    def warm_ups(self) -> list[WarmUp]:
+        """The kinds of which sources wait for their first visit."""
+
+        def question(tx: Transaction) -> list[Row]:
+            return [row for kind in kinds_waiting(tx) if _is_any_unvisited(tx, kind) and (row := _warm_up(tx, kind))]
+
+        rows = self._db.read(question)
+        return [
+            WarmUp(kind, followed, int(visited), to_moment(last_first_at), moment(waiting_since))
+            for kind, followed, visited, last_first_at, waiting_since in rows
+            # The last one may have had its first visit between our two looks.
+            if waiting_since is not None
+        ]
+
+
+def _summed(rows: list[Row]) -> Iterator[Waiting]:
+    found: dict[str, Waiting] = {}
+    for kind, due, late, since in rows:
+        if due:
+            one = Waiting(kind, int(due), int(late), moment(since))
+            known = found.get(kind, Waiting(kind, 0, 0, one.since))
+            found[kind] = Waiting(kind, known.due + one.due, known.late + one.late, min(known.since, one.since))
+    yield from found.values()
+
+
+def _by_kind(tx: Transaction, kind: str, minutes: int, now: datetime) -> Row:
+    """Those that the interval of their kind made due."""
+    interval = minutes * 60_000_000
+    row = tx.one(
+        """
+        SELECT count(*), coalesce(sum(CASE WHEN last_polled_at <= ? THEN 1 ELSE 0 END), 0), min(last_polled_at) + ?
+          FROM progress WHERE is_active AND next_due_at IS NULL AND kind = ? AND last_polled_at <= ?
+        """,
+        micros(now - LATE) - interval,
+        interval,
+        kind,
+        micros(now) - interval,
+    )
+    assert row is not None
+    return kind, *row
+
+
+def _unvisited(tx: Transaction, kind: str, now: datetime) -> Row:
+    """Those that were never visited: due since they are followed."""
+    row = tx.one(
+        """
+        SELECT count(*), coalesce(sum(CASE WHEN s.created_at <= ? THEN 1 ELSE 0 END), 0), min(s.created_at)
+          FROM progress p JOIN sources s ON s.id = p.source_id
+         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
+        """,
+        micros(now - LATE),
+        kind,
+    )
+    assert row is not None
+    return kind, *row
+
+
+def _by_time(tx: Transaction, now: datetime) -> list[Row]:
+    """Those with a due time of their own."""
+    return tx.all(
+        """
+        SELECT kind, count(*), sum(CASE WHEN next_due_at <= ? THEN 1 ELSE 0 END), min(next_due_at)
+          FROM progress WHERE is_active AND next_due_at IS NOT NULL AND next_due_at <= ? GROUP BY kind
+        """,
+        micros(now - LATE),
+        micros(now),
+    )
+
+
+def _is_any_unvisited(tx: Transaction, kind: str) -> bool:
+    sql = (
+        "SELECT 1 FROM progress WHERE is_active AND next_due_at IS NULL AND kind = ? AND last_polled_at IS NULL LIMIT 1"
+    )
+    return tx.one(sql, kind) is not None
+
+
+def _warm_up(tx: Transaction, kind: str) -> Row | None:
+    return tx.one(
+        """
+        SELECT s.kind, count(*), sum(CASE WHEN p.first_polled_at IS NULL THEN 0 ELSE 1 END), max(p.first_polled_at),
+               min(CASE WHEN p.first_polled_at IS NULL THEN s.created_at END)
+          FROM sources s JOIN progress p ON p.source_id = s.id
+         WHERE s.kind = ? AND p.is_active GROUP BY s.kind
+        """,
+        kind,
+    )
