@@ -9,8 +9,10 @@ from catchment import logs
 from catchment.clock import EPOCH, moment
 from catchment.errors import StoreError
 from catchment.health.measuring import measure
+from catchment.health.monitors import HITS_LOOKED_AT
 from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
 from catchment.model import Record
+from catchment.pace import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
 from catchment.shop import Shop
 from catchment.store.metrics import Span
@@ -94,6 +96,27 @@ def notice_silence(shop: Shop) -> None:
         log.warning("silence", opened=opened, closed=closed)
 
 
+def monitor_api_calls(shop: Shop) -> None:
+    shop.monitors().api_calls(shop.budgets())
+
+
+def monitor_cache_health(shop: Shop) -> None:
+    counts = shop.hot.counts(shop.clock.now() - HITS_LOOKED_AT)
+    shop.monitors().cache_health(counts.hits, counts.misses)
+
+
+def monitor_crawler_health(shop: Shop) -> None:
+    shop.monitors().crawler_health(shop.intervals(), UNKNOWN_KIND_MINUTES)
+
+
+def monitor_success(shop: Shop) -> None:
+    shop.monitors().success()
+
+
+def monitor_warm_up(shop: Shop) -> None:
+    shop.monitors().warm_up()
+
+
 def measure_hours(shop: Shop) -> None:
     measure(shop.store.metrics, Span.HOUR, shop.clock.now(), shop.stop.is_set)
 
@@ -131,6 +154,23 @@ JOBS = (
         "what the dead and wrong clocks left",
     ),
     Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
+    Job("monitor-api-calls", timedelta(minutes=1), monitor_api_calls, "monitoring", "a budget that is nearly used up"),
+    Job("monitor-cache-health", timedelta(minutes=5), monitor_cache_health, "monitoring", "a hot store that is cold"),
+    Job("monitor-success", timedelta(minutes=5), monitor_success, "monitoring", "a platform where too much fails"),
+    Job(
+        "monitor-crawler-health",
+        timedelta(minutes=5),
+        monitor_crawler_health,
+        "monitoring",
+        "nothing is visited although something is due",
+    ),
+    Job(
+        "monitor-warmup-metrics",
+        timedelta(minutes=15),
+        monitor_warm_up,
+        "monitoring",
+        "first visits that were begun and do not go on",
+    ),
     Job(
         "measure-hours",
         timedelta(hours=1),

@@ -17,7 +17,9 @@ from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.fetch import Fetch, FetchSettings, StoredBudgets
+from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
+from catchment.model import Budget
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed
 from catchment.redis_link import RedisLink
@@ -153,6 +155,21 @@ class Shop:
     @cached_property
     def tiers(self) -> Tiers:
         return tiers_of(self.settings)
+
+    def budgets(self) -> dict[str, Budget]:
+        """What the whole deployment may ask of each platform that declares a budget, with the credentials that are
+        usable at this moment. Without one, a platform that counts by them counts us as one."""
+        usable = self.keeper.usable()
+        return {
+            one.NAME: one.BUDGET.plus(limit=one.BUDGET.limit * max(1, usable[one.NAME]))
+            if one.BUDGET.is_per_credential
+            else one.BUDGET
+            for one in self.platforms
+            if one.BUDGET is not None
+        }
+
+    def monitors(self) -> Monitors:
+        return Monitors(self.store, self.settings, self.clock.now())
 
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as they are at this moment."""

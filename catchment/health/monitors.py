@@ -35,7 +35,7 @@ def calls_looked_at(budgets: Iterable[Budget]) -> timedelta:
 
 
 def too_many_calls(
-    calls: Mapping[str, Mapping[datetime, int]], budgets: Mapping[str, Budget], threshold: int
+    calls: Mapping[str, Mapping[datetime, int]], budgets: Mapping[str, Budget], threshold: int, now: datetime
 ) -> list[Alarm]:
     """Of calls by platform and minute: where more are made than is good for the platform's budget.
 
@@ -46,7 +46,7 @@ def too_many_calls(
     for platform, budget in budgets.items():
         minutes = max(1, math.ceil(budget.window_seconds / 60))
         allowed = budget.limit * 60 / budget.window_seconds
-        most = busiest(calls.get(platform, {}), minutes)
+        most = busiest(calls.get(platform, {}), minutes, now)
         if most > threshold * max(1.0, allowed / _USUAL_PER_MINUTE) * minutes:
             span = "one minute" if minutes == 1 else f"{minutes} minutes"
             words = (
@@ -57,9 +57,10 @@ def too_many_calls(
     return alarms
 
 
-def busiest(by_minute: Mapping[datetime, int], minutes: int) -> int:
-    """The most calls in a stretch of so many minutes."""
-    sums = [sum(count for at, count in by_minute.items() if end - minutes * _MINUTE < at <= end) for end in by_minute]
+def busiest(by_minute: Mapping[datetime, int], minutes: int, now: datetime) -> int:
+    """The most calls in a stretch of so many minutes that has ended lately."""
+    ends = [at for at in by_minute if at > now - CALLS_LOOKED_AT]
+    sums = [sum(count for at, count in by_minute.items() if end - minutes * _MINUTE < at <= end) for end in ends]
     return max(sums, default=0)
 
 

@@ -27,7 +27,7 @@ class Monitors:
         calls: dict[str, Counter[datetime]] = defaultdict(Counter)
         for platform, _, minute, count in self._store.metrics.calls(since, self._now):
             calls[platform][minute] += count
-        alarms = monitors.too_many_calls(calls, budgets, self._settings.monitor_api_threshold)
+        alarms = monitors.too_many_calls(calls, budgets, self._settings.monitor_api_threshold, self._now)
         self._keep(monitors.CALLS, alarms)
 
     def cache_health(self, hits: int, misses: int) -> None:

@@ -7,14 +7,13 @@ credentials, and what they decided is written with every change of state that it
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from catchment import model
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.model import Credential, CredentialState, Record
+from catchment.model import Alarm, Credential, CredentialState, Record
 from catchment.store import alerts
 from catchment.store.database import Database, Transaction, placeholders
 from catchment.store.rows import to_micros, to_moment, with_iso
@@ -54,19 +53,14 @@ class Kept(Record, frozen=True):
     """How many sources name it."""
 
 
-class Alarm(NamedTuple):
-    severity: str
-    message: str
-
-
 class Decided(NamedTuple, Generic[T_co]):
     """What is to be written of a platform's credentials."""
 
     result: T_co
     steps: Sequence[Credential] = ()
     """The credentials that are not as they were, as often as their state changed, in this order."""
-    alarms: Mapping[str, Alarm] | None = None
-    """By subject: the alerts that are to be open about them, and no others. None: as they are."""
+    alarms: Sequence[Alarm] | None = None
+    """What there is to be alarmed about, and nothing else. None: as before."""
 
 
 CONCERNS = ("refused", "expiring")
@@ -176,6 +170,11 @@ class Credentials:
         )
         return [Kept(_credential(row), row[-2], row[-1]) for row in rows]
 
+    def known(self) -> list[Credential]:
+        """All of them, as they stand."""
+        rows = self._db.read(lambda tx: tx.all(f"SELECT {_SELECTED} FROM credentials c ORDER BY c.id"))
+        return [_credential(row) for row in rows]
+
     def changes(self, name: str, limit: int = 100) -> list[dict[str, Any]]:
         """What became of one, the newest first."""
         rows = self._db.read(
@@ -229,11 +228,11 @@ def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[li
     return decided.result
 
 
-def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Mapping[str, Alarm], now: int) -> None:
-    for subject, alarm in alarms.items():
-        alerts.raise_alert(tx, model.Alarm(subject, alarm.message, model.Severity(alarm.severity)), now)
+def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Sequence[Alarm], now: int) -> None:
+    for alarm in alarms:
+        alerts.raise_alert(tx, alarm, now)
     for subject in _open_subjects(tx, platform, names):
-        if subject not in alarms:
+        if subject not in {one.subject for one in alarms}:
             alerts.close(tx, subject, now)
 
 

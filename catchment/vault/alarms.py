@@ -6,19 +6,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from catchment.model import Credential
-from catchment.store.credentials import Alarm, about_credential, about_pool
+from catchment.model import Alarm, Credential, Severity
+from catchment.store.credentials import about_credential, about_pool
 from catchment.vault import life
 
 
 def alarms(
     platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: life.LifeRules, now: datetime
-) -> dict[str, Alarm]:
-    """By subject, all that are to be open about a platform's credentials, and about those of them that are its pool."""
-    found = dict(alarm for one in known for alarm in _about(one, rules, now))
+) -> list[Alarm]:
+    """All that there is about a platform's credentials, and about those of them that are its pool."""
+    found = [alarm for one in known for alarm in _about(one, rules, now)]
     # One on probation is a hope, not a help: until it was accepted, nothing has changed.
     if pool and not any(one.state == life.ACTIVE and life.is_usable(one, now) for one in pool):
-        found[about_pool(platform)] = Alarm("P0", f"{exhausted(platform, pool, now)}; {until(pool, now)}")
+        words = f"{exhausted(platform, pool, now)}; {until(pool, now)}"
+        found.append(Alarm(about_pool(platform), words, Severity.P0))
     return found
 
 
@@ -46,15 +47,15 @@ def standing(one: Credential, now: datetime) -> str:
     return f"{words} ({one.state_reason})" if one.state_reason and one.state != life.ACTIVE else words
 
 
-def _about(one: Credential, rules: life.LifeRules, now: datetime) -> Iterator[tuple[str, Alarm]]:
+def _about(one: Credential, rules: life.LifeRules, now: datetime) -> Iterator[Alarm]:
     if one.falls_in_a_row and one.state != life.PAUSED:
         helps = f"`catchment credentials test {one.name}` tells whether it works again; otherwise {_renewing(one)}"
         words = f"credential {one.name} of {one.platform} is {standing(one, now)}; {helps}"
-        yield about_credential(one.name, "refused"), Alarm("P1", words)
+        yield Alarm(about_credential(one.name, "refused"), words)
     if one.expires_at is not None and now >= one.expires_at - rules.told_before:
         verb = "has expired" if life.is_expired(one, now) else "expires"
         words = f"credential {one.name} of {one.platform} {verb} on {_at(one.expires_at)}; {_renewing(one)}"
-        yield about_credential(one.name, "expiring"), Alarm("P2", words)
+        yield Alarm(about_credential(one.name, "expiring"), words, Severity.P2)
 
 
 def _renewing(one: Credential) -> str:

@@ -3,14 +3,15 @@ down, and the alerts that should be open follow from where that leads."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from catchment.clock import Clock
-from catchment.model import Credential
-from catchment.store.credentials import Alarm, Credentials, Decided, Kept
+from catchment.model import Alarm, Credential
+from catchment.store.credentials import Credentials, Decided, Kept
 from catchment.vault.alarms import alarms
-from catchment.vault.life import LifeRules, passed, paused, resumed
+from catchment.vault.life import LifeRules, is_usable, passed, paused, resumed
 from catchment.vault.safe import Safe
 
 
@@ -29,6 +30,12 @@ class Keeper:
     def platforms(self) -> frozenset[str]:
         """Those that have a credential in their pool, usable or not."""
         return self.credentials.platforms() | {one.platform for one in self._safe.lent.values()}
+
+    def usable(self) -> Counter[str]:
+        """How many of each platform's pool can be used at this moment."""
+        now = self._clock.now()
+        pool = [passed(one, self.rules, now) for one in self.pool(self.credentials.known())]
+        return Counter(one.platform for one in pool if is_usable(one, now))
 
     def pause(self, name: str, reason: str) -> None:
         self._safe.announce(self._clock.now())
@@ -69,7 +76,7 @@ class Keeper:
         """Those that any source of the platform may be asked with."""
         return [one for one in self.at_hand(known) if one.is_shared]
 
-    def alarms(self, platform: str, known: Sequence[Credential], now: datetime) -> dict[str, Alarm]:
+    def alarms(self, platform: str, known: Sequence[Credential], now: datetime) -> list[Alarm]:
         return alarms(platform, known, self.pool(known), self.rules, now)
 
     def _decided(

@@ -18,7 +18,8 @@ AN_HOUR = Budget("hackernews", limit=10_000, window_seconds=3600)
 
 
 def minutes(*counts: int) -> dict[datetime, int]:
-    return {NOON + number * MINUTE: count for number, count in enumerate(counts)}
+    """So many calls in each of the minutes before noon."""
+    return {NOON - number * MINUTE: count for number, count in enumerate(reversed(counts), 1)}
 
 
 # ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -37,21 +38,22 @@ def minutes(*counts: int) -> dict[datetime, int]:
         (minutes(*[153] * 60), AN_HOUR, True),
         (minutes(*[152] * 60), AN_HOUR, False),
         (minutes(14, 14, 14), REDDIT.plus(window_seconds=10, limit=10), False),
+        (minutes(56, 0, 0, 0, 0), REDDIT, False),
     ],
 )
 def test_more_calls_than_the_threshold_in_any_minute_are_alarming_and_the_threshold_grows_with_the_budget(
     calls: dict[datetime, int], budget: Budget, is_alarming: bool
 ) -> None:
-    alarms = monitors.too_many_calls({"it": calls}, {"it": budget}, 55)
+    alarms = monitors.too_many_calls({"it": calls}, {"it": budget}, 55, NOON)
     assert [one.subject for one in alarms] == ["platform it calls"] * is_alarming
 
 
 def test_platforms_without_a_budget_are_asked_as_often_as_they_like() -> None:
-    assert monitors.too_many_calls({"feeds": minutes(5000)}, {"reddit": REDDIT}, 55) == []
+    assert monitors.too_many_calls({"feeds": minutes(5000)}, {"reddit": REDDIT}, 55, NOON) == []
 
 
 def test_the_words_say_how_many_calls_of_how_many() -> None:
-    (alarm,) = monitors.too_many_calls({"reddit": minutes(57)}, {"reddit": REDDIT}, 55)
+    (alarm,) = monitors.too_many_calls({"reddit": minutes(57)}, {"reddit": REDDIT}, 55, NOON)
     assert alarm.message.startswith("reddit: 57 calls in one minute, of 60 that it allows")
 
 

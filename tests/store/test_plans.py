@@ -41,7 +41,7 @@ from catchment.store.sources import Wanted as Following
 from catchment.store.visits import NextLook, Owed
 from catchment.tell.watching import run_watches
 from tests.api import desk as api_desk
-from tests.store.desk import Desk, opened, post
+from tests.store.desk import MINUTES, Desk, opened, post
 from tests.store.sample import fill
 from tests.store.watching import Statement, WatchingDatabase
 from tests.town import TownShop
@@ -134,6 +134,11 @@ QUESTIONS: dict[str, Asking] = {
         measure(desk.store.metrics, Span.HOUR, desk.now + timedelta(days=1)),
         told(desk.store.metrics, Span.DAY, 3, desk.now),
     ],
+    "why visits failed": lambda desk: desk.store.metrics.errors(days_ago(desk, 1), desk.now),
+    "whether a visit went well": lambda desk: desk.store.metrics.has_visited(days_ago(desk, 1)),
+    "what is late": lambda desk: desk.store.lateness.waiting(MINUTES, 60, desk.now + timedelta(days=9)),
+    "who waits for a first visit": lambda desk: [desk.follow("unseen"), desk.store.lateness.warm_ups()],
+    "which platforms are followed": lambda desk: desk.store.sources.platforms(),
     "which calls were made": lambda desk: desk.store.metrics.calls(days_ago(desk, 1), desk.now),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
@@ -148,7 +153,7 @@ QUESTIONS: dict[str, Asking] = {
         [Following(Target("rss", f"https://{name}.example/"), "feeds") for name in ("one", "new")], desk.now
     ),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
-    "credentials": lambda desk: desk.store.credentials.page(),
+    "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
     "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
     "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
