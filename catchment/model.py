@@ -404,6 +404,13 @@ class Budget(Record, frozen=True):
     window_seconds: float
     concurrency: int | None = None
     is_per_credential: bool = False
+    strangers_limit: int | None = None
+    """Of requests without a credential, where the platform allows them less; None: the same."""
+
+    def of(self, credential: str | None) -> Budget:
+        """What holds for requests with that credential."""
+        is_less = credential is None and self.strangers_limit is not None
+        return self.plus(limit=self.strangers_limit) if is_less else self
 
 
 class Field(Record, frozen=True):
@@ -459,6 +466,8 @@ class Look(Record, frozen=True):
     url: str | None
     source: Source
     """One that showed it."""
+    has_key: bool = True
+    """There may be a credential to ask with; False: there is none."""
 
 
 @runtime_checkable

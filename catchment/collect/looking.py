@@ -236,8 +236,9 @@ class _SourceLooks:
 
     def _look(self) -> None:
         look_again = cast(LookAgain, getattr(self._platform, "look_again"))  # noqa: B009 — optional, so not of the protocol
+        has_key = self._by.rules.has_key(self._source)
         requests = look_again(
-            [Look(one.external_id, one.scope, one.url, self._source) for one in self._waiting.values()]
+            [Look(one.external_id, one.scope, one.url, self._source, has_key) for one in self._waiting.values()]
         )
         with closing(Details(self._asking, self._platform, requests).batches()) as batches:
             for batch in batches:

@@ -31,8 +31,8 @@ class Visit(NamedTuple):
     @property
     def budget(self) -> Budget | None:
         """The declared budget that this visit uses: the platform's, but only at its own hosts."""
-        hosts = self.platform.HOSTS
-        return self.platform.BUDGET if not hosts or self.place.host in hosts else None
+        hosts, budget = self.platform.HOSTS, self.platform.BUDGET
+        return budget.of(self.credential) if budget and (not hosts or self.place.host in hosts) else None
 
     @property
     def counted_by(self) -> Blame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from catchment import pace
 from catchment.collect.looking import MOST_A_RUN
 from catchment.errors import LoginNeeded, Missing, ServerTrouble, SlowDown, Unreadable
 from catchment.jobs import JOBS, run_if_due
-from catchment.model import Outcome, SourceState
+from catchment.model import Look, Outcome, Request, SourceState
 from tests.collect.numbers import AGES, START, Numbers
 from tests.town import TownShop
 
@@ -237,6 +237,23 @@ def test_a_login_that_is_needed_puts_the_looks_off_and_says_so(numbers: Numbers)
     numbers.site.fails.clear()
     numbers.look(timedelta(minutes=15))
     assert len(numbers.site.asked) == 3
+
+
+def test_where_a_platform_needs_a_key_and_there_is_none_the_looks_wait_without_an_error(numbers: Numbers) -> None:
+    shop, told = numbers.here.shop, []
+
+    def look_again(looks: Sequence[Look]) -> list[Request]:
+        told.append({look.has_key for look in looks})
+        return []
+
+    shop.platforms.by_name["numbers"].look_again = look_again  # type: ignore[attr-defined]
+    (result,) = numbers.look(HOUR)
+    assert (told, numbers.site.asked) == ([{False}], [])
+    assert (result.outcome, result.notes) == (
+        Outcome.SUCCEEDED,
+        ("second looks at 3 items", "3 of them are put off"),
+    )
+    assert numbers.look() == []
 
 
 def test_a_stop_ends_the_looking_and_leaves_all_as_due_as_before(numbers: Numbers) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from catchment.errors import SlowDown
 from catchment.fetch.budgets import MemoryBudgets, StoredBudgets, Tokens, WindowState, block_size, grant, key, life
 from catchment.model import Budget
+from catchment.vault.secret import Secret
 from tests.fetch.surroundings import SomePlatform
 from tests.hostile import redirect, reply
 
@@ -179,6 +180,18 @@ def test_credentials_have_budgets_of_their_own_where_the_platform_counts_so():
     assert (key(each, "one"), key(each, None), key(REDDIT, "one")) == ("x/one", "x/", "reddit")
     tokens = Tokens(MemoryBudgets())
     assert [tokens.take(each, name, NOW) is None for name in ("one", "two", "one")] == [True, True, False]
+
+
+def test_strangers_may_be_allowed_less(new_door, server):
+    door = new_door(longest_wait_seconds=0)
+    door.platform = SomePlatform(budget=Budget("x", 60, 60.0, is_per_credential=True, strangers_limit=2))
+    door.secrets["app"] = Secret(basic="a:b")
+    url = server.on("/", reply())
+    door.ask(url)
+    with pytest.raises(SlowDown, match="budget of x is used up"):
+        door.ask(url)
+    for _ in range(5):
+        door.ask(url, credential="app")
 
 
 def test_a_short_wait_for_the_budget_is_waited_for(door, server):

@@ -438,6 +438,15 @@ def test_items_are_looked_at_again_a_hundred_at_a_time() -> None:
     assert reddit.look_again([]) == []
 
 
+def test_without_a_key_nothing_can_be_looked_at_again() -> None:
+    assert reddit.look_again([Look("t3_a1", "", None, SOURCE, has_key=False)]) == []
+
+
+def test_strangers_are_allowed_less_than_a_key() -> None:
+    assert reddit.BUDGET is not None
+    assert (reddit.BUDGET.of("app").limit, reddit.BUDGET.of(None).limit) == (60, 10)
+
+
 def test_what_does_not_come_back_is_gone() -> None:
     (request,) = reddit.look_again([Look(one, "", None, SOURCE) for one in ("t3_a1", "t3_q1", "t1_c1", "t1_q2")])
     assert read(sample("looks.json"), request).gone == ("t3_q1", "t1_q2")

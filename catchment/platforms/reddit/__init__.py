@@ -7,11 +7,11 @@ community's feed is read, unless the source says `without_key=refuse`; the run s
 community's address; that of one of its listings (`https://www.reddit.com/r/NAME/top?t=week`) sets `sort` and
 `time_filter`.
 
-**Limits.** 60 requests a minute for each key (Reddit allows 100). A listing shows about 1,000 posts, 100 a request, and
-no way leads further back: what a lively community posts beyond that between two visits is recorded as a gap. The newest
-posts are read one page further than they must, because posts that moderators let through late stand where their date
-puts them; the listing that `sort` names is then read beside them. `comments=true` reads the comments of every post that
-is new or has changed, with a request for each, and more where Reddit leaves some out.
+**Limits.** 60 requests a minute for each key (Reddit allows 100), 10 in all without one. A listing shows about 1,000
+posts, 100 a request, and no way leads further back: what a lively community posts beyond that between two visits is
+recorded as a gap. The newest posts are read one page further than they must, because posts that moderators let through
+late stand where their date puts them; the listing that `sort` names is then read beside them. `comments=true` reads the
+comments of every post that is new or has changed, with a request for each, and more where Reddit leaves some out.
 
 **Blind spots.** What is removed vanishes from the listings; it is seen when a post is looked at again, after 1 hour, 36
 hours, 7 and 30 days, and keeps the text we have. Scores are blurred by Reddit itself, and those of new comments hidden.
@@ -47,7 +47,10 @@ from catchment.platforms.reddit import atom, logins, reading, refusals, requests
 
 NAME = "reddit"
 HOSTS: tuple[str, ...] = (requests.HOST, requests.SITE, requests.OLD_SITE)
-BUDGET: Budget | None = Budget(NAME, limit=60, window_seconds=60, concurrency=10, is_per_credential=True)
+# Reddit's own figures are 100 with a key and 10 without one.
+BUDGET: Budget | None = Budget(
+    NAME, limit=60, window_seconds=60, concurrency=10, is_per_credential=True, strangers_limit=10
+)
 IS_SCOPED = False  # t3_abc is unique on the whole site
 READER_VERSION = 1
 
@@ -122,9 +125,10 @@ def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
 
 
 def look_again(looks: Sequence[Look]) -> list[Request]:
-    """By id, a hundred at a time: what was taken away comes with a mark, what was never there does not come."""
+    """By id, a hundred at a time: what was taken away comes with a mark, what was never there does not come. Nothing
+    without a key: then nobody can be asked."""
     ids: dict[str | None, list[str]] = {}
-    for look in looks:
+    for look in (one for one in looks if one.has_key):
         ids.setdefault(look.source.credential, []).append(look.external_id)
     return [request for credential, few in ids.items() for request in requests.looks(credential, few)]
 
