@@ -113,7 +113,7 @@ OF_REDDIT = {
         Mood("unknown_name", "302 to a search, as for communities that do not exist", 0, status=302),
         Mood("legal", "451: not in this country", 0, status=451),
         Mood("login_refused", "200 with an error instead of a token", 0, status=200),
-        Mood("challenge", "200 with a page that wants to see a browser", 0.5, status=200, paths=REDDITS),
+        Mood("challenge", "200 with a page that wants to see a browser", 0.1, status=200, paths=REDDITS),
         Mood("truncated", "200 whose JSON lacks its last brackets", 0.5, spoils="truncated", paths=REDDITS),
         Mood(
             "deleted_anchor",

@@ -8,18 +8,23 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 from xml.etree import ElementTree
 
 import pytest
 
+from catchment.model import Answer, Identity, Item, Look, Progress, Reading, Request, Source
+from catchment.model import Ask as Wish
+from catchment.platforms import reddit as reader
+from catchment.platforms.reddit import requests
 from catchment.playground.moods import ALL, MOODS, OF_REDDIT
 from catchment.playground.voices import Ask, Bend, Page, voices
 from catchment.playground.voices.reddit import TOKENS, Voice, names
 from catchment.playground.voices.reddit.keys import A_CLIENTS, A_STRANGERS, FOR_TOKENS, INSTALLED, client, installed
-from catchment.playground.voices.reddit.natures import BY_AUTHOR, CROSSPOST, ENCODED_AFTER, SORTS
+from catchment.playground.voices.reddit.natures import BY_AUTHOR, CROSSPOST, ENCODED_AFTER, SORTS, WORDLESS
 from catchment.playground.voices.reddit.site import LATELY, REACH
 from catchment.playground.world import Habits, Place, Post, World
+from catchment.refine import refine
 from tests.playground.shapes import Field, fields
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -206,6 +211,9 @@ def test_a_community_is_found_in_any_case_of_letters_and_an_unknown_one_leads_to
     assert reddit.get(path(crowd).upper().replace("/R/", "/r/").replace("/NEW", "/new")).status == 200
     page = reddit.get("/r/nowhere_at_all/new")
     assert (page.status, page.headers["location"]) == (302, f"{BASE}/subreddits/search?q=nowhere_at_all")
+    assert reddit.told("/subreddits/search", q="nowhere_at_all")["data"]["children"] == []
+    (found,) = reddit.told("/subreddits/search", q=names.community(crowd)[:-2].lower())["data"]["children"]
+    assert (found["kind"], found["data"]["display_name"]) == ("t5", names.community(crowd))
 
 
 def test_a_renamed_community_is_found_by_its_new_name_and_a_closed_one_not_at_all(world: World, crowd: Place) -> None:
@@ -628,6 +636,127 @@ def test_the_site_has_its_paths_to_itself(world: World, crowd: Place) -> None:
     assert voice.find(path(world.places[3])) == world.places[3]
     assert [voice.find(one) for one in ("/feeds/0.xml", "/api/v1/search", "/rss", "/latest.json")] == [None] * 4
     assert Voice(World(5, START, places=2, days=1)).find("/r/x/new") is None
+
+
+# ── read by our own reader ────────────────────────────────────────────────────────────────────────────────────────
+
+KEYED = Wish("new", 100, has_key=True)
+
+
+class Reader(Client):
+    """Our own platform, asking the voice."""
+
+    def __init__(self, world: World, place: Place) -> None:
+        super().__init__(world)
+        self.source = Source(1, "key", reader.NAME, "reddit", f"r/{names.community(place).lower()}", "x", START)
+
+    def first(self, wish: Wish) -> Request:
+        (request,) = reader.first(self.source, Progress(), wish)
+        return request
+
+    def reading(self, request: Request, at: datetime = AT) -> Reading:
+        parts = urlsplit(request.url)
+        headers = {"authorization": f"Bearer {self.token(at)}"} if request.identity is not Identity.NONE else {}
+        page = self.ask(request.method, parts.path, at, headers=headers, params=request.params)
+        answer = Answer(
+            page.status, {key.lower(): told for key, told in page.headers.items()}, page.body, request.url, at
+        )
+        assert reader.refusal(answer, request) is None
+        return reader.read(answer, request)
+
+    def items(self, request: Request, at: datetime = AT) -> list[Item]:
+        reading = self.reading(request, at)
+        assert reading.skipped == ()
+        return [one.item for one in refine(reading, scope="", answer_url=request.url).items]
+
+
+def told_text(voice: Voice, post: Post, at: datetime) -> str:
+    nature = voice.site.nature(post)
+    words = "" if nature.sort in WORDLESS else post.version(at).text
+    return f"{words} View Poll Yes No" if nature.sort == "poll" else words
+
+
+def test_our_own_reader_reads_back_every_post_as_it_is(world: World, crowd: Place) -> None:
+    reddit = Reader(world, crowd)
+    by_id = {names.post_id(post): post for post in living(world, crowd)}
+    items = reddit.items(reddit.first(KEYED))
+    for item in items:
+        post = by_id[item.external_id]
+        nature, counters = reddit.voice.site.nature(post), world.counters(post, AT)
+        assert " ".join((item.text or "").split()) == " ".join(told_text(reddit.voice, post, AT).split())
+        assert (item.title, item.created_at) == (post.versions[0].title, post.began_at)
+        assert (item.score, item.reply_count) == (counters.score, counters.reply_count)
+        has_left = nature.leaves_at is not None and nature.leaves_at <= AT
+        assert item.author == (None if has_left else post.author)
+        assert (item.is_adult, item.is_deleted) == (nature.is_adult, False)
+        assert bool(item.references) == (nature.sort == CROSSPOST)
+        assert (item.edited_at is not None) == (post.version(AT).number > 1 and nature.sort not in WORDLESS)
+    assert [item.external_id for item in items] == list(by_id)[: len(items)]
+    shown = {reddit.voice.site.nature(by_id[item.external_id]).sort: bool(item.media) for item in items[10:]}
+    assert {sort for sort, has_media in shown.items() if has_media} >= {"image", "gallery", "video"}
+
+
+def test_our_own_reader_walks_a_listing_to_its_end(world: World, crowd: Place) -> None:
+    reddit = Reader(world, crowd)
+    request, pages = reddit.first(KEYED), []
+    while True:
+        pages.append(reading := reddit.reading(request))
+        if reading.is_end:
+            break
+        (request,) = reading.follow
+    ids = [item.external_id for reading in pages for item in reading.items]
+    assert len(pages) == 10
+    assert ids == [names.post_id(post) for post in living(world, crowd)][: len(ids)]
+
+
+def test_our_own_reader_tells_who_took_a_post_away_and_what_is_not_there(world: World, crowd: Place) -> None:
+    reddit = Reader(world, crowd)
+    posts = [post for post in world.posts(crowd) if post.is_removed(AT)][:50]
+    future = next(post for post in world.posts(crowd) if post.shown_from > AT)
+    looks = [Look(names.post_id(post), "", None, reddit.source) for post in (*posts, future)]
+    (request,) = reader.look_again(looks)
+    reading = reddit.reading(request)
+    natures = [reddit.voice.site.nature(post).removed_by for post in posts]
+    assert [(item.is_deleted, item.deleted_by) for item in reading.items] == [(True, who) for who in natures]
+    assert reading.gone == (names.post_id(future),)
+
+
+def test_our_own_reader_reads_a_stranger_s_feed(world: World, crowd: Place) -> None:
+    reddit = Reader(world, crowd)
+    by_id = {names.post_id(post): post for post in living(world, crowd)}
+    items = reddit.items(reddit.first(KEYED.plus(has_key=False)))
+    assert [item.external_id for item in items] == list(by_id)[: len(items)]
+    assert len(items) > 80
+    for item in items:
+        post = by_id[item.external_id]
+        nature = reddit.voice.site.nature(post)
+        words = "" if nature.sort in WORDLESS else post.version(AT).text + (" View Poll" * (nature.sort == "poll"))
+        assert " ".join((item.text or "").split()) == " ".join(words.split())
+        assert (item.title, item.created_at, item.is_brief) == (post.versions[0].title, post.began_at, True)
+        assert (item.score, item.reply_count) == (None, None)
+
+
+def test_our_own_reader_reads_a_thread_whole(world: World, crowd: Place) -> None:
+    reddit = Reader(world, crowd)
+    for post in sorted(living(world, crowd, AT - DAY), key=world.fame)[-2:]:
+        source = reddit.source.plus(settings={"comments": True})
+        (first,) = reader.first(source, Progress(), KEYED)
+        waiting = [requests.thread(names.post_id(post), first)]
+        items: dict[str, Item] = {}
+        while waiting:
+            request = waiting.pop()
+            reading = reddit.reading(request)
+            items |= {item.external_id: item for item in reading.items}
+            waiting += reading.follow
+        there = reddit.voice.site.comments(post)[: world.counters(post, AT).reply_count]
+        assert {one.name for one in there if not one.is_removed(AT)} <= items.keys()
+        for one in there:
+            item = items.get(one.name)
+            if item is not None and not one.is_removed(AT):
+                refined = refine(Reading((item,)), scope="", answer_url="https://www.reddit.com/").items[0].item
+                assert (refined.text, item.author) == (one.text(one.version(AT)), one.author)
+                answered = names.comment_id(post, one.parent) if one.parent else names.post_id(post)
+                assert item.references[0].external_id == answered
 
 
 # ── as the real answers are ───────────────────────────────────────────────────────────────────────────────────────

@@ -46,14 +46,14 @@ from catchment.playground.voices.reddit.threads import Thread
 from catchment.playground.world import Place, Post, World
 
 NAME = "reddit"
-TOKENS = "/api/v1/access_token"
+TOKENS, SEARCH = "/api/v1/access_token", "/subreddits/search"
 LISTINGS = ("new", "hot", "top", "rising", "controversial")
 LISTING = re.compile(rf"/r/(\w+)(?:/(?:({'|'.join(LISTINGS)})/?)?)?(\.json)?")
 FEED = re.compile(rf"/r/(\w+)/(?:({'|'.join(LISTINGS)})(?:/?\.rss)|\.rss)")
 ABOUT = re.compile(r"/r/(\w+)/about/?(\.json)?")
 THREAD = re.compile(r"(?:/r/(\w+))?/comments/([0-9a-z]{1,13})(?:/[^/]*(?:/([0-9a-z]{1,13}))?)?/?(\.json)?")
 OF_A_COMMUNITY = re.compile(r"/r/(\w+)(?:/.*)?")
-OF_THE_SITE = re.compile(rf"{TOKENS}|/api/(?:info|morechildren)/?|/comments/.*|/subreddits/search")
+OF_THE_SITE = re.compile(rf"{TOKENS}|/api/(?:info|morechildren)/?|/comments/.*|{SEARCH}")
 USUAL, MOST, USUAL_IN_A_FEED = 25, 100, 25
 MOST_NAMES = 100
 LONGEST_ADDRESS = 8_000
@@ -96,7 +96,7 @@ class Voice:
     def refused(self, mood: Mood, ask: Ask) -> Page:
         """A refusal that nothing but a mood calls for, in Reddit's words."""
         self._count(ask)
-        return REFUSED[mood.name](mood) if mood.name in REFUSED else _by_status(mood)
+        return REFUSED[mood.name](ask) if mood.name in REFUSED else _by_status(mood)
 
     def answer(self, place: Place, ask: Ask) -> Page:
         rate = self._count(ask)
@@ -149,7 +149,7 @@ class Voice:
             return None
         name, true_name = found[1], names.community(place, ask.at)
         if name.lower() not in self._by_name or (name.lower() != true_name.lower() and not _is_former(place, name)):
-            return refusals.elsewhere(302, f"{ask.base}/subreddits/search?q={name}")
+            return refusals.elsewhere(302, f"{ask.base}{SEARCH}?q={name}")
         if place.gone_at is not None and ask.at >= place.gone_at:
             return refusals.said(404, "banned")
         if name.lower() == true_name.lower():
@@ -177,6 +177,8 @@ class Voice:
             return self._thread(found[2], found[3], asked)
         if path.startswith("/api/info"):
             return self._by_names(asked)
+        if path == SEARCH:
+            return self._found(asked)
         return self._more(asked) if path.startswith("/api/morechildren") else refusals.said(404)
 
     def _listing(self, place: Place, name: str, asked: Asked) -> Page:
@@ -219,6 +221,13 @@ class Voice:
                 children.append(thing(name, comment_told(glance, post, comment)))
                 entries.append(comment_entry(glance, comment))
         return _written(asked, listing(children), entries)
+
+    def _found(self, asked: Asked) -> Page:
+        """Communities whose names have these letters: a listing like any other, of things of another sort."""
+        wanted = asked.params.get("q", "").lower()
+        places = {place.number: place for name, place in self._by_name.items() if wanted and wanted in name}
+        told = [community_told(asked.glance, place) for place in places.values()]
+        return _written(asked, listing([thing(one["name"], one) for one in told[: asked.number("limit", USUAL, MOST)]]))
 
     def _thread(self, id: str, comment_id: str | None, asked: Asked) -> Page:
         post, glance = self.site.post(names.POST + id), asked.glance
@@ -290,7 +299,7 @@ def _by_status(mood: Mood) -> Page:
     return refusals.said(mood.status or 500)
 
 
-REFUSED: dict[str, Callable[[Mood], Page]] = {
+REFUSED: dict[str, Callable[[Ask], Page]] = {
     "forbidden": lambda _: refusals.written({"error": 403}, 403),
     "private": lambda _: refusals.said(403, "private"),
     "banned": lambda _: refusals.said(404, "banned"),
@@ -299,7 +308,7 @@ REFUSED: dict[str, Callable[[Mood], Page]] = {
     "blocked": lambda _: refusals.blocked(),
     "challenge": lambda _: refusals.challenge(),
     "over_18": lambda _: refusals.over_18(),
-    "unknown_name": lambda _: refusals.elsewhere(302, "/subreddits/search?q=nothing"),
+    "unknown_name": lambda ask: refusals.elsewhere(302, f"{ask.base}{SEARCH}?q=nothing"),
     "legal": lambda _: refusals.legal(),
     "login_refused": lambda _: refusals.written({"error": "invalid_grant"}),
 }
