@@ -212,6 +212,7 @@ def test_a_community_is_found_in_any_case_of_letters_and_an_unknown_one_leads_to
     page = reddit.get("/r/nowhere_at_all/new")
     assert (page.status, page.headers["location"]) == (302, f"{BASE}/subreddits/search?q=nowhere_at_all")
     assert reddit.told("/subreddits/search", q="nowhere_at_all")["data"]["children"] == []
+    assert b"<html" in reddit.ask("GET", "/subreddits/search").body
     (found,) = reddit.told("/subreddits/search", q=names.community(crowd)[:-2].lower())["data"]["children"]
     assert (found["kind"], found["data"]["display_name"]) == ("t5", names.community(crowd))
 

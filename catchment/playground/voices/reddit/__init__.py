@@ -140,7 +140,7 @@ class Voice:
             if held is None or ask.at >= held[1]:
                 return refusals.invalid_token()
         elif not FEED.fullmatch(ask.path):
-            return refusals.blocked()
+            return refusals.search_page() if ask.path == SEARCH else refusals.blocked()
         return self._moved(place, ask)
 
     def _moved(self, place: Place, ask: Ask) -> Page | None:

@@ -43,6 +43,9 @@ CHALLENGE = b"""<!DOCTYPE html>
 OVER_18 = b"""<!doctype html><html lang="en"><head><title>reddit.com: over 18?</title></head>
 <body><div class="interstitial"><h3>You must be 18+ to view this community</h3></div></body></html>
 """
+FOUND = b"""<!doctype html><html lang="en"><head><title>reddit.com: search results</title></head>
+<body><div class="content"><p>no communities found</p></div></body></html>
+"""
 
 
 def written(document: Any, status: int = 200, headers: dict[str, str] | None = None) -> Page:
@@ -79,6 +82,11 @@ def challenge() -> Page:
 
 def over_18() -> Page:
     return Page(200, HTML, OVER_18)
+
+
+def search_page() -> Page:
+    """For people; and for those who were sent there."""
+    return Page(200, HTML, FOUND)
 
 
 def wait(seconds: int) -> Page:

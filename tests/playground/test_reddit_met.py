@@ -1,0 +1,445 @@
+"""Reddit of the playground, collected over real HTTP: every trap and every mood, and nothing is missing afterwards."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.collect.following import follow
+from catchment.model import Outcome, Result, SourceState
+from catchment.playground.moods import MOODS, OF_REDDIT, Cue, Moods
+from catchment.playground.server import Playground
+from catchment.playground.voices.reddit import TOKENS, Voice, names
+from catchment.playground.voices.reddit.keys import client
+from catchment.playground.world import Habits, Place, Post, World
+from catchment.settings import Settings
+from catchment.shop import Shop, open_shop
+from catchment.vault import Secret
+from tests.clocks import HandClock
+
+START = datetime(2026, 3, 2, tzinfo=UTC)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+GOOD, BAD = Outcome.SUCCEEDED, Outcome.FAILED
+HABITS = Habits(edited=0.25, removed=0.1, late=0.05, hostile=0.0, silences_a_day=0.0, expired_early=0.0)
+CROWD, TOWN = 0, 1
+
+
+@cache
+def world_of(habits: Habits) -> World:
+    """One for all tests: it never changes, and remembers what it was asked."""
+    return World(11, START, 0, 4.0, habits, others={"reddit": 3})
+
+
+class Scene:
+    """A crowd of three thousand posts a day and two smaller communities; what is followed of them, tests say."""
+
+    def __init__(self, folder: Path, database_url: str, script: Sequence[Cue] = (), habits: Habits = HABITS) -> None:
+        self.clock = HandClock(START + DAY)
+        self.world = world_of(habits)
+        self.voice = Voice(self.world)
+        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
+        self.playground.start()
+        settings = Settings(
+            home=folder,
+            database_url=database_url,
+            base_urls={"reddit": self.playground.url},
+            master_key="a key for tests",
+            retry_waits=(0.5,),
+            timeout_seconds=5,
+        )
+        self.shop: Shop = open_shop(settings, "test")
+        self.shop.clock = self.clock
+        self.sources: dict[str, int] = {}
+        self.credential: str | None = None
+        self.since: datetime | None = None
+        """When the first visit was."""
+
+    def with_key(self) -> Scene:
+        self.credential = "app"
+        self.shop.safe.add("reddit", "app", Secret.parse(":".join(client())), self.clock.now())
+        return self
+
+    def follow(self, place: int = TOWN, as_what: str = "it", **settings: Any) -> None:
+        shop, target = self.shop, f"r/{names.community(self.world.places[place])}"
+        source, _ = follow(
+            shop.store, shop.safe, shop.platforms, "reddit", target, self.clock.now(), settings=settings,
+            credential=self.credential,
+        )  # fmt: skip
+        self.sources[as_what] = source.id
+
+    def visit(self, as_what: str = "it") -> Result:
+        self.since = self.since or self.clock.now()
+        (result,) = self.shop.rounds().these([self.sources[as_what]], "test", "test")
+        return result
+
+    def look(self) -> None:
+        while self.shop.looking().run("look-again", "test"):
+            pass
+
+    def later(self, wait: timedelta) -> None:
+        self.clock.advance(wait.total_seconds())
+
+    def until(self, hours: int, posts: range) -> timedelta:
+        """Wait for the first full hour after which the crowd posts so many within so many hours; gives these."""
+        times = sorted(post.began_at for post in self.world.posts(self.place(CROWD)))
+        moments = (self.clock.now() + hour * HOUR for hour in range(60))
+        length = hours * HOUR
+        at = next(at for at in moments if bisect_left(times, at + length) - bisect_left(times, at) in posts)
+        self.later(at - self.clock.now())
+        return length
+
+    def place(self, number: int = TOWN) -> Place:
+        return self.world.places[number]
+
+    def newest(self, number: int = TOWN, at: datetime | None = None) -> list[Post]:
+        """What `new` shows now, whole."""
+        moment = at or self.clock.now()
+        there = self.voice.site.listed(self.place(number), "new", "", moment)
+        return [post for post in there if not post.is_removed(moment)]
+
+    def stored(self) -> dict[str, dict[str, Any]]:
+        items = self.shop.store.items.newest(20_000)
+        by_id = {item["external_id"]: item for item in items}
+        assert len(by_id) == len(items)
+        return by_id
+
+    def missing(self, number: int = TOWN) -> list[str]:
+        """What is shown now and is not stored, apart from what was let through late, too far down to be looked for."""
+        stored, since = self.stored(), self.since or self.clock.now()
+        return [
+            names.post_id(post)
+            for post in self.newest(number)
+            if post.shown_from >= since and not is_late(post) and names.post_id(post) not in stored
+        ]
+
+    def gaps(self) -> list[dict[str, Any]]:
+        return list(self.shop.store.gaps.page())
+
+    def close(self) -> None:
+        self.shop.close()
+        self.playground.close()
+
+
+def is_late(post: Post) -> bool:
+    """Let through, or let back in, some time after it was written."""
+    return (post.restored_at or post.shown_from) > post.began_at
+
+
+@pytest.fixture
+def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
+    """With the cues that a test asks for, if it does."""
+    one = Scene(tmp_path, database_url, getattr(request, "param", ())).with_key()
+    yield one
+    one.close()
+
+
+# ── every mood ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+FAULTY = START + 2 * DAY
+# What is stale is six hours old: the listing of the first. A token lasts an hour: the last one needs a new one.
+VISITS = (FAULTY - 6 * HOUR + MINUTE, FAULTY - 2 * HOUR, FAULTY + MINUTE)
+MET: dict[str, tuple[Outcome, str | None]] = {
+    "login_needed": (BAD, "LOGIN_NEEDED"),
+    "forbidden": (BAD, "REFUSED"),
+    "missing": (BAD, "MISSING"),
+    "gone": (BAD, "GONE"),
+    "slow_down": (BAD, "SLOW_DOWN"),
+    "slow_down_until": (BAD, "SLOW_DOWN"),
+    "slow_down_somehow": (BAD, "SLOW_DOWN"),
+    "server_error": (BAD, "SERVER_TROUBLE"),
+    "bad_gateway": (BAD, "SERVER_TROUBLE"),
+    "unavailable": (BAD, "SERVER_TROUBLE"),
+    "unavailable_for": (BAD, "SLOW_DOWN"),
+    "slow_first_byte": (GOOD, None),
+    "slow_drip": (GOOD, None),
+    "reset": (BAD, "NETWORK_ERROR"),
+    "cut_body": (BAD, "NETWORK_ERROR"),
+    "torn_body": (BAD, "NETWORK_ERROR"),
+    "gzip_garbage": (BAD, "UNREADABLE"),
+    "malformed": (BAD, "NETWORK_ERROR"),
+    "empty": (BAD, "SERVER_TROUBLE"),
+    "html_page": (BAD, "REFUSED"),
+    "captcha": (BAD, "REFUSED"),
+    "stale": (BAD, "STALE_ANSWER"),
+    "reordered": (GOOD, None),
+    "repeated": (GOOD, None),
+    "clock_skew": (GOOD, None),
+    "looping_cursor": (GOOD, None),
+    "outage": (BAD, "NETWORK_ERROR"),
+    "private": (BAD, "REFUSED"),
+    "banned": (BAD, "GONE"),
+    "quarantined": (BAD, "REFUSED"),
+    "narrow_scope": (BAD, "LOGIN_NEEDED"),
+    "blocked": (BAD, "REFUSED"),
+    "over_18": (BAD, "REFUSED"),
+    "unknown_name": (BAD, "MISSING"),
+    "legal": (BAD, "REFUSED"),
+    "login_refused": (BAD, "LOGIN_NEEDED"),
+    "challenge": (BAD, "REFUSED"),
+    "truncated": (BAD, "NETWORK_ERROR"),
+    "deleted_anchor": (GOOD, None),
+}
+"""By mood: what a visit comes to that meets it at every attempt."""
+WITHOUT_KEY: dict[str, tuple[Outcome, str | None]] = {
+    **MET,
+    "torn_body": (GOOD, None),
+    "malformed": (GOOD, None),
+    "truncated": (GOOD, None),
+    "login_refused": (GOOD, None),
+}
+"""The same for who has no key: a feed that is broken can be mended, and nobody logs in."""
+
+
+def cue(mood: str) -> tuple[Cue, ...]:
+    path = TOKENS if mood == "login_refused" else "/r/*"
+    return (Cue(mood, path=path, from_at=FAULTY, to_at=FAULTY + HOUR),)
+
+
+def test_every_mood_has_its_expectation_and_its_words() -> None:
+    assert MET.keys() == MOODS.keys() | OF_REDDIT.keys()
+    page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
+    rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
+    assert OF_REDDIT.keys() <= rows.keys()
+    codes = {mood: code for mood, (_, code) in MET.items() if code and mood in OF_REDDIT}
+    assert [mood for mood, code in codes.items() if code not in rows[mood] and "the same" not in rows[mood]] == []
+
+
+def meets(scene: Scene, expected: tuple[Outcome, str | None]) -> None:
+    """Two good visits, one that meets the mood, and one afterwards, by which all is well again."""
+    scene.follow()
+    for at in VISITS[:2]:
+        scene.later(at - scene.clock.now())
+        assert scene.visit().outcome == GOOD
+    scene.later(VISITS[2] - scene.clock.now())
+    met = scene.visit()
+    assert (GOOD if met.outcome == Outcome.UNCHANGED else met.outcome, met.error_code) == expected
+    if expected[1] == "GONE":
+        assert scene.shop.store.sources.get(scene.sources["it"]).state == SourceState.RETIRED
+        return
+    scene.later(FAULTY + 6 * HOUR - scene.clock.now())
+    assert scene.visit().outcome == GOOD
+    assert (scene.missing(), scene.gaps()) == ([], [])
+
+
+@pytest.mark.parametrize("mood", MET)
+def test_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(tmp_path: Path, mood: str) -> None:
+    with closing(Scene(tmp_path, f"sqlite:///{tmp_path / 'c.db'}", cue(mood)).with_key()) as scene:
+        meets(scene, MET[mood])
+
+
+@pytest.mark.parametrize("mood", WITHOUT_KEY)
+def test_without_a_key_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(tmp_path: Path, mood: str) -> None:
+    with closing(Scene(tmp_path, f"sqlite:///{tmp_path / 'c.db'}", cue(mood))) as scene:
+        meets(scene, WITHOUT_KEY[mood])
+
+
+# ── how far a listing reaches ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_crowd_is_read_down_to_what_is_known_and_one_page_further(scene: Scene) -> None:
+    scene.follow(CROWD)
+    wait = scene.until(3, range(350, 800))
+    since = scene.clock.now()
+    scene.visit()
+    scene.later(wait)
+    result = scene.visit()
+    assert (result.outcome, scene.missing(CROWD), scene.gaps()) == (GOOD, [], [])
+    count = len([post for post in scene.newest(CROWD) if post.began_at > since])
+    assert count // 100 + 1 < result.requests <= count // 100 + 4
+
+
+def test_what_a_burst_pushes_beyond_the_thousandth_lies_in_a_gap_with_its_edges(scene: Scene) -> None:
+    scene.follow(CROWD)
+    wait = scene.until(6, range(1_300, 9_000))
+    since = scene.clock.now()
+    scene.visit()
+    mark = max(post.began_at for post in scene.newest(CROWD))
+    scene.later(wait)
+    result = scene.visit()
+    shown = scene.newest(CROWD)
+    assert (result.outcome, result.requests) == (GOOD, 11)
+    (gap,) = scene.gaps()
+    edges = [datetime.fromisoformat(gap[name]) for name in ("from_at", "to_at")]
+    assert edges == [mark, shown[-1].began_at]
+    assert (gap["is_certain"], gap["cause"]) == (True, "reach")
+    stored, now = scene.stored(), scene.clock.now()
+    unseen = [
+        post
+        for post in scene.world.posts(scene.place(CROWD))
+        if since < post.shown_from <= now and not post.is_removed(now) and names.post_id(post) not in stored
+    ]
+    assert len(unseen) > 100
+    # Late ones apart: what moderators let through below the edge was nowhere to be seen.
+    assert all(edges[0] <= post.began_at <= edges[1] for post in unseen if post.shown_from == post.began_at)
+
+
+def test_what_was_let_through_late_is_found_below_what_is_known(scene: Scene) -> None:
+    scene.follow()
+    found = 0
+    for _ in range(30):
+        known = scene.stored().keys()
+        scene.visit()
+        new = scene.stored().keys() - known
+        late = {names.post_id(post) for post in scene.newest() if post.shown_from > post.began_at}
+        found += len(new & late) if known else 0
+        scene.later(2 * HOUR)
+    scene.visit()
+    assert found > 0
+    assert (scene.missing(), scene.gaps()) == ([], [])
+
+
+LOST_ANCHOR = (Cue("deleted_anchor", path="/r/*", first=3, last=4),)
+
+
+@pytest.mark.parametrize("scene", [LOST_ANCHOR], ids=["lost"], indirect=True)
+def test_a_page_that_is_empty_because_its_anchor_is_gone_ends_nothing(scene: Scene) -> None:
+    scene.follow(CROWD)
+    wait = scene.until(4, range(300, 800))
+    scene.visit()
+    scene.later(wait - HOUR)
+    scene.visit()
+    assert len(scene.missing(CROWD)) > 50
+    assert scene.gaps() == []
+    scene.later(HOUR)
+    assert scene.visit().outcome == GOOD
+    assert (scene.missing(CROWD), scene.gaps()) == ([], [])
+
+
+# ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+REVOKED = (Cue("login_needed", path="/r/*", first=4, last=4),)
+
+
+@pytest.mark.parametrize("scene", [REVOKED], ids=["revoked"], indirect=True)
+def test_a_token_that_ends_in_the_middle_of_a_walk_is_renewed_and_the_walk_goes_on(scene: Scene) -> None:
+    scene.follow(CROWD)
+    wait = scene.until(3, range(300, 800))
+    scene.visit()
+    scene.later(wait)
+    assert scene.visit().outcome == GOOD
+    assert (scene.missing(CROWD), scene.gaps()) == ([], [])
+    assert scene.playground.counts.by_status[401] == 1
+
+
+def test_tokens_that_die_early_are_renewed_and_nothing_is_missing(tmp_path: Path, database_url: str) -> None:
+    with closing(Scene(tmp_path, database_url, habits=HABITS.plus(expired_early=1.0)).with_key()) as scene:
+        scene.follow()
+        for _ in range(12):
+            assert scene.visit().outcome == GOOD
+            scene.later(40 * MINUTE)
+        assert scene.playground.counts.by_status[401] > 5
+        scene.visit()
+        assert (scene.missing(), scene.gaps()) == ([], [])
+
+
+# ── beside the newest ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_top_is_read_beside_the_newest_and_proves_nothing(scene: Scene) -> None:
+    scene.follow(CROWD, "by top", sort="top", time_filter="week", limit=50)
+    scene.visit("by top")
+    top = scene.voice.site.listed(scene.place(CROWD), "top", "week", scene.clock.now())[:40]
+    stored = scene.stored()
+    assert {names.post_id(post) for post in top if not post.is_removed(scene.clock.now())} <= stored.keys()
+    scene.later(2 * HOUR)
+    scene.visit("by top")
+    assert (scene.missing(CROWD), scene.gaps()) == ([], [])
+
+
+def test_stickies_of_years_ago_lead_hot_and_end_nothing(scene: Scene) -> None:
+    scene.follow(CROWD, "by hot", sort="hot", limit=100)
+    for _ in range(3):
+        scene.visit("by hot")
+        scene.later(2 * HOUR)
+    scene.visit("by hot")
+    pinned = [item for item in scene.stored().values() if item["is_pinned"]]
+    assert 1 <= len(pinned) <= 2
+    assert (scene.missing(CROWD), scene.gaps()) == ([], [])
+
+
+# ── second looks ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_edits_and_removals_of_what_has_left_the_listing_are_seen_and_what_we_hold_is_kept(scene: Scene) -> None:
+    scene.follow()
+    seen: dict[str, str] = {}
+    for _ in range(24):
+        scene.visit()
+        scene.look()
+        for id, item in scene.stored().items():
+            seen.setdefault(id, item["text"])
+        scene.later(3 * HOUR)
+    now, items = scene.clock.now(), scene.stored()
+    by_id = {names.post_id(post): post for post in scene.world.posts(scene.place())}
+    removed = edited = 0
+    for id, item in items.items():
+        post, nature = by_id[id], scene.voice.site.nature(by_id[id])
+        if item["is_deleted"]:
+            removed += 1
+            assert post.removed_at is not None
+            assert item["text"] not in ("[removed]", "[deleted]")
+        edited += nature.sort == "text" and post.version(now).number > 1 and item["text"] != seen[id]
+    assert (removed > 3, edited > 3) == (True, True)
+
+
+# ── communities that cannot be read ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("scene", "words"),
+    [
+        ((Cue("private", path="/r/*"),), "is private"),
+        ((Cue("quarantined", path="/r/*"),), "is quarantined"),
+        ((Cue("banned", path="/r/*"),), "is banned"),
+        ((Cue("unknown_name", path="/r/*"),), "there is no community"),
+        ((Cue("blocked", path="/r/*"),), "Reddit blocks us"),
+        ((Cue("over_18", path="/r/*"),), "for adults"),
+        ((Cue("challenge", path="/r/*"),), "prove that a browser is reading"),
+        ((Cue("narrow_scope", path="/r/*"),), "may not read this"),
+        ((Cue("login_refused", path=TOKENS),), "gives no token for this key"),
+    ],
+    ids=lambda one: one[0].mood if isinstance(one, tuple) else "",
+    indirect=["scene"],
+)
+def test_why_a_community_cannot_be_read_is_told_apart(scene: Scene, words: str) -> None:
+    scene.follow()
+    result = scene.visit()
+    assert result.outcome == BAD
+    assert words in (result.error or "")
+
+
+# ── without a key ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_key_the_feed_is_read_and_that_is_said(tmp_path: Path, database_url: str) -> None:
+    with closing(Scene(tmp_path, database_url)) as scene:
+        scene.follow()
+        for _ in range(12):
+            result = scene.visit()
+            assert "read without a key" in result.notes[0]
+            scene.later(HOUR)
+        scene.visit()
+        assert (scene.missing(), scene.gaps()) == ([], [])
+        assert {item["score"] for item in scene.stored().values()} == {None}
+
+
+def test_without_a_key_what_passes_the_feed_between_two_visits_lies_in_a_gap(tmp_path: Path, database_url: str) -> None:
+    with closing(Scene(tmp_path, database_url)) as scene:
+        scene.follow(CROWD)
+        scene.visit()
+        scene.later(5 * HOUR)
+        scene.visit()
+        (gap,) = scene.gaps()
+        stored = scene.stored()
+        unseen = [post for post in scene.newest(CROWD) if names.post_id(post) not in stored]
+        since = [post for post in unseen if post.began_at > START + DAY and post.shown_from == post.began_at]
+        assert len(since) > 200
+        edges = [datetime.fromisoformat(gap[name]) for name in ("from_at", "to_at")]
+        assert all(edges[0] <= post.began_at <= edges[1] for post in since)
