@@ -20,6 +20,7 @@ demo: .venv/ready-to-run
 	$(BIN)/catchment demo
 
 test: lint
+	tools/get-chromium
 	$(BIN)/pytest -n $(WORKERS)
 
 lint: .venv/ready-to-test

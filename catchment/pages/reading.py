@@ -16,6 +16,8 @@ from catchment.pages.showing import Reader, page
 
 _EXCERPT = 280
 _TITLE = 180
+_MEDIA = {"kind": "image", "alt": None, "width": None, "height": None}
+"""What is not said of an attachment."""
 _COUNTERS = ("score", "reply_count", "view_count")
 
 
@@ -99,7 +101,7 @@ def item_page(reader: Reader, known: Mapping[str, Any]) -> str:
         known=known,
         item=item,
         body=readable(item["html"]) if item["html"] else None,
-        links=[one | {"url": web_address(one["url"])} for one in item["media"]],
+        links=[_MEDIA | one | {"url": web_address(one["url"])} for one in item["media"]],
         references=[_reference(one, known["held"]) for one in item["references"]],
         history=history(item, known["revisions"]),
         growth=_growth(item, known["counters"], reader),

@@ -1,0 +1,131 @@
+"""Pages as people see them: in a real Chromium, served by a real server on loopback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from catchment.api.app import application
+from catchment.api.around import hosts_for
+from catchment.api.door import open_door
+from catchment.api.serving import listening
+from tests.town import TownShop
+
+NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
+MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
+# It must ask nobody but us: a browser that is started anew likes to call home.
+SILENT = (
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
+    "--disable-quic", "--disable-gpu",
+)  # fmt: skip
+
+
+def chromium_path() -> str:
+    found = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None and sys.platform == "darwin" and Path(MAC).exists():
+        found = MAC
+    if found is None:
+        pytest.fail("the pages are tested in Chromium, and there is none: install it, or set CHROMIUM to its path")
+    return found
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=chromium_path(), args=[*SILENT, *(("--no-sandbox",) if is_root else ())]
+        )
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Visitor:
+    """Somebody at a browser, and everything that must not happen while they look."""
+
+    context: BrowserContext
+    page: Page
+    base: str
+    dialogs: list[str] = field(default_factory=list)
+    complaints: list[str] = field(default_factory=list)
+    """What the browser's console says: errors, and what the page's own rules forbade."""
+    strangers: list[str] = field(default_factory=list)
+    """Requests to anybody but us."""
+
+    def __post_init__(self) -> None:
+        self.page.on("dialog", lambda dialog: (self.dialogs.append(dialog.message), dialog.dismiss()))
+        self.page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.context.on("request", lambda request: self._asked(request.url))
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith((self.base, "data:image/svg+xml,")):
+            self.strangers.append(url)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(f"{self.base}{path}", wait_until="load")
+        return self.page
+
+    @property
+    def path(self) -> str:
+        parts = urlsplit(self.page.url)
+        return f"{parts.path}?{parts.query}" if parts.query else parts.path
+
+    def check(self) -> None:
+        """Nothing happened that must not."""
+        assert (self.dialogs, self.complaints, self.strangers) == ([], [], [])
+
+
+@dataclass
+class Site:
+    """A town's shop with its pages served on loopback."""
+
+    here: TownShop
+    base: str
+    login: str
+    chromium: Browser
+
+    @contextmanager
+    def visitor(self, **how: Any) -> Iterator[Visitor]:
+        """Somebody who has just come by the link."""
+        context = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **how})
+        context.set_default_timeout(20_000)
+        try:
+            visitor = Visitor(context, context.new_page(), self.base)
+            visitor.page.goto(self.login)
+            yield visitor
+        finally:
+            context.close()
+
+    def index(self) -> None:
+        while self.here.shop.store.index.advance():
+            pass
+
+
+@pytest.fixture
+def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
+    here = TownShop(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    door = open_door(here.shop, collects=True)
+    with listening("127.0.0.1", 0) as socket:
+        app = application(door, hosts_for("127.0.0.1"), threads=4)
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
+        serving = threading.Thread(target=server.run, args=([socket],))
+        serving.start()
+        base = f"http://127.0.0.1:{socket.getsockname()[1]}"
+        yield Site(here, base, f"{base}/login?token={door.sessions.token}", chromium)
+        server.should_exit = True
+        serving.join()
+    here.close()

@@ -1,0 +1,87 @@
+"""Pages that everybody can use: axe finds nothing serious, in light and dark, English and Chinese, wide and narrow."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+
+from tests.browser.conftest import Site
+
+WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
+
+
+def a_lively_place(site: Site) -> None:
+    feed, now = site.here.town.feed("one", window=40), site.here.clock.now()
+    source = site.here.follow(feed, name="Gazette")
+    for number in range(40):
+        feed.post(f"p{number}", "<p>old words</p>", title=f"Title {number}", at=now - timedelta(hours=number))
+    site.here.collect(source)
+    feed.post("p0", "<p>new words, and a <a href='https://x.example/'>link</a></p>", title="Title 0", at=now)
+    site.here.collect(source)
+    site.index()
+
+
+PAGES = ("/", "/items", "/items?kind=entry&state=edited", "/items?tag=none", "/items/1", "/search", "/search?q=words")
+
+
+@pytest.mark.parametrize(
+    ("how", "name"),
+    [
+        ({"color_scheme": "light", "viewport": WIDE}, "light and wide"),
+        ({"color_scheme": "dark", "viewport": PHONE, "locale": "zh-CN"}, "dark, narrow and Chinese"),
+    ],
+)
+def test_axe_finds_nothing_serious(site: Site, how: dict[str, Any], name: str) -> None:
+    a_lively_place(site)
+    found = []
+    with site.visitor(**how) as visitor:
+        for path in PAGES:
+            results = Axe().run(visitor.open(path))
+            found += [
+                f"{path}: {one['id']}: {node['target']}"
+                for one in results.response["violations"]
+                if one["impact"] in ("serious", "critical")
+                for node in one["nodes"]
+            ]
+        visitor.check()
+    assert found == [], name
+
+
+@pytest.mark.parametrize("viewport", [WIDE, PHONE])
+def test_no_page_is_wider_than_its_window(site: Site, viewport: dict[str, int]) -> None:
+    a_lively_place(site)
+    with site.visitor(viewport=viewport) as visitor:
+        for path in PAGES:
+            page = visitor.open(path)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+
+
+def test_everything_is_there_without_scripts(site: Site) -> None:
+    a_lively_place(site)
+    with site.visitor(java_script_enabled=False) as visitor:
+        page = visitor.open("/items")
+        page.locator("summary", has_text="Filters").click()
+        page.locator("select[name=state]").select_option("edited")
+        page.locator("form.fields button").click()
+        assert page.locator("[data-row] h2").all_inner_texts() == ["Title 0"]
+        page.locator("a.headline").first.click()
+        assert page.locator("ins").first.inner_text().startswith("new")
+        page.locator("footer button", has_text="dark").click()
+        assert page.locator("html").get_attribute("data-theme") == "dark"
+        page.locator("footer button", has_text="中文").click()
+        assert page.locator("html").get_attribute("lang") == "zh"
+
+
+def test_the_first_view_of_a_page_is_small(site: Site) -> None:
+    a_lively_place(site)
+    with site.visitor() as visitor:
+        sizes: dict[str, int] = {}
+        visitor.page.on("response", lambda answer: sizes.__setitem__(answer.url, len(answer.body())))
+        for path in PAGES:
+            visitor.context.clear_cookies(name="nothing")
+            sizes.clear()
+            visitor.open(path)
+            assert sum(sizes.values()) < 150_000, (path, sizes)

@@ -1,0 +1,76 @@
+"""What strangers wrote cannot do anything on a page: in a title, a text, an author, an address, a source's name."""
+
+from __future__ import annotations
+
+import json
+
+from tests.browser.conftest import Site
+from tests.browser.vectors import VECTORS
+
+PAGES = ("/", "/items", "/items?after=9999999999999999-50", "/search?q=everywhere")
+MORE_THAN_WORDS = "img, iframe, object, embed, style, link, base, meta, svg script"
+
+
+def an_archive_of_them(site: Site) -> int:
+    """One item for each of them, which says it in every field, as if nothing had been cleaned before it was stored."""
+    feed = site.here.town.feed("one", window=len(VECTORS))
+    source = site.here.follow(feed, name="The source")
+    for text in ("first", "second"):
+        for number in range(len(VECTORS)):
+            feed.post(f"p{number}", f"{text} everywhere", at=site.here.clock.now())
+        site.here.collect(source)
+        site.here.clock.advance(60)
+    rows = [
+        (one, one, f"{one} everywhere", one, one, one, f"https://x.example/{one}", one, json.dumps([one]),
+         json.dumps([{"url": one, "alt": one}, {"url": f"https://x.example/{one}"}]), f"p{number}")
+        for number, (_, one) in enumerate(VECTORS)
+    ]  # fmt: skip
+    database = site.here.shop.store.database
+
+    def planted(tx):  # type: ignore[no-untyped-def]
+        for row in rows:
+            tx.run(
+                "UPDATE items SET title = ?, html = ?, text = ?, author = ?, author_display_name = ?, author_id = ?, "
+                "url = ?, target_url = ?, tags = ?, media = ? WHERE external_id = ?",
+                *row,
+            )
+            said = (row[0], row[0], row[0], row[-1])
+            tx.run(
+                "UPDATE revisions SET title = ?, text = ?, html = ? "
+                "WHERE item_id = (SELECT id FROM items WHERE external_id = ?)",
+                *said,
+            )
+        tx.run("UPDATE sources SET name = ?", "<img src=x onerror=alert(1)>\"'><script>alert(1)</script>")
+
+    database.write(planted)
+    site.index()
+    return len(rows)
+
+
+def test_nothing_that_strangers_wrote_happens(site: Site) -> None:
+    count = an_archive_of_them(site)
+    assert count >= 80
+    with site.visitor() as visitor:
+        for path in PAGES:
+            visitor.open(path)
+        for number in range(1, count + 1):
+            page = visitor.open(f"/items/{number}")
+            # What they wrote can be read, and nothing of it is more than words.
+            assert page.locator("script").count() == 1
+            assert page.locator("main").locator(MORE_THAN_WORDS).count() == 0
+            assert page.locator("main form").evaluate_all(
+                "forms => forms.every(f => f.action.startsWith(location.origin))"
+            )
+        visitor.check()
+
+
+def test_following_what_they_wrote_runs_nothing(site: Site) -> None:
+    an_archive_of_them(site)
+    with site.visitor() as visitor:
+        for number, (sort, _) in enumerate(VECTORS, start=1):
+            if sort == "addresses":
+                page = visitor.open(f"/items/{number}")
+                schemes = page.locator("main a").evaluate_all("links => links.map(a => a.protocol)")
+                # A bare colon: an address that is none, and leads nowhere.
+                assert set(schemes) <= {"http:", "https:", "mailto:", ":"}, number
+        visitor.check()
