@@ -140,6 +140,10 @@ def deliver_events(shop: Shop) -> None:
     shop.deliverer.round()
 
 
+def watch_credentials(shop: Shop) -> None:
+    shop.keeper.settle_all()
+
+
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
@@ -170,6 +174,13 @@ JOBS = (
         monitor_warm_up,
         "monitoring",
         "first visits that were begun and do not go on",
+    ),
+    Job(
+        "watch-credentials",
+        timedelta(minutes=1),
+        watch_credentials,
+        "monitoring",
+        "who has rested is used again; who ends soon, or is missing, is told of",
     ),
     Job(
         "measure-hours",

@@ -30,7 +30,7 @@ from catchment.tell import hooks
 from catchment.tell.delivering import MOST_LISTENERS, Deliverer
 from catchment.tell.webhooks import Webhook
 from catchment.tiers import Tier, Tiers
-from catchment.vault import Box, Keeper, LifeRules, Pool, Safe
+from catchment.vault import Box, Keeper, Pool, Safe, rules_from
 from catchment.vault.environment import declared, incomplete, lent, names
 
 _POST_SECONDS = 10.0
@@ -67,7 +67,7 @@ class Shop:
 
     @cached_property
     def keeper(self) -> Keeper:
-        return Keeper(self.store.credentials, self.safe, life_rules(self.settings), self.clock)
+        return Keeper(self.store.credentials, self.safe, rules_from(self.settings), self.clock)
 
     @property
     def pool(self) -> Pool:
@@ -218,18 +218,6 @@ class Shop:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def life_rules(settings: Settings) -> LifeRules:
-    """What becomes of credentials, as the operator wants it."""
-    return LifeRules(
-        cooling=timedelta(minutes=settings.cooling_minutes),
-        most_in_a_row=settings.most_errors_in_a_row,
-        most_in_all=settings.most_errors_in_all,
-        clean=timedelta(days=settings.clean_days),
-        rest=timedelta(hours=settings.rest_hours) if settings.rest_hours else None,
-        told_before=timedelta(days=settings.expiry_days),
-    )
 
 
 def tiers_of(settings: Settings) -> Tiers:

@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from catchment.model import Field
 from catchment.settings import DEFINED, Setting
+from catchment.settings.forms import line
+from catchment.vault.environment import declared
 from tools.commands import commands_page
 from tools.errors import errors_page
 from tools.http import api_page
-from tools.platforms import platforms_page
+from tools.platforms import ours, platforms_page
 
 REPOSITORY = Path(__file__).parents[1]
 
 SETTINGS_HEAD = """\
 # Settings
 
-<!-- Built by `make docs` from catchment/settings/table.py; change it there. -->
+<!-- Built by `make docs` from catchment/settings/table.py, and from what platforms declare; change it there. -->
 
 A setting comes from the first of these that has it:
 
@@ -45,7 +48,14 @@ def _table() -> Iterator[str]:
     for setting in DEFINED.values():
         older = "".join(f", or the older `{name}`" for name in setting.older)
         yield f"| `{setting.name}`{older} | {setting.what} | {setting.form.allowed} | {_default(setting)} |"
+    for field in _declared():
+        yield f"| `{field.name}` | {field.what} | {line.allowed} | none |"
     yield ""
+
+
+def _declared() -> list[Field]:
+    """The settings that platforms declare, and that make a credential."""
+    return [field for one in declared(ours()).values() for field in one.fields]
 
 
 def _default(setting: Setting) -> str:
@@ -55,7 +65,8 @@ def _default(setting: Setting) -> str:
 
 
 def env_example() -> str:
-    return "\n".join([ENV_HEAD, *(_env_lines(setting) for setting in DEFINED.values())])
+    theirs = [f"# {field.what}\n# Allowed: {line.allowed}.\n#{field.name}=\n" for field in _declared()]
+    return "\n".join([ENV_HEAD, *(_env_lines(setting) for setting in DEFINED.values()), *theirs])
 
 
 def _env_lines(setting: Setting) -> str:

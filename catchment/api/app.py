@@ -17,6 +17,7 @@ from catchment import __version__
 from catchment.api import (
     browsing,
     collector,
+    credentials,
     forgetting,
     health,
     items,
@@ -55,7 +56,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": Failed, "description": "Something went wrong here; the log says what."},
     503: {"model": Failed, "description": "The database cannot do this now."},
 }
-_PARTS = (collector, sources, items, searching, raw, records, watches, webhooks, forgetting)
+_PARTS = (collector, sources, items, searching, raw, records, credentials, watches, webhooks, forgetting)
 # Without a key: whether all is well, and the pages, which have a way in of their own.
 _OPEN_PARTS = (health, browsing)
 

@@ -1,4 +1,4 @@
-"""What happened and what is kept ready: gaps, runs, metrics, alerts, credentials."""
+"""What happened: gaps, runs, metrics, alerts."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
-from catchment.api.shapes import Alert, Credential, Gap, Metrics, Page, Run
+from catchment.api.shapes import Alert, Gap, Metrics, Page, Run
 from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
 from catchment.health.measuring import told
 from catchment.store.metrics import Span
-from catchment.vault import shown
 
 router = APIRouter(prefix="/api", tags=["records"])
 
@@ -65,9 +64,3 @@ def list_alerts(
     """The alerts that are open, newest first. They close by themselves, once what they tell of is over."""
     rows = shop.store.alerts.page(most + 1, before=place(after), include_closed=include_closed)
     return paged(rows, most, _id)
-
-
-@router.get("/credentials", response_model=Page[Credential])
-def list_credentials(shop: TheShop) -> dict[str, Any]:
-    """What the vault holds, without the secrets: they cannot be read back."""
-    return whole([shown(one, shop.keeper.rules, shop.clock.now()) for one in shop.keeper.page()])

@@ -95,7 +95,7 @@ class ChangedSource(Given):
 
 class Pause(Given):
     model_config = example(reason="moved to another service")
-    reason: Line | None = Field(default=None, description="Shown wherever the source is.")
+    reason: Line | None = Field(default=None, description="Shown wherever it is.")
 
 
 class Source(Told):
@@ -519,6 +519,7 @@ class Alert(Told):
 class Credential(Told):
     """A credential, without its secret: that cannot be read back by anyone."""
 
+    id: int
     platform: str
     name: str
     state: str = Field(description="active, cooling, banned, invalid, probation or paused.")
@@ -542,6 +543,19 @@ class Credential(Told):
     created_at: Moment
     key_id: str = Field(description="Which master key it is encrypted with.")
     source_count: int = Field(description="How many sources name it.")
+
+
+class CredentialChange(Told):
+    """That a credential was no longer as it was."""
+
+    changed_at: Moment
+    from_state: str | None = Field(description="Null: it was added.")
+    to_state: str | None = Field(description="Null: it was removed.")
+    reason: str
+
+
+class CredentialStory(Credential):
+    changes: list[CredentialChange] = Field(description="The latest 100, newest first.")
 
 
 # ── telling ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -170,6 +170,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
 def _inside(settings: Settings) -> Iterator[Finding]:
     with doors.opened_store(settings) as (store, now):
         yield from _vault(settings, store)
+        yield from _credentials(settings, store)
         latest = store.runs.page(1)
         if latest and datetime.fromisoformat(latest[0]["started_at"]) > now + _CLOCK_SLACK:
             helps = "set the machine's clock; until then nothing seems to be due"
@@ -179,14 +180,32 @@ def _inside(settings: Settings) -> Iterator[Finding]:
             yield Finding("alerts", f"{len(alerts)} open", "odd", "`catchment status` shows them")
 
 
-def _vault(settings: Settings, store: Store) -> Iterator[Finding]:
+def _credentials(settings: Settings, store: Store) -> Iterator[Finding]:
+    """What is wrong with those that open."""
+    from catchment.model import Severity
+    from catchment.vault import Keeper, rules_from
+
+    keeper = Keeper(store.credentials, _safe(settings, store), rules_from(settings), doors.clock_of(settings))
+    for alarm in keeper.concerns():
+        verdict = "wrong" if alarm.severity is Severity.P0 else "odd"
+        yield Finding("credentials", alarm.message, verdict)
+
+
+def _safe(settings: Settings, store: Store) -> Safe:
+    from catchment.platforms import installed
     from catchment.vault import Box, Safe
+    from catchment.vault.environment import declared, lent
+
+    return Safe(store.credentials, Box(settings.master_key), lent(declared(installed()), settings.declared))
+
+
+def _vault(settings: Settings, store: Store) -> Iterator[Finding]:
 
     credentials = [one.credential for one in store.credentials.page()]
     if not credentials:
         yield Finding("vault", "no credentials are kept")
         return
-    safe = Safe(store.credentials, Box(settings.master_key))
+    safe = _safe(settings, store)
     closed = [problem for one in credentials if (problem := _closed(safe, one.name))]
     yield from closed
     yield Finding("vault", f"{len(credentials) - len(closed)} of {len(credentials)} credentials open")

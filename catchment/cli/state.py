@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catchment.cli import doors, showing
 from catchment.cli.given import AsJson
 from catchment.settings.table import without_password
+
+if TYPE_CHECKING:
+    from catchment.settings import Settings
+    from catchment.store import Store
 
 _SHOWN = 10
 
@@ -30,6 +34,7 @@ def status(as_json: AsJson = False) -> None:
             "items": store.items.count(),
             "open_gaps": store.gaps.count_open(),
             "alerts": store.alerts.open(),
+            "credentials": _credentials(settings, store, now),
             "last_24_hours": store.runs.last_day(now),
             "jobs": store.jobs.all(),
             "collector": {"is_running": bool(processes), "processes": processes},
@@ -55,6 +60,7 @@ def _show(told: dict[str, Any], now: datetime) -> None:
             ("items", told["items"]),
             ("open gaps", told["open_gaps"]),
             ("open alerts", len(told["alerts"])),
+            ("credentials", _said(told["credentials"])),
             (
                 "last 24 hours",
                 f"{showing.counted(day['fetches'], 'visit')}, {day['errors']:,} failed, "
@@ -86,6 +92,21 @@ def _show(told: dict[str, Any], now: datetime) -> None:
                 for one in told["jobs"]
             ),
         )
+
+
+def _credentials(settings: Settings, store: Store, now: datetime) -> dict[str, Any]:
+    from catchment.vault import rules_from, shown
+
+    rules = rules_from(settings)
+    pool = [one for kept in store.credentials.page() if (one := shown(kept, rules, now))["is_shared"]]
+    helped = {one["platform"] for one in pool if one["is_usable"]}
+    exhausted = sorted({one["platform"] for one in pool} - helped)
+    return {"shared": len(pool), "usable": sum(one["is_usable"] for one in pool), "exhausted": exhausted}
+
+
+def _said(told: dict[str, Any]) -> str:
+    words = f"{told['usable']} of {told['shared']} in pools usable"
+    return words + (f"; none of {', '.join(told['exhausted'])}" if told["exhausted"] else "")
 
 
 def _collector(processes: list[dict[str, Any]]) -> str:

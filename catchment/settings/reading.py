@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from catchment.errors import BadSetting
 from catchment.settings import files
+from catchment.settings.forms import line
 from catchment.settings.table import DEFINED, Setting, Settings, without_password
 
 OURS = ("CATCHMENT_", "COLLECTOR_", "FETCH_INTERVAL_")
@@ -53,6 +54,11 @@ def read_settings(
         read = {setting.member(name): _read(setting, name, given[name], problems) for name in names}
         if read:
             values[attribute] = read if setting.family else read[None]
+    problems += [
+        f"{name} ({one.origin}): its value is not {line.allowed}"
+        for name, one in theirs.items()
+        if not one.text.isprintable()
+    ]
     if problems:
         raise _refusal(problems)
     values["home"] = folder / values["home"]

@@ -33,6 +33,7 @@ from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
 from catchment.store.retention import Retention
 from catchment.store.runs import Jobs, Runs
+from catchment.store.sealed import SealedThings
 from catchment.store.search import Search
 from catchment.store.sources import Sources
 from catchment.store.troubles import Troubles
@@ -69,6 +70,7 @@ class Store:
         self.lateness = Lateness(database)
         self.troubles = Troubles(database)
         self.credentials = Credentials(database)
+        self.sealed = SealedThings(database)
         self.api_keys = ApiKeys(database)
         self.settings = KeptSettings(database)
         self.budgets = BudgetRows(database)

@@ -60,7 +60,7 @@ class Decided(NamedTuple, Generic[T_co]):
     steps: Sequence[Credential] = ()
     """The credentials that are not as they were, as often as their state changed, in this order."""
     alarms: Sequence[Alarm] | None = None
-    """What there is to be alarmed about, and nothing else. None: as before."""
+    """What is wrong with them, and nothing else is. None: not looked at."""
 
 
 CONCERNS = ("refused", "expiring")
@@ -207,6 +207,14 @@ class Credentials:
         return self._db.write(deed)
 
 
+def named(known: Sequence[Credential], name: str) -> Credential:
+    """Of these the one of that name. It may have been removed in the moment before they were looked at."""
+    one = next((one for one in known if one.name == name), None)
+    if one is None:
+        raise _missing(name)
+    return one
+
+
 def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
     rows = tx.all(
         f"SELECT {_SELECTED} FROM credentials c WHERE c.platform = ? ORDER BY c.id {tx.lock_rows()}", platform
@@ -231,8 +239,9 @@ def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[li
 def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Sequence[Alarm], now: int) -> None:
     for alarm in alarms:
         alerts.raise_alert(tx, alarm, now)
+    still = {alarm.subject for alarm in alarms}
     for subject in _open_subjects(tx, platform, names):
-        if subject not in {one.subject for one in alarms}:
+        if subject not in still:
             alerts.close(tx, subject, now)
 
 

@@ -14,7 +14,7 @@ from catchment.vault import life
 def alarms(
     platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: life.LifeRules, now: datetime
 ) -> list[Alarm]:
-    """All that there is about a platform's credentials, and about those of them that are its pool."""
+    """All that is wrong with a platform's credentials, and with those of them that are its pool."""
     found = [alarm for one in known for alarm in _about(one, rules, now)]
     # One on probation is a hope, not a help: until it was accepted, nothing has changed.
     if pool and not any(one.state == life.ACTIVE and life.is_usable(one, now) for one in pool):
@@ -51,7 +51,7 @@ def _about(one: Credential, rules: life.LifeRules, now: datetime) -> Iterator[Al
     if one.falls_in_a_row and one.state != life.PAUSED:
         helps = f"`catchment credentials test {one.name}` tells whether it works again; otherwise {_renewing(one)}"
         words = f"credential {one.name} of {one.platform} is {standing(one, now)}; {helps}"
-        yield Alarm(about_credential(one.name, "refused"), words)
+        yield Alarm(about_credential(one.name, "refused"), words, Severity.P1)
     if one.expires_at is not None and now >= one.expires_at - rules.told_before:
         verb = "has expired" if life.is_expired(one, now) else "expires"
         words = f"credential {one.name} of {one.platform} {verb} on {_at(one.expires_at)}; {_renewing(one)}"

@@ -61,7 +61,7 @@ class Box:
         if sealed.key_id not in keys:
             raise VaultError(
                 f"this secret was locked with key {sealed.key_id}; given: {', '.join(keys)}",
-                "add that key to COOKIE_MASTER_KEY, behind a comma, or give the secret again",
+                "start this process anew with that key in COOKIE_MASTER_KEY, too (KEY,KEY); or give the secret again",
             )
         try:
             return keys[sealed.key_id].decrypt(sealed.token.encode()).decode()

@@ -3,16 +3,32 @@ down, and the alerts that should be open follow from where that leads."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from catchment.clock import Clock
+from catchment.logs import logger
 from catchment.model import Alarm, Credential
-from catchment.store.credentials import Credentials, Decided, Kept
+from catchment.settings import Settings
+from catchment.store.credentials import Credentials, Decided, Kept, named
 from catchment.vault.alarms import alarms
 from catchment.vault.life import LifeRules, is_usable, passed, paused, resumed
 from catchment.vault.safe import Safe
+
+log = logger(__name__)
+
+
+def rules_from(settings: Settings) -> LifeRules:
+    """What becomes of credentials, as the operator wants it."""
+    return LifeRules(
+        cooling=timedelta(minutes=settings.cooling_minutes),
+        most_in_a_row=settings.most_errors_in_a_row,
+        most_in_all=settings.most_errors_in_all,
+        clean=timedelta(days=settings.clean_days),
+        rest=timedelta(hours=settings.rest_hours) if settings.rest_hours else None,
+        told_before=timedelta(days=settings.expiry_days),
+    )
 
 
 class Keeper:
@@ -26,6 +42,14 @@ class Keeper:
         """All that there are, by platform and name."""
         self._safe.announce(self._clock.now())
         return self.credentials.page()
+
+    def concerns(self) -> list[Alarm]:
+        """What is wrong at this moment, whether or not anybody has told of it yet. Only looks."""
+        now = self._clock.now()
+        by_platform = defaultdict[str, list[Credential]](list)
+        for one in self.credentials.page():
+            by_platform[one.credential.platform].append(passed(one.credential, self.rules, now))
+        return [alarm for platform, known in by_platform.items() for alarm in self.alarms(platform, known, now)]
 
     def platforms(self) -> frozenset[str]:
         """Those that have a credential in their pool, usable or not."""
@@ -56,17 +80,17 @@ class Keeper:
 
     def settle(self, platform: str) -> None:
         now = self._clock.now()
-        self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now))
+        _tell(self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now)))
 
     def change(self, name: str, deed: Callable[[Credential, datetime], Credential]) -> None:
         """What `deed` makes of the credential of that name at this moment."""
         now = self._clock.now()
 
-        def decide(known: list[Credential]) -> Decided[None]:
-            one = next(one for one in known if one.name == name)
+        def decide(known: list[Credential]) -> Decided[list[Credential]]:
+            one = named(known, name)
             return self._decided(one.platform, known, [deed(passed(one, self.rules, now), now)], now)
 
-        self.credentials.of_name(name, now, decide)
+        _tell(self.credentials.of_name(name, now, decide))
 
     def at_hand(self, known: Sequence[Credential]) -> list[Credential]:
         """Without those that stand in the environment of other processes only."""
@@ -81,7 +105,20 @@ class Keeper:
 
     def _decided(
         self, platform: str, known: Sequence[Credential], changed: Sequence[Credential], now: datetime
-    ) -> Decided[None]:
+    ) -> Decided[list[Credential]]:
         settled = [passed(one, self.rules, now) for one in known]
-        final = [*({one.id: one for one in settled} | {one.id: one for one in changed}).values()]
-        return Decided(None, [*settled, *changed], self.alarms(platform, final, now))
+        final = {one.id: one for one in (*settled, *changed)}
+        before = {one.id: one.state for one in known}
+        moved = [one for one in final.values() if one.state != before[one.id]]
+        return Decided(moved, [*settled, *changed], self.alarms(platform, [*final.values()], now))
+
+
+def _tell(moved: Sequence[Credential]) -> None:
+    for one in moved:
+        log.warning(
+            "a credential is not as it was",
+            credential=one.name,
+            platform=one.platform,
+            state=str(one.state),
+            reason=one.state_reason,
+        )

@@ -17,7 +17,7 @@ from catchment.clock import Clock
 from catchment.errors import CredentialsExhausted, NotFound, PlatformError, VaultError
 from catchment.logs import redact
 from catchment.model import Credential, Record
-from catchment.store.credentials import Decided
+from catchment.store.credentials import Decided, named
 from catchment.vault import life
 from catchment.vault.alarms import exhausted, until
 from catchment.vault.keeper import Keeper
@@ -163,7 +163,7 @@ class Pool:
         return chosen
 
     def _named(self, known: Sequence[Credential], name: str, size: int, now: datetime) -> Decided[_Choice]:
-        one = next(life.passed(one, self._keeper.rules, now) for one in known if one.name == name)
+        one = life.passed(named(known, name), self._keeper.rules, now)
         hindered = life.hindrance(one, now)
         if hindered is not None:
             what, helps = f"the credential {name!r} is {hindered}", "`catchment credentials list` shows how it stands"

@@ -36,8 +36,8 @@ class Safe:
         replace: bool = False,
         terms: Terms = AS_USUAL,
     ) -> None:
-        if not name.strip() or len(name) > 100 or not name.isprintable():
-            raise InvalidInput("a credential needs a name of at most 100 characters", field="name")
+        if not name.strip() or len(name) > 100 or not name.isprintable() or "/" in name:
+            raise InvalidInput("a credential needs a name of at most 100 characters, without /", field="name")
         if name.endswith(ENDING):
             raise InvalidInput(
                 f"names that end with {ENDING} are for what stands in the environment", "take another one", field="name"

@@ -13,6 +13,7 @@ def shown(kept: Kept, rules: life.LifeRules, now: datetime) -> dict[str, Any]:
     """As it stands at this moment, whether or not anybody has written that down yet."""
     one = life.passed(kept.credential, rules, now)
     return {
+        "id": one.id,
         "platform": one.platform,
         "name": one.name,
         "state": str(one.state),

@@ -157,7 +157,7 @@ QUESTIONS: dict[str, Asking] = {
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
     "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
     "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
-        "feeds", desk.now, lambda pool: Decided(None, [one.plus(use_count=1) for one in pool], {})
+        "feeds", desk.now, lambda pool: Decided(None, [one.plus(use_count=1) for one in pool], [])
     ),
     "deciding about a credential": lambda desk: desk.store.credentials.of_name(
         "somebody", desk.now, lambda pool: Decided(None)
@@ -222,7 +222,7 @@ OTHER_VERBS = {
     *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged", "index.settle"),
 }
 # What stands in small tables may be looked at whole.
-OF_SMALL_TABLES = {"api_keys", "budgets", "jobs", "settings", "webhooks", "watches", "deliveries"}
+OF_SMALL_TABLES = {"sealed", "api_keys", "budgets", "jobs", "settings", "webhooks", "watches", "deliveries"}
 
 # What can be given, by its name; or by path and name, where a name means something else.
 EXAMPLES = {
@@ -264,13 +264,13 @@ EXAMPLES = {
 READING = {
     *("metrics", "alerts"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
-    *("sources list", "sources show", "credentials list", "webhooks list", "hot status"),
+    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list", "hot status"),
     *("watches list", "watches show", "watches try"),
 }
 # Their last word says that they do something else, or go through everything because all of it is meant.
 NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
-    *("add", "change", "pause", "resume", "remove", "new-key", "test", "item", "author", "clear"),
+    *("add", "change", "pause", "resume", "remove", "new-key", "rotate-key", "test", "item", "author", "clear"),
 }
 
 

@@ -75,6 +75,7 @@ WORDS = {
     "job:run-watches": ("Hold what is new against the watches", "用关注规则比对新内容"),
     "job:deliver-events": ("Bring events to their listeners", "向订阅方投递事件"),
     "job:recover-leases": ("Free stale claims", "释放失效的占用"),
+    "job:watch-credentials": ("Watch over credentials", "照看凭据"),
     "job:notice-silence": ("Notice sources gone silent", "发现沉默的来源"),
     "job:monitor-api-calls": ("Watch the calls to platforms", "监控平台调用次数"),
     "job:monitor-cache-health": ("Watch the hot store", "监控热存储"),

@@ -30,6 +30,7 @@ from catchment.model import (
     Answer,
     Ask,
     Budget,
+    CredentialSettings,
     Field,
     Kind,
     Listing,
@@ -53,6 +54,15 @@ BUDGET: Budget | None = Budget(
 )
 IS_SCOPED = False  # t3_abc is unique on the whole site
 READER_VERSION = 1
+CREDENTIAL_SETTINGS = CredentialSettings(
+    (
+        Field("REDDIT_CLIENT_ID", "The id of an app that is registered with Reddit: a key, beside those in the vault."),
+        Field("REDDIT_CLIENT_SECRET", "Its secret; none for an installed app.", default=""),
+    ),
+    basic="{REDDIT_CLIENT_ID}:{REDDIT_CLIENT_SECRET}",
+)
+# Of no post: it costs little, and only goes with a key.
+PROBE = requests.looks(None, ["t3_0"])[0]
 
 FEED_INSTEAD, REFUSE = "atom", "refuse"
 REACH = 1_000

@@ -1,0 +1,247 @@
+"""`credentials`: what a person does with them, on the command line, against a Reddit that is played on this machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Catchment
+from tests.hostile import Behaviour, Connection, Hostile, Seen, reply, status
+
+SECRET, OTHER = "sesame-open-7731", "sesame-close-1377"
+NOTHING = reply(json.dumps({"kind": "Listing", "data": {"children": [], "after": None}}).encode())
+
+
+def token(connection: Connection, seen: Seen) -> bool:
+    body = json.dumps({"access_token": "a-token-1234567", "token_type": "bearer", "expires_in": 3600}).encode()
+    answer: Behaviour = reply(body, content_type="application/json")
+    return answer(connection, seen)
+
+
+@pytest.fixture
+def reddit(home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hostile]:
+    """Reddit, with one community in which nothing was ever posted."""
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "a master key for tests")
+    with Hostile() as server:
+        monkeypatch.setenv("CATCHMENT_REDDIT_BASE_URL", server.url)
+        server.on("/api/v1/access_token", token)
+        server.on("/api/info", NOTHING)
+        server.on("/r/webdev/new", NOTHING)
+        yield server
+
+
+def added(catchment: Catchment, name: str = "main", *more: str, secret: str = SECRET) -> None:
+    said = catchment("credentials", "add", "reddit", name, *more, stdin=f"client-of-{name}:{secret}".encode())
+    assert said.code == 0, said.err
+
+
+def listed(catchment: Catchment) -> dict[str, dict[str, Any]]:
+    return {one["name"]: one for one in catchment("credentials", "list", "--json").json}
+
+
+def followed(catchment: Catchment, *more: str) -> int:
+    source: int = catchment("sources", "add", "reddit", "r/webdev", *more, "--json").json["id"]
+    return source
+
+
+def collected(catchment: Catchment, source: int) -> dict[str, Any]:
+    result: dict[str, Any] = catchment("collect", "--source", source, "--json").json["results"][0]
+    return result
+
+
+# ── keeping ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.usefixtures("reddit")
+def test_what_a_person_decides_about_one_is_kept_and_can_be_changed(catchment: Catchment) -> None:
+    added(catchment, "main", "--priority", "5", "--daily-limit", "1000", "--expires", "2099-01-01")
+    one = listed(catchment)["main"]
+    told = (one["priority"], one["daily_limit"], one["expires_at"], one["state"], one["is_usable"], one["is_shared"])
+    assert told == (5, 1000, "2099-01-01T00:00:00+00:00", "active", True, True)
+    changed = catchment("credentials", "change", "main", "--daily-limit", "0", "--priority", "-1", "--json").json
+    assert (changed["daily_limit"], changed["priority"], changed["expires_at"]) == (None, -1, one["expires_at"])
+    assert catchment("credentials", "show", "main").out.count("2099-01-01")
+
+
+@pytest.mark.usefixtures("reddit")
+def test_one_that_has_ended_already_is_refused(catchment: Catchment) -> None:
+    said = catchment("credentials", "add", "reddit", "main", "--expires", "2020-01-01", "--json", stdin=b"a:b-secret")
+    assert said.failure == (2, "INVALID_INPUT")
+
+
+@pytest.mark.usefixtures("reddit")
+def test_where_sources_bring_their_own_hosts_a_credential_is_for_those_that_name_it(catchment: Catchment) -> None:
+    said = catchment("credentials", "add", "feeds", "mine", stdin=SECRET.encode())
+    assert "sources that name it" in said.out
+    added(catchment, "apart", "--reserved")
+    assert [(one["name"], one["is_shared"]) for one in listed(catchment).values()] == [
+        ("mine", False),
+        ("apart", False),
+    ]
+
+
+@pytest.mark.usefixtures("reddit")
+def test_pausing_and_resuming_are_told_with_the_reason(catchment: Catchment) -> None:
+    added(catchment)
+    assert catchment("credentials", "pause", "main", "--reason", "on leave", "--json").json["state"] == "paused"
+    alerts = catchment("status", "--json").json["alerts"]
+    assert [(one["subject"], one["severity"]) for one in alerts] == [("pool reddit exhausted", "P0")]
+    assert catchment("status", "--json").json["credentials"] == {"shared": 1, "usable": 0, "exhausted": ["reddit"]}
+    doctor = catchment("doctor", "--json")
+    assert (doctor.code, "main is paused: on leave" in doctor.out) == (1, True)
+    assert catchment("credentials", "resume", "main", "--json").json["state"] == "active"
+    assert catchment("status", "--json").json["alerts"] == []
+    changes = catchment("credentials", "show", "main", "--json").json["changes"]
+    assert [(one["to_state"], one["reason"]) for one in changes] == [
+        ("active", "resumed by a person"),
+        ("paused", "on leave"),
+        ("active", "added"),
+    ]
+
+
+@pytest.mark.usefixtures("reddit")
+@pytest.mark.parametrize("deed", ["show", "pause", "resume", "test", "remove", "change"])
+def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, deed: str) -> None:
+    assert catchment("credentials", deed, "nobody", "--json").failure == (4, "NOT_FOUND")
+
+
+# ── using ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_community_is_read_with_a_credential_of_the_pool(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    assert collected(catchment, followed(catchment))["outcome"] == "succeeded"
+    assert [seen.path.partition("?")[0] for seen in reddit.seen] == ["/api/v1/access_token", "/r/webdev/new"]
+    assert reddit.seen[1].headers["authorization"] == "Bearer a-token-1234567"
+    assert (listed(catchment)["main"]["used_today"], listed(catchment)["main"]["source_count"]) == (1, 0)
+
+
+def test_one_of_the_environment_works_alike_and_is_stored_nowhere(
+    catchment: Catchment, reddit: Hostile, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("REDDIT_CLIENT_ID", "a-client-id")
+    monkeypatch.setenv("REDDIT_CLIENT_SECRET", SECRET)
+    monkeypatch.delenv("COOKIE_MASTER_KEY")
+    one = listed(catchment)["reddit-environment"]
+    assert (one["is_from_environment"], one["is_shared"], one["state"]) == (True, True, "active")
+    assert collected(catchment, followed(catchment))["outcome"] == "succeeded"
+    assert "client_credentials" in reddit.seen[0].body.decode()
+    assert catchment("credentials", "test", "reddit-environment", "--json").json["is_accepted"] is True
+    assert SECRET.encode() not in b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
+    settings = {one["name"]: one["value"] for one in catchment("doctor", "--json").json["settings"]}
+    assert (settings["REDDIT_CLIENT_ID"], settings["REDDIT_CLIENT_SECRET"]) == ("set", "set")
+
+
+def test_half_of_what_makes_one_is_warned_of(catchment: Catchment, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REDDIT_CLIENT_SECRET", SECRET)
+    said = catchment("doctor", "--json")
+    assert "REDDIT_CLIENT_SECRET is of no use without REDDIT_CLIENT_ID" in said.out
+    assert SECRET not in said.out + said.err
+
+
+def test_an_exhausted_pool_says_when_to_come_back_and_charges_no_source(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    source = followed(catchment)
+    reddit.on("/api/v1/access_token", status(401))
+    codes = [collected(catchment, source)["error"]["code"] for _ in range(4)]
+    assert codes == ["LOGIN_NEEDED"] * 3 + ["COOKIE_EXHAUSTED"]
+    error = collected(catchment, source)["error"]
+    assert (error["retryable"], "the next one is usable from" in error["message"]) == (False, True)
+    shown = catchment("sources", "show", source, "--json").json
+    assert shown["failures_in_a_row"] == 0
+    assert listed(catchment)["main"]["state"] == "cooling"
+    assert "pool reddit exhausted" in catchment("status", "--json").out
+
+
+def test_a_source_that_names_one_is_charged_and_goes_on_with_it(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    added(catchment, "spare")
+    source = followed(catchment, "--credential", "spare")
+    reddit.on("/api/v1/access_token", status(401))
+    assert [collected(catchment, source)["error"]["code"] for _ in range(4)] == ["LOGIN_NEEDED"] * 4
+    assert catchment("sources", "show", source, "--json").json["failures_in_a_row"] == 4
+    # The fourth was sent while it should have rested.
+    assert {name: one["state"] for name, one in listed(catchment).items()} == {"main": "active", "spare": "banned"}
+
+
+# ── testing ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_test_really_asks_and_what_comes_counts(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    said = catchment("credentials", "test", "main", "--json")
+    assert (said.code, said.json["is_accepted"], said.json["state"]) == (0, True, "active")
+    assert [seen.path.partition("?")[0] for seen in reddit.seen] == ["/api/v1/access_token", "/api/info"]
+    reddit.on("/api/v1/access_token", reply(b'{"error": "invalid_grant"}', content_type="application/json"))
+    for _ in range(4):
+        said = catchment("credentials", "test", "main", "--json")
+    assert (said.code, said.json["is_accepted"], said.json["state"]) == (1, False, "banned")
+    reddit.on("/api/v1/access_token", token)
+    assert catchment("credentials", "test", "main", "--json").json["state"] == "active"
+
+
+def test_a_platform_in_trouble_says_nothing_about_a_credential(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    reddit.on("/api/info", status(503))
+    assert catchment("credentials", "test", "main", "--json").failure == (3, "SERVER_TROUBLE")
+    assert listed(catchment)["main"]["errors_in_all"] == 0
+
+
+@pytest.mark.usefixtures("reddit")
+def test_where_there_is_nothing_to_test_with_that_is_said(catchment: Catchment) -> None:
+    catchment("credentials", "add", "feeds", "mine", stdin=SECRET.encode())
+    said = catchment("credentials", "test", "mine", "--json")
+    assert (said.code, said.json["is_accepted"]) == (0, None)
+    assert "nothing to test a credential with" in said.json["message"]
+
+
+# ── changing the key ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_after_the_key_was_changed_the_old_one_is_needed_no_more(
+    catchment: Catchment, reddit: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(catchment)
+    catchment("webhooks", "add", "n8n", "https://n8n.example/a-secret-path", stdin=b"a-signing-secret-of-some-length")
+    source, before = followed(catchment), listed(catchment)["main"]["key_id"]
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,a master key for tests")
+    done = catchment("credentials", "rotate-key", "--json").json
+    assert (done["resealed"], done["key_id"] != before) == (2, True)
+    assert catchment("credentials", "rotate-key", "--json").json == done | {"resealed": 0}
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key")
+    assert collected(catchment, source)["outcome"] == "succeeded"
+    assert catchment("doctor").code == 0
+
+
+@pytest.mark.usefixtures("reddit")
+def test_what_no_given_key_opens_is_named_and_the_rest_is_done(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(catchment)
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "another master key")
+    added(catchment, "second")
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,another master key")
+    said = catchment("credentials", "rotate-key", "--json")
+    assert said.failure == (7, "VAULT_ERROR")
+    assert "1 sealed anew; no given key opens main (credentials)" in said.err
+    monkeypatch.delenv("COOKIE_MASTER_KEY")
+    assert "new-key" in catchment("credentials", "rotate-key").err
+
+
+def test_a_process_that_lacks_the_new_key_says_what_to_do_and_charges_no_source(
+    catchment: Catchment, reddit: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    added(catchment)
+    source = followed(catchment)
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,a master key for tests")
+    catchment("credentials", "rotate-key")
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "a master key for tests")
+    error = collected(catchment, source)["error"]
+    assert error["code"] == "VAULT_ERROR"
+    assert "start this process anew with that key in COOKIE_MASTER_KEY, too" in error["message"]
+    assert catchment("sources", "show", source, "--json").json["failures_in_a_row"] == 0
+    assert reddit.seen == []
