@@ -281,8 +281,9 @@ def make_key(as_json: AsJson = False) -> None:
 def rotate_key(as_json: AsJson = False) -> None:
     """Encrypt everything anew with another master key.
 
-    Set COOKIE_MASTER_KEY=NEW,OLD: the first one encrypts, both decrypt. Collecting may go on meanwhile, in processes that were started with both keys. Afterwards the old one can go. If it
-    is interrupted, begin it again: it does the rest.
+    Set COOKIE_MASTER_KEY=NEW,OLD: the first one encrypts, both decrypt. Collecting may go on meanwhile, in processes
+    that were started with both keys. Afterwards the old one can go. If it is interrupted, begin it again: it does the
+    rest.
     """
     settings = doors.settings()
     with doors.opened_store(settings) as (store, _):

@@ -47,8 +47,8 @@ class Keeper:
         """What is wrong at this moment, whether or not anybody has told of it yet. Only looks."""
         now = self._clock.now()
         by_platform = defaultdict[str, list[Credential]](list)
-        for one in self.credentials.page():
-            by_platform[one.credential.platform].append(passed(one.credential, self.rules, now))
+        for one in self.credentials.known():
+            by_platform[one.platform].append(passed(one, self.rules, now))
         return [alarm for platform, known in by_platform.items() for alarm in self.alarms(platform, known, now)]
 
     def platforms(self) -> frozenset[str]:
