@@ -12,7 +12,10 @@ from threading import Lock
 from typing import Any, TypeVar
 
 from catchment import logs
+from catchment.clock import Clock
+from catchment.settings import Settings
 from catchment.settings.table import without_password
+from catchment.store import Store
 
 T = TypeVar("T")
 log = logs.logger(__name__)
@@ -26,11 +29,19 @@ class Away(Exception):
     """Redis cannot be asked now."""
 
 
+def open_link(settings: Settings, store: Store, clock: Clock) -> RedisLink | None:
+    """The link that the settings ask for; whether Redis answers is another matter."""
+    if settings.redis_url is None:
+        return None
+    return RedisLink(settings.redis_url, f"catchment:{store.settings.deployment(clock.now())}:")
+
+
 class RedisLink:
     """Asks Redis. One for a process; safe for threads."""
 
-    def __init__(self, url: str, wall: Callable[[], float] = time.monotonic) -> None:
-        self.shown_url = without_password(url)
+    def __init__(self, url: str, prefix: str, wall: Callable[[], float] = time.monotonic) -> None:
+        """`prefix` begins the names of all keys: several deployments may share one Redis."""
+        self.shown_url, self.prefix = without_password(url), prefix
         self._wall = wall
         self._ask_again_at: float | None = None
         self._lock = Lock()

@@ -16,13 +16,13 @@ from catchment.collect.asking import Rules
 from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
-from catchment.fetch import Fetch, FetchSettings, StoredBudgets
+from catchment.fetch import Fetch, FetchSettings, budgets_in
 from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
 from catchment.model import Budget
 from catchment.pace import kind_intervals
 from catchment.platforms import Platforms, installed
-from catchment.redis_link import RedisLink
+from catchment.redis_link import RedisLink, open_link
 from catchment.refine import fingerprint
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
@@ -85,7 +85,7 @@ class Shop:
                     self.clock,
                     stop=self.stop,
                     cut=self.cut,
-                    budgets=StoredBudgets(self.store.budgets),
+                    budgets=budgets_in(self.store.budgets, self.redis),
                     credentials=self.pool,
                 )
             return self._fetch
@@ -100,7 +100,7 @@ class Shop:
                     self.clock,
                     stop=self.stop,
                     cut=self.cut,
-                    budgets=StoredBudgets(self.store.budgets),
+                    budgets=budgets_in(self.store.budgets, self.redis),
                     credentials=self.pool,
                 )
             return self._post
@@ -146,10 +146,10 @@ class Shop:
 
     @property
     def redis(self) -> RedisLink | None:
-        """The connection to Redis, if the settings name one; whether it answers is another matter."""
+        """None: the settings name none."""
         with self._making:
-            if self._redis is None and self.settings.redis_url is not None:
-                self._redis = RedisLink(self.settings.redis_url)
+            if self._redis is None:
+                self._redis = open_link(self.settings, self.store, self.clock)
             return self._redis
 
     @cached_property

@@ -14,8 +14,9 @@ PRODUCT = Path(__file__).parents[1] / "catchment"
 LAYERS = (
     {"errors"},
     {"model", "clock", "charset", "dates", "settings", "logs", "wording"},
-    {"playground", "redis_link"},
+    {"playground"},
     {"store"},
+    {"redis_link"},
     {"vault", "health", "hot"},
     {"fetch"},
     {"platforms"},

@@ -46,10 +46,11 @@ def opened_store(settings: Settings) -> Iterator[tuple[Store, datetime]]:
 def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
     """The hot store, for whoever reads the newest of a source."""
     from catchment.hot import open_hot
-    from catchment.redis_link import RedisLink
+    from catchment.redis_link import open_link
 
-    link = RedisLink(settings.redis_url) if settings.redis_url else None
-    hot = open_hot(settings, store, clock_of(settings), link)
+    clock = clock_of(settings)
+    link = open_link(settings, store, clock)
+    hot = open_hot(settings, store, clock, link)
     try:
         yield hot
     finally:

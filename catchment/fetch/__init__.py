@@ -9,6 +9,7 @@ share between requests is held beside them.
 from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
 from catchment.fetch.headers import cache_seconds, keepable_headers, validators
+from catchment.fetch.redis_budgets import budgets_in
 from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import may_share
 
@@ -20,6 +21,7 @@ __all__ = [
     "Grant",
     "MemoryBudgets",
     "StoredBudgets",
+    "budgets_in",
     "cache_seconds",
     "keepable_headers",
     "may_share",

@@ -1,7 +1,7 @@
 """Request budgets of a deployment: so many in so many seconds, whoever asks.
 
 `grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis):
-whoever keeps it implements `Budgets`. A process takes small blocks of tokens and hands them out to its threads.
+whoever keeps it implements `Rows`. A process takes small blocks of tokens and hands them out to its threads.
 """
 
 from __future__ import annotations
@@ -27,10 +27,15 @@ _SLOTS = 60
 """Blocks of the same sixtieth of the window are kept as one, so that the state stays small at any rate."""
 
 
-class WindowState(Record, frozen=True):
+class WindowState(Record, frozen=True, omit_defaults=True):
     """What was granted lately: (microseconds since 1970, tokens), oldest first. Fit for JSON."""
 
     blocks: tuple[tuple[int, int], ...] = ()
+    with_redis_at: int = 0
+    """From then on, for one span (window and life), tokens may have been granted in Redis, of which nothing is known
+    here."""
+    without_redis_at: int = 0
+    """When tokens were last taken here by somebody who could not ask Redis."""
 
 
 class Grant(Record, frozen=True):
@@ -74,15 +79,15 @@ def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple
     A block granted at t is used between t and t + life. Counting all blocks of window + life before now therefore
     bounds what is sent in any stretch of one window. Tokens are never given back.
     """
-    at, span = micros(now), _span(budget)
+    at, span = micros(now), span_of(budget)
     # A block from the future: the clock was set back. It counts from now on, for a whole window: that never opens the
     # gate early, and a clock that was once a year ahead does not close it for a year.
     counted = tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
     free = _aim(budget) - sum(count for _, count in counted)
     granted = max(0, min(want, free))
     if granted == 0:
-        return WindowState(counted), 0, moment(counted[0][0] + span + 1)
-    return WindowState(_with(counted, at, granted, slot=span // _SLOTS)), granted, None
+        return state.plus(blocks=counted), 0, moment(counted[0][0] + span + 1)
+    return state.plus(blocks=_with(counted, at, granted, slot=span // _SLOTS)), granted, None
 
 
 def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -> tuple[tuple[int, int], ...]:
@@ -92,16 +97,55 @@ def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -
     return (*blocks, (at, count))
 
 
+def used_up(budget: Budget, now: datetime) -> WindowState:
+    """A window of which nothing is known: all of it may have been granted, up to this moment."""
+    return WindowState(((micros(now), _aim(budget)),))
+
+
+# ── in Redis, or without it ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def is_without_redis(state: WindowState, budget: Budget, now: datetime) -> bool:
+    """Whether somebody who could not ask Redis has taken tokens lately: then everybody takes them here."""
+    # Two spans: who found the budget used up comes again after one.
+    return state.without_redis_at >= micros(now) - 2 * span_of(budget)
+
+
+def left_redis(state: WindowState, budget: Budget, now: datetime) -> WindowState:
+    """Somebody cannot ask Redis and begins, or goes on, to take tokens here. What Redis may have granted before counts
+    as granted."""
+    at, span = micros(now), span_of(budget)
+    latest = min(at, state.with_redis_at + span)
+    blocks = state.blocks
+    if not is_without_redis(state, budget, now) and state.with_redis_at and latest >= at - span:
+        blocks = tuple(sorted((*blocks, (latest, _aim(budget)))))
+    return state.plus(blocks=blocks, with_redis_at=min(at, state.with_redis_at), without_redis_at=at)
+
+
+def grant_in_redis(
+    own: WindowState, stored: WindowState, budget: Budget, now: datetime, want: int
+) -> tuple[WindowState, int, datetime | None]:
+    """As `grant`, of what is kept in Redis; what was granted lately in the database counts as well."""
+    both = own.plus(blocks=tuple(sorted((*own.blocks, *stored.blocks))))
+    _, granted, wait_until = grant(both, budget, now, want)
+    return (grant(own, budget, now, granted)[0] if granted else own), granted, wait_until
+
+
 def _aim(budget: Budget) -> int:
     return max(1, math.floor(budget.limit * AIM))
 
 
-def _span(budget: Budget) -> int:
+def span_of(budget: Budget) -> int:
+    """For so many microseconds a grant counts: until the last of its tokens has left the window."""
     return (timedelta(seconds=budget.window_seconds) + life(budget)) // timedelta(microseconds=1)
 
 
 class Rows(Protocol):
     """Where windows are kept, by name."""
+
+    def kept(self, name: str) -> Any | None:
+        """What is kept at this moment."""
+        ...
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         """Alone with it: give `deed` what is kept (None at first), keep what it makes of it, give on its result."""
@@ -115,18 +159,36 @@ class StoredBudgets:
         self._rows = rows
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        def deed(kept: Any | None) -> tuple[Any, Grant]:
-            state = WindowState() if kept is None else msgspec.convert(kept, WindowState)
-            state, tokens, wait_until = grant(state, budget, now, want=block_size(budget))
-            return msgspec.to_builtins(state), Grant(tokens, now, now + life(budget), wait_until)
+        def deed(state: WindowState) -> tuple[WindowState, Grant]:
+            return granted(left_redis(state, budget, now), budget, now)
 
-        return self._rows.change(key(budget, credential), now, deed)
+        return changed(self._rows, key(budget, credential), now, deed)
+
+
+def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowState, Grant]:
+    state, tokens, wait_until = grant(state, budget, now, want=block_size(budget))
+    return state, Grant(tokens, now, now + life(budget), wait_until)
+
+
+def state_of(kept: Any | None) -> WindowState:
+    return WindowState() if kept is None else msgspec.convert(kept, WindowState)
+
+
+def changed(rows: Rows, name: str, now: datetime, deed: Callable[[WindowState], tuple[WindowState, T]]) -> T:
+    def with_kept(kept: Any | None) -> tuple[Any, T]:
+        state, result = deed(state_of(kept))
+        return msgspec.to_builtins(state), result
+
+    return rows.change(name, now, with_kept)
 
 
 class MemoryRows:
     def __init__(self) -> None:
         self._kept: dict[str, Any] = {}
         self._lock = Lock()
+
+    def kept(self, name: str) -> Any | None:
+        return self._kept.get(name)
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         with self._lock:

@@ -44,11 +44,9 @@ def keeps_hot(platform: Platform) -> bool:
     return any(is_kept_hot(kind) for kind in platform.KINDS)
 
 
-def open_hot(settings: Settings, store: Store, clock: Clock, link: RedisLink | None = None) -> Hot:
+def open_hot(settings: Settings, store: Store, clock: Clock, link: RedisLink | None) -> Hot:
     """The hot store as the settings want it: in Redis, where there is one, else in the database."""
-    homes: list[Home] = [store.hot_home]
-    if link is not None:
-        homes.insert(0, RedisHome(link, f"catchment:{store.settings.deployment(clock.now())}:"))
+    homes: list[Home] = [store.hot_home] if link is None else [RedisHome(link), store.hot_home]
     return Hot(store, homes, clock, timedelta(hours=settings.hot_hours), timedelta(days=settings.attempts_days))
 
 

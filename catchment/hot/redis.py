@@ -34,9 +34,9 @@ class RedisHome:
 
     name = "redis"
 
-    def __init__(self, link: RedisLink, prefix: str) -> None:
-        self._link, self._prefix = link, prefix
-        self._sets, self._cached, self._counts = f"{prefix}sets", f"{prefix}cached", f"{prefix}counts"
+    def __init__(self, link: RedisLink) -> None:
+        self._link, self._prefix = link, f"{link.prefix}hot:"
+        self._sets, self._cached, self._counts = (f"{self._prefix}{name}" for name in ("sets", "cached", "counts"))
 
     # ── sets ──────────────────────────────────────────────────────────────────────────────────────────────────────
 

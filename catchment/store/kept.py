@@ -68,6 +68,11 @@ class BudgetRows:
     def __init__(self, database: Database) -> None:
         self._db = database
 
+    def kept(self, name: str) -> Any | None:
+        """The window as it is at this moment."""
+        row = self._db.read(lambda tx: tx.one("SELECT blocks FROM budgets WHERE name = ?", name))
+        return decode(row[0]) if row else None
+
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         """`deed` gets the stored window (None at first) and gives the next one with its own result."""
 

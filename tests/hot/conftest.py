@@ -24,8 +24,8 @@ def redis_home(request: pytest.FixtureRequest) -> Iterator[RedisHome | None]:
         yield None
         return
     server: RedisServer = request.getfixturevalue("redis_server")
-    link = RedisLink(server.url)
-    yield RedisHome(link, "test:")
+    link = RedisLink(server.url, "test:")
+    yield RedisHome(link)
     link.close()
 
 

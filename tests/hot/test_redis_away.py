@@ -11,13 +11,15 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from catchment.hot import Hot
+from catchment.errors import StoreError
+from catchment.hot import open_hot
 from catchment.hot.redis import RedisHome
-from catchment.redis_link import Away, RedisLink
+from catchment.redis_link import Away, RedisLink, open_link
+from catchment.settings import Settings
 from tests.hot.conftest import keeper_of
-from tests.hot.keeper import Keeper
+from tests.hot.keeper import COMMUNITY, Keeper
 from tests.redis_server import RedisServer
-from tests.store.desk import post
+from tests.store.desk import Desk, opened, post
 
 
 class Wall:
@@ -37,14 +39,14 @@ def wall() -> Wall:
 
 @pytest.fixture
 def link(own_redis: RedisServer, wall: Wall) -> Iterator[RedisLink]:
-    link = RedisLink(own_redis.url, wall)
+    link = RedisLink(own_redis.url, "test:", wall)
     yield link
     link.close()
 
 
 @pytest.fixture
 def keeper(link: RedisLink, tmp_path: Path) -> Iterator[Keeper]:
-    yield from keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, RedisHome(link, "test:"))
+    yield from keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, RedisHome(link))
 
 
 def test_while_redis_is_away_the_database_is_the_home_and_afterwards_redis_again(
@@ -150,8 +152,8 @@ def test_without_the_package_the_database_is_used_and_it_is_said_what_to_install
 
     monkeypatch.setattr(builtins, "__import__", not_installed)
     with capture_logs() as said:
-        link = RedisLink("redis://127.0.0.1:1")
-        for keeper in keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, RedisHome(link, "test:")):
+        link = RedisLink("redis://127.0.0.1:1", "test:")
+        for keeper in keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, RedisHome(link)):
             source = keeper.follow()
             keeper.show(source, post("t3_1"))
             assert (keeper.is_hit(source), keeper.hot.standing()) == (True, ("database", 1))
@@ -169,8 +171,6 @@ def test_a_redis_that_refuses_to_write_is_as_good_as_away(keeper: Keeper, own_re
 def test_a_database_that_takes_no_hot_set_fails_no_visit_and_is_counted(
     quick: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from catchment.errors import StoreError
-
     source = quick.follow()
 
     def full(*_: object) -> None:
@@ -185,19 +185,13 @@ def test_a_database_that_takes_no_hot_set_fails_no_visit_and_is_counted(
 
 
 def test_two_deployments_on_one_redis_do_not_meet(redis_server: RedisServer, tmp_path: Path) -> None:
-    from catchment.hot import open_hot
-    from catchment.settings import Settings
-    from tests.hot.keeper import COMMUNITY
-    from tests.store.desk import Desk, opened
-
-    link = RedisLink(redis_server.url)
-    hots: list[Hot] = []
     for name in ("one", "other"):
         desk = Desk(opened(f"sqlite:///{tmp_path / name}", tmp_path))
-        desk.show(desk.follow("r/one", "reddit"), post(f"t3_{name}"))
-        hots.append(open_hot(Settings(home=tmp_path), desk.store, desk.clock, link))
-        hots[-1].refresh(1, COMMUNITY)
+        desk.show(desk.follow("r/one", "reddit"), post("t3_1"))
+        settings = Settings(home=tmp_path, redis_url=redis_server.url)
+        link = open_link(settings, desk.store, desk.clock)
+        assert link is not None
+        open_hot(settings, desk.store, desk.clock, link).refresh(1, COMMUNITY)
+        link.close()
         desk.close()
-    names = {key.split(b":")[1] for key in redis_server.client.keys("catchment:*")}
-    assert len(names) == 2
-    link.close()
+    assert len({key.split(b":")[1] for key in redis_server.client.scan_iter("catchment:*:set:1")}) == 2

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from catchment.errors import CredentialsExhausted
-from catchment.fetch import StoredBudgets
+from catchment.fetch import budgets_in
 from catchment.model import Budget
+from catchment.redis_link import RedisLink
 from tests.store.desk import Desk, opened, pool_of, post
 
 Interval = tuple[int, float, float]
@@ -63,9 +64,10 @@ def write_many(desk: Desk, name: str, times: str) -> None:
     say(int(times))
 
 
-def spend(desk: Desk, times: str) -> None:
+def spend(desk: Desk, times: str, redis_url: str | None = None) -> None:
     """Take tokens of one small budget, at one moment that all agree on."""
-    budgets, budget = StoredBudgets(desk.store.budgets), Budget("small", 50, 3600)
+    link = RedisLink(redis_url, "test:") if redis_url else None
+    budgets, budget = budgets_in(desk.store.budgets, link), Budget("small", 50, 3600)
     say(sum(budgets.take(budget, None, desk.now).tokens for _ in range(int(times))))
 
 
