@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 
 from catchment import logs
 from catchment.clock import EPOCH, moment
+from catchment.collect import tiering
+from catchment.collect.rounds import emptiness
 from catchment.errors import StoreError
 from catchment.health.measuring import measure
 from catchment.health.monitors import HITS_LOOKED_AT
@@ -62,6 +64,21 @@ def index_items(shop: Shop) -> None:
 
 def look_again(shop: Shop) -> None:
     shop.looking().run("look-again", "schedule")
+
+
+def crawl_low_quality(shop: Shop) -> None:
+    settings, since = shop.settings, shop.clock.now() - timedelta(hours=shop.settings.low_quality_hours)
+    kinds = [kind.name for kind in shop.platforms.kinds() if kind.is_tiered]
+    ids = shop.store.tiering.left_alone(kinds, settings.low_quality_below, since, settings.low_quality_sources)
+    results = shop.rounds().these(ids, "crawl-low-quality", "schedule") if ids else []
+    if results:
+        log.info("visited communities that were left alone", visited=len(results), **emptiness(results))
+
+
+def assign_tiers(shop: Shop) -> None:
+    changed = tiering.assign_tiers(shop.store, shop.tiers, shop.stop.is_set)
+    if changed:
+        log.info("communities are in other tiers now", communities=len(changed))
 
 
 def clear_old(shop: Shop) -> None:
@@ -149,6 +166,14 @@ JOBS = (
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
+    Job(
+        "crawl-low-quality",
+        timedelta(hours=4),
+        crawl_low_quality,
+        "crawler",
+        "quiet communities that nobody has visited for long",
+    ),
+    Job("assign-tiers", timedelta(days=1), assign_tiers, "maintenance", "communities where their visits put them"),
     Job("look-again", timedelta(minutes=5), look_again, "crawler", "edits and removals after an item left its listing"),
     Job(
         "recover-leases",

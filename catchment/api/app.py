@@ -25,6 +25,7 @@ from catchment.api import (
     records,
     searching,
     sources,
+    tiers,
     watches,
     webhooks,
 )
@@ -56,7 +57,7 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": Failed, "description": "Something went wrong here; the log says what."},
     503: {"model": Failed, "description": "The database cannot do this now."},
 }
-_PARTS = (collector, sources, items, searching, raw, records, credentials, watches, webhooks, forgetting)
+_PARTS = (collector, sources, tiers, items, searching, raw, records, credentials, watches, webhooks, forgetting)
 # Without a key: whether all is well, and the pages, which have a way in of their own.
 _OPEN_PARTS = (health, browsing)
 

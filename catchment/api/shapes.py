@@ -149,6 +149,40 @@ class Source(Told):
     recent_valid: list[int] = Field(description="The valid posts of its last visits, the latest last.")
 
 
+class Tier(Told):
+    """How communities of one liveliness are read."""
+
+    name: str
+    least_valid: float = Field(description="The average of valid posts from which on a community belongs here.")
+    hours: float = Field(description="From one visit to the next.")
+    sort: str = Field(description="The listing that is read, beside the newest where it is another one.")
+    time_filter: str
+    limit: int
+    sources: int = Field(description="How many communities are in it.")
+    would_be: int = Field(description="How many would be, by their visits and the settings of today.")
+
+
+class TierChange(Told):
+    """A community whose visits speak for another tier, or another interval, than it has."""
+
+    id: int
+    name: str
+    average_valid: float
+    tier: str | None
+    tier_minutes: int | None
+    would_be: str | None
+    would_be_minutes: int | None
+    why: str | None
+
+
+class Communities(Page[Source]):
+    """The communities that were visited, the liveliest first, and the tiers that follow."""
+
+    tiers: list[Tier]
+    unassigned: int = Field(description="How many have no tier yet, because there were too few visits.")
+    changes: list[TierChange] = Field(description="As many as `limit` allows. Each visit, and a daily job, makes them.")
+
+
 class SkippedItem(Told):
     reason: str
     count: int

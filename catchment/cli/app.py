@@ -24,6 +24,7 @@ from catchment.cli import (
     searching,
     sources,
     state,
+    tiers,
     watches,
     webhooks,
 )
@@ -71,6 +72,7 @@ app.command()(reading.gaps)
 app.command()(covering.coverage)
 app.command()(exporting.export)
 app.command()(reparsing.reparse)
+app.command()(tiers.tiers)
 app.command()(state.status)
 app.command()(measuring.metrics)
 app.command()(alerting.alerts)

@@ -157,10 +157,11 @@ def _shown(store: Store, settings: Settings, source_id: int) -> dict[str, Any]:
     from catchment.collect.telling import shown_source
 
     source, progress = store.sources.with_progress(source_id)
-    return shown_source(source, progress, _intervals(store, settings))
+    return shown_source(source, progress, intervals_of(store, settings))
 
 
-def _intervals(store: Store, settings: Settings) -> dict[str, int]:
+def intervals_of(store: Store, settings: Settings) -> dict[str, int]:
+    """Minutes by kind, as they are at this moment."""
     from catchment.pace import kind_intervals
     from catchment.platforms import installed
 
@@ -183,7 +184,7 @@ def list_sources(
         raise InvalidInput(f"unknown state {state!r}", f"one of {', '.join(SourceState)}", field="state")
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now):
-        intervals, found, after = _intervals(store, settings), [], 0
+        intervals, found, after = intervals_of(store, settings), [], 0
         while page := store.sources.page(after, _PAGE, kind=kind, states=[SourceState(state)] if state else ()):
             found += page
             after = page[-1][0].id

@@ -258,7 +258,7 @@ class PageDeciding:
         progress = progress.plus(
             watermark=continuity.moved(self.walk, self._at),
             newest_shown_at=self.walk.newest.at if self.walk.newest else visit.progress.newest_shown_at,
-            reach=self.walk.listing.reach,
+            reach=self._reach,
         )
         if self.walk.is_by_id:
             progress = progress.plus(last_shown_count=total.shown)
@@ -267,6 +267,12 @@ class PageDeciding:
             # letter as it came this time may keep it from that.
             progress = progress.plus(etag=None, last_modified=None, body_hash=None, shown_marks=None)
         return progress
+
+    @property
+    def _reach(self) -> int | None:
+        """How many the listing shows at all: by the platform's word, or, of a window, as many as it showed."""
+        listing = self.walk.listing
+        return self.walk.shown if listing.reach is None and listing.is_window else listing.reach
 
     def _good_ending(self, proven: Progress, total: Counts, valid: int) -> Ending:
         visit, mark = self._visit, proven.watermark

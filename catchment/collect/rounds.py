@@ -233,6 +233,12 @@ def summed(results: Sequence[Result], began: datetime, now: datetime) -> dict[st
     }
 
 
+def emptiness(results: Sequence[Result]) -> dict[str, int]:
+    """How many of them brought nothing new, and how many failed."""
+    is_empty = [one.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) and not one.counts.new for one in results]
+    return {"empty": sum(is_empty), "failed": sum(1 for one in results if one.outcome == Outcome.FAILED)}
+
+
 def shown(result: Result) -> dict[str, object]:
     error = None
     if result.error is not None:

@@ -36,6 +36,7 @@ from catchment.store.runs import Jobs, Runs
 from catchment.store.sealed import SealedThings
 from catchment.store.search import Search
 from catchment.store.sources import Sources
+from catchment.store.tiering import Tiering
 from catchment.store.troubles import Troubles
 from catchment.store.watches import Watches
 
@@ -50,6 +51,7 @@ class Store:
     def __init__(self, database: Database, home: Path, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
         self.database, self.home = database, home
         self.sources = Sources(database)
+        self.tiering = Tiering(database)
         self.pages = Pages(database, fingerprint, tells_ready=tells_ready)
         self.mending = Mending(database, self.pages)
         self.items = Items(database)

@@ -125,7 +125,7 @@ class Sources:
         def question(tx: Transaction) -> list[Row]:
             return tx.among(
                 f"""
-                SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id
+                SELECT {joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id
                  WHERE s.id > ? {where} AND s.state IN {{few}} ORDER BY s.id LIMIT ?
                 """,
                 [str(state) for state in wanted],
@@ -133,18 +133,18 @@ class Sources:
                 after=[limit],
             )
 
-        return [_split(row) for row in self._db.read(question)]
+        return [split(row) for row in self._db.read(question)]
 
     def with_progress(self, source_id: int) -> tuple[Source, Progress]:
         self.get(source_id)
         row = self._db.read(
             lambda tx: tx.one(
-                f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id = ?",
+                f"SELECT {joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id = ?",
                 source_id,
             )
         )
         assert row is not None
-        return _split(row)
+        return split(row)
 
     def counts(self) -> dict[str, int]:
         """How many sources there are in each state."""
@@ -335,12 +335,12 @@ def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> 
     _read_anew(tx, source_id)
 
 
-def _joined_columns() -> str:
+def joined_columns() -> str:
     source = ", ".join(f"s.{name.strip()}" for name in SOURCE_COLUMNS.split(","))
     return f"{source}, {', '.join(f'p.{name}' for name in PROGRESS)}"
 
 
-def _split(row: Row) -> tuple[Source, Progress]:
+def split(row: Row) -> tuple[Source, Progress]:
     width = len(row) - len(PROGRESS)
     return source_from(row[:width]), progress_from(row[width:])
 
@@ -461,14 +461,14 @@ def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datet
     # Read after the claim: whoever had them before may have moved them on.
     rows = tx.among(
         f"""
-        SELECT {_joined_columns()}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id)
+        SELECT {joined_columns()}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id)
           FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}
         """,
         list(taken),
     )
     found = {row[0]: row for row in rows}
     return [
-        Claimed(*_split(found[one][:-1]), taken[one], bool(found[one][-1]))
+        Claimed(*split(found[one][:-1]), taken[one], bool(found[one][-1]))
         for one in dict.fromkeys(source_ids)
         if one in taken
     ]

@@ -67,11 +67,14 @@ class Plazas:
         self.fails: set[str] = set()
         self.asked: list[str] = []
         """What was asked for, as in `top week 80`."""
+        self.names: list[str] = []
+        """Of whom."""
         self.fails_beside = False
         """What is read beside the newest does not answer."""
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
         name = request.url.removeprefix(f"{SITE}/")
+        self.names.append(name)
         self.asked.append(" ".join(value for value in request.params.values() if value))
         attempts.append(Attempt(platform.NAME, self.clock.now(), "200", 0.0))
         if name in self.fails or (self.fails_beside and request.listing != "new"):

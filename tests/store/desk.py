@@ -28,6 +28,7 @@ from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
 from catchment.store import Presence, Store, open_store
 from catchment.store.sources import Claimed
 from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
+from catchment.tiers import Tiers
 from catchment.vault import Box, Keeper, LifeRules, Pool, Safe
 from catchment.vault.environment import Lent
 from tests.clocks import HandClock
@@ -62,6 +63,8 @@ class Desk:
         self.rule = FINGERPRINT_RULE
         self.look_after: tuple[timedelta, ...] = ()
         """The ages at which new items are to be looked at again."""
+        self.tiers: Tiers | None = None
+        """Where sources are judged by how lively they are."""
         self.is_kept_hot = False
         """Whether what pages change must be learnt by the hot store."""
 
@@ -175,6 +178,7 @@ class Desk:
             hint_seconds=None,
             before=self._begun(source, at),
             look_after=self.look_after,
+            tiers=self.tiers,
         )
         reading = Reading() if is_last else Reading(follow=(Request(source.target),))
         return Pausing(meanwhile, visiting, reading, len(skipped), at)

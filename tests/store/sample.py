@@ -23,6 +23,7 @@ from catchment.store.metrics import Measure, Span
 from catchment.store.opening import HEAD
 from catchment.store.owing import owe
 from catchment.tell.watching import run_watches
+from catchment.tiers import Tier, Tiers
 from tests.store.desk import Desk, opened, post
 
 DUMPS = Path(__file__).parent / "schemas"
@@ -46,6 +47,11 @@ def fill(desk: Desk) -> None:
     desk.show(board, post("t3_a", media=(Media("https://m.example/1.png"),), is_pinned=True), _reply("t3_b", "t3_a"))
     desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
     desk.look_after = ()
+    desk.tiers = Tiers((Tier("tier3", 0, 24, "top", "month", 100),), crawls=10, least_crawls=2)
+    lively = desk.follow("r/four", "reddit")
+    for day in range(3):
+        desk.show(lively, post(f"t3_{day}", created_at=now))
+    desk.tiers = None
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
     kept = store.hot.made(board.id, desk.now, timedelta(days=1))
     assert kept

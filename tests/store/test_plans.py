@@ -152,6 +152,13 @@ QUESTIONS: dict[str, Asking] = {
     "following many": lambda desk: desk.store.sources.follow_many(
         [Following(Target("rss", f"https://{name}.example/"), "feeds") for name in ("one", "new")], desk.now
     ),
+    "communities by average": lambda desk: desk.store.tiering.by_average(2),
+    "communities by average, next page": lambda desk: desk.store.tiering.by_average(2, (12.5, 1)),
+    "how many are in each tier": lambda desk: desk.store.tiering.counts(),
+    "other tiers": lambda desk: desk.store.tiering.assign(
+        [(source, progress.plus(tier="tier1")) for source, progress in desk.store.tiering.by_average(2)]
+    ),
+    "who was left alone": lambda desk: desk.store.tiering.left_alone(["reddit"], 50, desk.now, 3),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
@@ -251,6 +258,7 @@ EXAMPLES = {
     "words": "crocus",
     "q": "crocus",
     "/api/search after": str(2**62),
+    "/api/tiers after": "12.5-1",
     "search after": str(2**62),
     "order": "newest",
     "since": "2020-01-01T00:00:00Z",
@@ -262,7 +270,7 @@ EXAMPLES = {
 }
 
 READING = {
-    *("metrics", "alerts"),
+    *("metrics", "alerts", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "credentials show", "webhooks list", "hot status"),
     *("watches list", "watches show", "watches try"),

@@ -70,6 +70,8 @@ WORDS = {
         "也可以先关注一组精选的中英文来源：",
     ),
     "job:collect-due": ("Visit what is due", "访问到期的来源"),
+    "job:crawl-low-quality": ("Visit quiet communities left alone", "补抓久未访问的低活跃社区"),
+    "job:assign-tiers": ("Put communities into their tiers", "重新分配社区的活跃层级"),
     "job:look-again": ("Look again at older items", "再次查看较早的内容"),
     "job:index-items": ("Index what came", "为新内容建立索引"),
     "job:run-watches": ("Hold what is new against the watches", "用关注规则比对新内容"),
