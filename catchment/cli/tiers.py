@@ -19,9 +19,9 @@ def tiers(
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Show the tiers of communities, as they are and as they would be.
+    """Show how lively communities are, and their tiers.
 
-    A community's tier comes from the average of valid posts (new, there, not pinned) of its last visits; see
+    As they are, and as they would be: a tier comes from the average of valid posts (new, there, not pinned) of its last visits; see
     CATCHMENT_TIER1. Each visit assigns it anew, and so does a job once a day; --apply does it now, as after a change of
     settings. The liveliest communities are listed below the counts, LIMIT of them.
     """
