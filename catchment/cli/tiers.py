@@ -21,9 +21,9 @@ def tiers(
 ) -> None:
     """Show how lively communities are, and their tiers.
 
-    As they are, and as they would be: a tier comes from the average of valid posts (new, there, not pinned) of its last visits; see
-    CATCHMENT_TIER1. Each visit assigns it anew, and so does a job once a day; --apply does it now, as after a change of
-    settings. The liveliest communities are listed below the counts, LIMIT of them.
+    As they are, and as they would be: a tier comes from the average of valid posts (new, there, not pinned) of the last
+    visits; see CATCHMENT_TIER1. Each visit assigns it anew, and so does a job once a day; --apply does it now, as after
+    a change of settings. Below the counts the liveliest communities are listed.
     """
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now):

@@ -69,6 +69,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "POST /api/webhooks/{webhook_id}/resume",
         "POST /api/webhooks/{webhook_id}/test",
         "GET /api/sources/{source_id}/coverage",
+        "GET /api/tiers",
         "POST /api/forget",
         "GET /api/forgotten",
     }
