@@ -239,17 +239,22 @@ class Leaving:
         return pace.interval(self.source, progress, self.minutes)
 
     def with_redirect(self, progress: Progress, answer: Answer) -> Progress:
-        moved_to = self.followable(answer.moved_to)
+        moved_to = self._led_to(answer)
         if moved_to is None:
             return progress if progress.moved_to is None else progress.plus(moved_to=None, moved_count=0)
         is_same = moved_to == self.progress.moved_to
         return progress.plus(moved_to=moved_to, moved_count=self.progress.moved_count + 1 if is_same else 1)
 
     def moved_for_good(self, answer: Answer) -> str | None:
-        moved_to = self.followable(answer.moved_to)
+        moved_to = self._led_to(answer)
         if moved_to is None or moved_to != self.progress.moved_to:
             return None
         return moved_to if self.progress.moved_count + 1 >= REDIRECTS_BELIEVED else None
+
+    def _led_to(self, answer: Answer) -> str | None:
+        """The address that takes the place of the source's own, if that is one: of a name (r/webdev), only its platform
+        knows where it is."""
+        return self.followable(answer.moved_to) if "://" in self.source.target else None
 
     def followable(self, address: str | None) -> str | None:
         """An address that may become the source's own. Where the source has a credential, none of another host, which

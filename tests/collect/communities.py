@@ -59,6 +59,8 @@ class Square:
         self.torn: set[str] = set()
         self.old: bytes | None = None
         """An answer that a cache on the way gives for the first page of the newest."""
+        self.moved_to: str | None = None
+        """Where permanent redirects led on the way to its pages."""
         self.has_ranked = True
         self.replies: dict[int, int] = {}
         """How many replies posts have; they are shown three at a time."""
@@ -79,7 +81,7 @@ class Square:
         if request.step == "replies":
             return Answer(200, {}, self._replies(request), request.url, self.now())
         body = self.old if self.old and asked == "new 0" else self.page(request)
-        return Answer(200, {"etag": f'"{hash(body)}"'}, body, request.url, self.now())
+        return Answer(200, {"etag": f'"{hash(body)}"'}, body, request.url, self.now(), self.moved_to)
 
     def page(self, request: Request) -> bytes:
         start, size = int(request.params["from"]), WINDOW if request.listing == "feed" else PAGE

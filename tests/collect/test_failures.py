@@ -19,6 +19,7 @@ from catchment.errors import (
     Unreadable,
 )
 from catchment.model import Answer, Outcome, SourceState
+from tests.collect.communities import Community
 from tests.town import Feed, TownShop
 
 HOUR = timedelta(hours=1)
@@ -218,6 +219,16 @@ def test_a_redirect_that_came_once_is_forgotten(quick: TownShop) -> None:
         feed.post("more", str(quick.clock.now()), at=quick.clock.now())
         quick.collect(source)
     assert quick.shop.store.sources.get(source.id).target == feed.url
+
+
+def test_a_source_that_is_followed_by_name_keeps_it_wherever_it_is_found(quick: TownShop) -> None:
+    community = Community(quick, has_key=False)
+    community.square.post(3)
+    community.square.moved_to = "https://square.example/elsewhere"
+    for _ in range(4):
+        community.square.post(1)
+        assert community.collect().outcome == Outcome.SUCCEEDED
+    assert quick.shop.store.sources.get(community.source.id).target == "square"
 
 
 def test_every_attempt_is_counted_by_minute_and_outcome(here: TownShop) -> None:
