@@ -21,6 +21,7 @@ from catchment.api import (
     forgetting,
     health,
     items,
+    prometheus,
     raw,
     records,
     searching,
@@ -57,7 +58,20 @@ _FAILURES: dict[int | str, dict[str, Any]] = {
     500: {"model": Failed, "description": "Something went wrong here; the log says what."},
     503: {"model": Failed, "description": "The database cannot do this now."},
 }
-_PARTS = (collector, sources, tiers, items, searching, raw, records, credentials, watches, webhooks, forgetting)
+_PARTS = (
+    collector,
+    sources,
+    tiers,
+    items,
+    searching,
+    raw,
+    records,
+    credentials,
+    watches,
+    webhooks,
+    forgetting,
+    prometheus,
+)
 # Without a key: whether all is well, and the pages, which have a way in of their own.
 _OPEN_PARTS = (health, browsing)
 
@@ -66,7 +80,8 @@ def application(door: Door, hosts: frozenset[str] | None, threads: int) -> Aroun
     """All of it, ready to be served: `threads` requests at once may ask the database."""
     app = described(threads)
     app.state.door = door
-    return Around(app, door.keys, hosts)
+    guarded = ("/api",) if door.shop.settings.is_metrics_open else ("/api", "/metrics")
+    return Around(app, door.keys, hosts, guarded)
 
 
 def described(threads: int = 1) -> FastAPI:

@@ -39,8 +39,11 @@ SAFE_HEADERS = {
 class Around:
     """The outermost layer. It lies around FastAPI as a whole, so that not even a 500 leaves without these headers."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: frozenset[str] | None) -> None:
-        self._app, self._keys, self._hosts = app, keys, hosts
+    def __init__(
+        self, app: ASGIApp, keys: Keys, hosts: frozenset[str] | None, guarded: tuple[str, ...] = ("/api",)
+    ) -> None:
+        """`guarded` are the paths that need a key, with all below them."""
+        self._app, self._keys, self._hosts, self._guarded = app, keys, hosts, guarded
         self.cut_count = 0
         """How many requests were cut off by a stop."""
 
@@ -84,7 +87,7 @@ class Around:
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > 12 or int(length) > MOST_BYTES:
             return TOO_LARGE
-        if path == "/api" or path.startswith("/api/"):
+        if any(path == one or path.startswith(f"{one}/") for one in self._guarded):
             return await self._keyless(headers)
         return None
 

@@ -9,6 +9,7 @@ from typing import Annotated, cast
 from fastapi import Depends, Request
 
 from catchment.api.keys import Keys, Sessions, signing_key
+from catchment.health.totals import Totals
 from catchment.shop import Shop
 
 
@@ -20,13 +21,23 @@ class Door:
     opened_at: datetime
     collects: bool
     """Whether this process runs the jobs itself, and so answers for them."""
+    totals: Totals
+    """What this process has seen happen since it began."""
     demo_rate: float | None = None
     """How many times as fast time runs in a demonstration; None: this is none."""
 
 
 def open_door(shop: Shop, *, collects: bool, demo_rate: float | None = None) -> Door:
-    keys = Keys(shop.store.api_keys, shop.settings.api_key)
-    return Door(shop, keys, Sessions(signing_key(shop.settings.home)), shop.clock.now(), collects, demo_rate)
+    now = shop.clock.now()
+    return Door(
+        shop,
+        Keys(shop.store.api_keys, shop.settings.api_key),
+        Sessions(signing_key(shop.settings.home)),
+        now,
+        collects,
+        Totals(shop.store.metrics, shop.hot.counts, now),
+        demo_rate,
+    )
 
 
 # Asynchronous although they wait for nothing: FastAPI would spend a thread on each otherwise.

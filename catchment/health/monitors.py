@@ -44,17 +44,31 @@ def too_many_calls(
     """
     alarms = []
     for platform, budget in budgets.items():
-        minutes = max(1, math.ceil(budget.window_seconds / 60))
-        allowed = budget.limit * 60 / budget.window_seconds
+        minutes, allowed = _minutes(budget), _allowed(budget)
         most = busiest(calls.get(platform, {}), minutes, now)
-        if most > threshold * max(1.0, allowed / _USUAL_PER_MINUTE) * minutes:
+        if most > threshold * max(1.0, allowed / minutes / _USUAL_PER_MINUTE) * minutes:
             span = "one minute" if minutes == 1 else f"{minutes} minutes"
             words = (
-                f"{platform}: {most:,} calls in {span}, of {allowed * minutes:,.0f} that it allows — follow less of "
-                f"it, less often, or add a credential"
+                f"{platform}: {most:,} calls in {span}, of {allowed:,.0f} that it allows — follow less of it, less "
+                f"often, or add a credential"
             )
             alarms.append(Alarm(f"platform {platform}{CALLS}", words, Severity.P2))
     return alarms
+
+
+def used(budget: Budget, by_minute: Mapping[datetime, int], now: datetime) -> float:
+    """How much of a budget was used lately, from 0 to 1."""
+    return busiest(by_minute, _minutes(budget), now) / _allowed(budget)
+
+
+def _minutes(budget: Budget) -> int:
+    """Calls are counted by the minute: its window in whole ones."""
+    return max(1, math.ceil(budget.window_seconds / 60))
+
+
+def _allowed(budget: Budget) -> float:
+    """How many calls it allows in so many minutes."""
+    return budget.limit * _minutes(budget) * 60 / budget.window_seconds
 
 
 def busiest(by_minute: Mapping[datetime, int], minutes: int, now: datetime) -> int:

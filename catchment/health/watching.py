@@ -23,12 +23,22 @@ class Monitors:
 
     def api_calls(self, budgets: Mapping[str, Budget]) -> None:
         """`budgets` are those of the platforms that declare one, for the whole deployment."""
+        threshold = self._settings.monitor_api_threshold
+        alarms = monitors.too_many_calls(self._calls(budgets), budgets, threshold, self._now)
+        self._keep(monitors.CALLS, alarms)
+
+    def budgets_used(self, budgets: Mapping[str, Budget]) -> dict[str, float]:
+        """How much of each was used lately, from 0 to 1."""
+        calls = self._calls(budgets)
+        return {name: monitors.used(one, calls.get(name, {}), self._now) for name, one in budgets.items()}
+
+    def _calls(self, budgets: Mapping[str, Budget]) -> dict[str, Counter[datetime]]:
+        """By platform and minute, as far back as these budgets count."""
         since = self._now - monitors.calls_looked_at(budgets.values())
         calls: dict[str, Counter[datetime]] = defaultdict(Counter)
         for platform, _, minute, count in self._store.metrics.calls(since, self._now):
             calls[platform][minute] += count
-        alarms = monitors.too_many_calls(calls, budgets, self._settings.monitor_api_threshold, self._now)
-        self._keep(monitors.CALLS, alarms)
+        return calls
 
     def cache_health(self, hits: int, misses: int) -> None:
         """What became of the reads that the hot store could have answered."""

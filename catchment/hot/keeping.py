@@ -112,10 +112,10 @@ class Hot:
         reads = counts.hits + counts.misses
         return counts.hits / reads if reads else None
 
-    def counts(self, since: datetime) -> HotCounts:
-        """What was counted since then, by all processes; a process tells of its reads once a minute."""
+    def counts(self, since: datetime, until: datetime | None = None) -> HotCounts:
+        """What was counted since then (and before `until`) by all processes, each of which tells once a minute."""
         self._tell_counts()
-        until, total = self._clock.now() + timedelta(minutes=1), HotCounts()
+        until, total = until or self._clock.now() + timedelta(minutes=1), HotCounts()
         for home in self._homes:
             with suppress(Away):
                 total += home.counted(since, until)

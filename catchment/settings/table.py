@@ -197,6 +197,12 @@ class Settings:
         "More calls to a platform in one minute than that are an alert. Meant for a budget of 60 a minute, as Reddit's "
         "is; where a platform may be asked more often, it grows along.",
     )
+    is_metrics_open: bool = setting(
+        "CATCHMENT_OPEN_METRICS",
+        flag,
+        False,
+        "Whether `/metrics` answers without a key, for a Prometheus that sends none.",
+    )
     monitor_hit_threshold: float = setting(
         "MONITOR_CACHE_HIT_THRESHOLD",
         number(0, 1),

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
+import pytest
+
 from catchment.errors import LoginNeeded, Missing
+from catchment.health.exposition import CONTENT_TYPE
+from catchment.jobs import JOBS, run_if_due
+from catchment.store.hot import HotCounts
 from tests.api.desk import Desk
+from tests.health.exposition import Read, read
+from tests.town import TownShop
 
 HOUR = timedelta(hours=1)
 
@@ -40,3 +48,85 @@ def test_alerts_are_told_page_by_page_and_those_that_are_over_if_asked_for(both:
     assert [one["source_id"] for page in both.pages("/api/alerts", limit=1) for one in page] == [3, 2]
     everything = [one for page in both.pages("/api/alerts", limit=2, include_closed=True) for one in page]
     assert [(one["source_id"], one["closed_at"] is None) for one in everything] == [(3, True), (2, True), (1, False)]
+
+
+# ── for Prometheus ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scraped(desk: Desk) -> Read:
+    answer = desk.client.get("/metrics")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, CONTENT_TYPE)
+    return read(answer.text)
+
+
+def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> None:
+    here = both.here
+    good, bad = here.town.feed("good"), here.town.feed("bad")
+    good.post("a", at=here.clock.now())
+    bad.says.append(LoginNeeded("who are you?", status=401))
+    here.collect(here.follow(good), here.follow(bad))
+    here.follow(here.town.feed("waiting"))
+    here.clock.advance(1200)
+    here.shop.store.hot_home.count(here.clock.now(), HotCounts(hits=3, misses=1))
+    for job in JOBS:
+        here.shop.store.jobs.announce(job.name, here.clock.now())
+    run_if_due(here.shop, JOBS[-1])
+    here.clock.advance(60)
+    found = scraped(both)
+    rss = {"platform": "feeds", "kind": "rss"}
+    assert found.value("catchment_attempts_total", platform="feeds", outcome="200") == 1
+    assert found.value("catchment_attempts_total", platform="feeds", outcome="LOGIN_NEEDED") == 1
+    assert found.value("catchment_visits_total", **rss, outcome="succeeded") == 1
+    assert found.value("catchment_visits_total", **rss, outcome="failed") == 1
+    assert found.value("catchment_visits_total", **rss, outcome="put_off") == 0
+    assert found.value("catchment_items_total", **rss, deed="new") == 1
+    assert found.value("catchment_visit_seconds_count", **rss) == 2
+    assert (found.value("catchment_sources_due", kind="rss"), found.value("catchment_sources_late", kind="rss")) == (
+        1,
+        1,
+    )
+    assert found.value("catchment_sources_due_seconds", kind="rss") == 1260
+    assert found.value("catchment_sources", state="active") == 3
+    assert (found.value("catchment_gaps_open"), found.value("catchment_items")) == (0, 1)
+    assert [found.value("catchment_alerts_open", severity=one) for one in ("P0", "P1", "P2")] == [0, 1, 0]
+    assert found.value("catchment_hot_reads_total", result="hit") == 3
+    assert found.value("catchment_hot_hit_ratio") == 0.75
+    assert found.value("catchment_budget_requests", platform="reddit") == 60
+    assert found.value("catchment_budget_used_ratio", platform="reddit") == 0
+    assert found.value("catchment_job_age_seconds", job=JOBS[-1].name) == 60
+    assert found.value("catchment_job_failed", job=JOBS[-1].name) == 0
+
+
+def test_counters_grow_from_scrape_to_scrape_and_unknown_is_not_told(desk: Desk) -> None:
+    here = desk.here
+    source = here.follow(here.town.feed())
+    first = scraped(desk)
+    assert first.of("catchment_hot_hit_ratio") == {}
+    for expected in (1, 2):
+        here.collect(source)
+        assert (
+            scraped(desk).value("catchment_visits_total", platform="feeds", kind="rss", outcome="succeeded") == expected
+        )
+
+
+def test_there_are_no_more_figures_for_a_hundred_sources_than_for_one(desk: Desk) -> None:
+    here = desk.here
+    here.collect(here.follow(here.town.feed()))
+    before = len(scraped(desk).samples)
+    here.collect(*(here.follow(here.town.feed(f"feed{number}")) for number in range(100)))
+    assert len(scraped(desk).samples) == before
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_prometheus_needs_a_key_unless_its_figures_are_opened(town: TownShop, is_open: bool) -> None:
+    town.shop.settings = replace(town.shop.settings, is_metrics_open=is_open)
+    desk = Desk(town)
+    assert desk.stranger.get("/metrics").status_code == (200 if is_open else 401)
+    assert desk.caller({"X-API-Key": str(desk.key)}).get("/metrics").status_code == 200
+    assert desk.stranger.get("/api/metrics").status_code == 401
+
+
+def test_no_figure_is_told_while_the_database_is_away(desk: Desk) -> None:
+    desk.here.shop.store.database.write(lambda tx: tx.run("DROP TABLE attempts"))
+    answer = desk.client.get("/metrics")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "STORE_ERROR")
