@@ -32,6 +32,7 @@ from catchment.store.owing import Owing
 from catchment.store.pages import Pages
 from catchment.store.raw import RawItems
 from catchment.store.retention import Retention
+from catchment.store.rhythm import Rhythm
 from catchment.store.runs import Jobs, Runs
 from catchment.store.sealed import SealedThings
 from catchment.store.search import Search
@@ -66,6 +67,7 @@ class Store:
         self.owing = Owing(database)
         self.search = Search(database)
         self.runs = Runs(database)
+        self.rhythm = Rhythm(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)
         self.metrics = Metrics(database)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from catchment.clock import micros
-from catchment.model import Lease
+from catchment.errors import NotFound
+from catchment.model import Lease, Outcome
 from catchment.store import leases
 from catchment.store.database import Database, Transaction
 from catchment.store.rows import decode, with_iso
@@ -15,6 +17,11 @@ _COUNTS = (
     "source_count", "succeeded", "failed", "skipped", "new_count", "updated_count", "duplicate_count", "invalid_count",
     "request_count",
 )  # fmt: skip
+_SHOWN = f"id, job, started_by, request_id, started_at, finished_at, is_cut_off, {', '.join(_COUNTS)}"
+_RESULT = (
+    "v.run_id, v.source_id, s.name AS source_name, s.kind, v.started_at, v.finished_at, v.outcome, v.new_count, "
+    "v.updated_count, v.duplicate_count, v.invalid_count, v.request_count, v.http_status, v.error_code, v.error"
+)
 
 
 class Runs:
@@ -47,15 +54,83 @@ class Runs:
         """Newest first."""
         rows = self._db.read(
             lambda tx: tx.dicts(
-                f"""
-                SELECT id, job, started_by, request_id, started_at, finished_at, is_cut_off, {", ".join(_COUNTS)}
-                  FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?
-                """,
+                f"SELECT {_SHOWN} FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?",
                 2**62 if before is None else before,
                 limit,
             )
         )
-        return [with_iso(row, "started_at", "finished_at") | {"is_cut_off": bool(row["is_cut_off"])} for row in rows]
+        return [_shown(row) for row in rows]
+
+    def get(self, run_id: int) -> dict[str, Any]:
+        rows = self._db.read(lambda tx: tx.dicts(f"SELECT {_SHOWN} FROM runs WHERE id = ?", run_id))
+        if not rows:
+            raise NotFound(f"there is no run {run_id}", "records of runs are kept for a while only")
+        return _shown(rows[0])
+
+    def results(
+        self, run_id: int, after: int = 0, limit: int = 100, *, outcome: Outcome | None = None
+    ) -> list[dict[str, Any]]:
+        """What became of each source in a run, in order of the sources' ids."""
+        where, values = ("AND v.outcome = ?", [str(outcome)]) if outcome else ("", [])
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                f"""
+                SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
+                 WHERE v.run_id = ? AND v.source_id > ? {where} ORDER BY v.source_id LIMIT ?
+                """,
+                run_id,
+                after,
+                *values,
+                limit,
+            )
+        )
+        return [with_iso(row, "started_at", "finished_at") for row in rows]
+
+    def so_far(self, run_ids: Sequence[int]) -> dict[int, dict[str, int]]:
+        """What runs under way have come to by now: their own records are summed up when they end."""
+        rows = self._db.read(
+            lambda tx: tx.among(
+                """
+                SELECT run_id, count(*), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END), sum(new_count),
+                       sum(updated_count), sum(request_count)
+                  FROM run_sources WHERE run_id IN {few} GROUP BY run_id
+                """,
+                run_ids,
+            )
+        )
+        names = ("source_count", "failed", "new_count", "updated_count", "request_count")
+        return {run_id: dict(zip(names, map(int, sums), strict=True)) for run_id, *sums in rows}
+
+    def visits_since(self, source_ids: Sequence[int], since: datetime) -> dict[int, tuple[int, int, int]]:
+        """Of these sources: visits, failed ones, and new items since then."""
+        rows = self._db.read(
+            lambda tx: tx.among(
+                """
+                SELECT source_id, count(*), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END), sum(new_count)
+                  FROM run_sources WHERE source_id IN {few} AND started_at >= ? GROUP BY source_id
+                """,
+                source_ids,
+                after=[micros(since)],
+            )
+        )
+        return {source_id: (int(visits), int(failed), int(new)) for source_id, visits, failed, new in rows}
+
+    def under_way(self, limit: int = 50) -> list[dict[str, Any]]:
+        """The sources that are being visited at this moment, the longest first, and what came of it so far."""
+        return self._db.read(lambda tx: _under_way(tx, limit))
+
+    def latest(self, limit: int = 30) -> list[dict[str, Any]]:
+        """The visits that began last, newest first."""
+        rows = self._db.read(
+            lambda tx: tx.dicts(
+                f"""
+                SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
+                 ORDER BY v.started_at DESC LIMIT ?
+                """,
+                limit,
+            )
+        )
+        return [with_iso(row, "started_at", "finished_at") for row in rows]
 
     def of_source(self, source_id: int, limit: int = 10) -> list[dict[str, Any]]:
         """The latest visits to one source, newest first."""
@@ -88,6 +163,36 @@ class Runs:
         )
         assert row is not None
         return {"fetches": int(row[0]), "errors": int(row[1]), "items": int(row[2]), "requests": int(row[3])}
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    return with_iso(row, "started_at", "finished_at") | {"is_cut_off": bool(row["is_cut_off"])}
+
+
+def _under_way(tx: Transaction, limit: int) -> list[dict[str, Any]]:
+    held = tx.dicts(
+        """
+        SELECT s.id AS source_id, s.name AS source_name, s.kind, l.taken_at
+          FROM leases l JOIN sources s ON s.id = l.resource_id
+         WHERE l.owner_id IS NOT NULL AND l.resource = 'source' LIMIT ?
+        """,
+        limit,
+    )
+    # Of a visit that has stored nothing yet there is no record.
+    rows = tx.among(
+        """
+        SELECT v.source_id, v.new_count, v.updated_count, v.request_count
+          FROM runs r JOIN run_sources v ON v.run_id = r.id
+         WHERE r.finished_at IS NULL AND v.finished_at IS NULL AND v.source_id IN {few}
+        """,
+        [row["source_id"] for row in held],
+    )
+    came = {source_id: counts for source_id, *counts in rows}
+    names = ("new_count", "updated_count", "request_count")
+    return [
+        with_iso(row, "taken_at") | dict(zip(names, came.get(row["source_id"], (0, 0, 0)), strict=True))
+        for row in sorted(held, key=lambda row: (row["taken_at"], row["source_id"]))
+    ]
 
 
 class Jobs:

@@ -21,10 +21,13 @@ from catchment.store.rows import (
     to_json,
     to_micros,
 )
+from catchment.wording import folded
 
 # Processes on two machines may differ by so much without anything being wrong: an hour, in microseconds.
 _CLOCKS_DIFFER = 3_600_000_000
 _BEGINNING = progress_values(Progress())
+_FOLLOWED = (SourceState.ACTIVE, SourceState.PAUSED, SourceState.RETIRED)
+_NAMES_AT_ONCE = 1000
 
 
 class Claimed(Record, frozen=True):
@@ -117,7 +120,7 @@ class Sources:
         self, after: int = 0, limit: int = 100, *, kind: str | None = None, states: Iterable[SourceState] = ()
     ) -> list[tuple[Source, Progress]]:
         """Sources with their progress in order of id; the next page begins after the last one's id."""
-        wanted = list(states) or [SourceState.ACTIVE, SourceState.PAUSED, SourceState.RETIRED]
+        wanted = list(states) or list(_FOLLOWED)
         where, values = "", []
         if kind is not None:
             where, values = "AND s.kind = ?", [kind]
@@ -134,6 +137,34 @@ class Sources:
             )
 
         return [split(row) for row in self._db.read(question)]
+
+    def called(
+        self,
+        words: str,
+        after: int = 0,
+        limit: int = 100,
+        *,
+        kind: str | None = None,
+        states: Iterable[SourceState] = (),
+    ) -> list[tuple[Source, Progress]]:
+        """The same, of those alone whose name or address has all the words, in whatever case."""
+        wanted = [str(state) for state in states] or [str(state) for state in _FOLLOWED]
+        return self.these(self._db.read(lambda tx: _called(tx, folded(words).split(), kind, wanted, after, limit)))
+
+    def these(self, source_ids: Sequence[int]) -> list[tuple[Source, Progress]]:
+        """Those of them that there are, with their progress, in this order."""
+        rows = self._db.read(
+            lambda tx: tx.among(
+                f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}",
+                source_ids,
+            )
+        )
+        found = {row[0]: _split(row) for row in rows}
+        return [found[one] for one in source_ids if one in found]
+
+    def overdue(self, intervals: Mapping[str, int], otherwise: int, at: datetime, limit: int) -> list[int]:
+        """What was due by then, and nobody visits: never visited first, then what is most overdue."""
+        return list(self._db.read(lambda tx: _due(tx, intervals, otherwise, at, limit)))
 
     def with_progress(self, source_id: int) -> tuple[Source, Progress]:
         self.get(source_id)
@@ -343,6 +374,27 @@ def joined_columns() -> str:
 def split(row: Row) -> tuple[Source, Progress]:
     width = len(row) - len(PROGRESS)
     return source_from(row[:width]), progress_from(row[width:])
+
+
+def _called(
+    tx: Transaction, words: Sequence[str], kind: str | None, states: Sequence[str], after: int, limit: int
+) -> list[int]:
+    """Ids, found by going through the names: each database has its own idea of upper and lower case."""
+    where, values = ("AND kind = ?", [kind]) if kind is not None else ("", [])
+    found: list[int] = []
+    while len(found) < limit:
+        rows = tx.among(
+            f"SELECT id, name, target FROM sources WHERE id > ? {where} AND state IN {{few}} ORDER BY id LIMIT ?",
+            states,
+            before=[after, *values],
+            after=[_NAMES_AT_ONCE],
+        )
+        texts = {source_id: folded(f"{name}\n{target}") for source_id, name, target in rows}
+        found += [source_id for source_id, text in texts.items() if all(word in text for word in words)]
+        if len(rows) < _NAMES_AT_ONCE:
+            break
+        after = rows[-1][0]
+    return found[:limit]
 
 
 def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str | None, now: datetime) -> None:

@@ -123,8 +123,22 @@ QUESTIONS: dict[str, Asking] = {
     "open gaps of a source": lambda desk: desk.store.gaps.page(source_id=1),
     "gaps": lambda desk: desk.store.gaps.page(include_closed=True),
     "gaps of a source": lambda desk: desk.store.gaps.page(source_id=1, include_closed=True),
+    "open gaps, newest first": lambda desk: desk.store.gaps.newest(3),
+    "closed gaps of a source, newest first": lambda desk: desk.store.gaps.newest(
+        3, is_open=False, source_id=1, before=9
+    ),
+    "which sources have gaps": lambda desk: desk.store.gaps.by_source(3),
     "how many open gaps": lambda desk: desk.store.gaps.count_open(),
     "runs": lambda desk: desk.store.runs.page(3),
+    "a run": lambda desk: desk.store.runs.get(desk.run_id),
+    "what a run came to": lambda desk: desk.store.runs.results(desk.run_id, 1, 3),
+    "what failed in a run": lambda desk: desk.store.runs.results(desk.run_id, outcome=Outcome.FAILED),
+    "what runs have come to so far": lambda desk: desk.store.runs.so_far([1, desk.run_id]),
+    "visits to a few sources": lambda desk: desk.store.runs.visits_since([1, 2], days_ago(desk, 1)),
+    "what is being visited": lambda desk: under_way(desk),
+    "the latest visits": lambda desk: desk.store.runs.latest(3),
+    "when a source posts": lambda desk: desk.store.rhythm.posted(1, 3),
+    "how late it is captured": lambda desk: desk.store.rhythm.delays([days_ago(desk, 5)], timedelta(days=1), 3),
     "runs of a source": lambda desk: desk.store.runs.of_source(1),
     "the last day": lambda desk: desk.store.runs.last_day(desk.now),
     "open alerts": lambda desk: desk.store.alerts.open(),
@@ -172,6 +186,9 @@ QUESTIONS: dict[str, Asking] = {
     "a secret": lambda desk: desk.store.credentials.sealed("somebody"),
     "an answer that was kept": lambda desk: desk.store.mending.answer(1),
     "sources": lambda desk: desk.store.sources.page(after=1, limit=2),
+    "a few sources": lambda desk: desk.store.sources.these([2, 1, 99]),
+    "sources by name": lambda desk: desk.store.sources.called("one", after=0, limit=2, kind="rss"),
+    "what is overdue": lambda desk: desk.store.sources.overdue({"rss": 60}, 60, desk.now + timedelta(days=1), 3),
     "one source": lambda desk: desk.store.sources.with_progress(1),
     "who holds it": lambda desk: desk.store.sources.holder(1),
     "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
@@ -320,6 +337,13 @@ def hot_page(desk: Desk) -> object:
     desk.show(desk.store.sources.get(2), post("t3_c", score=13), post("t3_new"))
     desk.is_kept_hot = False
     return None
+
+
+def under_way(desk: Desk) -> object:
+    claimed = desk.claim(desk.store.sources.get(1))
+    found = desk.store.runs.under_way()
+    assert [one["source_id"] for one in found] == [1]
+    return [found, desk.give_back(claimed)]
 
 
 @pytest.fixture
