@@ -15,7 +15,7 @@ from catchment.api.values import After, Name, SourceId, limit, paged, place
 from catchment.collect import following, previewing
 from catchment.collect.covering import coverage_of
 from catchment.collect.telling import shown_source
-from catchment.errors import Conflict, InvalidInput, NotFound
+from catchment.errors import InvalidInput, NotFound
 from catchment.model import SourceState
 from catchment.shop import Shop
 
@@ -110,10 +110,7 @@ def resume_source(shop: TheShop, source_id: SourceId) -> dict[str, Any]:
 @router.post("/{source_id}/run", status_code=202, response_model=Source, responses=MISSING | STILL)
 def run_source(shop: TheShop, source_id: SourceId) -> dict[str, Any]:
     """Visit it at the next tick, whatever its schedule says. Answers at once, before the visit."""
-    source = shop.store.sources.get(source_id)
-    if source.state != SourceState.ACTIVE:
-        raise Conflict(f"source {source_id} ({source.name}) is {source.state}", "resume it first")
-    shop.store.sources.mark_due(source_id, shop.clock.now())
+    following.ask_now(shop.store, source_id, shop.clock.now())
     return _shown(shop, source_id)
 
 
@@ -132,13 +129,10 @@ def _shown(shop: Shop, source_id: int) -> dict[str, Any]:
 
 
 def _merged(shop: Shop, kind: str, known: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The settings with those given changed, and those given as null taken away."""
     shop.platforms.needed(kind)
     declared = shop.platforms.kind(kind)
     assert declared is not None
-    named = {name: value for name, value in given.items() if value is not None}
-    checked = following.checked_settings(declared, named)
-    return {name: value for name, value in (known | checked).items() if name not in given or name in checked}
+    return following.merged_settings(declared, known, given)
 
 
 @contextmanager

@@ -7,15 +7,22 @@ from typing import Any
 
 from catchment import __version__
 from catchment.api.door import Door
+from catchment.collect.lateness import Around
 from catchment.errors import StoreError
 from catchment.jobs import JOBS
+from catchment.pace import UNKNOWN_KIND_MINUTES
 from catchment.shop import Shop
+from catchment.store.leases import living
 
 # On the wall: a scheduler that does nothing for so long is stuck. Work that takes its time is under way, not late.
 _PATIENCE_SECONDS = 120.0
 # On the start page: more than a person will read, enough to tell which alerts are about which failing sources.
 _MOST_TROUBLES = 50
 _MOST_RECOVERED = 4
+MOST_WAITING = 200
+"""So many sources that wait are counted; more are many."""
+# What processes that visit sources say they do.
+_COLLECTORS = ("serve", "collect", "worker", "demo")
 
 
 def health(door: Door) -> dict[str, Any]:
@@ -68,6 +75,36 @@ def _is_late(shop: Shop, next_run_at: str | None, period: timedelta, opened_at: 
     due = max(datetime.fromisoformat(next_run_at), opened_at) if next_run_at else opened_at
     late = shop.clock.now() - due
     return late > period and shop.clock.wall_seconds(late.total_seconds()) > _PATIENCE_SECONDS
+
+
+def patience(shop: Shop) -> timedelta:
+    """So long after its time nothing is called late, on the shop's own clock."""
+    return timedelta(seconds=_PATIENCE_SECONDS / shop.clock.wall_seconds(1.0))
+
+
+def overdue(shop: Shop, limit: int) -> list[int]:
+    """The sources that should have been visited a while ago, and were not."""
+    at = shop.clock.now() - patience(shop)
+    ids = shop.store.sources.overdue(shop.intervals(), UNKNOWN_KIND_MINUTES, at, limit)
+    # What is new gets as much time for its first visit.
+    followed = shop.store.sources.these(ids)
+    return [source.id for source, progress in followed if progress.last_polled_at or source.created_at < at]
+
+
+def around(door: Door) -> Around:
+    """What may keep sources waiting at this moment."""
+    shop = door.shop
+    return Around(
+        now=shop.clock.now(),
+        patience=patience(shop),
+        is_collecting=door.collects or _is_collected_elsewhere(shop),
+        waiting_count=len(overdue(shop, MOST_WAITING)),
+    )
+
+
+def _is_collected_elsewhere(shop: Shop) -> bool:
+    present = living(shop.store.database, shop.store.home, shop.clock.now())
+    return any(one["work"].startswith(_COLLECTORS) for one in present)
 
 
 def collector_stats(shop: Shop) -> dict[str, int]:

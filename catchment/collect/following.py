@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import urlsplit
 
+from catchment.collect.lists import UNTOLD_KIND
 from catchment.collect.previewing import Preview, preview, unfollowed
 from catchment.collect.visit import Visitor
-from catchment.errors import CatchmentError, InvalidInput
+from catchment.errors import CatchmentError, Conflict, InvalidInput
 from catchment.logs import redact
-from catchment.model import Field, Kind, Source, SourceState, Target
+from catchment.model import Field, Kind, Platform, Source, SourceState, Target
 from catchment.platforms import Platforms
 from catchment.store import Store
 from catchment.store.sources import Wanted, key_of
@@ -53,11 +54,54 @@ def follow_checked(
     try:
         found = preview(visitor, unfollowed(one, now))
     except CatchmentError:
-        if one.credential is not None and one.credential != more.get("credential"):
-            store.credentials.remove(one.credential, now)
+        _forget_secret(store, one, now, more)
         raise
     ((source_id, _),) = store.sources.follow_many([one], now)
     return store.sources.get(source_id), found
+
+
+def tried(
+    visitor: Visitor, safe: Safe, kind: str, text: str, now: datetime, **more: Any
+) -> tuple[Source, Preview | None]:
+    """What a first visit would store, asked for; nothing is followed, and nothing is kept. `more` is what `wanted`
+    takes. No preview: it is followed already, by this source, and nobody was asked."""
+    store = visitor.store
+    plain, _ = strip_url(text)
+    known = store.sources.of_target(kind, understand(visitor.platforms, kind, plain).address)
+    if known is not None:
+        return known, None
+    one = wanted(store, safe, visitor.platforms, kind, text, now, **more)
+    try:
+        source = unfollowed(one, now)
+        return source, preview(visitor, source)
+    finally:
+        _forget_secret(store, one, now, more)
+
+
+def _forget_secret(store: Store, one: Wanted, now: datetime, given: Mapping[str, Any]) -> None:
+    """What was taken out of the address of a source that is not followed in the end."""
+    if one.credential is not None and one.credential != given.get("credential"):
+        store.credentials.remove(one.credential, now)
+
+
+def kinds_for(platforms: Platforms, text: str) -> list[Kind]:
+    """The kinds that can make something of what a person typed; the likeliest ones first."""
+    plain, _ = strip_url(text)
+    found = [(platform, kind) for platform in platforms for kind in platform.KINDS if _is_understood(platform, plain)]
+    return [kind for _, kind in sorted(found, key=lambda one: _unlikely(*one))]
+
+
+def _is_understood(platform: Platform, text: str) -> bool:
+    try:
+        platform.understand(text)
+    except InvalidInput:
+        return False
+    return True
+
+
+def _unlikely(platform: Platform, kind: Kind) -> tuple[bool, bool, int]:
+    # Platforms whose sources bring their own hosts take any address; of these a feed is what most people mean.
+    return not platform.HOSTS, kind.name != UNTOLD_KIND, len(kind.fields)
 
 
 def wanted(
@@ -127,6 +171,12 @@ def checked_settings(kind: Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     return {name: _checked(fields[name], value) for name, value in given.items()}
 
 
+def merged_settings(kind: Kind, known: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with those given changed, and those given as None taken away."""
+    checked = checked_settings(kind, {name: value for name, value in given.items() if value is not None})
+    return {name: value for name, value in {**known, **checked}.items() if name not in given or name in checked}
+
+
 def _checked(field: Field, value: Any) -> Any:
     if field.choices and value not in field.choices:
         raise InvalidInput(f"{field.name}={value!r}", f"one of {', '.join(field.choices)}", field=field.name)
@@ -154,6 +204,14 @@ def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> So
 
 def resume(store: Store, source_id: int, now: datetime) -> Source:
     return store.sources.set_state(source_id, SourceState.ACTIVE, None, now)
+
+
+def ask_now(store: Store, source_id: int, now: datetime) -> None:
+    """Have it visited at the next tick, whatever its schedule says."""
+    source = store.sources.get(source_id)
+    if source.state != SourceState.ACTIVE:
+        raise Conflict(f"source {source_id} ({source.name}) is {source.state}", "resume it first")
+    store.sources.mark_due(source_id, now)
 
 
 def remove(store: Store, source_id: int, now: datetime) -> Source:

@@ -4,18 +4,25 @@ from catchment.pages.entering import failure, way_in
 from catchment.pages.overview import start
 from catchment.pages.reading import item_page, items_page, search_page
 from catchment.pages.showing import ASSETS, THEMES, Reader
-from catchment.pages.words import LANGUAGES, language
+from catchment.pages.sources import add_source_page, choose_kind_page, import_page, source_page, sources_page
+from catchment.pages.words import DONE, LANGUAGES, language
 
 __all__ = [
     "ASSETS",
+    "DONE",
     "LANGUAGES",
     "THEMES",
     "Reader",
+    "add_source_page",
+    "choose_kind_page",
     "failure",
+    "import_page",
     "item_page",
     "items_page",
     "language",
     "search_page",
+    "source_page",
+    "sources_page",
     "start",
     "way_in",
 ]

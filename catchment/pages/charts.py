@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime, timedelta
+from itertools import zip_longest
 from typing import NamedTuple
 
 
@@ -128,3 +129,68 @@ def ceiling(value: float) -> float:
 def _tall(value: float, most: float, height: int) -> float:
     # What is not nothing can be seen.
     return max(value / most * height, 2.0) if value else 0.0
+
+
+# ── by hour and weekday, by day ───────────────────────────────────────────────────────────────────────────────────
+
+CELL, SPACE = 14, 2
+"""How large a square is, and how far it is from the next."""
+
+
+class Square(NamedTuple):
+    """A square, how strong it is from 0 to 1 or what sort, and what it says."""
+
+    x: int
+    y: int
+    strength: float
+    sort: str
+    words: str
+
+
+class Heat(NamedTuple):
+    width: int
+    height: int
+    squares: list[Square]
+    most: float
+
+
+class Cell(NamedTuple):
+    """What stands in which column and row."""
+
+    column: int
+    row: int
+    sort: str
+    words: str
+
+
+class Calendar(NamedTuple):
+    width: int
+    height: int
+    squares: list[Square]
+    months: list[tuple[int, date]]
+    """Where a month begins, and which."""
+
+
+def heat(rows: Sequence[Sequence[tuple[str, float]]]) -> Heat:
+    """Rows of squares: the stronger, the more."""
+    most = max((value for row in rows for _, value in row), default=0) or 1
+    step = CELL + SPACE
+    squares = [
+        # By the root: otherwise one loud hour makes all others look silent.
+        Square(x * step, y * step, round(math.sqrt(value / most), 2), "", words)
+        for y, row in enumerate(rows)
+        for x, (words, value) in enumerate(row)
+    ]
+    return Heat(max(map(len, rows), default=0) * step, len(rows) * step, squares, most)
+
+
+def calendar(cells: Sequence[Cell], start: date, end: date) -> Calendar:
+    """Weeks from left to right, their days from top to bottom."""
+    step = CELL + SPACE
+    squares = [Square(cell.column * step, cell.row * step, 1.0, cell.sort, cell.words) for cell in cells]
+    weeks = (end - start).days // 7 + 1
+    firsts = [start + timedelta(days=7 * week) for week in range(weeks)]
+    months = [(week, day) for week, day in enumerate(firsts) if week == 0 or day.day <= 7]
+    # Names that would run into each other: the later one stays.
+    kept = [one for one, after in zip_longest(months, months[1:]) if after is None or after[0] - one[0] > 2]
+    return Calendar(weeks * step, 7 * step, squares, [(week * step, day) for week, day in kept])

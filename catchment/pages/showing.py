@@ -54,6 +54,7 @@ PLACES = (
     Place("/items", "i", "nav_items", "nav_read"),
     Place("/search", "s", "nav_search", "nav_read"),
     Place("/", "o", "nav_overview", "nav_run"),
+    Place("/sources", "f", "nav_sources", "nav_run"),
 )
 
 
@@ -72,6 +73,8 @@ class Reader(Record, frozen=True):
     """How many times as fast time runs in a demonstration; None: this is none."""
     alert_count: int = 0
     """Open ones: shown wherever the reader is."""
+    done: str = ""
+    """What they have just done, one of `DONE`; empty: nothing that is worth a word."""
 
     @property
     def speech(self) -> Speech:
@@ -89,6 +92,11 @@ class Reader(Record, frozen=True):
         """Whether this is that page, or one below it."""
         here = self.path.partition("?")[0]
         return here == path or (path != "/" and here.startswith(f"{path}/"))
+
+
+def plain_error(say: Speech, code: str | None, message: str | None) -> str | None:
+    """What went wrong in the reader's language, where we have a word for it; otherwise as it was said."""
+    return (say.known("error", code) if code else None) or message
 
 
 class Templates:

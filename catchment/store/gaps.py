@@ -10,7 +10,6 @@ from catchment.model import Standing
 from catchment.store.database import Database
 from catchment.store.rows import with_iso
 
-
 _SHOWN = (
     "g.id, g.source_id, s.name AS source_name, g.is_certain, g.from_at, g.to_at, g.cause, g.opened_at, g.closed_at, "
     "g.closed_because"

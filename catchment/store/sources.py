@@ -153,13 +153,8 @@ class Sources:
 
     def these(self, source_ids: Sequence[int]) -> list[tuple[Source, Progress]]:
         """Those of them that there are, with their progress, in this order."""
-        rows = self._db.read(
-            lambda tx: tx.among(
-                f"SELECT {_joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}",
-                source_ids,
-            )
-        )
-        found = {row[0]: _split(row) for row in rows}
+        rows = self._db.read(lambda tx: tx.among(_THESE, source_ids))
+        found = {row[0]: split(row) for row in rows}
         return [found[one] for one in source_ids if one in found]
 
     def overdue(self, intervals: Mapping[str, int], otherwise: int, at: datetime, limit: int) -> list[int]:
@@ -369,6 +364,9 @@ def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> 
 def joined_columns() -> str:
     source = ", ".join(f"s.{name.strip()}" for name in SOURCE_COLUMNS.split(","))
     return f"{source}, {', '.join(f'p.{name}' for name in PROGRESS)}"
+
+
+_THESE = f"SELECT {joined_columns()} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{few}}"
 
 
 def split(row: Row) -> tuple[Source, Progress]:

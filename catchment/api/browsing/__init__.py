@@ -2,11 +2,11 @@
 
 from fastapi import APIRouter
 
-from catchment.api.browsing import entering, reading
+from catchment.api.browsing import adding, entering, reading, sources
 from catchment.api.browsing.readers import failure_page, is_for_a_person
 
 __all__ = ["failure_page", "is_for_a_person", "router"]
 
 router = APIRouter(include_in_schema=False)
-for _part in (entering, reading):
+for _part in (entering, reading, adding, sources):
     router.include_router(_part.router)

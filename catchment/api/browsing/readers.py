@@ -14,6 +14,8 @@ from starlette.exceptions import HTTPException
 from catchment import pages
 from catchment.api.door import Door, TheDoor
 from catchment.api.failures import Failure
+from catchment.api.values import keepable
+from catchment.errors import InvalidInput
 from catchment.model import Record
 from catchment.pages import Reader
 
@@ -41,6 +43,7 @@ def reader_of(request: Request, door: Door) -> Reader:
         zone=zone if zone in _ZONES else "UTC",
         now=door.shop.clock.now(),
         path=_path(request),
+        done=done if (done := request.query_params.get("done", "")) in pages.DONE else "",
         token=door.sessions.token_of(cookie) if cookie else "",
         demo_rate=door.demo_rate,
     )
@@ -52,6 +55,9 @@ def _session(request: Request, door: Door) -> str | None:
 
 
 def _path(request: Request) -> str:
+    # Where a form was sent to, there is nothing to come back to.
+    if request.method not in ("GET", "HEAD"):
+        return "/"
     return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
@@ -112,7 +118,16 @@ async def _change(request: Request, door: TheDoor) -> Form:
         raise HTTPException(
             403, "this did not come from a page of catchment, or from one that is too old: load it again"
         )
-    return Form(reader, values)
+    return Form(reader, _keepable(values))
+
+
+def _keepable(values: Mapping[str, str]) -> Mapping[str, str]:
+    for name, value in values.items():
+        try:
+            keepable(value)
+        except ValueError as error:
+            raise InvalidInput(f"{name[:50]} holds {error}", field=name[:50]) from None
+    return values
 
 
 TheForm = Annotated[Form, Depends(_change)]

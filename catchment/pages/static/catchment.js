@@ -18,6 +18,14 @@
     one.addEventListener("click", () => document.getElementById(one.dataset.shows).showModal());
   }
 
+  for (const one of all("[data-reads]")) {
+    one.hidden = false;
+    one.querySelector("input").addEventListener("change", async (event) => {
+      const [file] = event.target.files;
+      if (file) document.getElementById(one.dataset.reads).value = await file.text();
+    });
+  }
+
   // ── keys ──
   const links = () => all("[data-list] [data-row] a.headline");
   let is_going = false;

@@ -10,15 +10,19 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from catchment.clock import EPOCH
-from catchment.pages.words import common, entering, overview, reading
+from catchment.pages.words import common, entering, errors, overview, reading, sources
+from catchment.pages.words.foreign import FOREIGN
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 
 CATALOGUE: dict[str, tuple[str, str]] = {}
-for _part in (common, entering, overview, reading):
+for _part in (common, entering, errors, overview, reading, sources):
     if _twice := CATALOGUE.keys() & _part.WORDS.keys():
         raise AssertionError(f"said twice: {', '.join(sorted(_twice))}")
     CATALOGUE |= _part.WORDS
+
+DONE = frozenset(name.removeprefix("done:") for name in CATALOGUE if name.startswith("done:"))
+"""What a reader may be told that they have done."""
 
 # Largest first; a span is told in the largest unit that fits at least once.
 _UNITS = (("days", 86_400), ("hours", 3_600), ("minutes", 60), ("seconds", 1))
@@ -59,12 +63,28 @@ class Speech:
 
     def named(self, group: str, name: str) -> str:
         """Of a name that comes from elsewhere (a job, a kind): our word for it, or the name itself."""
+        return self.known(group, name) or name
+
+    def known(self, group: str, name: str) -> str | None:
+        """The same; None: we have no word for it."""
         said = CATALOGUE.get(f"{group}:{name}")
-        return said[self._column] if said else name
+        return said[self._column] if said else None
+
+    def told(self, words: str) -> str:
+        """What another part of the product says in English (a kind, a setting), in this language."""
+        return words if self.language == "en" else FOREIGN.get(words, words)
 
     @staticmethod
     def number(count: int) -> str:
         return f"{count:,}"
+
+    @staticmethod
+    def share(part: float) -> str:
+        """12 %; a little is not nothing, and almost all is not all."""
+        percent = round(part * 100)
+        if part > 0 and percent == 0:
+            return "< 1 %"
+        return "> 99 %" if part < 1 and percent == 100 else f"{percent} %"
 
     @staticmethod
     def rate(rate: float) -> str:
@@ -99,6 +119,11 @@ class Speech:
         unit, size = next(((unit, size) for unit, size in _UNITS if seconds >= size), _UNITS[-1])
         return self(unit, count=seconds // size)
 
+    def took(self, start: str, end: str) -> str:
+        """How long something took that may be over in a moment."""
+        length = datetime.fromisoformat(end) - datetime.fromisoformat(start)
+        return self.span(length) if length >= timedelta(seconds=1) else self("milliseconds", count=_millis(length))
+
     def day_and_time(self, at: str) -> str:
         """2026-02-25 10:30, in the reader's zone."""
         return self._local(at).strftime("%Y-%m-%d %H:%M")
@@ -109,3 +134,7 @@ class Speech:
 
     def _local(self, at: str) -> datetime:
         return datetime.fromisoformat(at).astimezone(self._zone)
+
+
+def _millis(length: timedelta) -> int:
+    return max(0, round(length.total_seconds() * 1000))
