@@ -16,6 +16,7 @@ from catchment.store.leases import living
 
 # On the wall: a scheduler that does nothing for so long is stuck. Work that takes its time is under way, not late.
 _PATIENCE_SECONDS = 120.0
+_TICKS_OF_PATIENCE = 10
 # On the start page: more than a person will read, enough to tell which alerts are about which failing sources.
 _MOST_TROUBLES = 50
 _MOST_RECOVERED = 4
@@ -78,8 +79,8 @@ def _is_late(shop: Shop, next_run_at: str | None, period: timedelta, opened_at: 
 
 
 def patience(shop: Shop) -> timedelta:
-    """So long after its time nothing is called late, on the shop's own clock."""
-    return timedelta(seconds=_PATIENCE_SECONDS / shop.clock.wall_seconds(1.0))
+    """So long after its time a source is not called late: its turn comes with one of the next ticks."""
+    return timedelta(seconds=_TICKS_OF_PATIENCE * shop.settings.tick_seconds)
 
 
 def overdue(shop: Shop, limit: int) -> list[int]:

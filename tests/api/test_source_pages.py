@@ -1,0 +1,336 @@
+"""Sources in a browser: the list, following something new, one source and what may be done with it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from html import unescape
+
+import pytest
+
+from catchment.errors import Missing, SlowDown
+from catchment.model import Source
+from tests.api.browsing import led_to, opened, plain, sent
+from tests.api.desk import Desk
+from tests.town import TownShop
+
+HOUR = timedelta(hours=1)
+
+
+def a_feed(desk: Desk, name: str = "Gazette", count: int = 5, **more: object) -> Source:
+    feed = desk.here.town.feed(name.lower().replace(" ", "-"), window=20)
+    for number in range(count):
+        feed.post(f"{name}-{number}", title=f"{name} {number}", at=desk.here.clock.now() - number * HOUR)
+    source = desk.here.follow(feed, name=name, **more)
+    desk.here.collect(source)
+    return source
+
+
+def a_broken_feed(desk: Desk, name: str = "Old Blog", times: int = 1) -> Source:
+    feed = desk.here.town.feed(name.lower().replace(" ", "-"))
+    feed.says.extend([Missing("the feed is not there", "has it <moved>?", status=404)] * 99)
+    source = desk.here.follow(feed, name=name)
+    for _ in range(times):
+        desk.here.collect(source)
+    return source
+
+
+def names(page: str) -> list[str]:
+    return [unescape(one) for one in re.findall(r'<a class="headline" href="/sources/\d+">(.*?)</a>', page)]
+
+
+# ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_empty_list_teaches_the_next_step(desk: Desk) -> None:
+    page = opened(desk, "/sources")
+    assert "Nothing is followed yet" in page
+    assert 'href="/sources/add"' in page
+    assert 'href="/sources/import"' in page
+
+
+def test_a_row_tells_how_a_source_stands_and_what_it_brought(both: Desk) -> None:
+    a_feed(both, count=3)
+    a_broken_feed(both)
+    page = opened(both, "/sources")
+    assert names(page) == ["Gazette", "Old Blog"]
+    said = plain(page)
+    assert "Gazette Feed on time 1 min ago in 3 h 3" in said
+    assert "Old Blog Feed There is nothing at this address (404)." in said
+    assert "failing" in said
+
+
+def test_the_list_goes_on_page_by_page(both: Desk) -> None:
+    for number in range(70):
+        both.here.follow(both.here.town.feed(f"feed-{number:02}"), name=f"Feed {number:02}")
+    first = opened(both, "/sources")
+    (onwards,) = re.findall(r'href="([^"]+)" rel="next"', first)
+    second = opened(both, unescape(onwards))
+    assert names(first) + names(second) == [f"Feed {number:02}" for number in range(70)]
+    assert 'rel="next"' not in second
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("q=gazette", ["Gazette"]),
+        ("q=GAZ+ette", ["Gazette"]),
+        ("q=晚报", ["城市晚报 Ärger"]),
+        ("q=ärger", ["城市晚报 Ärger"]),
+        ("q=other.example", ["Other"]),
+        ("q=nothing", []),
+        ("q=%25", []),
+        ("kind=rss", ["Gazette", "城市晚报 Ärger", "Other"]),
+        ("kind=reddit", []),
+        ("state=paused", ["Other"]),
+        ("state=active&q=other", []),
+        ("state=nonsense&order=troubled&q=gaz", ["Gazette"]),
+    ],
+)
+def test_the_list_is_filtered_by_words_of_the_name_kind_and_state(both: Desk, query: str, found: list[str]) -> None:
+    for name, host in (("Gazette", "gazette"), ("城市晚报 Ärger", "evening"), ("Other", "other")):
+        both.here.follow(both.here.town.feed(host), name=name)
+    both.here.shop.store.sources.set_state(3, "paused", None, both.here.clock.now())  # type: ignore[arg-type]
+    assert names(opened(both, f"/sources?{query}")) == found
+
+
+def test_what_fails_and_what_is_late_comes_first_if_that_is_wanted(both: Desk) -> None:
+    here = both.here
+    waiting = here.follow(here.town.feed("waiting"), name="Waiting")
+    for name in ("A", "B"):
+        a_feed(both, name)
+    a_broken_feed(both, "Broken")
+    here.clock.advance(600)
+    assert names(opened(both, "/sources?order=troubled")) == ["Broken", "Waiting", "A", "B"]
+    assert names(opened(both, "/sources?order=troubled&q=waiting")) == ["Waiting"]
+    assert names(opened(both, f"/sources?order=troubled&after={waiting.id}")) == ["A", "B"]
+
+
+# ── following something new ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_was_typed_is_offered_as_the_kinds_that_understand_it(desk: Desk) -> None:
+    page = opened(desk, "/sources/add?target=r/webdev")
+    assert re.findall(r'href="(/sources/add\?kind=[^"]+)"', page) == ["/sources/add?kind=reddit&amp;target=r/webdev"]
+    page = opened(desk, "/sources/add?target=https://one.example/")
+    assert re.findall(r"kind=(\w+)", page)[0] == "rss"
+    assert "Nothing here can follow" in opened(desk, "/sources/add?target=%21%21")
+
+
+def test_every_kind_has_its_form_with_its_own_settings(desk: Desk) -> None:
+    chosen = opened(desk, "/sources/add")
+    for kind in desk.here.shop.platforms.kinds():
+        assert f'href="/sources/add?kind={kind.name}"' in chosen
+        page = opened(desk, f"/sources/add?kind={kind.name}")
+        for field in kind.fields:
+            assert f'name="set.{field.name}"' in page
+
+
+def test_a_source_is_tried_before_it_is_followed(both: Desk) -> None:
+    feed = both.here.town.feed("one")
+    feed.post("p1", "<p>hello & bye</p>", title="<b>First</b>", at=both.here.clock.now())
+    answer = sent(both, "/sources/add", kind="rss", target=feed.url, deed="try", name="Mine", interval="30")
+    assert answer.status_code == 200
+    assert "It answers, and shows 1 item." in answer.text
+    assert "&lt;b&gt;First&lt;/b&gt;" in answer.text or "First" in answer.text
+    assert f'value="{feed.url}"' in answer.text
+    assert 'value="Mine"' in answer.text
+    assert both.get("/api/sources")["items"] == []
+    assert led_to(both, "/sources/add", kind="rss", target=feed.url, deed="follow", name="Mine", interval="30") == (
+        "/sources/1?done=followed"
+    )
+    (source,) = both.get("/api/sources")["items"]
+    assert (source["name"], source["interval_minutes"]) == ("Mine", 30)
+
+
+def test_what_is_followed_already_is_shown(desk: Desk) -> None:
+    source = a_feed(desk)
+    for deed in ("try", "follow"):
+        assert led_to(desk, "/sources/add", kind="rss", target=source.target, deed=deed) == "/sources/1?done=known"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said", "wrong"),
+    [
+        ({"target": ""}, "it needs an address or a name", 'class="wide is-wrong"'),
+        ({"target": "ftp://x.example"}, "ftp", ""),
+        ({"target": "https://x.example/", "interval": "soon"}, "is not a number of minutes", 'class="is-wrong"'),
+        ({"target": "https://x.example/", "interval": "0"}, "an interval of 0 minutes is not possible", "is-wrong"),
+        ({"target": "https://x.example/", "priority": "huge"}, "unknown priority", ""),
+        ({"target": "https://x.example/", "credential": "nobody"}, "nobody", ""),
+        ({"target": "https://x.example/\0"}, "cannot be kept", ""),
+    ],
+)
+def test_what_is_wrong_is_said_above_the_form_which_stays_as_it_was(
+    desk: Desk, fields: dict[str, str], said: str, wrong: str
+) -> None:
+    answer = sent(desk, "/sources/add", kind="rss", deed="follow", name="My name", **fields)
+    assert answer.status_code in (400, 404, 502)
+    assert said in unescape(answer.text)
+    assert wrong in answer.text
+    assert desk.get("/api/sources")["items"] == []
+
+
+def test_settings_of_the_kind_are_checked_and_kept(desk: Desk) -> None:
+    given = {"kind": "reddit", "target": "r/webdev", "deed": "follow", "set__sort": "top", "set__limit": "50"}
+    answer = sent(desk, "/sources/add", **{**given, "set__limit": "0"})
+    assert "from 1 to" in unescape(answer.text)
+    assert '<option value="top" selected>' in answer.text
+    led_to(desk, "/sources/add", **given, set__time_filter="", set__comments="true")
+    assert desk.get("/api/sources/1")["settings"] == {"sort": "top", "limit": 50, "comments": True}
+
+
+def test_a_platform_that_does_not_answer_is_said_in_plain_words(desk: Desk) -> None:
+    feed = desk.here.town.feed("one")
+    feed.says.append(Missing("the feed is not there", "has it moved?", status=404))
+    answer = sent(desk, "/sources/add", kind="rss", target=feed.url, deed="try")
+    assert answer.status_code == 502
+    assert "There is nothing at this address (404)" in answer.text
+    chinese = sent(desk, "/sources/add", kind="rss", target="", deed="try", language="zh")
+    assert "填写的内容有误" in chinese.text
+
+
+def test_trying_a_source_with_a_secret_in_its_address_keeps_nothing(tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder = tmp_path_factory.mktemp("vault")
+    here = TownShop(folder, f"sqlite:///{folder / 'catchment.db'}", master_key="a key that is long enough for this")
+    desk = Desk(here)
+    feed = here.town.feed("one")
+    feed.post("p1", at=here.clock.now())
+    address = feed.url.replace("https://", "https://ada:wonderful@")
+    answer = sent(desk, "/sources/add", kind="rss", target=address, deed="try")
+    assert "It answers" in answer.text
+    assert here.shop.store.credentials.page() == []
+    led_to(desk, "/sources/add", kind="rss", target=address, deed="follow")
+    page = opened(desk, "/sources/1")
+    assert "wonderful" not in page
+    assert len(here.shop.store.credentials.page()) == 1
+    here.close()
+
+
+# ── many at once ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_list_is_followed_row_by_row_and_what_cannot_be_is_said(both: Desk) -> None:
+    rows = "target,name\nhttps://one.example/,One & only\nnot an address at all,Bad\nhttps://two.example/,Two\n"
+    page = sent(both, "/sources/import", list=rows).text
+    assert "2 sources are new" in page
+    assert "1 row could not be used" in page
+    assert '<a href="/sources/1">One &amp; only</a>' in page
+    assert "2 were followed already" in sent(both, "/sources/import", list=rows).text
+
+
+def test_what_is_no_list_is_said_and_stays_in_the_form(desk: Desk) -> None:
+    answer = sent(desk, "/sources/import", list="<!doctype html><p>hello")
+    assert answer.status_code == 400
+    assert "this is a web page" in answer.text
+    assert "&lt;!doctype html&gt;&lt;p&gt;hello</textarea>" in answer.text
+
+
+def test_the_starter_set_is_one_button_away(desk: Desk) -> None:
+    assert "sources are new" in sent(desk, "/sources/import", deed="starter").text
+    assert len(names(opened(desk, "/sources"))) >= 10
+
+
+# ── one source ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_source_shows_its_rhythm_its_coverage_its_visits_and_when_it_is_next(both: Desk) -> None:
+    source = a_feed(both, count=12)
+    both.here.collect(source, after=5 * HOUR)
+    page = opened(both, f"/sources/{source.id}")
+    said = plain(page)
+    assert "No. It is visited as often as it should be" in said
+    assert "because: the interval of its kind" in said
+    assert "Its newest 12 items by weekday and hour" in said
+    assert page.count('class="warm"') == 12
+    assert 'class="is-verified"' in page
+    assert re.search(r'href="/runs/\d+"', page)
+    assert f'href="/items?source={source.id}"' in page
+
+
+def test_hours_are_those_of_the_reader(desk: Desk) -> None:
+    source = a_feed(desk, count=2)
+    browser = desk.browser()
+    shown = []
+    for zone in ("UTC", "Asia/Shanghai"):
+        browser.cookies.set("catchment_zone", zone)
+        page = browser.get(f"/sources/{source.id}").text
+        shown.append(re.findall(r'class="warm"[^>]*><title>(\w+ \d\d)', page))
+    assert shown[0] != shown[1]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_why_it_is_late_is_answered_in_one_sentence(both: Desk, language: str) -> None:
+    here = both.here
+    source = a_feed(both)
+    broken = a_broken_feed(both, times=6)
+    waiting = here.town.feed("busy")
+    waiting.says.append(SlowDown("wait", retry_at=here.clock.now() + timedelta(hours=2)))
+    busy = here.follow(waiting, name="Busy")
+    here.collect(busy)
+    new = here.follow(here.town.feed("new"), name="New")
+    asked = {
+        source.id: ("visited as often as it should be", "按时访问"),
+        broken.id: ("failed 6 times in a row", "连续失败 6 次"),
+        busy.id: ("server asked us to wait", "服务器要求等待"),
+        new.id: ("first in line", "排在最前"),
+    }
+    for source_id, words in asked.items():
+        assert words[language == "zh"] in plain(opened(both, f"/sources/{source_id}", language=language))
+    here.clock.advance(86_400)
+    assert ("sources wait", "个在等待")[language == "zh"] in plain(
+        opened(both, f"/sources/{source.id}", language=language)
+    )
+
+
+def test_where_nobody_collects_that_is_the_reason(town: TownShop) -> None:
+    desk = Desk(town, collects=False)
+    source = town.follow(town.town.feed("one"), name="One")
+    town.clock.advance(3600)
+    assert "no process is collecting" in plain(opened(desk, f"/sources/{source.id}"))
+
+
+def test_a_source_is_paused_resumed_asked_for_and_removed_by_its_buttons(both: Desk) -> None:
+    source = a_feed(both)
+    path = f"/sources/{source.id}"
+    assert led_to(both, f"{path}/pause", reason="on leave") == f"{path}?done=paused"
+    page = opened(both, f"{path}?done=paused")
+    assert "Paused. It is not visited until you resume it." in page
+    assert "It is paused (on leave)" in page
+    assert f'action="{path}/resume"' in page
+    assert f'action="{path}/run"' not in page
+    assert sent(both, f"{path}/run").status_code == 409
+    led_to(both, f"{path}/resume")
+    assert led_to(both, f"{path}/run") == f"{path}?done=asked"
+    assert "somebody asked for it" in opened(both, path)
+    assert led_to(both, f"{path}/remove") == "/sources?done=removed"
+    opened(both, path, status=404)
+    assert len(both.here.items()) == 5
+
+
+def test_name_pace_and_settings_are_changed_by_a_form_that_shows_what_they_are(both: Desk) -> None:
+    led_to(both, "/sources/add", kind="reddit", target="r/webdev", deed="follow", set__sort="top", set__limit="50")
+    change = {"name": "Web people", "interval": "90", "priority": "high", "categories": "web, 开发，web"}
+    led_to(both, "/sources/1/change", **change, set__sort="", set__limit="70", set__nonsense="1")
+    shown = both.get("/api/sources/1")
+    assert (shown["name"], shown["interval_minutes"], shown["priority"]) == ("Web people", 90, "high")
+    assert (shown["categories"], shown["settings"]) == (["web", "开发"], {"limit": 70})
+    page = opened(both, "/sources/1")
+    assert 'name="set.limit" value="70"' in page
+    assert 'name="interval" min="1" max="525600" value="90"' in page
+    led_to(both, "/sources/1/change", name="", interval="", categories="", set__limit="")
+    shown = both.get("/api/sources/1")
+    assert (shown["name"], shown["interval_minutes"], shown["settings"]) == ("Web people", None, {})
+    assert sent(both, "/sources/1/change", interval="never").status_code == 400
+
+
+def test_only_known_words_are_shown_as_what_was_done(desk: Desk) -> None:
+    a_feed(desk)
+    for word in ("<b>hello", "nonsense", "paused "):
+        assert 'role="status"' not in opened(desk, f"/sources/1?done={word}")
+
+
+def test_there_is_no_such_source(desk: Desk) -> None:
+    for path in ("/sources/7", "/sources/0", "/sources/x"):
+        assert "This did not work" in desk.browser().get(path).text or "no such page" in desk.browser().get(path).text
+    assert sent(desk, "/sources/7/pause").status_code == 404
