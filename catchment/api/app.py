@@ -128,7 +128,7 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
 
 def _methods_of(request: Request) -> str:
     """What may be done with this path. FastAPI knows only what the first function there does."""
-    routes = [route for part in (*_PARTS, *_OPEN_PARTS) for route in part.router.routes]
+    routes = [route for part in (*_PARTS, health, *browsing.PARTS) for route in part.router.routes]
     matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
     return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
 

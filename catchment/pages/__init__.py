@@ -3,6 +3,7 @@
 from catchment.pages.entering import failure, way_in
 from catchment.pages.overview import start
 from catchment.pages.reading import item_page, items_page, search_page
+from catchment.pages.records import alerts_page, gaps_page, run_page, runs_page
 from catchment.pages.showing import ASSETS, THEMES, Reader
 from catchment.pages.sources import add_source_page, choose_kind_page, import_page, source_page, sources_page
 from catchment.pages.words import DONE, LANGUAGES, language
@@ -14,12 +15,16 @@ __all__ = [
     "THEMES",
     "Reader",
     "add_source_page",
+    "alerts_page",
     "choose_kind_page",
     "failure",
+    "gaps_page",
     "import_page",
     "item_page",
     "items_page",
     "language",
+    "run_page",
+    "runs_page",
     "search_page",
     "source_page",
     "sources_page",

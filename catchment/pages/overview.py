@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from catchment.pages.reading import headline
+from catchment.pages.records import without_name
 from catchment.pages.showing import Reader, page
 
 _SHOWN = 8
@@ -30,8 +31,3 @@ def start(known: Mapping[str, Any], reader: Reader) -> str:
         shown=_SHOWN,
         without_name=without_name,
     )
-
-
-def without_name(words: str | None, name: str | None, source_id: int | None) -> str:
-    """An error names the source that it is about; where the name stands above it already, once is enough."""
-    return (words or "").removeprefix(f"{name} (source {source_id}): ")

@@ -55,6 +55,9 @@ PLACES = (
     Place("/search", "s", "nav_search", "nav_read"),
     Place("/", "o", "nav_overview", "nav_run"),
     Place("/sources", "f", "nav_sources", "nav_run"),
+    Place("/runs", "r", "nav_runs", "nav_run"),
+    Place("/gaps", "p", "nav_gaps", "nav_run"),
+    Place("/alerts", "a", "nav_alerts", "nav_run"),
 )
 
 

@@ -12,6 +12,7 @@ from catchment.collect.lateness import Lateness, Why
 from catchment.model import Field, Kind
 from catchment.pages import charts
 from catchment.pages.reading import web_address
+from catchment.pages.records import visits
 from catchment.pages.showing import Reader, page, plain_error
 from catchment.pages.words import Speech
 
@@ -72,7 +73,7 @@ def source_page(reader: Reader, known: Mapping[str, Any]) -> str:
         heat=heat(known["posted"], reader),
         calendar=calendar(known["coverage"]["calendar"], say),
         standings=_standings(known["coverage"]["seconds"]),
-        runs=_visits(say, known["runs"]),
+        runs=visits(say, known["runs"]),
         settings=differing(kind, source["settings"]),
         fields=_filled(kind, source["settings"]),
         priorities=PRIORITIES,
@@ -126,15 +127,6 @@ def calendar(days: Sequence[Mapping[str, Any]], say: Speech) -> charts.Calendar 
             words = f"{day}: {say('standing_' + one['standing'])} ({one['share']:.0%})"
             cells.append(charts.Cell(number // _DAYS, number % _DAYS, one["standing"], words))
     return charts.calendar(cells, start, last)
-
-
-def _visits(say: Speech, runs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Each with what went wrong, in words; what goes wrong again and again is said once."""
-    before = [None, *(one["error_code"] for one in runs)]
-    return [
-        {**one, "plain": plain_error(say, one["error_code"], one["error"]) if one["error_code"] != newer else None}
-        for newer, one in zip(before, runs, strict=False)
-    ]
 
 
 def _standings(seconds: Mapping[str, int]) -> list[tuple[str, float]]:

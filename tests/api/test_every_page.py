@@ -98,7 +98,8 @@ def browsing_paths(method: str) -> set[str]:
     """The pages' own paths, with numbers where ids go."""
     return {
         re.sub(r"{\w+}", "1", route.path)  # type: ignore[attr-defined]
-        for route in browsing.router.routes
+        for part in browsing.PARTS
+        for route in part.router.routes
         if method in getattr(route, "methods", ())
     }
 

@@ -2,11 +2,13 @@
 
 from fastapi import APIRouter
 
-from catchment.api.browsing import adding, entering, reading, sources
+from catchment.api.browsing import adding, entering, reading, records, sources
 from catchment.api.browsing.readers import failure_page, is_for_a_person
 
-__all__ = ["failure_page", "is_for_a_person", "router"]
+__all__ = ["PARTS", "failure_page", "is_for_a_person", "router"]
+
+PARTS = (entering, reading, adding, sources, records)
 
 router = APIRouter(include_in_schema=False)
-for _part in (entering, reading, adding, sources):
+for _part in PARTS:
     router.include_router(_part.router)

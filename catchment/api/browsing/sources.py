@@ -95,14 +95,16 @@ def _rows(door: Door, followed: Sequence[Followed]) -> list[dict[str, Any]]:
     visits = shop.store.runs.visits_since([source.id for source, _ in followed], shop.clock.now() - _DAY)
     held = {one["source_id"] for one in shop.store.runs.under_way()}
     here = around(door)
-    return [
-        shown_source(source, progress, intervals)
-        | {
-            "why": lateness(source, progress, interval_of(source, intervals), here.plus(is_held=source.id in held)).why,
+
+    def row(source: Source, progress: Progress) -> dict[str, Any]:
+        minutes = interval_of(source, progress, intervals)
+        late = lateness(source, progress, minutes, here.plus(is_held=source.id in held))
+        return shown_source(source, progress, intervals) | {
+            "why": late.why,
             "visits": visits.get(source.id, (0, 0, 0)),
         }
-        for source, progress in followed
-    ]
+
+    return [row(source, progress) for source, progress in followed]
 
 
 def _address(given: dict[str, str], **more: str) -> str:
@@ -120,7 +122,7 @@ def source(door: TheDoor, reader: TheReader, source_id: SourceId) -> Response:
     now, intervals = shop.clock.now(), shop.intervals()
     holder = shop.store.sources.holder(source_id)
     here = around(door).plus(is_held=holder is not None)
-    late = lateness(one, progress, interval_of(one, intervals), here)
+    late = lateness(one, progress, interval_of(one, progress, intervals), here)
     known = {
         "source": shown_source(one, progress, intervals),
         "late": late,
