@@ -248,6 +248,8 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
         url,
         pool_size=pool_size,
         max_overflow=4,
+        # Each connection has a cache of pages: the one that was used last knows most, and the others need not grow.
+        pool_use_lifo=True,
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False},
     )
 
@@ -257,7 +259,7 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
         # With WAL, NORMAL survives the death of the process; power loss may cost the last seconds, never the file.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -8000")
+        connection.execute("PRAGMA cache_size = -4000")
         connection.execute("PRAGMA temp_store = MEMORY")
 
     return engine

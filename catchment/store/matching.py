@@ -18,6 +18,8 @@ from catchment.store.indexing import facet_term
 # What one more row costs, in the same unit: taken from the index and sorted; walked past, its terms unpacked.
 _TAKING, _WALKING = 1, 5
 _LONGEST_WALK = 50_000
+_FEW, _PROBED = 2_000, 2_000
+"""So few are taken at once; so many of the newest are looked at otherwise, before anything else is decided."""
 
 
 Terms = list[list[str]]
@@ -81,39 +83,53 @@ def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> lis
 def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Places:
     parts = ["(" + " | ".join(f"'{term}'" for term in group) + ")" for group in terms]
     question = " & ".join(parts)
-    expected, everything = max(1, _expected(tx, question)), _how_many(tx)
-    walk = wanted * everything // expected
-    # All that have the rarest term are gone through, however few of them have the others, too. How many have all, the
-    # planner can only guess, as if terms kept no company.
-    rarest = expected if len(parts) == 1 else min(_expected(tx, part) for part in parts)
-    if rarest * _TAKING <= walk * _WALKING:
-        found = _taken(tx, question, match.low, match.high)
-        return Places(iter(found), len(found), False)
-    return Places(_walked(tx, question, match, min(4 * walk, _LONGEST_WALK), wanted), expected, True)
+    # All that have the rarest term are gone through, however few of them have the others, too. How many have all of
+    # them, the planner can only guess, as if words kept no company; the newest tell better.
+    rarest = min(_expected(tx, part) for part in parts)
+    if rarest <= _FEW:
+        return _all_of_them(tx, question, match)
+    met = _stretch(tx, question, match.low, match.high, _PROBED, wanted)
+    everything = _how_many(tx)
+    walk = wanted * _PROBED // max(1, len(met))
+    if len(met) < wanted and rarest * _TAKING <= walk * _WALKING:
+        return _all_of_them(tx, question, match)
+    length = min(4 * walk, _LONGEST_WALK)
+    return Places(_walked(tx, question, match, met, length, wanted), max(1, wanted * everything // walk), True)
 
 
-def _walked(tx: Transaction, question: str, match: Match, length: int, wanted: int) -> Iterator[int]:
-    """Along a stretch of the newest; who still wants more then gets all the rest: these terms are seldom together."""
-    high = match.high
-    while True:
-        rows = tx.all(
-            # The inner LIMIT keeps the planner from asking the index after all.
-            """
-            SELECT place FROM (SELECT place, words FROM indexed WHERE place >= ? AND place < ?
-                                ORDER BY place DESC LIMIT ?) AS newest
-             WHERE words @@ ?::tsquery ORDER BY place DESC LIMIT ?
-            """,
-            match.low,
-            high,
-            length,
-            question,
-            wanted,
-        )
-        yield from (row[0] for row in rows)
-        high = rows[-1][0] if rows else high
-        if len(rows) < wanted:
-            break
+def _all_of_them(tx: Transaction, question: str, match: Match) -> Places:
+    found = _taken(tx, question, match.low, match.high)
+    return Places(iter(found), len(found), False)
+
+
+def _walked(tx: Transaction, question: str, match: Match, met: list[int], length: int, wanted: int) -> Iterator[int]:
+    """What was met, and on from there along stretches of the newest; who wants more when there is little left gets all
+    the rest at once."""
+    yield from met
+    high, is_dense = met[-1] if met else match.high, True
+    while is_dense:
+        met = _stretch(tx, question, match.low, high, length, wanted)
+        yield from met
+        high, is_dense = met[-1] if met else high, len(met) == wanted
     yield from _taken(tx, question, match.low, high)
+
+
+def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, wanted: int) -> list[int]:
+    """What answers among so many of the newest, up to as many as are wanted."""
+    rows = tx.all(
+        # The inner LIMIT keeps the planner from asking the index after all.
+        """
+        SELECT place FROM (SELECT place, words FROM indexed WHERE place >= ? AND place < ?
+                            ORDER BY place DESC LIMIT ?) AS newest
+         WHERE words @@ ?::tsquery ORDER BY place DESC LIMIT ?
+        """,
+        low,
+        high,
+        length,
+        question,
+        wanted,
+    )
+    return [row[0] for row in rows]
 
 
 def _taken(tx: Transaction, question: str, low: int, high: int) -> list[int]:
