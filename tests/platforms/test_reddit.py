@@ -6,6 +6,7 @@ The samples have Reddit's form, after recorded answers; their content is invente
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,14 @@ def test_what_is_no_post_is_skipped_and_the_rest_goes_on() -> None:
     reading = read(sample("new.json"))
     assert [item.external_id for item in reading.items] == [f"t3_a{number}" for number in range(1, 10)]
     assert [one.reason for one in reading.skipped] == ["neither post nor comment", "bad id"]
+
+
+def test_an_answer_of_endless_things_is_read_in_part_and_the_rest_is_counted() -> None:
+    reading = read({"kind": "Listing", "data": {"children": [{"kind": "t5", "data": {}}] * 5_010}})
+    assert Counter(one.reason for one in reading.skipped) == {
+        "neither post nor comment": 5_000,
+        "too many in one answer": 10,
+    }
 
 
 def test_a_key_that_is_missing_null_or_of_a_wrong_sort_is_unknown_and_never_zero() -> None:

@@ -40,6 +40,9 @@ def sample(name: str) -> bytes:
     return (SAMPLES / name).read_bytes()
 
 
+GOOD = reply(sample("new.json"))
+
+
 def first(*, has_key: bool) -> Request:
     (request,) = reddit.first(SOURCE, Progress(), Ask("new", 100, has_key=has_key))
     return request
@@ -334,10 +337,57 @@ def test_a_login_that_came_broken_or_not_at_all_is_tried_again(door: Door, serve
     assert asked_for(server) == [*[TOKEN] * 4, NEW]
 
 
+# ── what Reddit says about its limits ─────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_key_whose_share_is_used_up_rests_until_reddit_counts_anew_and_another_goes_on(
+    door: Door, server: Hostile
+) -> None:
+    door.secrets["other"] = Secret(basic="other-id:other-secret")
+    last = {"x_ratelimit_used": "600", "x_ratelimit_remaining": "0.0", "x_ratelimit_reset": "82"}
+    server.on(NEW, reply(sample("new.json"), **last), GOOD)
+    door.ask(KEYED)
+    with pytest.raises(SlowDown, match="asked to be left alone") as failure:
+        door.ask(KEYED)
+    assert failure.value.retry_at == door.clock.now() + timedelta(seconds=82)
+    door.ask(KEYED.plus(credential="other"))
+    door.clock.advance(83)
+    door.ask(KEYED)
+    assert asked_for(server).count(NEW) == 3
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x_ratelimit_used": "32", "x_ratelimit_remaining": "568.0", "x_ratelimit_reset": "82"},
+        {"x_ratelimit_remaining": "many", "x_ratelimit_reset": "82"},
+        {"x_ratelimit_reset": "82"},
+        {},
+    ],
+)
+def test_a_share_that_is_not_used_up_or_not_told_keeps_nobody_waiting(
+    door: Door, server: Hostile, headers: dict[str, str]
+) -> None:
+    server.on(NEW, reply(sample("new.json"), **headers))
+    for _ in range(3):
+        door.ask(KEYED)
+    assert asked_for(server) == [TOKEN, NEW, NEW, NEW]
+
+
+def test_who_is_blocked_asks_nobody_else_there_for_an_hour(door: Door, server: Hostile) -> None:
+    server.on(NEW, reply(sample("blocked.html"), 403), GOOD)
+    with pytest.raises(Refused, match="blocks us"):
+        door.ask(KEYED)
+    with pytest.raises(SlowDown, match="asked to be left alone"):
+        door.ask(LOOK)
+    door.clock.advance(3601)
+    door.ask(KEYED)
+    assert asked_for(server).count(NEW) == 2
+
+
 # ── every recorded exchange ───────────────────────────────────────────────────────────────────────────────────────
 
 
-GOOD = reply(sample("new.json"))
 RENEWED = [NEW, NEW, TOKEN, NEW]
 
 

@@ -95,13 +95,19 @@ KINDS = (
         example="r/webdev",
         listings=LISTINGS,
         fields=(
-            Field("sort", "The listing that is read beside the newest posts; `new`: none", choices=targets.SORTS),
+            Field(
+                "sort",
+                "The listing that is read beside the newest posts, `new`: none; by default its tier decides",
+                choices=targets.SORTS,
+            ),
             Field(
                 "time_filter",
-                "How far back `top` and `controversial` look",
+                "How far back `top` and `controversial` look; by default its tier decides",
                 choices=targets.TIME_FILTERS,
             ),
-            Field("limit", "How many posts are asked for at first", minimum=1, maximum=REACH),
+            Field(
+                "limit", "How many posts are asked for at first; by default its tier decides", minimum=1, maximum=REACH
+            ),
             Field("comments", "Whether the comments of its posts are read, too: true or false", False, check=_truth),
             Field(
                 "without_key",

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from msgspec import Raw
-
 from catchment.model import Answer, Item, Reading, Request, Skipped
 from catchment.platforms.reddit import posts, requests, wire
 from catchment.platforms.reddit.wire import COMMENT, Comment, More, Post
@@ -16,11 +14,11 @@ _EXCERPT = 200
 
 def read(answer: Answer, asked: Request) -> Reading:
     page = wire.page(answer.body)
-    things = list(wire.flat(page.things))
+    things, too_many = wire.flat(page.things)
     items, skipped = _items(things, is_tree=asked.step == requests.THREAD)
-    reading = Reading(items, skipped=skipped)
+    reading = Reading(items, skipped=(*skipped, *[Skipped("too many in one answer")] * too_many))
     if asked.step == requests.LIST:
-        return _listed(reading, page, asked)
+        return _listed(reading, page, _title(things, asked), asked)
     if asked.step == requests.LOOK:
         return reading.plus(gone=_gone(asked, items))
     stubs = [thing for _, thing in things if isinstance(thing, More)]
@@ -30,9 +28,7 @@ def read(answer: Answer, asked: Request) -> Reading:
 # ── items ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _items(
-    things: Sequence[tuple[Raw, Post | Comment | More | None]], *, is_tree: bool
-) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
+def _items(things: Sequence[wire.Read], *, is_tree: bool) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
     items: list[Item] = []
     skipped: list[Skipped] = []
     for raw, thing in things:
@@ -65,7 +61,7 @@ def _reply_count(comment: Comment) -> int | None:
 # ── what follows ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _listed(reading: Reading, page: wire.Page, asked: Request) -> Reading:
+def _listed(reading: Reading, page: wire.Page, title: str | None, asked: Request) -> Reading:
     """A page of a listing: it goes on as long as Reddit says where, whether or not the page was full."""
     following = (requests.next_page(asked, page.after),) if page.after else ()
     talked_about = [item for item in reading.items if item.kind == "post" and item.reply_count != 0]
@@ -73,7 +69,6 @@ def _listed(reading: Reading, page: wire.Page, asked: Request) -> Reading:
     if not page.things and "after" in asked.params and asked.carried.get("is_known"):
         # What is stored stands further down: the listing cannot have ended here.
         return reading.plus(is_torn=True, notes=(EMPTY_PAGE,))
-    title = _title(page.things, asked)
     return reading.plus(follow=(*following, *threads), is_end=not following, title=title)
 
 
@@ -81,9 +76,9 @@ def _wants_comments(asked: Request) -> bool:
     return asked.carried.get("comments") is True
 
 
-def _title(things: Sequence[Raw], asked: Request) -> str | None:
+def _title(things: Sequence[wire.Read], asked: Request) -> str | None:
     """The community's name as it writes it itself."""
-    post = next((thing for _, thing in wire.flat(things) if isinstance(thing, Post)), None)
+    post = next((thing for _, thing in things if isinstance(thing, Post)), None)
     name = wire.text(post.subreddit) if post else None
     return f"r/{name}" if name and name.lower() == asked.carried.get("community") else None
 

@@ -7,7 +7,7 @@ nested into each other (replies), or in a flat list (what "more" led to).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
@@ -179,17 +179,20 @@ def replies(comment: Comment) -> Sequence[Raw] | None:
     return None if listing is None else listing.data.children
 
 
-def flat(raws: Sequence[Raw]) -> Iterator[tuple[Raw, Post | Comment | More | None]]:
-    """All things, each before its replies; None for what is neither post, comment nor stub."""
+Read = tuple[Raw, Post | Comment | More | None]
+"""A thing as it came, and what it is; None: neither post, comment nor stub."""
+
+
+def flat(raws: Sequence[Raw]) -> tuple[list[Read], int]:
+    """All things, each before its replies; and how many there were too many."""
+    found: list[Read] = []
     waiting = list(reversed(raws))
-    count = 0
-    while waiting and count < MOST_THINGS:
+    while waiting and len(found) < MOST_THINGS:
         raw = waiting.pop()
-        count += 1
-        thing = _thing(raw)
-        yield raw, thing
+        found.append((raw, thing := _thing(raw)))
         if isinstance(thing, Comment):
             waiting += reversed(replies(thing) or ())
+    return found, len(waiting)
 
 
 def _thing(raw: Raw) -> Post | Comment | More | None:
