@@ -13,7 +13,9 @@ from hypothesis import strategies as st
 
 from catchment.collect import lists
 from catchment.collect.lists import Listed
+from catchment.collect.shipped import COMMUNITIES, shipped
 from catchment.errors import InvalidInput
+from catchment.platforms import installed, reddit
 
 
 def entries(body: str | bytes) -> list[Listed]:
@@ -113,11 +115,32 @@ def test_a_pool_of_communities_is_understood() -> None:
         {"name": "SaaS", "tier": "Low", "categories": {"business": 1}, "quality_score": "0.5", "is_active": False},
     ]
     expected = [
-        Listed("r/webdev", "reddit", "r/webdev", ("tech", "web"), "high", quality_score=0.91),
-        Listed("r/SaaS", "reddit", "SaaS", ("business",), "low", quality_score=0.5, is_paused=True),
+        Listed("r/webdev", "reddit", None, ("tech", "web"), "high", quality_score=0.91, is_of_pool=True),
+        Listed("r/SaaS", "reddit", None, ("business",), "low", quality_score=0.5, is_paused=True, is_of_pool=True),
     ]
     assert entries(json.dumps(pool)) == expected
     assert entries(json.dumps({"communities": pool})) == expected
+
+
+@pytest.mark.parametrize("name", ["webdev", "r/webdev", "/r/webdev", "https://www.reddit.com/r/webdev"])
+def test_a_community_may_be_named_in_any_usual_way(name: str) -> None:
+    (one,) = entries(json.dumps({"communities": [name]}))
+    assert reddit.understand(one.target).address == "r/webdev"
+    assert entries(json.dumps([{"name": name}])) == [one]
+
+
+def test_a_bad_entry_of_a_pool_is_named() -> None:
+    found = lists.read(json.dumps([{"name": "webdev", "quality_score": "good"}, {"tier": "high"}]).encode())
+    assert [(one.place, one.target) for one in found.bad_rows] == [("entry 1", "webdev"), ("entry 2", "")]
+
+
+def test_the_pool_that_is_shipped_has_two_hundred_communities_of_every_sort() -> None:
+    pool, left_out = shipped(COMMUNITIES, installed())
+    assert (len(pool.entries), pool.bad_rows, left_out) == (200, (), ())
+    assert len({reddit.understand(one.target).address for one in pool.entries}) == 200
+    assert {one.priority for one in pool.entries} == {"high", "medium", "low"}
+    assert all(one.categories and one.quality_score and 0 < one.quality_score < 1 for one in pool.entries)
+    assert len({category for one in pool.entries for category in one.categories}) > 20
 
 
 def test_a_plain_list_of_addresses_is_a_list_of_feeds() -> None:
@@ -208,5 +231,15 @@ def test_opml_gives_back_the_feeds_and_says_how_many_others_it_cannot_hold(wante
 
 
 def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(InvalidInput, match="opml, csv, json"):
+    with pytest.raises(InvalidInput, match="opml, csv, json, communities"):
         lists.write([], "xlsx")
+
+
+@given(wanted=MANY)
+def test_a_pool_gives_back_its_communities_and_says_how_many_others_it_cannot_hold(wanted: list[Listed]) -> None:
+    text, left_out = lists.write(wanted, "communities")
+    communities = [one for one in wanted if one.kind == "reddit"]
+    assert left_out == len(wanted) - len(communities)
+    assert [(one["name"], one["tier"], one["is_active"]) for one in json.loads(text)["communities"]] == [
+        (one.target, one.priority, not one.is_paused) for one in communities
+    ]

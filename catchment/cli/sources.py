@@ -325,24 +325,28 @@ def import_list(
     starter: Annotated[
         bool, typer.Option("--starter", help="Instead of a file: a dozen sources to begin with, English and Chinese.")
     ] = False,
+    communities: Annotated[
+        bool, typer.Option("--communities", help="Instead of a file: a pool of 200 well-known communities of Reddit.")
+    ] = False,
     as_json: AsJson = False,
 ) -> int:
     """Follow everything that a list names.
 
-    OPML, CSV and JSON are told apart by content; a pool of communities (name, tier, categories, quality_score) is
-    understood, too. A row that cannot be used is reported with the reason, and the rest goes on: the exit code is then
-    8, or 2 if no row could be used. What is followed already stays as it is.
+    OPML, CSV and JSON are told apart by content. A row that cannot be used is reported with the reason, and the rest
+    goes on: the exit code is then 8, or 2 if no row could be used. What is followed already stays as it is; but from a
+    pool of communities (JSON: name, tier, categories, quality_score) it takes over the tier (as its priority), the
+    score, and further categories.
     """
     from catchment.collect import lists
 
-    if starter == (file is not None):
-        raise InvalidInput("import what?", "give a FILE, or --starter, and not both", field="file")
+    if sum((starter, communities, file is not None)) != 1:
+        raise InvalidInput("import what?", "give a FILE, --starter or --communities, one of them", field="file")
     listed = None if file is None else lists.read(_content(file, lists.MOST_BYTES))
     with doors.opened_shop("sources import") as shop:
-        from catchment.collect import starter as starting
         from catchment.collect.importing import follow_all
+        from catchment.collect.shipped import COMMUNITIES, STARTER, shipped
 
-        listed, left_out = (listed, ()) if listed else starting.starter(shop.platforms)
+        listed, left_out = (listed, ()) if listed else shipped(STARTER if starter else COMMUNITIES, shop.platforms)
         is_shown = showing.is_watched() and not as_json
         with showing.bar("importing", len(listed.entries), is_shown=is_shown) as bar:
             done = follow_all(shop.store, shop.safe, shop.platforms, listed.entries, shop.clock.now(), bar.move)
@@ -356,12 +360,20 @@ def _tell_import(listed: SourceList, done: Imported, left_out: Sequence[Listed],
         {"place": one.place, "target": redact(one.target), "reason": redact(one.reason)}
         for one in (*listed.bad_rows, *done.refused)
     ]
-    summary = {"format": listed.format, "added": len(done.added), "known": len(done.known), "refused": len(refused)}
+    summary: dict[str, Any] = {
+        "format": listed.format,
+        "added": len(done.added),
+        "known": len(done.known),
+        "changed": len(done.changed),
+        "same": len(done.same),
+        "refused": len(refused),
+    }
     if as_json:
         unknown = [{"kind": one.kind, "target": one.target} for one in left_out]
         showing.document(summary | {"source_ids": done.added, "problems": refused, "left_out": unknown})
     else:
-        showing.say(f"{summary['added']:,} added, {summary['known']:,} known already, {summary['refused']:,} refused")
+        known = f"{summary['known']:,} known already" + (f" ({summary['changed']:,} changed)" if done.changed else "")
+        showing.say(f"{summary['added']:,} added, {known}, {summary['refused']:,} refused")
         for one in refused:
             showing.note(f"{one['place']}: {one['target'] or '(nothing)'}: {one['reason']}")
         for entry in left_out:
@@ -383,13 +395,17 @@ def _content(file: str, most_bytes: int) -> bytes:
 def export_list(
     file: File,
     format: Annotated[
-        str | None, typer.Option(metavar="FORMAT", help="opml, csv or json; by default what the file's name ends with.")
+        str | None,
+        typer.Option(
+            metavar="FORMAT", help="opml, csv, json or communities; by default what the file's name ends with."
+        ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write everything that is followed to a list.
 
-    Credentials are named, never told. OPML holds feeds only; CSV and JSON hold everything.
+    Credentials are named, never told. OPML holds feeds only; communities, a pool as JSON, those of Reddit only; CSV and
+    JSON hold everything.
     """
     from catchment.collect import lists
 

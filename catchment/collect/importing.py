@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 
 from catchment.collect import following
-from catchment.collect.lists import BadRow, Listed
+from catchment.collect.lists import UNTOLD_PRIORITY, BadRow, Listed
 from catchment.errors import InvalidInput, NotFound, VaultError
 from catchment.logs import redact
 from catchment.model import Progress, Record, Source, SourceState
 from catchment.platforms import Platforms
 from catchment.store import Store
+from catchment.store.merging import Described
 from catchment.store.sources import Wanted
 from catchment.vault import Safe
 
@@ -24,9 +25,24 @@ class Imported(Record, frozen=True):
 
     added: tuple[int, ...] = ()
     """The ids of the new sources."""
-    known: tuple[int, ...] = ()
-    """The ids of those that were followed already; nothing of them was changed."""
+    changed: tuple[int, ...] = ()
+    """Those that were followed already, and took over what a pool of communities says of them."""
+    same: tuple[int, ...] = ()
+    """Those that were followed already, and are as they were."""
     refused: tuple[BadRow, ...] = ()
+
+    @property
+    def known(self) -> tuple[int, ...]:
+        """Those that were followed already."""
+        return (*self.changed, *self.same)
+
+    def __add__(self, other: Imported) -> Imported:
+        return Imported(
+            self.added + other.added,
+            self.changed + other.changed,
+            self.same + other.same,
+            self.refused + other.refused,
+        )
 
 
 def follow_all(
@@ -40,8 +56,7 @@ def follow_all(
     """Follow all that can be followed; `done` hears after every few hundred how many are behind us."""
     whole = Imported()
     for batch in _batches(entries):
-        one = _follow_batch(store, safe, platforms, batch, now)
-        whole = Imported(whole.added + one.added, whole.known + one.known, whole.refused + one.refused)
+        whole += _follow_batch(store, safe, platforms, batch, now)
         done(len(whole.added) + len(whole.known) + len(whole.refused))
     return whole
 
@@ -63,11 +78,24 @@ def _follow_batch(store: Store, safe: Safe, platforms: Platforms, batch: Sequenc
     for (one, _), (source_id, is_new) in zip(taken, results, strict=True):
         if is_new and one.is_paused:
             following.pause(store, source_id, "paused in the list that it came from", now)
+    listed = [one for one, _ in taken]
+    changed = store.sources.merge(_told(listed, results))
+    known = [source_id for source_id, is_new in results if not is_new]
     return Imported(
         tuple(source_id for source_id, is_new in results if is_new),
-        tuple(source_id for source_id, is_new in results if not is_new),
+        tuple(source_id for source_id in known if source_id in changed),
+        tuple(source_id for source_id in known if source_id not in changed),
         tuple(refused),
     )
+
+
+def _told(listed: Sequence[Listed], results: Sequence[tuple[int, bool]]) -> dict[int, Described]:
+    """What a pool says about those of its communities that are followed already. Whether they are paused stays."""
+    return {
+        source_id: Described(one.categories, one.priority, one.quality_score)
+        for one, (source_id, is_new) in zip(listed, results, strict=True)
+        if one.is_of_pool and not is_new
+    }
 
 
 def _wanted(store: Store, safe: Safe, platforms: Platforms, one: Listed, now: datetime) -> Wanted:
@@ -83,7 +111,7 @@ def _wanted(store: Store, safe: Safe, platforms: Platforms, one: Listed, now: da
         credential=one.credential,
         interval_minutes=one.interval_minutes,
         categories=one.categories,
-        priority=one.priority,
+        priority=one.priority or UNTOLD_PRIORITY,
         quality_score=one.quality_score,
     )
 

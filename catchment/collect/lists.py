@@ -22,16 +22,22 @@ from catchment import charset
 from catchment.errors import InvalidInput
 from catchment.model import Record
 
-FORMATS = ("opml", "csv", "json")
+FORMATS = ("opml", "csv", "json", "communities")
 MOST_BYTES = 20_000_000
 MOST_ROWS = 100_000
 FEED_KINDS = ("rss", "digest_feed")
 """What OPML can hold."""
 UNTOLD_KIND = "rss"
 """Of a row that tells no kind: lists of feeds are what most programs exchange."""
+UNTOLD_PRIORITY = "medium"
+COMMUNITY_KIND = "reddit"
+"""What a pool of communities holds."""
 _DEEPEST = 100
 _LONGEST_CATEGORY = 100
-HELPS = "give OPML, CSV with a column `target` (or `url`), or JSON: a list of objects with `kind` and `target`"
+HELPS = (
+    "give OPML, CSV with a column `target` (or `url`), JSON: a list of objects with `kind` and `target`, "
+    "or a pool of communities: a list of objects with `name`, `tier`, `categories` and `quality_score`"
+)
 
 
 class Listed(Record, frozen=True):
@@ -41,13 +47,16 @@ class Listed(Record, frozen=True):
     kind: str = UNTOLD_KIND
     name: str | None = None
     categories: tuple[str, ...] = ()
-    priority: str = "medium"
+    priority: str | None = None
+    """None: not told."""
     interval_minutes: int | None = None
     quality_score: float | None = None
     settings: dict[str, Any] = {}
     credential: str | None = None
     """By its name: no list holds a secret."""
     is_paused: bool = False
+    is_of_pool: bool = False
+    """A pool of communities names it: if it is followed already, what the pool says is taken over."""
     place: str = ""
     """Where in the file it stands, for people."""
 
@@ -100,7 +109,7 @@ def _read(format: str, rows: Iterable[Row]) -> SourceList:
         try:
             one = _listed(row, place)
         except ValueError as error:
-            bad.append(BadRow(place, _target(row), str(error)))
+            bad.append(BadRow(place, _target(row) or _name(row), str(error)))
             continue
         known = entries.get((one.kind, one.target))
         # The same feed may stand in several folders.
@@ -114,11 +123,13 @@ def _united(one: Listed, other: Listed) -> tuple[str, ...]:
 
 def _listed(row: Mapping[str, Any], place: str) -> Listed:
     """Raises ValueError with the reason."""
-    target, name = _target(row), _text(row, "name", "title")
+    target, name = _target(row), _name(row)
     kind = _text(row, "kind", "type").lower()
-    if name and not kind and not any(one in row for one in TARGET_NAMES):
+    is_of_pool = bool(name) and kind in ("", COMMUNITY_KIND) and not any(one in row for one in TARGET_NAMES)
+    if is_of_pool:
         # A pool of communities names them, and tells no address.
-        kind, target = "reddit", name if name.lower().startswith(("r/", "/r/", "http")) else f"r/{name}"
+        target = name if name.lower().startswith(("r/", "/r/", "http")) else f"r/{name}"
+        kind, name = COMMUNITY_KIND, ""
     if not target:
         raise ValueError("no target: the address, or what its kind calls it, is missing")
     return Listed(
@@ -126,12 +137,13 @@ def _listed(row: Mapping[str, Any], place: str) -> Listed:
         kind=kind or UNTOLD_KIND,
         name=name or None,
         categories=_categories(_first(row, "categories", "category", "folder", "tags")),
-        priority=_text(row, "priority", "tier").lower() or "medium",
+        priority=_text(row, "priority", "tier").lower() or None,
         interval_minutes=_whole(_first(row, "interval_minutes", "interval")),
         quality_score=_number(_first(row, "quality_score", "quality")),
         settings=_settings(row.get("settings")),
         credential=_text(row, "credential") or None,
-        is_paused=_text(row, "state").lower() == "paused" or row.get("is_active") is False,
+        is_paused=_text(row, "state").lower() == "paused" or _is_off(row.get("is_active")),
+        is_of_pool=is_of_pool,
         place=place,
     )
 
@@ -141,6 +153,14 @@ TARGET_NAMES = ("target", "url", "xmlurl", "xml_url", "feed_url", "feed", "addre
 
 def _target(row: Mapping[str, Any]) -> str:
     return _text(row, *TARGET_NAMES)
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return _text(row, "name", "title")
+
+
+def _is_off(value: Any) -> bool:
+    return value is not None and str(value).strip().lower() in ("false", "no", "0")
 
 
 def _first(row: Mapping[str, Any], *names: str) -> Any:
@@ -197,12 +217,15 @@ def _json_rows(text: str) -> Iterator[Row]:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InvalidInput(f"the list is not valid JSON: {error}", HELPS) from None
+    alone = "target"
     if isinstance(document, dict):
-        document = next((document[name] for name in ("sources", "communities", "feeds") if name in document), None)
+        found = next((name for name in ("sources", "communities", "feeds") if name in document), None)
+        alone = "name" if found == "communities" else "target"
+        document = document.get(found)
     if not isinstance(document, list):
         raise InvalidInput("there is no list of sources in this JSON", HELPS)
     for number, one in enumerate(document, start=1):
-        row = {"target": one} if isinstance(one, str) else one if isinstance(one, dict) else {}
+        row = {alone: one} if isinstance(one, str) else one if isinstance(one, dict) else {}
         yield f"entry {number}", {str(name).lower(): value for name, value in row.items()}
 
 
@@ -298,11 +321,17 @@ class _Outlines:
 
 
 def write(entries: Sequence[Listed], format: str) -> tuple[str, int]:
-    """The file's text, and how many of the sources it cannot hold: OPML knows feeds only."""
+    """The file's text, and how many of the sources it cannot hold: OPML knows feeds only, a pool communities."""
     if format not in FORMATS:
         raise InvalidInput(f"unknown format {format!r}", f"one of {', '.join(FORMATS)}", field="format")
-    held = [one for one in entries if format != "opml" or one.kind in FEED_KINDS]
-    writers: dict[str, Callable[[Sequence[Listed]], str]] = {"opml": _opml, "csv": _csv, "json": _json}
+    kinds = {"opml": FEED_KINDS, "communities": (COMMUNITY_KIND,)}.get(format)
+    held = [one for one in entries if kinds is None or one.kind in kinds]
+    writers: dict[str, Callable[[Sequence[Listed]], str]] = {
+        "opml": _opml,
+        "csv": _csv,
+        "json": _json,
+        "communities": _pool,
+    }
     return writers[format](held), len(entries) - len(held)
 
 
@@ -331,6 +360,21 @@ def _told(one: Listed) -> dict[str, Any]:
 def _json(entries: Sequence[Listed]) -> str:
     rows = [{name: value for name, value in _told(one).items() if value is not None} for one in entries]
     return msgspec.json.format(msgspec.json.encode({"sources": rows}), indent=2).decode() + "\n"
+
+
+def _pool(entries: Sequence[Listed]) -> str:
+    rows = [
+        {
+            # As the community writes itself, if that is the name it has here.
+            "name": one.name if (one.name or "").lower() == one.target.lower() else one.target,
+            "tier": one.priority or UNTOLD_PRIORITY,
+            "categories": list(one.categories),
+            "quality_score": one.quality_score,
+            "is_active": not one.is_paused,
+        }
+        for one in entries
+    ]
+    return msgspec.json.format(msgspec.json.encode({"communities": rows}), indent=2).decode() + "\n"
 
 
 def _csv(entries: Sequence[Listed]) -> str:

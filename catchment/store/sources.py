@@ -10,8 +10,9 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.model import Lease, Progress, Record, Source, SourceState, Target
-from catchment.store import leases
+from catchment.store import leases, merging
 from catchment.store.database import Database, Row, Transaction, placeholders
+from catchment.store.merging import Described
 from catchment.store.rows import (
     PROGRESS,
     SOURCE_COLUMNS,
@@ -209,6 +210,10 @@ class Sources:
         if values:
             self._db.write(deed)
         return self.get(source_id)
+
+    def merge(self, told: Mapping[int, Described]) -> set[int]:
+        """What a list says about sources that are followed, in one transaction; gives those that changed by it."""
+        return self._db.write(lambda tx: merging.merge(tx, told)) if told else set()
 
     def mark_due(self, source_id: int, now: datetime) -> None:
         """To be visited at the next tick, whatever its schedule says."""

@@ -87,6 +87,83 @@ def test_opml_says_how_many_sources_it_could_not_hold(catchment: Catchment, tmp_
     assert said.out.count("https://a.example/feed") == 2
 
 
+# ── pools of communities ──────────────────────────────────────────────────────────────────────────────────────────
+
+POOL = [
+    {"name": "r/webdev", "tier": "high", "categories": ["tech", "web"], "quality_score": 0.91},
+    {"name": "SaaS", "tier": "low", "categories": ["business"], "quality_score": 0.5, "is_active": False},
+]
+
+
+def communities(catchment: Catchment) -> dict[str, tuple[object, ...]]:
+    listed = catchment("sources", "list", "--json").json
+    return {one["name"]: (one["priority"], one["categories"], one["quality_score"], one["state"]) for one in listed}
+
+
+def test_a_pool_is_followed_and_known_communities_take_over_what_it_says(
+    catchment: Catchment, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CATCHMENT_DATABASE_URL", database_url)
+    catchment("sources", "add", "reddit", "r/WebDev", "--category", "mine", "--set", "limit=7")
+    catchment("sources", "add", "reddit", "r/linux", "--priority", "high")
+    done = imported(catchment, {"communities": POOL})
+    assert [done[name] for name in ("code", "added", "changed", "same", "refused")] == [0, 1, 1, 0, 0]
+    assert communities(catchment) == {
+        "r/WebDev": ("high", ["mine", "tech", "web"], 0.91, "active"),
+        "r/linux": ("high", [], None, "active"),
+        "r/SaaS": ("low", ["business"], 0.5, "paused"),
+    }
+    assert catchment("sources", "show", 1, "--json").json["settings"] == {"limit": 7}
+    again = imported(catchment, POOL)
+    assert [again[name] for name in ("added", "changed", "same")] == [0, 0, 2]
+
+
+def test_what_a_pool_does_not_say_stays_and_so_does_a_persons_pause(catchment: Catchment) -> None:
+    imported(catchment, POOL)
+    catchment("sources", "pause", 1)
+    catchment("sources", "resume", 2)
+    moved = [{"name": "webdev", "quality_score": 0.5}, {"name": "r/saas", "is_active": False}]
+    assert imported(catchment, moved)["changed"] == 1
+    assert communities(catchment) == {
+        "r/webdev": ("high", ["tech", "web"], 0.5, "paused"),
+        "r/SaaS": ("low", ["business"], 0.5, "active"),
+    }
+
+
+def test_bad_entries_of_a_pool_are_named_with_the_reason(catchment: Catchment) -> None:
+    rows = [*POOL, {"name": "r/css", "tier": "tier1"}, {"name": "two words"}, {"name": "webdev", "quality_score": "?"}]
+    done = imported(catchment, rows)
+    assert (done["code"], done["added"], done["refused"]) == (8, 2, 3)
+    problems = {one["place"]: (one["target"], one["reason"]) for one in done["problems"]}  # type: ignore[attr-defined]
+    assert {place: target for place, (target, _) in problems.items()} == {
+        "entry 3": "r/css",
+        "entry 4": "r/two words",
+        "entry 5": "webdev",
+    }
+    assert "high, medium, low" in problems["entry 3"][1]
+
+
+def test_the_shipped_pool_is_followed_exported_as_a_pool_and_imported_again(
+    catchment: Catchment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    imported(catchment, ROWS)
+    done = catchment("sources", "import", "--communities", "--json").json
+    assert (done["added"], done["refused"]) == (200, 0)
+    file = tmp_path / "pool.json"
+    said = catchment("sources", "export", file, "--format", "communities", "--json").json
+    assert (said["sources"], said["left_out"]) == (200, 3)
+    before = communities(catchment)
+    monkeypatch.setenv("CATCHMENT_HOME", str(tmp_path / "elsewhere"))
+    assert catchment("sources", "import", file, "--json").json["added"] == 200
+    assert communities(catchment) == {name: told for name, told in before.items() if name.startswith("r/")}
+
+
+def test_people_are_told_how_many_changed(catchment: Catchment) -> None:
+    imported(catchment, POOL)
+    said = catchment("sources", "import", "-", stdin=json.dumps([{"name": "webdev", "tier": "low"}]).encode())
+    assert said.out == "0 added, 1 known already (1 changed), 0 refused\n"
+
+
 def test_real_lists_are_imported_whole(catchment: Catchment, captures: Path) -> None:
     file = captures / "feeds" / "opml" / "Subs.opml"
     first = catchment("sources", "import", file, "--json").json

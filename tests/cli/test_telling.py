@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.collect.starter import starter
+from catchment.collect.shipped import STARTER, shipped
 from catchment.model import Platform
 from catchment.platforms import Platforms, feeds, installed
 from tests.cli.conftest import Catchment
@@ -121,15 +121,15 @@ def test_the_starter_set_is_followed_and_a_second_time_changes_nothing(catchment
 
 def test_kinds_that_are_not_installed_are_left_out_with_a_word() -> None:
     alone: Platform = feeds
-    followed, left_out = starter(Platforms((alone,)))
+    followed, left_out = shipped(STARTER, Platforms((alone,)))
     assert {one.kind for one in followed.entries} == {"rss"}
     assert {"hackernews", "github_trending"} <= {one.kind for one in left_out}
-    whole, _ = starter(installed())
+    whole, _ = shipped(STARTER, installed())
     assert whole.bad_rows == ()
 
 
 def test_a_file_or_the_starter_set_and_not_both(catchment: Catchment) -> None:
-    for words in ((), ("list.opml", "--starter")):
+    for words in ((), ("list.opml", "--starter"), ("--communities", "--starter")):
         assert catchment("sources", "import", *words, "--json").failure == (2, "INVALID_INPUT")
 
 

@@ -34,6 +34,7 @@ from catchment.store.hot import HotCounts
 from catchment.store.indexing import remove
 from catchment.store.leases import living
 from catchment.store.mending import Wanted
+from catchment.store.merging import Described
 from catchment.store.metrics import Span
 from catchment.store.owing import owe, settle
 from catchment.store.schema import metadata
@@ -173,6 +174,7 @@ QUESTIONS: dict[str, Asking] = {
         [(source, progress.plus(tier="tier1")) for source, progress in desk.store.tiering.by_average(2)]
     ),
     "who was left alone": lambda desk: desk.store.tiering.left_alone(["reddit"], 50, desk.now, 3),
+    "what a list says of them": lambda desk: desk.store.sources.merge({1: Described(("x",)), 2: Described()}),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
