@@ -14,7 +14,7 @@ from catchment.api.browsing.sources import credential_names, done
 from catchment.api.door import TheShop
 from catchment.collect import following, importing, lists, previewing
 from catchment.collect.previewing import Preview
-from catchment.collect.starter import starter
+from catchment.collect.shipped import STARTER, shipped
 from catchment.errors import CatchmentError, InvalidInput
 from catchment.model import Kind
 from catchment.pages import Reader
@@ -114,7 +114,7 @@ def import_list(shop: TheShop, form: TheForm) -> Response:
     """Follow all that a list names; the starter set, if that was asked for."""
     reader, text = form.reader.plus(path=IMPORT), form.values.get("list", "")
     try:
-        listed = starter(shop.platforms)[0] if form["deed"] == "starter" else lists.read(text.encode())
+        listed = shipped(STARTER, shop.platforms)[0] if form["deed"] == "starter" else lists.read(text.encode())
     except InvalidInput as error:
         return HTMLResponse(pages.import_page(reader, {"text": text, "done": None, "error": error}), 400)
     result = importing.follow_all(shop.store, shop.safe, shop.platforms, listed.entries, shop.clock.now())
