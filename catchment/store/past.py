@@ -34,6 +34,9 @@ def as_it_was(tx: Transaction, item_id: int, at: datetime) -> dict[str, Any] | N
     if said is None and micros(at) < changed_at:
         raise NotFound(f"what item {item_id} said at {at.isoformat()} is not kept any more")
     item |= said or {"valid_to": None}
+    if not item["is_deleted"]:
+        # Somebody did take it away, but later.
+        item["deleted_by"] = None
     if micros(at) < applied_at:
         item |= dict.fromkeys(_COUNTERS) | {"rounded": []}
     if item["last_seen_at"] is not None and datetime.fromisoformat(item["last_seen_at"]) > at:

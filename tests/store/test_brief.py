@@ -103,6 +103,9 @@ def test_who_took_an_item_away_is_kept_with_the_text_that_we_hold(desk: Desk) ->
     desk.show(source, WHOLE)
     desk.show(source, WHOLE.plus(text=None, title="[deleted by user]", is_deleted=True, deleted_by="author"))
     assert told(desk, "title", "text", "is_deleted", "deleted_by") == ("Locks", "Opened at 8.", True, "author")
+    before = at(desk, desk.now - timedelta(seconds=1))
+    assert (before["is_deleted"], before["deleted_by"]) == (False, None)
+    assert at(desk, desk.now)["deleted_by"] == "author"
     assert [one["reasons"] for one in desk.revisions("t3_a")] == [["marked_deleted_by_source"]]
 
 
