@@ -78,6 +78,15 @@ def list_revisions(shop: TheShop, item_id: ItemId) -> dict[str, Any]:
     return whole(shop.store.items.revisions(item_id))
 
 
+@router.get("/items/{item_id}/replies", response_model=Page[Item], responses=MISSING)
+def list_replies(
+    shop: TheShop, item_id: ItemId, after: AfterKey = None, most: Annotated[int, limit(200)] = 50
+) -> dict[str, Any]:
+    """What was said in its thread, oldest first: comments, replies, floors."""
+    found = shop.store.items.replies(item_id, most, key_from(after))
+    return {"items": found.items, "next": key_text(found.next) if found.next else None}
+
+
 @router.get("/items/{item_id}/counters", response_model=Growth, responses=MISSING)
 def list_counters(shop: TheShop, item_id: ItemId) -> dict[str, Any]:
     """How its counters grew, and its places in ranked listings by day; both oldest first.

@@ -105,6 +105,7 @@ def item_page(reader: Reader, known: Mapping[str, Any]) -> str:
         references=[_reference(one, known["held"]) for one in item["references"]],
         history=history(item, known["revisions"]),
         growth=_growth(item, known["counters"], reader),
+        replies=[headline(one, None) for one in known["replies"]],
         url=web_address(item["url"]),
         target_url=web_address(item["target_url"]) if item["target_url"] != item["url"] else None,
     )

@@ -64,6 +64,10 @@ class Items:
             )
         )
 
+    def replies(self, item_id: int, limit: int, after: tuple[int, int] | None = None) -> ItemPage:
+        """What belongs to its thread, oldest first; nothing, if it is the head of none."""
+        return self._db.read(lambda tx: _replies(tx, item_id, limit, after))
+
     def revisions(self, item_id: int) -> list[dict[str, Any]]:
         """What the item said before, oldest first."""
         self.get(item_id)
@@ -171,6 +175,25 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
         *(before or ()),
         limit,
     )
+
+
+def _replies(tx: Transaction, item_id: int, limit: int, after: tuple[int, int] | None) -> ItemPage:
+    head = tx.one("SELECT platform, external_id, scope FROM items WHERE id = ?", item_id)
+    if head is None:
+        raise _missing(item_id)
+    rows = tx.all(
+        f"""
+        SELECT {COLUMNS} FROM items i
+         WHERE i.platform = ? AND i.thread_id = ? AND i.scope = ? AND i.id <> ? AND (i.ordered_at, i.id) > (?, ?)
+         ORDER BY i.ordered_at, i.id LIMIT ?
+        """,
+        *head,
+        item_id,
+        *(after or (-(2**63), 0)),
+        limit + 1,
+    )
+    items = shown(tx, rows[:limit])
+    return ItemPage(items, key_from(key_of(items[-1])) if len(rows) > limit else None)
 
 
 def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None) -> ItemPage:

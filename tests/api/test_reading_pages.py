@@ -308,3 +308,18 @@ def test_a_long_list_tells_where_it_goes_on(desk: Desk) -> None:
 
 def test_an_unknown_format_is_said(desk: Desk) -> None:
     assert "known formats" in opened(desk, "/items?format=pdf", status=400)
+
+
+def test_a_thread_shows_what_was_said_in_it(both: Desk) -> None:
+    a_feed(both, 40)
+    both.here.shop.store.database.write(
+        lambda tx: tx.run("UPDATE items SET thread_id = 'Gazette-39' WHERE external_id <> 'Gazette-39'")
+    )
+    head = next(one["id"] for one in both.get("/api/items", limit=200)["items"] if one["external_id"] == "Gazette-39")
+    said = both.pages(f"/api/items/{head}/replies", limit=25)
+    expected = [f"Gazette {number}" for number in range(38, -1, -1)]
+    assert [one["title"] for page in said for one in page] == expected
+    page = opened(both, f"/items/{head}")
+    (onwards,) = re.findall(r'href="([^"]+)" rel="next"', page)
+    assert titles(page) + titles(opened(both, unescape(onwards).partition("#")[0])) == expected
+    assert both.get(f"/api/items/{head - 1}/replies")["items"] == []

@@ -86,6 +86,7 @@ QUESTIONS: dict[str, Asking] = {
     ),
     "one item": lambda desk: desk.store.items.get(1),
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
+    "what was said in a thread": lambda desk: desk.store.items.replies(1, 3, (5, 5)),
     "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
     "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
     "how many alerts are open": lambda desk: desk.store.alerts.count_open(),

@@ -94,11 +94,16 @@ def _hits(shop: Shop, asked: Asked, words: str, order: str, most: int) -> dict[s
 
 @router.get("/items/{item_id}")
 def item(
-    request: Request, shop: TheShop, reader: TheReader, item_id: ItemId, at: Annotated[str, Query(max_length=64)] = ""
+    shop: TheShop,
+    reader: TheReader,
+    item_id: ItemId,
+    at: Annotated[str, Query(max_length=64)] = "",
+    after: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     store = shop.store.items
     moment = _moment(at, reader) if at else None
     found = store.get(item_id) if moment is None else store.as_of(item_id, moment)
+    replies = store.replies(item_id, A_PAGE, key_from(after or None))
     named = [one["external_id"] for one in found["references"] if "external_id" in one]
     known = {
         "item": found,
@@ -108,7 +113,11 @@ def item(
         "counters": store.counters(item_id),
         "appearances": store.appearances(item_id),
         "held": store.held(found["platform"], named) if named else {},
-        "replies": [],
+        "replies": replies.items,
+        "onwards": {
+            "next": f"/items/{item_id}?after={key_text(replies.next)}#replies" if replies.next else None,
+            "first": f"/items/{item_id}#replies" if after else None,
+        },
     }
     return HTMLResponse(pages.item_page(reader, known))
 

@@ -11,6 +11,17 @@ from catchment.store.schema.spine import items, sightings, sources
 Index(None, items.c.first_seen_at, items.c.id)
 Index(None, sightings.c.source_id, sightings.c.first_seen_at, sightings.c.item_id)
 
+# What was said in a thread, oldest first.
+Index(
+    "ix_items_thread",
+    items.c.platform,
+    items.c.thread_id,
+    items.c.ordered_at,
+    items.c.id,
+    sqlite_where=text("thread_id IS NOT NULL"),
+    postgresql_where=text("thread_id IS NOT NULL"),
+)
+
 # How many sources use a credential.
 Index(
     "ix_sources_credential",
