@@ -425,7 +425,8 @@ def test_a_listing_that_breaks_off_above_what_is_stored_proves_nothing() -> None
         True,
         ("a page came empty where more was announced: it is asked again",),
     )
-    assert not read(sample("empty.json"), requests.next_page(with_key(), "t3_a9")).is_torn
+    for legitimate in (with_key(), with_key("top", mark=Watermark(NOW))):
+        assert not read(sample("empty.json"), requests.next_page(legitimate, "t3_a9")).is_torn
 
 
 @pytest.mark.parametrize("body", [b"{}", b"[1]", b'{"kind": "Listing"}', b'{"data": {"children": {}}}', b"12", b"null"])
@@ -459,6 +460,12 @@ def test_strangers_are_allowed_less_than_a_key() -> None:
 def test_what_does_not_come_back_is_gone() -> None:
     (request,) = reddit.look_again([Look(one, "", None, SOURCE) for one in ("t3_a1", "t3_q1", "t1_c1", "t1_q2")])
     assert read(sample("looks.json"), request).gone == ("t3_q1", "t1_q2")
+
+
+def test_what_may_only_have_been_unreadable_is_not_taken_for_gone() -> None:
+    (request,) = reddit.look_again([Look(one, "", None, SOURCE) for one in ("t3_a1", "t3_q1")])
+    reading = read(sample("new.json"), request)
+    assert (len(reading.skipped), reading.gone) == (2, ())
 
 
 def test_a_second_look_finds_the_same_content() -> None:

@@ -20,7 +20,7 @@ def read(answer: Answer, asked: Request) -> Reading:
     if asked.step == requests.LIST:
         return _listed(reading, page, _title(things, asked), asked)
     if asked.step == requests.LOOK:
-        return reading.plus(gone=_gone(asked, items))
+        return reading.plus(gone=_gone(reading, asked))
     stubs = [thing for _, thing in things if isinstance(thing, More)]
     return reading.plus(follow=tuple(_left_out(stubs, asked)))
 
@@ -66,10 +66,14 @@ def _listed(reading: Reading, page: wire.Page, title: str | None, asked: Request
     following = (requests.next_page(asked, page.after),) if page.after else ()
     talked_about = [item for item in reading.items if item.kind == "post" and item.reply_count != 0]
     threads = [requests.thread(item.external_id, asked) for item in talked_about] if _wants_comments(asked) else []
-    if not page.things and "after" in asked.params and asked.carried.get("is_known"):
-        # What is stored stands further down: the listing cannot have ended here.
+    if not page.things and _is_above_what_is_stored(asked):
         return reading.plus(is_torn=True, notes=(EMPTY_PAGE,))
     return reading.plus(follow=(*following, *threads), is_end=not following, title=title)
+
+
+def _is_above_what_is_stored(asked: Request) -> bool:
+    """Whether the walk is on its way down to posts that are stored: the newest cannot end before them."""
+    return asked.listing == requests.NEWEST and "after" in asked.params and asked.carried.get("is_known") is True
 
 
 def _wants_comments(asked: Request) -> bool:
@@ -83,9 +87,12 @@ def _title(things: Sequence[wire.Read], asked: Request) -> str | None:
     return f"r/{name}" if name and name.lower() == asked.carried.get("community") else None
 
 
-def _gone(asked: Request, items: Sequence[Item]) -> tuple[str, ...]:
+def _gone(reading: Reading, asked: Request) -> tuple[str, ...]:
     """What was asked for and did not come is not there; what was taken away comes, and says so."""
-    came = {item.external_id for item in items}
+    if reading.skipped:
+        # What seems to be missing may be what could not be read.
+        return ()
+    came = {item.external_id for item in reading.items}
     return tuple(one for one in asked.params.get("id", "").split(",") if one and one not in came)
 
 
