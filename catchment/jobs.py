@@ -10,7 +10,6 @@ from catchment.clock import EPOCH, moment
 from catchment.collect import tiering
 from catchment.collect.rounds import emptiness
 from catchment.errors import StoreError
-from catchment.health.measuring import measure
 from catchment.health.monitors import HITS_LOOKED_AT
 from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
 from catchment.model import Record
@@ -135,11 +134,11 @@ def monitor_warm_up(shop: Shop) -> None:
 
 
 def measure_hours(shop: Shop) -> None:
-    measure(shop.store.metrics, Span.HOUR, shop.clock.now(), shop.stop.is_set)
+    shop.measuring.measure(Span.HOUR, shop.clock.now(), shop.stop.is_set)
 
 
 def daily_metrics(shop: Shop) -> None:
-    measure(shop.store.metrics, Span.DAY, shop.clock.now(), shop.stop.is_set)
+    shop.measuring.measure(Span.DAY, shop.clock.now(), shop.stop.is_set)
 
 
 def recover_leases(shop: Shop) -> None:

@@ -17,6 +17,7 @@ from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.fetch import Fetch, FetchSettings, budgets_in
+from catchment.health.measuring import Measuring
 from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
 from catchment.model import Budget
@@ -167,6 +168,10 @@ class Shop:
             for one in self.platforms
             if one.BUDGET is not None
         }
+
+    @property
+    def measuring(self) -> Measuring:
+        return Measuring(self.store.metrics, self.hot.counts, self.store.tiering.counts)
 
     def monitors(self) -> Monitors:
         return Monitors(self.store, self.settings, self.clock.now())

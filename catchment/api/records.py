@@ -9,7 +9,6 @@ from fastapi import APIRouter, Query
 from catchment.api.door import TheShop
 from catchment.api.shapes import Alert, Gap, Metrics, Page, Run
 from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
-from catchment.health.measuring import told
 from catchment.store.metrics import Span
 
 router = APIRouter(prefix="/api", tags=["records"])
@@ -51,7 +50,7 @@ def list_metrics(
 
     Every span is there, also those in which nothing was visited; the last one is under way.
     """
-    return whole(told(shop.store.metrics, span, most, shop.clock.now(), kind))
+    return whole(shop.measuring.told(span, most, shop.clock.now(), kind))
 
 
 @router.get("/alerts", response_model=Page[Alert])

@@ -516,6 +516,7 @@ class Figures(Told):
     success_rate: float | None = Field(description="succeeded / (succeeded + failed); null: there were none.")
     mean_seconds: float | None = Field(description="How long a visit took, on average.")
     new_count: int
+    valid_count: int = Field(description="Of the new ones, the posts that are neither taken away nor pinned.")
     updated_count: int
     duplicate_count: int
     invalid_count: int
@@ -535,6 +536,9 @@ class Metrics(Figures):
     starts_at: Moment
     ends_at: Moment
     is_over: bool = Field(description="False: it is under way.")
+    valid_24h: int = Field(description="Valid posts of the 24 hours that end with it.")
+    hit_rate: float | None = Field(description="Of reads that the hot store could answer; null: none, or not known.")
+    tiers: dict[str, int] | None = Field(description="Communities in each tier at its end; null: not known.")
     kinds: list[KindFigures]
 
 

@@ -26,14 +26,16 @@ def metrics(
     The last 24 hours, unless something else is asked for; the one under way comes last. A visit that went well and
     brought nothing new is empty; one that our own budget ended is put off, and not a failure.
     """
-    from catchment.health.measuring import told
+    from catchment.health.measuring import Measuring
     from catchment.store.metrics import Span
 
     if hours and days:
         raise InvalidInput("hours or days?", "give --hours or --days, and not both", field="days")
     span = Span.DAY if days else Span.HOUR
-    with doors.opened_store(doors.settings()) as (store, now):
-        found = told(store.metrics, span, days or hours or _HOURS, now, kind)
+    settings = doors.settings()
+    with doors.opened_store(settings) as (store, now), doors.opened_hot(settings, store) as hot:
+        measuring = Measuring(store.metrics, hot.counts, store.tiering.counts)
+        found = measuring.told(span, days or hours or _HOURS, now, kind)
     if as_json:
         showing.document(found)
     else:
@@ -47,6 +49,9 @@ def _show(found: Sequence[dict[str, Any]], form: slice) -> None:
             ("visits", _chart(found, "succeeded")),
             ("success", f"{showing.spark([one['success_rate'] for one in found], most=1.0)}  {_overall(found)}"),
             ("requests", _chart(found, "request_count")),
+            ("hot store", f"{showing.spark([one['hit_rate'] for one in found], most=1.0)}  of reads answered"),
+            ("valid posts", f"{found[-1]['valid_24h']:,} in 24 hours"),
+            ("tiers", found[-1]["tiers"]),
         )
     )
     showing.table(

@@ -110,7 +110,7 @@ class Clearing:
             "run_sources": self._old_results(now - timedelta(days=run_days)),
             "runs": self._old_runs(now - timedelta(days=run_days)),
             "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
-            "crawl_metrics": self._old_metrics(Span.HOUR, now - timedelta(days=run_days))
+            "metrics": self._old_metrics(Span.HOUR, now - timedelta(days=run_days))
             + self._old_metrics(Span.DAY, now - timedelta(days=metrics_days)),
             "alerts": self._older("alerts", "closed_at", now - timedelta(days=run_days)),
             "credential_changes": self._older("credential_changes", "changed_at", now - timedelta(days=run_days)),
@@ -157,13 +157,17 @@ class Clearing:
         )
 
     def _old_metrics(self, span: Span, before: datetime) -> int:
-        return self._in_batches(
-            f"""
-            DELETE FROM crawl_metrics WHERE (span, starts_at, kind) IN
-                   (SELECT span, starts_at, kind FROM crawl_metrics WHERE span = ? AND starts_at < ? LIMIT {_BATCH})
-            """,
-            str(span),
-            micros(before),
+        return sum(
+            self._in_batches(
+                f"""
+                DELETE FROM {table} WHERE span = ? AND starts_at IN
+                       (SELECT starts_at FROM {table} WHERE span = ? AND starts_at < ? LIMIT {_BATCH})
+                """,
+                str(span),
+                str(span),
+                micros(before),
+            )
+            for table in ("crawl_metrics", "standings")
         )
 
     def _in_batches(self, sql: str, *values: Any) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 from catchment.clock import EPOCH, micros, moment
 from catchment.model import Record
 from catchment.store.database import Database, Row, Transaction
+from catchment.store.rows import decode, to_json
 
 LOOK_AGAIN = "look-again"
 """The job whose records tell of second looks at items: they are no visits."""
@@ -47,6 +48,8 @@ class Measure(Record, frozen=True):
     visit_seconds: float = 0.0
     """How long the visits that went well, or failed, took together."""
     new_count: int = 0
+    valid_count: int = 0
+    """Of the new ones, the posts that are neither taken away nor pinned."""
     updated_count: int = 0
     duplicate_count: int = 0
     invalid_count: int = 0
@@ -54,6 +57,15 @@ class Measure(Record, frozen=True):
 
     def __add__(self, other: Measure) -> Measure:
         return self.plus(**{name: getattr(self, name) + getattr(other, name) for name in SUMS})
+
+
+class Standing(Record, frozen=True):
+    """What belongs to no kind of sources."""
+
+    hit_count: int = 0
+    miss_count: int = 0
+    tiers: dict[str, int] | None = None
+    """How many communities there were in each tier; None: not known any more."""
 
 
 SUMS = Measure.__struct_fields__[2:]
@@ -140,6 +152,41 @@ class Metrics:
         )
         return [(moment(row[0]), Measure(*row[1:])) for row in rows]
 
+    def keep_standing(self, span: Span, starts_at: datetime, one: Standing) -> None:
+        """What is known of it; what was known before, and is not any more, stays."""
+        self._db.write(
+            lambda tx: tx.run(
+                """
+                INSERT INTO standings (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
+                ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(standings.tiers, excluded.tiers),
+                       hit_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.hit_count
+                                        ELSE standings.hit_count END,
+                       miss_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.miss_count
+                                         ELSE standings.miss_count END
+                """,
+                str(span),
+                micros(starts_at),
+                one.hit_count,
+                one.miss_count,
+                None if one.tiers is None else to_json(one.tiers),
+            )
+        )
+
+    def standings(self, span: Span, since: datetime, until: datetime) -> dict[datetime, Standing]:
+        """Those of the spans that began in that time."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT starts_at, hit_count, miss_count, tiers FROM standings
+                 WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at
+                """,
+                str(span),
+                micros(since),
+                micros(until),
+            )
+        )
+        return {moment(at): Standing(hits, misses, tiers and decode(tiers)) for at, hits, misses, tiers in rows}
+
     def last(self, span: Span) -> datetime | None:
         """When the latest span began that is kept."""
         row = self._db.read(
@@ -160,7 +207,7 @@ def _visits(tx: Transaction, since: int, until: int) -> Sequence[Row]:
         f"""
         WITH few AS MATERIALIZED
              (SELECT s.kind, s.platform, v.source_id, v.finished_at - v.started_at AS micros, v.new_count,
-                     v.updated_count, v.duplicate_count, v.invalid_count, v.request_count,
+                     v.valid_count, v.updated_count, v.duplicate_count, v.invalid_count, v.request_count,
                      CASE WHEN v.outcome IN ('succeeded', 'unchanged')
                                THEN CASE WHEN v.new_count = 0 THEN 'empty' ELSE 'well' END
                           WHEN {_PUT_OFF} THEN 'put off'
@@ -174,7 +221,8 @@ def _visits(tx: Transaction, since: int, until: int) -> Sequence[Row]:
                sum(CASE WHEN fate = 'put off' THEN 1 ELSE 0 END),
                sum(CASE WHEN fate = 'skipped' THEN 1 ELSE 0 END),
                sum(CASE WHEN fate IN ('well', 'empty', 'failed') THEN micros ELSE 0 END),
-               sum(new_count), sum(updated_count), sum(duplicate_count), sum(invalid_count), sum(request_count)
+               sum(new_count), sum(valid_count), sum(updated_count), sum(duplicate_count), sum(invalid_count),
+               sum(request_count)
           FROM few GROUP BY kind, platform ORDER BY kind
         """,
         since,

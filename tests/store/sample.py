@@ -19,7 +19,7 @@ from catchment.store.alerts import raise_alert
 from catchment.store.forgetting import Forget
 from catchment.store.hot import HotCounts
 from catchment.store.indexing import terms_of
-from catchment.store.metrics import Measure, Span
+from catchment.store.metrics import Measure, Span, Standing
 from catchment.store.opening import HEAD
 from catchment.store.owing import owe
 from catchment.tell.watching import run_watches
@@ -67,6 +67,7 @@ def fill(desk: Desk) -> None:
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
     store.metrics.keep(Span.HOUR, Span.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
+    store.metrics.keep_standing(Span.HOUR, Span.HOUR.start(now), Standing(3, 1, {"tier1": 2}))
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
     store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", if_changed="a"),))], 1))

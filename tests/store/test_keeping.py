@@ -12,7 +12,7 @@ from catchment.fetch import StoredBudgets
 from catchment.model import Alarm, Budget, Severity
 from catchment.store.alerts import close, raise_alert
 from catchment.store.database import Transaction
-from catchment.store.metrics import Measure, Span
+from catchment.store.metrics import Measure, Span, Standing
 from tests.store.desk import Desk, opened, post
 from tests.store.processes import Hand
 
@@ -56,9 +56,10 @@ def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None
 def test_metrics_of_hours_go_with_the_runs_and_those_of_days_after_a_time_of_their_own(desk: Desk) -> None:
     for span in Span:
         desk.store.metrics.keep(span, span.start(desk.now), [Measure("rss", "feeds")], desk.now)
+        desk.store.metrics.keep_standing(span, span.start(desk.now), Standing())
     days = (19, 21, 49, 51)
-    cleared = [desk.store.clearing.clear(desk.now + timedelta(days=day), **KEEP)["crawl_metrics"] for day in days]
-    assert cleared == [0, 1, 0, 1]
+    cleared = [desk.store.clearing.clear(desk.now + timedelta(days=day), **KEEP)["metrics"] for day in days]
+    assert cleared == [0, 2, 0, 2]
 
 
 def test_alerts_of_which_nothing_is_known_at_the_moment_stay_as_they_are(desk: Desk) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from catchment.health.measuring import measure, told
+from catchment.health.measuring import Measuring
 from catchment.model import Counts, Outcome, Result, Source
 from catchment.store.endings import note_result
+from catchment.store.hot import HotCounts
 from catchment.store.metrics import Measure, Span
 from tests.store.desk import Desk
 
@@ -33,10 +34,14 @@ def visited(
     desk.store.database.write(lambda tx: note_result(tx, run_id, result))
 
 
+def measuring(desk: Desk) -> Measuring:
+    return Measuring(desk.store.metrics, desk.store.hot_home.counted, desk.store.tiering.counts)
+
+
 def an_hour(desk: Desk) -> tuple[Source, Source]:
     """Between nine and ten: five visits to one source, two to another, each with another fate."""
     feed, board = desk.follow("one"), desk.follow("r/two", "reddit")
-    visited(desk, feed, NINE, counts=Counts(new=3, updated=1, duplicate=5, invalid=1), requests=4)
+    visited(desk, feed, NINE, counts=Counts(new=3, updated=1, duplicate=5, invalid=1), requests=4, valid=2)
     visited(desk, feed, NINE + MINUTE, Outcome.UNCHANGED, seconds=1)
     visited(desk, feed, NINE + 2 * MINUTE, Outcome.FAILED, error_code="SLOW_DOWN", http_status=429, seconds=6)
     visited(desk, feed, NINE + 3 * MINUTE, Outcome.FAILED, error_code="SLOW_DOWN", seconds=60)
@@ -48,7 +53,7 @@ def an_hour(desk: Desk) -> tuple[Source, Source]:
 
 RSS = Measure(
     "rss", "feeds", source_count=1, succeeded=2, empty=1, failed=1, put_off=1, skipped=1, visit_seconds=9.0,
-    new_count=3, updated_count=1, duplicate_count=5, invalid_count=1, request_count=8,
+    new_count=3, valid_count=2, updated_count=1, duplicate_count=5, invalid_count=1, request_count=8,
 )  # fmt: skip
 REDDIT = Measure(
     "reddit", "reddit", source_count=1, succeeded=1, empty=1, visit_seconds=2.0, duplicate_count=2, request_count=1
@@ -74,11 +79,11 @@ def test_measuring_twice_changes_nothing_and_later_endings_are_taken_in(desk: De
     feed, _ = an_hour(desk)
     metrics = desk.store.metrics
     for _ in range(2):
-        assert measure(metrics, Span.HOUR, NINE + HOUR) == 1
+        assert measuring(desk).measure(Span.HOUR, NINE + HOUR) == 1
         assert [one for _, one in metrics.kept(Span.HOUR, NINE, NINE + HOUR)] == [REDDIT, RSS]
     visited(desk, feed, NINE + 58 * MINUTE, seconds=180)
     visited(desk, feed, NINE + 70 * MINUTE)
-    assert measure(metrics, Span.HOUR, NINE + 2 * HOUR) == 2
+    assert measuring(desk).measure(Span.HOUR, NINE + 2 * HOUR) == 2
     found = {(at, one.kind): one.succeeded for at, one in metrics.kept(Span.HOUR, NINE, NINE + 9 * HOUR)}
     assert found == {(NINE, "reddit"): 1, (NINE, "rss"): 3, (NINE + HOUR, "rss"): 1}
 
@@ -88,8 +93,8 @@ def test_after_a_downtime_every_hour_is_made_up_for_and_the_one_under_way_is_not
     hours = [0, 1, 2, 30, 300]
     for hour in hours:
         visited(desk, source, NINE + hour * HOUR + MINUTE)
-    assert measure(desk.store.metrics, Span.HOUR, NINE + HOUR) == 1
-    assert measure(desk.store.metrics, Span.HOUR, NINE + 300 * HOUR + 59 * MINUTE) == 4
+    assert measuring(desk).measure(Span.HOUR, NINE + HOUR) == 1
+    assert measuring(desk).measure(Span.HOUR, NINE + 300 * HOUR + 59 * MINUTE) == 4
     kept = desk.store.metrics.kept(Span.HOUR, NINE, NINE + 999 * HOUR)
     assert [(at - NINE) / HOUR for at, _ in kept] == hours[:-1]
     assert desk.store.metrics.last(Span.HOUR) == NINE + 30 * HOUR
@@ -100,20 +105,19 @@ def test_a_day_is_midnight_to_midnight_in_utc_and_counts_its_sources_once(desk: 
     visited(desk, feed, NINE + 14 * HOUR)
     visited(desk, feed, NINE + 15 * HOUR)
     midnight = datetime(2026, 1, 2, tzinfo=UTC)
-    assert measure(desk.store.metrics, Span.DAY, midnight - MINUTE) == 0
-    assert measure(desk.store.metrics, Span.DAY, midnight) == 1
+    assert measuring(desk).measure(Span.DAY, midnight - MINUTE) == 0
+    assert measuring(desk).measure(Span.DAY, midnight) == 1
     ((starts_at, _), (_, rss)) = desk.store.metrics.kept(Span.DAY, NINE - 9 * HOUR, midnight)
     assert (starts_at, rss.source_count, rss.succeeded) == (NINE - 9 * HOUR, 1, 3)
 
 
 def test_what_is_told_has_every_hour_those_not_kept_yet_and_the_one_under_way(desk: Desk) -> None:
     feed, _ = an_hour(desk)
-    metrics = desk.store.metrics
-    measure(metrics, Span.HOUR, NINE + HOUR)
+    measuring(desk).measure(Span.HOUR, NINE + HOUR)
     for hour in (2, 3):
         visited(desk, feed, NINE + hour * HOUR)
     now = NINE + 3 * HOUR + MINUTE
-    shown = told(metrics, Span.HOUR, 5, now)
+    shown = measuring(desk).told(Span.HOUR, 5, now)
     assert [one["starts_at"][11:13] for one in shown] == ["08", "09", "10", "11", "12"]
     assert [one["succeeded"] for one in shown] == [0, 3, 0, 1, 1]
     assert [one["is_over"] for one in shown] == [True] * 4 + [False]
@@ -126,6 +130,59 @@ def test_what_is_told_has_every_hour_those_not_kept_yet_and_the_one_under_way(de
 def test_the_answer_is_the_same_whether_hours_were_kept_or_not(desk: Desk) -> None:
     an_hour(desk)
     now = NINE + 2 * HOUR
-    before = told(desk.store.metrics, Span.HOUR, 3, now)
-    measure(desk.store.metrics, Span.HOUR, now)
-    assert told(desk.store.metrics, Span.HOUR, 3, now) == before
+    before = measuring(desk).told(Span.HOUR, 3, now, "rss")
+    measuring(desk).measure(Span.HOUR, now)
+    assert measuring(desk).told(Span.HOUR, 3, now, "rss") == before
+
+
+def test_each_hour_tells_the_valid_posts_of_the_24_hours_that_end_with_it(desk: Desk) -> None:
+    source = desk.follow("one")
+    for hour in (0, 1, 23, 24):
+        visited(desk, source, NINE + hour * HOUR, counts=Counts(new=10), valid=10**hour if hour < 2 else hour)
+    now = NINE + 25 * HOUR
+    before = measuring(desk).told(Span.HOUR, 4, now)
+    measuring(desk).measure(Span.HOUR, now)
+    after = measuring(desk).told(Span.HOUR, 4, now)
+    assert [one["valid_24h"] for one in before] == [one["valid_24h"] for one in after] == [11, 34, 57, 47]
+
+
+# ── how things stood ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def stood(desk: Desk, now: datetime, count: int = 3) -> list[tuple[float | None, dict[str, int] | None]]:
+    return [(one["hit_rate"], one["tiers"]) for one in measuring(desk).told(Span.HOUR, count, now)]
+
+
+def in_tier(desk: Desk, source: Source, tier: str | None) -> None:
+    """That a visit has put it there."""
+    claimed = desk.claim(source)
+    desk.give_back(claimed, recent_valid=(9,), tier=tier)
+
+
+def test_hits_and_tiers_are_noted_when_the_hour_is_over_and_stay_when_they_are_known_no_more(desk: Desk) -> None:
+    source, home = desk.follow("r/one", "reddit"), desk.store.hot_home
+    in_tier(desk, source, "tier1")
+    home.count(NINE + MINUTE, HotCounts(hits=3, misses=1))
+    now = NINE + HOUR
+    measuring(desk).measure(Span.HOUR, now)
+    in_tier(desk, source, "tier3")
+    home.clear_expired(now, now)
+    for _ in range(2):
+        measuring(desk).measure(Span.HOUR, now + HOUR)
+        assert stood(desk, now + HOUR) == [(0.75, {"tier1": 1}), (None, {"tier3": 1}), (None, {"tier3": 1})]
+
+
+def test_reads_that_are_told_late_or_while_nothing_was_measured_are_made_up_for(desk: Desk) -> None:
+    home = desk.store.hot_home
+    measuring(desk).measure(Span.HOUR, NINE + HOUR)
+    for hour in (0, 1, 2):
+        home.count(NINE + hour * HOUR, HotCounts(hits=hour, misses=1))
+    assert stood(desk, NINE + 3 * HOUR + MINUTE) == [(0.5, None), (0.6667, None), (None, {})], "counted here and now"
+    measuring(desk).measure(Span.HOUR, NINE + 3 * HOUR)
+    assert stood(desk, NINE + 3 * HOUR, 4) == [(0.0, {}), (0.5, None), (0.6667, {}), (None, {})]
+
+
+def test_what_belongs_to_no_kind_is_not_told_of_one(desk: Desk) -> None:
+    desk.store.hot_home.count(NINE, HotCounts(hits=1))
+    (shown,) = measuring(desk).told(Span.HOUR, 1, NINE + MINUTE, "reddit")
+    assert (shown["hit_rate"], shown["tiers"]) == (None, None)

@@ -20,7 +20,7 @@ import typer
 import catchment.store
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
-from catchment.health.measuring import measure, told
+from catchment.health.measuring import Measuring
 from catchment.model import Alarm, Outcome, Request, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
@@ -147,8 +147,8 @@ QUESTIONS: dict[str, Asking] = {
     "alerts, next page": lambda desk: desk.store.alerts.page(3, before=9, include_closed=True),
     "how severe the open alerts are": lambda desk: desk.store.alerts.open_by_severity(),
     "what visiting came to": lambda desk: [
-        measure(desk.store.metrics, Span.HOUR, desk.now + timedelta(days=1)),
-        told(desk.store.metrics, Span.DAY, 3, desk.now),
+        measuring(desk).measure(Span.HOUR, desk.now + timedelta(days=1)),
+        measuring(desk).told(Span.DAY, 3, desk.now),
     ],
     "why visits failed": lambda desk: desk.store.metrics.errors(days_ago(desk, 1), desk.now),
     "whether a visit went well": lambda desk: desk.store.metrics.has_visited(days_ago(desk, 1)),
@@ -300,6 +300,10 @@ NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
     *("add", "change", "pause", "resume", "remove", "new-key", "rotate-key", "test", "item", "author", "clear"),
 }
+
+
+def measuring(desk: Desk) -> Measuring:
+    return Measuring(desk.store.metrics, desk.store.hot_home.counted, desk.store.tiering.counts)
 
 
 def due_looks(desk: Desk) -> object:
