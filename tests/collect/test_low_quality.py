@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.jobs import crawl_low_quality
+from catchment.jobs import JOBS, assign_tiers, crawl_low_quality
 from catchment.model import Source, SourceState
 from tests.collect.plazas import Plazas
 from tests.town import TownShop
@@ -83,6 +83,17 @@ def test_it_is_a_run_of_its_own_and_what_is_empty_or_fails_is_counted(plazas: Pl
     assert plazas.progress(empty).empty_count == 1
     assert plazas.progress(failing).failure_count == 1
     assert (plazas.progress(full).empty_count, plazas.progress(full).failure_count) == (0, 0)
+
+
+def test_it_comes_back_every_four_hours_and_the_tiers_are_put_in_order_daily(plaza: Plazas) -> None:
+    shop = plaza.here.shop
+    periods = {job.name: job.period(shop.settings) for job in JOBS}
+    assert periods["crawl-low-quality"] == timedelta(hours=4)
+    assert periods["assign-tiers"] == timedelta(days=1)
+    source = quiet(plaza, "a")
+    shop.tiers = shop.tiers.plus(tiers=tuple(one.plus(hours=3.0) for one in shop.tiers.tiers))
+    assign_tiers(shop)
+    assert plaza.progress(source).due_reason == "tier3: every 3 h"
 
 
 def test_without_anybody_left_alone_it_leaves_no_trace(plaza: Plazas) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from catchment.model import Listing, Order
 from tests.collect.plazas import Plazas
 from tests.town import TownShop
 
@@ -116,6 +117,18 @@ def test_a_community_that_posts_more_than_the_platform_shows_is_visited_before_t
     assert known.tier_minutes == pytest.approx(500, abs=15)
     assert known.due_reason is not None
     assert known.due_reason.endswith("because the platform shows no more than the newest 1,000")
+
+
+def test_where_only_a_window_is_shown_the_window_is_the_reach(quick: TownShop) -> None:
+    """As without a key: then it is a feed of the newest few."""
+    plazas = Plazas(quick, listings=(Listing("new", Order.NEWEST_FIRST, is_window=True),))
+    source = plazas.follow("webdev")
+    for _ in range(4):
+        plazas.visit(source, 60)
+    known = plazas.progress(source)
+    assert (known.reach, known.tier) == (100, "tier1")
+    # One a minute, of which a hundred are shown.
+    assert known.tier_minutes == pytest.approx(50, abs=5)
 
 
 # ── what is read ──────────────────────────────────────────────────────────────────────────────────────────────────

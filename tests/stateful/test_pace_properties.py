@@ -43,6 +43,7 @@ def kind(name: str, interval: int) -> Kind:
     st.sampled_from(NAMES),
     st.sampled_from(SourceState),
     st.none() | minutes,
+    st.none() | minutes,
     by_kind,
     by_kind,
     by_kind,
@@ -51,17 +52,19 @@ def test_the_first_that_says_something_decides(
     name: str,
     state: SourceState,
     own: int | None,
+    tier: int | None,
     stored: dict[str, int],
     given: dict[str, int],
     declared: dict[str, int],
 ) -> None:
-    """Pause · own interval · database · environment · what the platform declares · the default."""
+    """Pause · own interval · tier · database · environment · what the platform declares · the default."""
     intervals = kind_intervals([kind(*one) for one in declared.items()], stored, given)
-    levels = [own, stored.get(name), given.get(name), declared.get(name), DEFAULT_INTERVALS.get(name)]
+    levels = [own, tier, stored.get(name), given.get(name), declared.get(name), DEFAULT_INTERVALS.get(name)]
     wanted = next((level for level in levels if level is not None), UNKNOWN_KIND_MINUTES)
     one = source(name, own, state)
-    assert interval_of(one, Progress(), intervals) == wanted
-    due = next_fetch_at(one, Progress(last_polled_at=NOW), wanted)
+    progress = Progress(last_polled_at=NOW, tier_minutes=tier, tier_reason=tier and f"tier1: every {tier} min")
+    assert interval_of(one, progress, intervals) == wanted
+    due = next_fetch_at(one, progress, wanted)
     assert due == (NOW + timedelta(minutes=wanted) if state == SourceState.ACTIVE else None)
 
 
