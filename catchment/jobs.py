@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
@@ -9,6 +10,7 @@ from catchment import logs
 from catchment.clock import EPOCH, moment
 from catchment.collect import tiering
 from catchment.collect.rounds import emptiness
+from catchment.collect.warming import warmable
 from catchment.errors import StoreError
 from catchment.health.monitors import HITS_LOOKED_AT
 from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
@@ -21,6 +23,8 @@ from catchment.tell import watching
 
 log = logs.logger(__name__)
 
+WARM_UP, SEEDS = timedelta(hours=2), timedelta(minutes=30)
+
 
 class Job(Record, frozen=True):
     """A piece of work that comes back."""
@@ -31,6 +35,8 @@ class Job(Record, frozen=True):
     run: Callable[[Shop], None]
     queue: str
     why: str
+    is_off: bool = False
+    """Runs only where a setting gives it a period."""
     is_on_the_clock: bool = False
     """At whole multiples of its period: an hourly one at full hours, a daily one at 00:00 UTC."""
 
@@ -39,7 +45,7 @@ class Job(Record, frozen=True):
         if self.name in settings.jobs:
             minutes = settings.jobs[self.name]
             return None if minutes is None else timedelta(minutes=minutes)
-        return self.every or timedelta(seconds=settings.tick_seconds)
+        return None if self.is_off else self.every or timedelta(seconds=settings.tick_seconds)
 
     def next_run(self, started_at: datetime, now: datetime, period: timedelta) -> datetime:
         """When it runs next, after a run that began then and is over now."""
@@ -97,6 +103,25 @@ def clear_old(shop: Shop) -> None:
 def clear_expired(shop: Shop) -> None:
     if gone := shop.hot.clear_expired():
         log.info("cleared what is no longer hot", entries=gone)
+
+
+def warm_up(shop: Shop) -> None:
+    _warm(shop, "warm-up", WARM_UP)
+
+
+def crawl_seed_communities(shop: Shop) -> None:
+    _warm(shop, "crawl-seed-communities", SEEDS)
+
+
+def _warm(shop: Shop, job: str, every: timedelta) -> None:
+    """Cache-only, what nobody has read within half the job's period."""
+    minutes = shop.settings.jobs.get(job)
+    period = every if minutes is None else timedelta(minutes=minutes)
+    cold = shop.store.warming.cold(warmable(shop.platforms), shop.clock.now() - period / 2)
+    results = shop.warming().these(cold, job, "schedule")
+    if results:
+        outcomes = Counter(str(one.outcome) for one in results)
+        log.info("warmed", communities=len(results), posts=sum(one.counts.duplicate for one in results), **outcomes)
 
 
 def notice_silence(shop: Shop) -> None:
@@ -228,6 +253,15 @@ JOBS = (
         clear_old,
         "cleanup",
         "what we keep about running, and of some kinds, is bounded",
+    ),
+    Job("warm-up", WARM_UP, warm_up, "crawler", "what ranked listings show, kept hot and not stored", is_off=True),
+    Job(
+        "crawl-seed-communities",
+        SEEDS,
+        crawl_seed_communities,
+        "crawler",
+        "the same, more often",
+        is_off=True,
     ),
     Job("clear-expired", timedelta(hours=6), clear_expired, "cleanup", "what is hot is hot for its time only"),
 )

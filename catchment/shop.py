@@ -16,6 +16,7 @@ from catchment.collect.asking import Rules
 from catchment.collect.looking import Looking
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
+from catchment.collect.warming import Warmer
 from catchment.fetch import Fetch, FetchSettings, budgets_in
 from catchment.health.measuring import Measuring
 from catchment.health.watching import Monitors
@@ -34,6 +35,7 @@ from catchment.tiers import Tier, Tiers
 from catchment.vault import Box, Keeper, Pool, Safe, rules_from
 from catchment.vault.environment import declared, incomplete, lent, names
 
+_CRAWLS_AT_ONCE = 2
 _POST_SECONDS = 10.0
 """So long may a webhook's receiver take: it should note the event down, and work on it later."""
 
@@ -194,6 +196,11 @@ class Shop:
         """A fresh round: a setting that was changed in the database counts from here on."""
         self.visitor.rules = self.rules()
         return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency)
+
+    def warming(self) -> Rounds:
+        """Rounds of cache-only crawls."""
+        self.visitor.rules = self.rules()
+        return Rounds(Warmer(self.visitor), self.presence, self.stop, _CRAWLS_AT_ONCE)
 
     def looking(self) -> Looking:
         """Second looks, by the rules of this moment."""

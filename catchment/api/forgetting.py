@@ -9,6 +9,7 @@ from fastapi import APIRouter
 from catchment.api.door import TheShop
 from catchment.api.shapes import Failed, Forgotten, Page, ToForget
 from catchment.api.values import After, limit, paged, place
+from catchment.collect.forgetting import forget_for_good
 from catchment.errors import InvalidInput
 from catchment.shop import Shop
 from catchment.store.forgetting import Forget
@@ -22,7 +23,7 @@ MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description"
 def forget(shop: TheShop, given: ToForget) -> dict[str, Any]:
     """Forget one item, or all of an author on a platform: it leaves with everything that hangs on it, and is not
     collected again. Backups, exports, and what other programs fetched still hold it."""
-    return shop.store.forgetting.forget(_wanted(shop, given), shop.clock.now())
+    return forget_for_good(shop.store, shop.hot, _wanted(shop, given), shop.clock.now())
 
 
 @router.get("/forgotten", response_model=Page[Forgotten])

@@ -413,6 +413,66 @@ class Growth(Told):
     appearances: list[Appearance]
 
 
+# ── the hot store ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class HotReads(Told):
+    """What became of reads that the hot store could answer: the first page of a community's newest."""
+
+    hits: int
+    misses: int
+    hit_rate: float | None = Field(description="Null: there were no reads.")
+    failed_writes: int = Field(description="Hot sets that could not be written where they should be; nothing is lost.")
+
+
+class Warm(Told):
+    """How many communities are warm: read within the time to live, by a visit or by a cache-only crawl."""
+
+    communities: int
+    warm: int
+    cached_posts: int = Field(description="What the last cache-only crawl of each one cached.")
+    last_warmed_at: Moment | None
+
+
+class HotStanding(Told):
+    """How the hot store stands."""
+
+    home: Literal["redis", "database"] = Field(description="Where it lives at this moment.")
+    entries: int
+    last_hour: HotReads
+    last_24_hours: HotReads
+    warmth: Warm
+
+
+class CachedItem(Told):
+    """What a platform said of an item, in a cache-only crawl. It may be stored or not."""
+
+    platform: str
+    scope: str
+    external_id: str
+    kind: str
+    source_id: int
+    author: str | None
+    title: str | None
+    text: str | None
+    html: str | None = Field(description="Sanitised, but somebody else's: treat it as such.")
+    url: str | None
+    created_at: Moment | None
+    ordered_at: Moment
+    score: int | None
+    reply_count: int | None
+    cached_at: Moment
+
+
+class Cached(Told):
+    """What cache-only crawls saw of a community, newest first."""
+
+    source_id: int
+    last_warmed_at: Moment | None
+    cached_count: int = Field(description="How many posts the last crawl cached.")
+    items: list[CachedItem]
+
+
 class RawItem(Told):
     """That a source brought an item."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -58,6 +59,9 @@ def collect(
     ] = None,
     due: Annotated[bool, typer.Option("--due", help="What is due now. The default.")] = False,
     everything: Annotated[bool, typer.Option("--all", help="Every active source, whatever the schedule.")] = False,
+    cache_only: Annotated[
+        bool, typer.Option("--cache-only", help="Communities, kept hot and not stored: all, or those given.")
+    ] = False,
     loop: Annotated[
         bool, typer.Option("--loop", help="Go on for ever: the engine of `serve`, without the web server.")
     ] = False,
@@ -73,12 +77,16 @@ def collect(
     """
     if sum((bool(source), kind is not None, due, everything, loop)) > 1:
         raise InvalidInput("--source, --kind, --due, --all and --loop exclude each other", "give one of them")
+    if cache_only and (due or loop):
+        raise InvalidInput("--cache-only is for communities now", "give --source, --kind or nothing beside it")
     work = "collect --loop" if loop else "collect"
     with Stopping() as stopping, doors.opened_shop(work, is_engine=loop) as shop:
         say = showing.note if showing.is_watched() else _log_info
         stopping.watch(shop.stop, shop.cut, shop.settings.stop_seconds, say)
         if loop:
             return _go_on(shop, as_json)
+        if cache_only:
+            return _warm(shop, _communities(shop, source, kind), as_json)
         is_chosen = source or kind is not None or everything
         return _collect(shop, _ids(shop, source, kind) if is_chosen else None, as_json)
 
@@ -111,14 +119,40 @@ def _ids(shop: Shop, sources: Sequence[int] | None, kind: str | None) -> list[in
     return ids
 
 
+def _communities(shop: Shop, sources: Sequence[int] | None, kind: str | None) -> list[int]:
+    """These, or all that can be crawled cache-only."""
+    from catchment.collect.warming import warmable
+
+    kinds = warmable(shop.platforms)
+    wanted = {kind} if kind is not None else {shop.store.sources.get(one).kind for one in sources or ()}
+    if others := wanted - set(kinds):
+        what = f"sources of kind {', '.join(sorted(others))} are not kept hot"
+        raise InvalidInput(what, f"kinds that are: {', '.join(kinds)}", field="kind")
+    if sources or kind is not None:
+        return _ids(shop, sources, kind)
+    return [source_id for one in kinds for source_id in _ids(shop, None, one)]
+
+
+def _warm(shop: Shop, ids: list[int], as_json: bool) -> int:
+    with _watched(shop, len(ids), as_json) as seen:
+        began = shop.clock.now()
+        results = shop.warming().these(ids, "collect --cache-only", "command", seen)
+    return _told(shop, results, began, as_json)
+
+
 def _collect(shop: Shop, ids: list[int] | None, as_json: bool) -> int:
     """These sources, or what is due."""
-    from catchment.collect.rounds import summed
-
     began = shop.clock.now()
     with _watched(shop, None if ids is None else len(ids), as_json) as seen:
         rounds, who = shop.rounds(), ("collect", "command", seen)
         results = rounds.due(*who) if ids is None else rounds.these(ids, *who)
+    return _told(shop, results, began, as_json)
+
+
+def _told(shop: Shop, results: list[Result], began: datetime, as_json: bool) -> int:
+    """What it came to, shown; gives the exit code."""
+    from catchment.collect.rounds import summed
+
     summary = summed(results, began, shop.clock.now())
     if as_json:
         showing.document(summary)

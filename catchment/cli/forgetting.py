@@ -82,8 +82,11 @@ def _forget(store: Store, wanted: Forget, shown: str, now: datetime, yes: bool, 
         if as_json or not sys.stdin.isatty():
             raise InvalidInput("forgetting cannot be undone", "give --yes", field="yes")
         typer.confirm(f"Forget {showing.plain(shown)} for good?", abort=True)
-    with showing.bar("forgetting", None, is_shown=showing.is_watched() and not as_json) as bar:
-        record = store.forgetting.forget(wanted, now, bar.move)
+    from catchment.collect.forgetting import forget_for_good
+
+    is_shown = showing.is_watched() and not as_json
+    with doors.opened_hot(doors.settings(), store) as hot, showing.bar("forgetting", None, is_shown=is_shown) as bar:
+        record = forget_for_good(store, hot, wanted, now, bar.move)
     if as_json:
         showing.document(record | {"still_held": STILL})
         return

@@ -10,13 +10,16 @@ from datetime import datetime, timedelta
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Event
+from typing import Protocol
 
 import structlog
 
-from catchment.collect.visit import Visited, Visitor
+from catchment.clock import Clock
+from catchment.collect.asking import Rules
+from catchment.collect.visit import Visited
 from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.model import Lease, Outcome, Result, Source
-from catchment.store import Presence
+from catchment.store import Presence, Store
 from catchment.store.sources import Claimed
 
 log = structlog.get_logger(__name__)
@@ -29,10 +32,20 @@ Claim = Callable[[int], list[Claimed]]
 Seen = Callable[[Result], None]
 
 
+class Visits(Protocol):
+    """Whoever reads one source at a time, and writes down how that ended."""
+
+    store: Store
+    clock: Clock
+    rules: Rules
+
+    def visit(self, claimed: Claimed, run_id: int) -> Visited: ...
+
+
 class Rounds:
     """Collects rounds of sources for one process."""
 
-    def __init__(self, visitor: Visitor, presence: Presence, stop: Event, concurrency: int) -> None:
+    def __init__(self, visitor: Visits, presence: Presence, stop: Event, concurrency: int) -> None:
         self.visitor, self.presence, self.stop, self.concurrency = visitor, presence, stop, concurrency
         self.store, self.clock = visitor.store, visitor.clock
         self._heard_at = self.clock.now()

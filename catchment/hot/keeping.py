@@ -10,23 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from catchment import logs
 from catchment.clock import Clock
 from catchment.errors import StoreError
+from catchment.hot.entries import seen_entry
 from catchment.hot.homes import Home
 from catchment.hot.redis import RedisHome
-from catchment.model import Kind, Platform
+from catchment.model import Kind, Platform, RefinedItem, Source
 from catchment.redis_link import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
 from catchment.store.filtering import Filter
-from catchment.store.hot import MOST, HotCounts
+from catchment.store.hot import MOST, HotCounts, HotSet
 from catchment.store.items import ItemPage, page_of
+from catchment.store.warming import Warmth
 
 T = TypeVar("T")
 log = logs.logger(__name__)
+_HOUR = timedelta(hours=1)
 
 
 def is_kept_hot(kind: Kind) -> bool:
@@ -77,6 +80,23 @@ class Hot:
             log.warning("the hot set could not be written", source=source_id, error=str(error))
             self._count(HotCounts(failures=1))
 
+    def cache(self, source: Source, items: Sequence[RefinedItem], at: datetime) -> int:
+        """Keep hot what a cache-only crawl saw of a source; gives how many. What was forgotten is left out."""
+        entries = self._store.warming.unforgotten(source.platform, [seen_entry(one, source, at) for one in items])
+        seen = HotSet(source.id, entries, self._clock.now(), self._lives)
+        self._at_home(lambda home: home.cache(seen), is_writing=True)
+        return len(entries)
+
+    def forget(self, platform: str) -> None:
+        """Let go of all that is hot of a platform, where something was forgotten. It is not read in any case; and what
+        a Redis that is away still holds ends by itself."""
+        source_ids = self._store.warming.known_of(platform)
+        for home in self._homes:
+            try:
+                home.drop(source_ids)
+            except Away:
+                log.warning("what was forgotten may lie in Redis until it is past its time", hours=self._lives / _HOUR)
+
     def clear_expired(self) -> int:
         """Take away what is past its time, in every home; gives how many entries went."""
         now, gone = self._clock.now(), 0
@@ -103,6 +123,16 @@ class Hot:
         found = self._at_home(lambda home: home.newest(source_id, stamp, limit + 1, now))
         self._count(HotCounts(misses=1) if found is None else HotCounts(hits=1))
         return None if found is None else page_of(found, limit)
+
+    def cached(self, source: Source, limit: int) -> list[dict[str, Any]]:
+        """What cache-only crawls saw of a source and is not past its time, newest first."""
+        now = self._clock.now()
+        found = self._at_home(lambda home: home.cached(source.id, limit, now))
+        return self._store.warming.unforgotten(source.platform, found)
+
+    def warmth(self, kinds: Sequence[str]) -> Warmth:
+        """How many of the communities of these kinds were read within the time to live."""
+        return self._store.warming.warmth(kinds, self._clock.now() - self._lives)
 
     # ── counting ──────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -39,6 +39,7 @@ from catchment.store.search import Search
 from catchment.store.sources import Sources
 from catchment.store.tiering import Tiering
 from catchment.store.troubles import Troubles
+from catchment.store.warming import Warming
 from catchment.store.watches import Watches
 
 __all__ = ["Presence", "Store", "open_store"]
@@ -58,6 +59,7 @@ class Store:
         self.items = Items(database)
         self.hot = HotSources(database, self.items)
         self.hot_home = HotHome(database)
+        self.warming = Warming(database)
         self.changes = Changes(database)
         self.raw_items = RawItems(database)
         self.exports = Exports(database)

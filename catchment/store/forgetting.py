@@ -140,17 +140,26 @@ class Forgetting:
 
 def forgotten_among(tx: Transaction, platform: str, strangers: Sequence[RefinedItem]) -> set[tuple[str, str]]:
     """Which of these, by scope and id, must not be stored. While nothing is forgotten: one look at one row."""
-    if not strangers:
+    items = [one.item for one in strangers]
+    return forgotten_names(
+        tx, platform, [(item.scope, item.external_id, item.author, item.author_id) for item in items]
+    )
+
+
+def forgotten_names(
+    tx: Transaction, platform: str, named: Sequence[tuple[str, str, str | None, str | None]]
+) -> set[tuple[str, str]]:
+    """The same, of scope, id, and the author's name and id."""
+    if not named:
         return set()
     _hold_off(tx, "pg_advisory_xact_lock_shared")
     key = _key(tx)
     if key is None:
         return set()
     by_mark: dict[bytes, set[tuple[str, str]]] = {}
-    for one in strangers:
-        item = one.item
-        for mark in _marks(key, platform, item.scope, item.external_id, item.author, item.author_id):
-            by_mark.setdefault(mark, set()).add((item.scope, item.external_id))
+    for scope, external_id, *authors in named:
+        for mark in _marks(key, platform, scope, external_id, *authors):
+            by_mark.setdefault(mark, set()).add((scope, external_id))
     found = tx.among("SELECT mark FROM forgotten_marks WHERE mark IN {few}", list(by_mark))
     return {which for row in found for which in by_mark[bytes(row[0])]}
 

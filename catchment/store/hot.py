@@ -67,7 +67,7 @@ class HotSources:
     def stamp(self, source_id: int) -> int | None:
         """What a hot set of this source must have been made under; None: it is not kept hot."""
         row = self._db.read(lambda tx: tx.one("SELECT stamp FROM hot_sources WHERE source_id = ?", source_id))
-        return None if row is None else int(row[0]) ^ _SHAPE
+        return None if row is None or row[0] is None else int(row[0]) ^ _SHAPE
 
     def made(self, source_id: int, now: datetime, lives: timedelta) -> HotSet | None:
         """The hot set of this source, made from the archive; None: the list changed while it was read."""
@@ -200,7 +200,10 @@ def changed(tx: Transaction, source_ids: Iterable[int]) -> None:
     """The lists of these sources say something else from here on."""
     _hold_off(tx, "pg_advisory_xact_lock_shared")
     stamp = _drawn()
-    tx.many("UPDATE hot_sources SET stamp = ? WHERE source_id = ?", [(stamp, one) for one in sorted(set(source_ids))])
+    tx.many(
+        "UPDATE hot_sources SET stamp = ? WHERE source_id = ? AND stamp IS NOT NULL",
+        [(stamp, one) for one in sorted(set(source_ids))],
+    )
 
 
 def changed_items(tx: Transaction, item_ids: Sequence[int], source_id: int | None = None) -> None:
@@ -219,7 +222,8 @@ def _begin(tx: Transaction, source_id: int) -> None:
     _hold_off(tx, "pg_advisory_xact_lock")
     tx.run(
         """
-        INSERT INTO hot_sources (source_id, stamp, cached_count) VALUES (?, ?, 0) ON CONFLICT (source_id) DO NOTHING
+        INSERT INTO hot_sources (source_id, stamp, cached_count) VALUES (?, ?, 0)
+        ON CONFLICT (source_id) DO UPDATE SET stamp = excluded.stamp WHERE hot_sources.stamp IS NULL
         """,
         source_id,
         _drawn(),

@@ -70,6 +70,8 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "POST /api/webhooks/{webhook_id}/test",
         "GET /api/sources/{source_id}/coverage",
         "GET /api/tiers",
+        "GET /api/hot",
+        "GET /api/hot/{source_id}",
         "POST /api/forget",
         "GET /api/forgotten",
     }

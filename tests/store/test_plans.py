@@ -223,6 +223,14 @@ QUESTIONS: dict[str, Asking] = {
     "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
     "whether a hot set is true": lambda desk: desk.store.hot.stamp(2),
     "a hot set": lambda desk: kept_hot(desk),
+    "who is cold": lambda desk: desk.store.warming.cold(["reddit"], desk.now),
+    "how warm they are": lambda desk: desk.store.warming.warmth(["reddit"], desk.now),
+    "how warm one is": lambda desk: desk.store.warming.of_source(2),
+    "of whom something is hot": lambda desk: desk.store.warming.known_of("reddit"),
+    "what was forgotten of that": lambda desk: desk.store.warming.unforgotten(
+        "feeds", [{"scope": "", "external_id": "x", "author": "somebody", "author_id": None}]
+    ),
+    "a cache-only crawl": lambda desk: warmed(desk),
     "a hot page": lambda desk: hot_page(desk),
     "who is there": lambda desk: living(desk.store.database, desk.store.home, desk.now),
     "freeing what the dead left": lambda desk: desk.presence.bury(desk.now),
@@ -292,7 +300,8 @@ EXAMPLES = {
 READING = {
     *("metrics", "alerts", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
-    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list", "hot status"),
+    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list"),
+    *("hot status", "hot list"),
     *("watches list", "watches show", "watches try"),
 }
 # Their last word says that they do something else, or go through everything because all of it is meant.
@@ -318,6 +327,14 @@ def due_looks(desk: Desk) -> object:
     looks.note(lease, desk.run_id, source, result, {("200", now): 1})
     looks.release(lease)
     return due
+
+
+def warmed(desk: Desk) -> object:
+    (claimed,) = desk.store.sources.claim([2], desk.presence.owner_id, desk.now)
+    source = claimed.source
+    result = Result(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=desk.now, finished_at=desk.now)
+    desk.store.warming.ended(source, claimed.lease, desk.run_id, result, {("200", desk.now): 1}, 3)
+    return None
 
 
 def kept_hot(desk: Desk) -> object:

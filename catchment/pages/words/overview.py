@@ -88,4 +88,6 @@ WORDS = {
     "job:daily-metrics": ("Sum up the last day", "汇总前一天"),
     "job:clear-old": ("Clear records past their time", "清理过期记录"),
     "job:clear-expired": ("Clear what is no longer hot", "清理过期的热数据"),
+    "job:warm-up": ("Warm communities up", "预热社区"),
+    "job:crawl-seed-communities": ("Warm communities up, more often", "更频繁地预热社区"),
 }

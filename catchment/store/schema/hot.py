@@ -11,8 +11,8 @@ hot_sources = Table(
     metadata,
     Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
     # Another one after everything that changes what the source's list says. Drawn, not counted: after a restore, no
-    # number may come again that once stood for something else.
-    Column("stamp", BigInteger, nullable=False),
+    # number may come again that once stood for something else. None: no hot set was ever made.
+    Column("stamp", BigInteger),
     Column("last_warmed_at", Moment),
     Column("cached_count", Integer, nullable=False),
 )
