@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Annotated, cast
 
 from fastapi import Depends, Request
 
 from catchment.api.keys import Keys, Sessions, signing_key
+from catchment.api.pulse import Pulse
 from catchment.health.totals import Totals
 from catchment.shop import Shop
 
@@ -25,6 +26,7 @@ class Door:
     """What this process has seen happen since it began."""
     demo_rate: float | None = None
     """How many times as fast time runs in a demonstration; None: this is none."""
+    pulse: Pulse = field(default_factory=Pulse)
 
 
 def open_door(shop: Shop, *, collects: bool, demo_rate: float | None = None) -> Door:

@@ -7,12 +7,16 @@ from typing import Any
 
 from catchment import __version__
 from catchment.api.door import Door
+from catchment.api.pulse import seen_in
 from catchment.collect.lateness import Around
 from catchment.errors import StoreError
+from catchment.health.measuring import told
+from catchment.hot import keeps_hot
 from catchment.jobs import JOBS
 from catchment.pace import UNKNOWN_KIND_MINUTES
 from catchment.shop import Shop
 from catchment.store.leases import living
+from catchment.store.metrics import Span
 
 # On the wall: a scheduler that does nothing for so long is stuck. Work that takes its time is under way, not late.
 _PATIENCE_SECONDS = 120.0
@@ -20,6 +24,10 @@ _TICKS_OF_PATIENCE = 10
 # On the start page: more than a person will read, enough to tell which alerts are about which failing sources.
 _MOST_TROUBLES = 50
 _MOST_RECOVERED = 4
+_FEW = 6
+HOURS = 48
+"""So many are drawn."""
+_HOUR = timedelta(hours=1)
 MOST_WAITING = 200
 """So many sources that wait are counted; more are many."""
 # What processes that visit sources say they do.
@@ -126,26 +134,60 @@ def collector_stats(shop: Shop) -> dict[str, int]:
 
 
 def overview(door: Door) -> dict[str, Any]:
-    """What the start page shows."""
-    shop = door.shop
+    """What the start page shows. Its cost does not grow with what is kept: every part of it is bounded."""
+    shop, now = door.shop, door.shop.clock.now()
     counts = shop.store.sources.counts()
     troubles = shop.store.troubles
+    hours = told(shop.store.metrics, Span.HOUR, HOURS, now)
+    late = overdue(shop, MOST_WAITING)
     return {
-        "version": __version__,
-        "demo_rate": door.demo_rate,
         "is_collecting": door.collects,
+        "is_collected": door.collects or _is_collected_elsewhere(shop),
         "sources": {state: counts.get(state, 0) for state in ("active", "paused", "retired")},
         "failing_count": troubles.counts(shop.settings.failures_before_probation)["failing"],
         "failing": troubles.failing(_MOST_TROUBLES),
+        "late_count": len(late),
+        "late": shop.store.sources.names(late[:_FEW]),
         "item_count": shop.store.items.count(),
-        "day": shop.store.runs.last_day(shop.clock.now()),
+        "day": shop.store.runs.last_day(now),
         "items": with_source_names(shop, shop.store.items.newest(12)),
         "alerts": with_source_names(shop, shop.store.alerts.open(_MOST_TROUBLES)),
         "recovered": with_source_names(shop, _closed_lately(shop)),
         "gap_count": shop.store.gaps.count_open(),
-        "gaps": shop.store.gaps.page(limit=6),
+        "gaps": shop.store.gaps.by_source(_MOST_TROUBLES),
         "jobs": job_rows(door),
+        "hours": hours,
+        "delays": shop.store.rhythm.delays([datetime.fromisoformat(one["starts_at"]) for one in hours], _HOUR),
+        "budgets": budget_rows(shop),
+        "hot": hot_figures(shop),
+        "live": seen_in(shop),
     }
+
+
+def budget_rows(shop: Shop) -> list[dict[str, Any]]:
+    """The platforms that are followed and declare how often they may be asked, and how much of that was used lately."""
+    followed = shop.store.sources.platforms()
+    budgets = {name: one for name, one in shop.budgets().items() if name in followed}
+    used = shop.monitors().budgets_used(budgets)
+    return [
+        {
+            "platform": name,
+            "limit": one.limit,
+            "window_seconds": one.window_seconds,
+            "is_per_credential": one.is_per_credential,
+            "used": used[name],
+        }
+        for name, one in sorted(budgets.items())
+    ]
+
+
+def hot_figures(shop: Shop) -> dict[str, Any] | None:
+    """How often what was asked for lay ready; None: nothing that is followed is kept so."""
+    if not any(keeps_hot(one) for one in shop.platforms if one.NAME in shop.store.sources.platforms()):
+        return None
+    counts = shop.hot.counts(shop.clock.now() - timedelta(days=1))
+    home, entries = shop.hot.standing()
+    return {"hits": counts.hits, "misses": counts.misses, "home": home, "entries": entries}
 
 
 def _closed_lately(shop: Shop) -> list[dict[str, Any]]:

@@ -1,6 +1,7 @@
 """The pages for people: from what is known to HTML, in two languages. No rules, no store, no HTTP."""
 
 from catchment.pages.entering import failure, way_in
+from catchment.pages.live import live_told
 from catchment.pages.overview import start
 from catchment.pages.reading import item_page, items_page, search_page
 from catchment.pages.records import alerts_page, gaps_page, run_page, runs_page
@@ -23,6 +24,7 @@ __all__ = [
     "item_page",
     "items_page",
     "language",
+    "live_told",
     "run_page",
     "runs_page",
     "search_page",

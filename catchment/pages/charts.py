@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from typing import NamedTuple
 
 
@@ -46,11 +46,6 @@ class Growth(NamedTuple):
     lines: list[Line]
 
 
-class Bars(NamedTuple):
-    chart: Chart
-    marks: list[Mark]
-
-
 def growth(
     series: Sequence[tuple[str, Sequence[tuple[datetime, float]]]],
     words: dict[str, str],
@@ -82,40 +77,78 @@ def growth(
     return Growth(Chart(width, height, "", begin.isoformat(), end.isoformat()), lines)
 
 
-def bars(values: Sequence[tuple[str, float]], *, width: int = 560, height: int = 96, gap: float = 1.5) -> Bars:
-    """One bar for each value, from left to right; the words of each are given with it."""
-    most = ceiling(max((value for _, value in values), default=0))
-    step = width / max(len(values), 1)
-    marks = [
-        Mark(
-            round(place * step + gap / 2, 2),
-            round(height - _tall(value, most, height), 2),
-            round(max(step - gap, 1), 2),
-            round(_tall(value, most, height), 2),
-            words,
-        )
-        for place, (words, value) in enumerate(values)
-    ]
-    return Bars(Chart(width, height, f"{most:,.0f}", "", ""), marks)
+# ── hour by hour ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Column(NamedTuple):
+    """A bar made of parts, each of a series by its place; what it says when pointed at; and where to point."""
+
+    words: str
+    parts: list[tuple[int, Mark]]
+    whole: Mark
+
+
+class Stacked(NamedTuple):
+    width: int
+    height: int
+    most: float
+    columns: list[Column]
+
+
+class Lines(NamedTuple):
+    """Series over the same steps, on one scale; where a step has no value the line is broken."""
+
+    width: int
+    height: int
+    most: float
+    paths: list[str]
+    dots: list[list[tuple[float, float]]]
+    """Values without neighbours, which no line could show."""
+    columns: list[Mark]
+    """Where to point, and what is said then."""
 
 
 def stacked(
-    columns: Sequence[Sequence[tuple[str, float]]], *, width: int = 560, height: int = 120, gap: float = 1.5
-) -> list[list[Mark]]:
-    """Bars made of parts: for each column its parts from the bottom, in the order given."""
-    most = ceiling(max((sum(value for _, value in column) for column in columns), default=0))
+    columns: Sequence[tuple[str, Sequence[float]]], *, width: int = 960, height: int = 160, gap: float = 2.0
+) -> Stacked:
+    """For each column its words and its parts, from the bottom, in the order of the series."""
+    most = ceiling(max((sum(parts) for _, parts in columns), default=0))
     step = width / max(len(columns), 1)
     found = []
-    for place, column in enumerate(columns):
-        y, marks = float(height), []
-        for words, value in column:
-            tall = value / most * height
-            y -= tall
-            marks.append(
-                Mark(round(place * step + gap / 2, 2), round(y, 2), round(max(step - gap, 1), 2), round(tall, 2), words)
-            )
-        found.append(marks)
-    return found
+    for place, (words, values) in enumerate(columns):
+        x, y, parts = round(place * step + gap / 2, 2), float(height), []
+        for series, value in enumerate(values):
+            if value:
+                tall = value / most * height
+                y -= tall
+                parts.append((series, Mark(x, round(y, 2), round(step - gap, 2), round(tall, 2), "")))
+        found.append(Column(words, parts, Mark(round(place * step, 2), 0, round(step, 2), height, words)))
+    return Stacked(width, height, most, found)
+
+
+def lines(
+    words: Sequence[str], series: Sequence[Sequence[float | None]], most: float, *, width: int = 480, height: int = 100
+) -> Lines:
+    step = width / max(len(words), 1)
+
+    def place(number: int, value: float) -> tuple[float, float]:
+        return round((number + 0.5) * step, 1), round(height - min(value / most, 1) * height, 1)
+
+    runs = [_runs([None if value is None else place(at, value) for at, value in enumerate(one)]) for one in series]
+    return Lines(
+        width,
+        height,
+        most,
+        ["".join("M" + "L".join(f"{x:g},{y:g}" for x, y in run) for run in one if len(run) > 1) for one in runs],
+        [[run[0] for run in one if len(run) == 1] for one in runs],
+        [Mark(round(at * step, 2), 0, round(step, 2), height, said) for at, said in enumerate(words)],
+    )
+
+
+def _runs(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:
+    """Neighbours that have a value, together."""
+    groups = groupby(points, lambda point: point is not None)
+    return [[point for point in group if point is not None] for is_there, group in groups if is_there]
 
 
 def ceiling(value: float) -> float:
@@ -124,11 +157,6 @@ def ceiling(value: float) -> float:
         return 1.0
     power = 10 ** math.floor(math.log10(value))
     return next(float(step * power) for step in (1, 2, 5, 10) if step * power >= value)
-
-
-def _tall(value: float, most: float, height: int) -> float:
-    # What is not nothing can be seen.
-    return max(value / most * height, 2.0) if value else 0.0
 
 
 # ── by hour and weekday, by day ───────────────────────────────────────────────────────────────────────────────────

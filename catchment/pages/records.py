@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from catchment.pages.live import live_told
 from catchment.pages.showing import Reader, page, plain_error
 from catchment.pages.words import Speech
 
@@ -15,7 +16,8 @@ _PLACES = {"pool": "/credentials", "credential": "/credentials"}
 
 
 def runs_page(reader: Reader, found: Mapping[str, Any]) -> str:
-    return page("runs.html", reader, found=found, rows=found["rows"])
+    live = live_told(reader, found["live"]) if found["live"] else None
+    return page("runs.html", reader, found=found, rows=found["rows"], live=live)
 
 
 def run_page(reader: Reader, found: Mapping[str, Any]) -> str:
@@ -60,24 +62,26 @@ def alarming(say: Speech, alerts: Sequence[Mapping[str, Any]]) -> list[dict[str,
 
 def told_alert(say: Speech, alert: Mapping[str, Any]) -> dict[str, Any]:
     """An alert: whom it is about, what is wrong and what helps in a sentence, and where to go."""
-    first, *_, last = alert["subject"].split()
-    name, sort = alert["source_name"], f"{first} {last}"
+    first, *middle, last = alert["subject"].split()
+    sort, name = f"{first} {last}", alert["source_name"]
+    what = say.known("alert", sort) or say.known("alert", last)
     return {
         **alert,
-        "name": name or _about(say, alert["subject"]),
-        "what": say.known("alert", sort) or alert["subject"],
-        "helps": say.known("alert_helps", sort),
+        "name": name or _about(say, first, middle) if what else alert["subject"],
+        "what": what or "",
+        "helps": say.known("alert_helps", sort) or say.known("alert_helps", last),
         "href": f"/sources/{alert['source_id']}" if name else _PLACES.get(first),
         "detail": without_name(alert["message"], name, alert["source_id"]),
         "tone": _TONES[alert["severity"]],
     }
 
 
-def _about(say: Speech, subject: str) -> str:
-    """`platform reddit silent` is about Reddit."""
-    first, *names, _ = subject.split() if len(subject.split()) > 2 else ("", subject, "")
-    name = " ".join(names)
-    return say.named("platform", name) if first in ("platform", "pool") else name
+def _about(say: Speech, first: str, middle: Sequence[str]) -> str:
+    """`platform reddit silent` is about Reddit, `reddit warm-up` about communities of Reddit."""
+    name = " ".join(middle)
+    if first in ("platform", "pool"):
+        return say.named("platform", name)
+    return name or say.known("kind", first) or ""
 
 
 def without_name(words: str | None, name: str | None, source_id: int | None) -> str:

@@ -216,6 +216,20 @@ def test_a_request_under_way_is_answered_after_a_signal(started: Callable[..., S
     assert server.code() == 0
 
 
+def test_a_browser_that_watches_does_not_keep_the_server_from_ending(started: Callable[..., Served]) -> None:
+    server = started()
+    server.key()
+    with httpx.Client(base_url=server.address, timeout=PATIENCE) as client:
+        client.get(server.link)
+        with client.stream("GET", "/live") as stream:
+            lines = stream.iter_lines()
+            assert next(lines).startswith("data: ")
+            server.signal()
+            # The stream ends as one that is whole.
+            list(lines)
+    assert server.code() == 0
+
+
 def test_more_requests_than_threads_are_all_answered(started: Callable[..., Served]) -> None:
     server = started()
     headers = {"X-API-Key": server.key()}

@@ -26,15 +26,12 @@ from catchment.api.standing import overview
 router = APIRouter()
 
 _A_YEAR = 365 * 86_400
-_DEMO_SECONDS = 2
 Given = Annotated[dict[str, str], Depends(read_form)]
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
 def start(door: TheDoor, reader: TheReader) -> Response:
-    # In a demonstration something happens every second: the browser looks again by itself, without a script.
-    headers = {"Refresh": str(_DEMO_SECONDS)} if door.demo_rate is not None else None
-    return HTMLResponse(pages.start(overview(door), reader), headers=headers)
+    return HTMLResponse(pages.start(overview(door), reader))
 
 
 @router.get("/login")

@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from catchment import pages
 from catchment.api.browsing.readers import TheReader
 from catchment.api.door import TheShop
+from catchment.api.pulse import seen_in
 from catchment.api.standing import with_source_names
 from catchment.api.values import LARGEST, After, place
 from catchment.model import Outcome
@@ -32,6 +33,7 @@ def runs(shop: TheShop, reader: TheReader, after: After = None) -> Response:
     rows = shop.store.runs.page(A_PAGE + 1, before=place(after))
     found = {
         "rows": _up_to_now(shop, rows[:A_PAGE]),
+        "live": seen_in(shop) if after is None else None,
         "next": f"/runs?after={rows[A_PAGE - 1]['id']}" if len(rows) > A_PAGE else None,
         "first": "/runs" if after else None,
     }

@@ -26,6 +26,65 @@
     });
   }
 
+  // ── what is running: told as it changes, as long as somebody looks ──
+  const place = document.querySelector("[data-live]");
+  let stream = null;
+  let renewed = Date.now();
+  let is_waiting = false;
+
+  const entry = (one) => {
+    const [line, link, words] = ["li", "a", "span"].map((name) => document.createElement(name));
+    line.className = `is-${one.tone}`;
+    link.href = one.href;
+    link.textContent = one.name;
+    words.textContent = one.words;
+    line.append(link, " ", words);
+    return line;
+  };
+
+  // Parts of the page are taken from a fresh one, except where somebody is at work.
+  const renew = async () => {
+    is_waiting = false;
+    renewed = Date.now();
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    if (!answer.ok || document.hidden) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    for (const old of all("[data-renew]")) {
+      const part = fresh.getElementById(old.id);
+      if (part && !old.contains(document.activeElement) && !old.matches(":hover")) old.replaceWith(part);
+    }
+  };
+
+  const renew_soon = () => {
+    if (is_waiting) return;
+    is_waiting = true;
+    setTimeout(() => renew().catch(() => {}), Math.max(0, renewed + document.body.dataset.renews * 1000 - Date.now()));
+  };
+
+  const tell = (told) => {
+    place.querySelector("[data-said]").textContent = told.said;
+    for (const part of ["visits", "results"]) {
+      place.querySelector(`[data-${part}]`).replaceChildren(...told[part].map(entry));
+    }
+    renew_soon();
+  };
+
+  // A page that nobody sees lets go: a browser has few connections to one server.
+  const listen = () => {
+    if (document.hidden) {
+      stream?.close();
+      stream = null;
+    } else if (!stream) {
+      stream = new EventSource(place.dataset.live);
+      stream.onmessage = (event) => tell(JSON.parse(event.data));
+    }
+  };
+
+  if (place) {
+    listen();
+    document.addEventListener("visibilitychange", listen);
+  }
+
   // ── keys ──
   const links = () => all("[data-list] [data-row] a.headline");
   let is_going = false;

@@ -10,13 +10,13 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from catchment.clock import EPOCH
-from catchment.pages.words import common, entering, errors, overview, reading, records, sources
+from catchment.pages.words import common, entering, errors, live, overview, reading, records, sources
 from catchment.pages.words.foreign import FOREIGN
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 
 CATALOGUE: dict[str, tuple[str, str]] = {}
-for _part in (common, entering, errors, overview, reading, records, sources):
+for _part in (common, entering, errors, live, overview, reading, records, sources):
     if _twice := CATALOGUE.keys() & _part.WORDS.keys():
         raise AssertionError(f"said twice: {', '.join(sorted(_twice))}")
     CATALOGUE |= _part.WORDS
@@ -127,6 +127,10 @@ class Speech:
     def day_and_time(self, at: str) -> str:
         """2026-02-25 10:30, in the reader's zone."""
         return self._local(at).strftime("%Y-%m-%d %H:%M")
+
+    def hour(self, at: str) -> str:
+        """02-25 10:00: for the edge of a chart."""
+        return self._local(at).strftime("%m-%d %H:00")
 
     def exactly(self, at: str) -> str:
         """2026-02-25 10:30:05 +0800: nothing is left to be guessed."""

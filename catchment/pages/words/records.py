@@ -111,6 +111,31 @@ WORDS = {
         "The platform is down, or blocks us. See in a browser whether it answers there.",
         "平台可能故障，或屏蔽了我们。请在浏览器中确认它是否正常。",
     ),
+    "alert:platform calls": ("is asked almost as often as it allows", "请求次数接近上限"),
+    "alert_helps:platform calls": (
+        "Follow less of it, or less often; or add a credential.",
+        "请减少关注或调长间隔，或添加凭据。",
+    ),
+    "alert:platform visits": ("fails more often than it should", "失败次数过多"),
+    "alert_helps:platform visits": (
+        "The sources that fail come first in the list of sources, each with the reason.",
+        "来源列表中失败的排在前面，并附有原因。",
+    ),
+    "alert:hot hits": ("The hot store is of little help", "热数据命中率低"),
+    "alert_helps:hot hits": (
+        "Is Redis away, is HOT_CACHE_TTL_HOURS too short, or is collecting late?",
+        "Redis 是否不可用、HOT_CACHE_TTL_HOURS 是否太短，或采集是否延迟？",
+    ),
+    "alert:collecting stalled": ("Nothing is collected any more", "采集已停滞"),
+    "alert_helps:collecting stalled": (
+        "Is the network there, and is somebody refusing us? The latest runs say more.",
+        "网络是否正常？是否被拒绝？最近的运行记录有更多信息。",
+    ),
+    "alert:warm-up": ("first visits do not get on", "首次访问进展缓慢"),
+    "alert_helps:warm-up": (
+        "The budget of the platform may be used up; the overview shows it.",
+        "平台的请求额度可能已用完，见概览。",
+    ),
     "alert:listener failing": ("does not take its events", "未能接收事件"),
     "alert_helps:listener failing": (
         "See that the receiver runs: `catchment webhooks list` tells how far it is.",

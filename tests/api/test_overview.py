@@ -1,0 +1,150 @@
+"""The overview: what needs somebody now comes first, with what helps; then how it runs, hour by hour."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from catchment.errors import Missing, SlowDown
+from catchment.model import Source
+from catchment.pages import charts
+from tests.api.browsing import opened, plain
+from tests.api.desk import Desk
+from tests.town import TownShop
+
+HOUR = timedelta(hours=1)
+
+
+def a_busy_feed(desk: Desk, hours: int = 5, name: str = "Gazette") -> Source:
+    """Three posts an hour, each captured ten minutes later."""
+    feed = desk.here.town.feed(name.lower(), window=50)
+    source = desk.here.follow(feed, name=name)
+    desk.here.collect(source)
+    for hour in range(hours):
+        for number in range(3):
+            feed.post(f"{hour}-{number}", at=desk.here.clock.now())
+        desk.here.collect(source, after=timedelta(minutes=10))
+        desk.here.clock.advance(3000)
+    return source
+
+
+def part(page: str, name: str) -> str:
+    """One part of the page, by its id."""
+    start = page.index(f'id="{name}"')
+    return page[start : page.find("data-renew", start + 200)]
+
+
+# ── what needs a look ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_nothing_needs_a_look_where_all_is_well(both: Desk) -> None:
+    a_busy_feed(both)
+    page = opened(both, "/")
+    assert "All is well" in page
+    assert 'class="list needs"' not in page
+
+
+def test_what_fails_is_late_or_missing_is_on_top_with_what_helps_and_a_link(both: Desk) -> None:
+    here = both.here
+    source = a_busy_feed(both)
+    broken = here.town.feed("two")
+    broken.says.extend([Missing("the feed is not there", status=404)] * 9)
+    lost = here.follow(broken, name="Lost")
+    here.collect(lost)
+    here.follow(here.town.feed("three"), name="Waiting")
+    here.clock.advance(900)
+    needs = part(opened(both, "/"), "needs")
+    assert f'<a class="headline" href="/sources/{lost.id}">Lost</a> <span class="light">failed once</span>' in needs
+    assert "There is nothing at this address (404)." in needs
+    assert "1 source is late" in needs
+    assert '<a href="/sources/3">Waiting</a>' in needs
+    assert "2 things need a look" in opened(both, "/")
+    assert "有 2 件事需要查看" in opened(both, "/", language="zh")
+    assert f"/sources/{source.id}" not in needs
+
+
+def test_who_was_asked_to_wait_is_no_trouble(desk: Desk) -> None:
+    a_busy_feed(desk)
+    feed = desk.here.town.feed("two")
+    feed.says.append(SlowDown("wait", retry_at=desk.here.clock.now() + HOUR))
+    desk.here.collect(desk.here.follow(feed, name="Busy"))
+    assert "All is well" in opened(desk, "/")
+
+
+def test_a_job_that_failed_is_named(desk: Desk) -> None:
+    a_busy_feed(desk)
+    store = desk.here.shop.store
+    store.jobs.announce("clear-old", desk.here.clock.now())
+    store.database.write(lambda tx: tx.run("UPDATE jobs SET last_error = 'no room <left>'"))
+    needs = part(opened(desk, "/"), "needs")
+    assert "Clear records past their time" in needs
+    assert "no room &lt;left&gt;" in needs
+
+
+def test_where_nobody_collects_that_is_what_needs_a_look(town: TownShop, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = Desk(town, collects=False)
+    town.follow(town.town.feed("one"), name="One")
+    town.clock.advance(3600)
+    needs = plain(opened(desk, "/"))
+    assert "Nobody collects and 1 source waits" in needs
+    assert "catchment collect --loop" in needs
+
+
+def test_a_budget_that_is_used_up_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = desk.here
+    a_busy_feed(desk)
+    here.follow(here.town.feed("reddit"), kind="rss", name="r/webdev")
+    here.shop.store.database.write(lambda tx: tx.run("UPDATE sources SET platform = 'reddit' WHERE id = 2"))
+    minute = here.clock.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
+    columns = ("minute", "platform", "outcome", "count")
+    row = (int(minute.timestamp()) * 1_000_000, "reddit", "200", 60)
+    here.shop.store.database.write(lambda tx: tx.insert("attempts", columns, [row]))
+    page = opened(desk, "/")
+    assert "Reddit</b> <span>100 % used" in page
+    assert "was asked as often as it allows" in plain(page)
+
+
+# ── how it runs ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_new_items_visits_and_delays_are_drawn_hour_by_hour(both: Desk) -> None:
+    a_busy_feed(both)
+    page = opened(both, "/")
+    said = plain(page)
+    assert "New items per hour 15 in 48 hours" in said
+    assert page.count('class="part-1"') == 5
+    assert "Feeds 15" in said
+    assert "Visits that went well 100 %" in said
+    assert "Post to capture 10 min" in said
+    assert re.search(r"<title>[^<]+: half within 10 min</title>", page)
+
+
+def test_what_was_posted_before_its_source_was_followed_is_no_delay(both: Desk) -> None:
+    feed = both.here.town.feed("one")
+    for number in range(5):
+        feed.post(f"p{number}", at=both.here.clock.now() - number * HOUR)
+    both.here.collect(both.here.follow(feed, name="Gazette"))
+    assert "Too little is known yet." in part(opened(both, "/"), "trends")
+
+
+def test_figures_lead_to_what_they_count(desk: Desk) -> None:
+    a_busy_feed(desk)
+    figures = part(opened(desk, "/"), "figures")
+    assert re.findall(r'href="([^"]+)"', figures) == ["/sources", "/items", "/runs", "/runs", "/gaps"]
+
+
+def test_a_line_is_broken_where_nothing_is_known_and_a_lonely_value_is_seen() -> None:
+    drawn = charts.lines(["a", "b", "c", "d", "e"], [[1.0, 0.5, None, 1.0, None]], 1.0, width=50, height=10)
+    assert drawn.paths == ["M5,0L15,5"]
+    assert drawn.dots == [[(35.0, 0.0)]]
+    assert [mark.words for mark in drawn.columns] == ["a", "b", "c", "d", "e"]
+
+
+def test_parts_of_a_bar_stand_on_each_other_and_none_is_drawn_for_nothing() -> None:
+    drawn = charts.stacked([("x", [1, 0, 3]), ("y", [0, 0, 0])], width=20, height=100, gap=0)
+    assert drawn.most == 5
+    first, second = drawn.columns
+    assert [(series, mark.y, mark.height) for series, mark in first.parts] == [(0, 80, 20), (2, 20, 60)]
+    assert second.parts == []
