@@ -10,7 +10,6 @@ from catchment.api.door import Door
 from catchment.api.pulse import seen_in
 from catchment.collect.lateness import Around
 from catchment.errors import StoreError
-from catchment.health.measuring import told
 from catchment.hot import keeps_hot
 from catchment.jobs import JOBS
 from catchment.pace import UNKNOWN_KIND_MINUTES
@@ -138,7 +137,7 @@ def overview(door: Door) -> dict[str, Any]:
     shop, now = door.shop, door.shop.clock.now()
     counts = shop.store.sources.counts()
     troubles = shop.store.troubles
-    hours = told(shop.store.metrics, Span.HOUR, HOURS, now)
+    hours = shop.measuring.told(Span.HOUR, HOURS, now)
     late = overdue(shop, MOST_WAITING)
     return {
         "is_collecting": door.collects,

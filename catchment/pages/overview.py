@@ -59,7 +59,7 @@ def start(known: Mapping[str, Any], reader: Reader) -> str:
         labels=_labels(hours, say),
         jobs_wrong=sum(1 for one in known["jobs"] if one["is_late"] or one["last_error"]),
         budgets=[one | {"name": say.named("platform", one["platform"])} for one in known["budgets"]],
-        hot=_hot(known["hot"]),
+        hot=_hot(known["hot"], hours, say),
         live=live_told(reader, known["live"]),
     )
 
@@ -230,8 +230,19 @@ def _labels(hours: Sequence[Mapping[str, Any]], say: Speech) -> list[str]:
     return [say.hour(one["starts_at"]) for one in chosen]
 
 
-def _hot(known: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def _hot(known: Mapping[str, Any] | None, hours: Sequence[Mapping[str, Any]], say: Speech) -> dict[str, Any] | None:
+    """How much of what was asked for lay ready, in a day and hour by hour."""
     if known is None:
         return None
     reads = known["hits"] + known["misses"]
-    return {**known, "reads": reads, "share": known["hits"] / reads if reads else None}
+    share = known["hits"] / reads if reads else None
+    rates = [hour["hit_rate"] for hour in hours]
+    words = [
+        _hour_said(say, hour, "–" if rate is None else say.share(rate)) for hour, rate in zip(hours, rates, strict=True)
+    ]
+    told = say("hot_unread") if share is None else say("hot_share", share=say.share(share), count=say.number(reads))
+    return {
+        **known,
+        "told": told,
+        "trend": Trend(charts.lines(words, [rates], 1.0), told, say.share(1.0)) if reads else None,
+    }
