@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from catchment import logs
 from catchment.clock import EPOCH, moment
 from catchment.collect import tiering
+from catchment.collect.planning import alarms_of
 from catchment.collect.rounds import emptiness
 from catchment.collect.warming import warmable
 from catchment.errors import StoreError
@@ -158,6 +159,10 @@ def monitor_warm_up(shop: Shop) -> None:
     shop.monitors().warm_up()
 
 
+def plan_budgets(shop: Shop) -> None:
+    shop.monitors().budgets(alarms_of(shop.plans()))
+
+
 def measure_hours(shop: Shop) -> None:
     shop.measuring.measure(Span.HOUR, shop.clock.now(), shop.stop.is_set)
 
@@ -231,6 +236,7 @@ JOBS = (
         "monitoring",
         "who has rested is used again; who ends soon, or is missing, is told of",
     ),
+    Job("plan-budgets", timedelta(hours=1), plan_budgets, "monitoring", "budgets that do not suffice for all"),
     Job(
         "measure-hours",
         timedelta(hours=1),

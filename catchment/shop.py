@@ -14,6 +14,7 @@ from catchment import logs
 from catchment.clock import Clock, clock_from
 from catchment.collect.asking import Rules
 from catchment.collect.looking import Looking
+from catchment.collect.planning import plans
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.collect.warming import Warmer
@@ -22,7 +23,8 @@ from catchment.health.measuring import Measuring
 from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
 from catchment.model import Budget
-from catchment.pace import kind_intervals
+from catchment.pace import UNKNOWN_KIND_MINUTES, kind_intervals
+from catchment.plan import Plan
 from catchment.platforms import Platforms, installed
 from catchment.redis_link import RedisLink, open_link
 from catchment.refine import fingerprint
@@ -170,6 +172,17 @@ class Shop:
             for one in self.platforms
             if one.BUDGET is not None
         }
+
+    def plans(self) -> list[Plan]:
+        """Whether the budgets suffice for what is followed."""
+        intervals = self.intervals()
+        return plans(
+            self.store,
+            self.platforms,
+            lambda kind: intervals.get(kind, UNKNOWN_KIND_MINUTES),
+            self.budgets(),
+            self.clock.now(),
+        )
 
     @property
     def measuring(self) -> Measuring:

@@ -21,7 +21,7 @@ LAYERS = (
     {"fetch"},
     {"platforms"},
     {"tiers"},
-    {"refine", "refining", "judge", "pace", "continuity", "coverage"},
+    {"refine", "refining", "judge", "pace", "plan", "continuity", "coverage"},
     {"collect", "tell"},
     {"shop"},
     {"jobs"},
@@ -35,7 +35,7 @@ LAYERS = (
 NEIGHBOURS = {("refine", "refining")}
 """A module and the folder of its details."""
 
-DECISIONS = {"refine", "refining", "judge", "pace", "tiers", "continuity", "coverage"}
+DECISIONS = {"refine", "refining", "judge", "pace", "plan", "tiers", "continuity", "coverage"}
 READ_THE_CLOCK = {"now", "utcnow", "today", "time", "time_ns", "monotonic"}
 
 

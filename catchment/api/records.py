@@ -7,8 +7,9 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
-from catchment.api.shapes import Alert, Gap, Metrics, Page, Run
+from catchment.api.shapes import Alert, BudgetPlan, Gap, Metrics, Page, Run
 from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
+from catchment.collect.planning import shown as shown_plan
 from catchment.store.metrics import Span
 
 router = APIRouter(prefix="/api", tags=["records"])
@@ -51,6 +52,16 @@ def list_metrics(
     Every span is there, also those in which nothing was visited; the last one is under way.
     """
     return whole(shop.measuring.told(span, most, shop.clock.now(), kind))
+
+
+@router.get("/plan", response_model=Page[BudgetPlan])
+def list_plans(
+    shop: TheShop,
+    platform: Annotated[Name, Query(description="Only of this platform.")] = None,
+    most: Annotated[int, Query(alias="limit", ge=1, le=1000, description="How many late sources of each.")] = 100,
+) -> dict[str, Any]:
+    """Whether the budgets suffice: what is needed a minute, what is allowed, and who will be how late."""
+    return whole([shown_plan(one, most) for one in shop.plans() if platform in (None, one.platform)])
 
 
 @router.get("/alerts", response_model=Page[Alert])

@@ -602,6 +602,43 @@ class Metrics(Figures):
     kinds: list[KindFigures]
 
 
+class LateSource(Told):
+    """A source for which the budget does not suffice."""
+
+    source_id: int
+    name: str
+    priority: str
+    interval_minutes: int = Field(description="The interval that holds.")
+    requests_per_visit: float = Field(description="On average, lately.")
+    late_minutes: int | None = Field(description="Null: never, while those of higher priority use all there is.")
+    summary: str
+
+
+class BudgetPlan(Told):
+    """What the sources of one platform need of its budget."""
+
+    model_config = example(
+        platform="reddit",
+        source_count=400,
+        needed_per_minute=90.5,
+        besides_per_minute=1.5,
+        allowed_per_minute=100.0,
+        share=0.92,
+        summary="reddit: 400 sources need 92 of 100 requests a minute",
+        late_count=0,
+        late=[],
+    )
+    platform: str
+    source_count: int
+    needed_per_minute: float = Field(description="Requests for visits at their intervals.")
+    besides_per_minute: float = Field(description="For everything else: second looks, extra rounds.")
+    allowed_per_minute: float | None = Field(description="With all usable credentials; null: no budget is declared.")
+    share: float | None = Field(description="Needed, and besides, of what is allowed.")
+    summary: str
+    late_count: int = Field(description="How many sources will be late.")
+    late: list[LateSource] = Field(description="The worst of them.")
+
+
 class Alert(Told):
     """Something that a person should look at. It closes by itself once it is over."""
 

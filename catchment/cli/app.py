@@ -19,6 +19,7 @@ from catchment.cli import (
     hot,
     keeping,
     measuring,
+    planning,
     reading,
     reparsing,
     searching,
@@ -75,6 +76,7 @@ app.command()(reparsing.reparse)
 app.command()(tiers.tiers)
 app.command()(state.status)
 app.command()(measuring.metrics)
+app.command()(planning.plan)
 app.command()(alerting.alerts)
 app.command()(doctor.doctor)
 app.command()(keeping.migrate)

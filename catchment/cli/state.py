@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from catchment.store import Store
 
 _SHOWN = 10
+_LATEST = 3
 
 
 def status(as_json: AsJson = False) -> None:
@@ -21,11 +22,12 @@ def status(as_json: AsJson = False) -> None:
 
     Sources, items, gaps, alerts, the last 24 hours, the jobs, and who is collecting.
     """
-    settings = doors.settings()
-    with doors.opened_store(settings) as (store, now):
+    with doors.opened_shop("status") as shop:
+        from catchment.collect import planning
         from catchment.store import leases
         from catchment.store.opening import HEAD, engine_version
 
+        store, settings, now = shop.store, shop.settings, shop.clock.now()
         processes = leases.living(store.database, settings.home, now)
         told: dict[str, Any] = {
             "sources": dict.fromkeys(("active", "paused", "retired"), 0) | store.sources.counts(),
@@ -36,6 +38,7 @@ def status(as_json: AsJson = False) -> None:
             "alerts": store.alerts.open(),
             "credentials": _credentials(settings, store, now),
             "last_24_hours": store.runs.last_day(now),
+            "tight_budgets": [planning.shown(one, _LATEST) for one in shop.plans() if planning.is_tight(one)],
             "jobs": store.jobs.all(),
             "collector": {"is_running": bool(processes), "processes": processes},
             "database": {
@@ -66,6 +69,7 @@ def _show(told: dict[str, Any], now: datetime) -> None:
                 f"{showing.counted(day['fetches'], 'visit')}, {day['errors']:,} failed, "
                 f"{showing.counted(day['items'], 'new item')}, {showing.counted(day['requests'], 'request')}",
             ),
+            *(("budget", _budget(one)) for one in told["tight_budgets"]),
             ("collector", _collector(told["collector"]["processes"])),
             ("database", f"{database['url']} ({database['engine']}, schema {database['schema']})"),
         )
@@ -107,6 +111,11 @@ def _credentials(settings: Settings, store: Store, now: datetime) -> dict[str, A
 def _said(told: dict[str, Any]) -> str:
     words = f"{told['usable']} of {told['shared']} in pools usable"
     return words + (f"; none of {', '.join(told['exhausted'])}" if told["exhausted"] else "")
+
+
+def _budget(plan: dict[str, Any]) -> str:
+    late = "".join(f"; {one['summary']}" for one in plan["late"][:1])
+    return f"{plan['summary']} ({showing.share(plan['share'])}){late}"
 
 
 def _collector(processes: list[dict[str, Any]]) -> str:

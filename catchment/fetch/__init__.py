@@ -6,7 +6,7 @@ exchange itself), `encodings` and `headers` (what came), `refusals` (what it mea
 share between requests is held beside them.
 """
 
-from catchment.fetch.budgets import Budgets, Grant, MemoryBudgets, StoredBudgets
+from catchment.fetch.budgets import AIM, Budgets, Grant, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
 from catchment.fetch.headers import cache_seconds, keepable_headers, validators
 from catchment.fetch.redis_budgets import budgets_in
@@ -14,6 +14,7 @@ from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import may_share
 
 __all__ = [
+    "AIM",
     "Attempt",
     "Budgets",
     "Fetch",

@@ -23,6 +23,7 @@ WARM_UP_PATIENCE = 30 * _MINUTE
 _USUAL_PER_MINUTE = 60
 
 CALLS, HITS, SUCCESS, STALLED, WARM_UP = " calls", "hot store hits", " visits", "collecting stalled", " warm-up"
+BUDGET = " budget"
 """What the subjects of each monitor's alerts end with."""
 
 

@@ -70,6 +70,10 @@ class Monitors:
             log.info("first visits", kind=one.kind, visited=one.visited, followed=one.followed)
         self._keep(monitors.WARM_UP, monitors.not_warming_up(warm_ups, self._now))
 
+    def budgets(self, alarms: Sequence[Alarm]) -> None:
+        """What is alarming about the plans of budgets."""
+        self._keep(monitors.BUDGET, alarms)
+
     def _keep(self, ending: str, alarms: Sequence[Alarm], undecided: Sequence[str] = ()) -> None:
         opened, closed = self._store.alerts.keep_open(ending, alarms, self._now, undecided=undecided)
         if opened or closed:

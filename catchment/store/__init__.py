@@ -30,6 +30,7 @@ from catchment.store.metrics import Metrics
 from catchment.store.outbox import Outbox
 from catchment.store.owing import Owing
 from catchment.store.pages import Pages
+from catchment.store.planning import Planning
 from catchment.store.raw import RawItems
 from catchment.store.retention import Retention
 from catchment.store.rhythm import Rhythm
@@ -74,6 +75,7 @@ class Store:
         self.alerts = Alerts(database)
         self.metrics = Metrics(database)
         self.lateness = Lateness(database)
+        self.planning = Planning(database)
         self.troubles = Troubles(database)
         self.credentials = Credentials(database)
         self.sealed = SealedThings(database)

@@ -49,6 +49,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/gaps",
         "GET /api/runs",
         "GET /api/metrics",
+        "GET /api/plan",
         "GET /api/alerts",
         "GET /api/credentials",
         "GET /api/credentials/{credential_id}",

@@ -155,6 +155,9 @@ QUESTIONS: dict[str, Asking] = {
     "what is late": lambda desk: desk.store.lateness.waiting(MINUTES, 60, desk.now + timedelta(days=9)),
     "who waits for a first visit": lambda desk: [desk.follow("unseen"), desk.store.lateness.warm_ups()],
     "which platforms are followed": lambda desk: desk.store.sources.platforms(),
+    "who needs how much": lambda desk: desk.store.planning.followed(),
+    "what visits took": lambda desk: desk.store.planning.requests_per_visit(days_ago(desk, 3)),
+    "what others asked": lambda desk: desk.store.planning.requests_besides("collect-due", days_ago(desk, 1)),
     "which calls were made": lambda desk: desk.store.metrics.calls(days_ago(desk, 1), desk.now),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
@@ -298,7 +301,7 @@ EXAMPLES = {
 }
 
 READING = {
-    *("metrics", "alerts", "tiers"),
+    *("metrics", "alerts", "plan", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "credentials show", "webhooks list"),
     *("hot status", "hot list"),

@@ -149,6 +149,7 @@ WORDS = {
     "job:monitor-success": ("Watch how many visits go well", "监控访问成功率"),
     "job:monitor-crawler-health": ("Watch whether collecting goes on", "监控采集是否停滞"),
     "job:monitor-warmup-metrics": ("Watch first visits", "监控首次访问进度"),
+    "job:plan-budgets": ("See whether budgets suffice", "检查请求预算是否够用"),
     "job:measure-hours": ("Sum up the last hour", "汇总上一小时"),
     "job:daily-metrics": ("Sum up the last day", "汇总前一天"),
     "job:clear-old": ("Clear records past their time", "清理过期记录"),

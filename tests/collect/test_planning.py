@@ -1,0 +1,104 @@
+"""The plan of budgets, from what is followed and from what visits took."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from catchment import jobs
+from catchment.model import Counts, Outcome, Result, Source, Target
+from catchment.plan import Plan
+from catchment.store.credentials import Terms
+from catchment.store.endings import note_result
+from tests.town import TownShop
+
+HOUR = timedelta(hours=1)
+
+
+def communities(here: TownShop, count: int, **more: object) -> list[Source]:
+    found = []
+    for number in range(count):
+        name = f"r/{more.get('priority', 'medium')}{number}"
+        wanted = Target("reddit", name, name)
+        found.append(here.shop.store.sources.follow(wanted, "reddit", here.clock.now(), **more)[0])
+    return found
+
+
+def visited(here: TownShop, source: Source, requests: int, job: str = "collect-due", by: str = "schedule") -> None:
+    now = here.clock.now()
+    run_id = here.shop.store.runs.begin(job, by, here.shop.presence.owner_id, now)
+    result = Result(
+        source.id, source.name, source.kind, Outcome.SUCCEEDED, Counts(), requests, started_at=now, finished_at=now
+    )
+    here.shop.store.database.write(lambda tx: note_result(tx, run_id, result))
+
+
+def plan_of(here: TownShop, platform: str = "reddit") -> Plan:
+    (found,) = [one for one in here.shop.plans() if one.platform == platform]
+    return found
+
+
+def test_before_the_first_visit_each_listing_is_reckoned_with_a_request(here: TownShop) -> None:
+    communities(here, 30)
+    here.follow(here.town.feed())
+    plan = plan_of(here)
+    assert (plan.source_count, plan.needed, plan.allowed) == (30, pytest.approx(1.0), 60.0)
+    assert (plan_of(here, "feeds").needed, plan_of(here, "feeds").allowed) == (1 / 240, None)
+
+
+def test_afterwards_it_is_reckoned_with_what_visits_took_and_for_others_with_the_mean_of_their_kind(
+    here: TownShop,
+) -> None:
+    first, second, _ = communities(here, 3)
+    visited(here, first, 2)
+    visited(here, first, 4)
+    visited(here, second, 9)
+    visited(here, second, 500, job="look-again")
+    assert plan_of(here).needed == pytest.approx((3 + 9 + 6) / 60)
+    here.clock.advance(4 * 86_400)
+    assert plan_of(here).needed == pytest.approx(3 * 2 / 60), "what is older says nothing about today"
+
+
+def test_own_intervals_and_tiers_count(here: TownShop) -> None:
+    own, tiered, _ = communities(here, 3)
+    here.shop.store.sources.change(own.id, interval_minutes=10)
+    here.shop.store.database.write(
+        lambda tx: tx.run("UPDATE progress SET tier = 'tier1', tier_minutes = 120 WHERE source_id = ?", tiered.id)
+    )
+    assert plan_of(here).needed == pytest.approx(2 / 10 + 2 / 120 + 2 / 60)
+
+
+def test_what_other_jobs_ask_comes_besides_and_what_a_person_asks_does_not(here: TownShop) -> None:
+    (source,) = communities(here, 1)
+    visited(here, source, 1440, job="look-again")
+    visited(here, source, 720, job="crawl-low-quality-communities")
+    visited(here, source, 9999, job="collect", by="command")
+    assert plan_of(here).besides == 1.5
+
+
+def test_paused_sources_need_nothing(quick: TownShop) -> None:
+    for source in communities(quick, 2):
+        quick.shop.store.sources.set_state(source.id, "paused", None, quick.clock.now())
+    assert quick.shop.plans() == []
+
+
+def test_each_usable_credential_has_the_whole_budget(quick: TownShop) -> None:
+    communities(quick, 1)
+    for name in ("one", "two"):
+        quick.shop.store.credentials.add("reddit", name, "key", b"x", quick.clock.now(), terms=Terms(is_shared=True))
+    assert plan_of(quick).allowed == 120
+    quick.shop.keeper.pause("two", "on leave")
+    assert plan_of(quick).allowed == 60
+
+
+def test_a_budget_that_does_not_suffice_is_told_until_it_does(quick: TownShop) -> None:
+    sources = communities(quick, 10, interval_minutes=1) + communities(quick, 50, interval_minutes=1, priority="low")
+    jobs.plan_budgets(quick.shop)
+    (alert,) = quick.shop.store.alerts.open()
+    assert (alert["subject"], alert["severity"]) == ("platform reddit budget", "P2")
+    assert alert["message"].startswith("reddit: 60 sources need 120 of 60 requests a minute: 50 will be late")
+    for source in sources[10:]:
+        quick.shop.store.sources.set_state(source.id, "paused", None, quick.clock.now())
+    jobs.plan_budgets(quick.shop)
+    assert quick.shop.store.alerts.open() == []
