@@ -54,13 +54,13 @@ class Planning:
         return {source_id: float(mean) for source_id, mean in rows}
 
     def requests_besides(self, job: str, since: datetime) -> dict[str, int]:
-        """By platform: how many requests all scheduled jobs but this one have made."""
+        """By platform: how many requests the runs since then have made, of all scheduled jobs but this one."""
         rows = self._db.read(
             lambda tx: tx.all(
                 """
                 SELECT s.platform, sum(v.request_count)
-                  FROM run_sources v JOIN runs r ON r.id = v.run_id JOIN sources s ON s.id = v.source_id
-                 WHERE v.started_at >= ? AND r.started_by = 'schedule' AND r.job <> ? GROUP BY s.platform
+                  FROM runs r JOIN run_sources v ON v.run_id = r.id JOIN sources s ON s.id = v.source_id
+                 WHERE r.started_at >= ? AND r.started_by = 'schedule' AND r.job <> ? GROUP BY s.platform
                 """,
                 micros(since),
                 job,

@@ -41,6 +41,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/items/{item_id}",
         "GET /api/items/{item_id}/revisions",
         "GET /api/items/{item_id}/counters",
+        "GET /api/items/{item_id}/replies",
         "GET /api/search",
         "GET /api/changes",
         "GET /api/raw-items",

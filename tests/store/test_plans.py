@@ -266,6 +266,7 @@ OF_SMALL_TABLES = {"sealed", "api_keys", "budgets", "jobs", "settings", "webhook
 EXAMPLES = {
     "after": "1",
     "/api/items after": "1700000000000000-1",
+    "/api/items/{item_id}/replies after": "1700000000000000-1",
     "/api/raw-items after": "1700000000000000-1",
     "/api/raw-items/for-digest after": "1700000000000000-1",
     "at": "2099-01-01T00:00:00Z",
