@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from datetime import date
 from typing import Any, TextIO
@@ -69,16 +69,22 @@ HARMLESS = frozenset(
 
 # ── redaction ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
+SHORTEST = 6
+"""Shorter secrets cannot be told from ordinary words."""
 _known: tuple[str, ...] = ()
 
 
 def know_secret(value: str) -> None:
     """From now on, hide this value wherever it occurs, as it is or encoded. Short ones would hide ordinary words."""
     global _known
-    spellings = {value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]}
-    fit = {spelling for spelling in spellings if len(value) >= 6 and spelling not in HIDDEN}
+    fit = {spelling for spelling in spellings(value) if len(value) >= SHORTEST and spelling not in HIDDEN}
     # The longest first, so that a secret within another does not leave the rest of it standing.
     _known = tuple(sorted({*_known, *fit}, key=len, reverse=True))
+
+
+def spellings(value: str) -> set[str]:
+    """A secret as it may stand in a text: as it is, in an address, in JSON."""
+    return {value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]}
 
 
 def redact(text: str) -> str:
@@ -89,12 +95,17 @@ def redact(text: str) -> str:
     lower = text.lower()
     if not any(trigger in lower for trigger in TRIGGERS):
         return text
-    text = COOKIE_LINE.sub(_hide_cookies, text)
-    text = PAIR.sub(_hide_pair, text)
-    text = SCHEME.sub(_hide_scheme, text)
-    text = USER_INFO.sub(f"{HIDDEN}@", text)
-    text = QUERY_VALUE.sub(rf"\1{HIDDEN}", text)
-    return WEB_TOKEN.sub(HIDDEN, text)
+    for _, pattern, hide in _SHAPES:
+        text = pattern.sub(hide, text)
+    return text
+
+
+def traces(text: str) -> list[str]:
+    """What of a text would be hidden for the shape that it has, in words; nothing, if it may be kept as it is."""
+    lower = text.lower()
+    if not any(trigger in lower for trigger in TRIGGERS):
+        return []
+    return [what for what, pattern, hide in _SHAPES if pattern.sub(hide, text) != text]
 
 
 def is_secret_name(name: str) -> bool:
@@ -131,18 +142,29 @@ def _is_harmless(name: str, value: str) -> bool:
 
 def _is_told(match: re.Match[str], value: str) -> bool:
     """Whether what follows a colon is a value (`password: sesame`) rather than prose (`the secret: never give up`)."""
-    return VALUE_END.match(match.string, match.end()) is not None or _looks_random(value)
+    return VALUE_END.match(match.string, match.end()) is not None or looks_random(value)
 
 
 def _hide_scheme(match: re.Match[str]) -> str:
     scheme, space, value = match.groups()
     is_header = scheme == "Bearer" and not SCHEME_WORDS.fullmatch(value)
-    return f"{scheme}{space}{HIDDEN}" if is_header or _looks_random(value) else match[0]
+    return f"{scheme}{space}{HIDDEN}" if is_header or looks_random(value) else match[0]
 
 
-def _looks_random(value: str) -> bool:
+def looks_random(value: str) -> bool:
     """Unlike a word: digits, signs, capitals inside, or no end."""
     return len(value) > 24 or not value.isalpha() or not (value.islower() or value.istitle() or value.isupper())
+
+
+_SHAPES: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str] | str], ...] = (
+    ("a cookie", COOKIE_LINE, _hide_cookies),
+    ("a value whose name promises a secret", PAIR, _hide_pair),
+    ("a login of HTTP", SCHEME, _hide_scheme),
+    ("the user of an address", USER_INFO, f"{HIDDEN}@"),
+    ("a key in an address", QUERY_VALUE, rf"\1{HIDDEN}"),
+    ("a web token", WEB_TOKEN, HIDDEN),
+)
+"""In this order; what each one is, in words."""
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:

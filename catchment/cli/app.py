@@ -9,6 +9,7 @@ import typer
 from catchment import __version__
 from catchment.cli import (
     alerting,
+    auditing,
     collecting,
     covering,
     credentials,
@@ -83,6 +84,7 @@ app.command()(keeping.migrate)
 app.command()(keeping.backup)
 app.command()(keeping.restore)
 app.add_typer(credentials.app, name="credentials")
+app.command(name="security-audit")(auditing.security_audit)
 app.add_typer(watches.app, name="watches")
 app.add_typer(webhooks.app, name="webhooks")
 app.add_typer(forgetting.app, name="forget")

@@ -17,7 +17,7 @@ from catchment.clock import Clock
 from catchment.errors import AddressRefused, Missing, Refused, ServerTrouble, Unreadable
 from catchment.fetch import Attempt, Fetch, keepable_headers
 from catchment.hot import Hot
-from catchment.logs import redact
+from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.model import Answer, Ask, Identity, Kind, Platform, Progress, Reading, Record, Request, Source
 from catchment.pace import Wish
 from catchment.store import Store
@@ -169,7 +169,10 @@ def _shown_request(request: Request) -> dict[str, Any]:
     return {
         "method": request.method,
         "url": redact(request.url),
-        "params": {name: redact(value) for name, value in request.params.items()},
+        "params": {
+            name: HIDDEN if is_secret_parameter(name, value) else redact(value)
+            for name, value in request.params.items()
+        },
         "listing": request.listing,
         "carried": request.carried,
         "asks_for": request.asks_for,

@@ -24,7 +24,15 @@ from catchment.errors import (
 )
 from catchment.fetch.budgets import Budgets
 from catchment.fetch.gate import Gate, Visit
-from catchment.fetch.identity import Credentials, Logins, cookie_header, dressed, with_cookies, with_token
+from catchment.fetch.identity import (
+    Credentials,
+    Logins,
+    cookie_header,
+    dressed,
+    with_cookies,
+    with_token,
+    without_secrets,
+)
 from catchment.fetch.platform import Dress, Login, Platform, ReadToken
 from catchment.fetch.redirects import REDIRECTS, Step, Way, next_step
 from catchment.fetch.refusals import http_refusal, told_to_wait_until
@@ -237,6 +245,8 @@ class Fetch:
                 self._obey(step, errand)
             with self._gate.passed(errand.visit(step.place), step.route.is_operators):
                 came = self._exchange(step, errand, give_up_at if number else None)
+            if errand.use is not None:
+                came = without_secrets(came, errand.use.secret, errand.token)
             location = came.headers.get("location") if came.status in REDIRECTS else None
             if location is None:
                 url = way.shown(step.place)

@@ -10,6 +10,8 @@ from threading import Lock
 from typing import Protocol
 
 from catchment.errors import PlatformError
+from catchment.fetch.wire import Came
+from catchment.logs import HIDDEN, looks_random, spellings
 from catchment.model import Request, Token
 from catchment.vault.pool import Use
 from catchment.vault.secret import Secret
@@ -45,6 +47,22 @@ def with_cookies(request: Request, cookies: str) -> Request:
 
 def cookie_header(cookies: dict[str, str]) -> str:
     return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+_SURELY_OURS = 12
+"""A secret of so many characters that looks like nothing else cannot stand in an answer by chance."""
+
+
+def without_secrets(came: Came, secret: Secret, token: Token | None) -> Came:
+    """What came, with our own secret hidden in it: some servers repeat it, and what they say is kept and shown."""
+    of_token = [value.rpartition(" ")[2] for value in token.headers.values()] if token else []
+    ours = [value for value in (*secret.values(), *of_token) if len(value) >= _SURELY_OURS and looks_random(value)]
+    body, headers = came.body, came.headers
+    # The longest first, so that a secret within another does not leave the rest of it standing.
+    for one in sorted({way for value in ours for way in spellings(value)}, key=len, reverse=True):
+        body = body.replace(one.encode(), HIDDEN.encode())
+        headers = {name: told.replace(one, HIDDEN) for name, told in headers.items()}
+    return Came(came.status, headers, body)
 
 
 class Credentials(Protocol):

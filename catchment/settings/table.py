@@ -67,6 +67,11 @@ class Setting:
     def owns(self, name: str) -> bool:
         return name in (self.name, *self.older) or self.member(name) is not None
 
+    @property
+    def may_hold_secret(self) -> bool:
+        """It is a secret, or an address that may have a password in it."""
+        return self.is_secret or self.name in ("CATCHMENT_DATABASE_URL", "CATCHMENT_REDIS_URL", "CATCHMENT_PROXY")
+
     def show(self, value: Any) -> str:
         if value is None and not self.family:
             return ""

@@ -11,6 +11,7 @@ from catchment.errors import StoreError
 from catchment.model import Media
 from catchment.store import opening
 from catchment.store.alerts import Alerts
+from catchment.store.auditing import Auditing
 from catchment.store.changes import Changes
 from catchment.store.credentials import ApiKeys, Credentials
 from catchment.store.database import Database
@@ -79,6 +80,7 @@ class Store:
         self.troubles = Troubles(database)
         self.credentials = Credentials(database)
         self.sealed = SealedThings(database)
+        self.auditing = Auditing(database)
         self.api_keys = ApiKeys(database)
         self.settings = KeptSettings(database)
         self.budgets = BudgetRows(database)

@@ -130,6 +130,26 @@ def test_a_token_that_could_be_renewed_counts_against_nobody(logged_door, server
     assert logged_door.told == [("app", "succeeded")] * 2
 
 
+# ── what a server repeats ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_secret_that_a_server_repeats_is_hidden_before_anybody_reads_or_keeps_it(logged_door, server):
+    logged_door.secrets = {"app": Secret(basic="id:s3cret/of-the-app")}
+    server.on("/login", token_reply("a-token-of-1234567"))
+    said = b'{"you": "s3cret/of-the-app", "as": "s3cret%2Fof-the-app", "with": "a-token-of-1234567", "id": "id"}'
+    answer = logged_door.ask(server.on("/", reply(said, etag='"a-token-of-1234567"')), credential="app")
+    hidden = "***REDACTED***"
+    assert answer.body.decode() == f'{{"you": "{hidden}", "as": "{hidden}", "with": "{hidden}", "id": "id"}}'
+    assert answer.headers["etag"] == f'"{hidden}"'
+
+
+def test_what_may_stand_there_by_chance_is_left_as_it_is(pooled, server):
+    pooled.secrets = {"one": Secret(basic="me:sesame"), "two": Secret(cookies="lang=understandably; theme=1234")}
+    url = server.on("/", reply(b"open sesame, understandably 1234"))
+    for name in ("one", "two"):
+        assert pooled.ask(url, credential=name).body == b"open sesame, understandably 1234"
+
+
 # ── when another one takes over ───────────────────────────────────────────────────────────────────────────────────
 
 

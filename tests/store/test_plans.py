@@ -181,6 +181,7 @@ QUESTIONS: dict[str, Asking] = {
     "what a list says of them": lambda desk: desk.store.sources.merge({1: Described(("x",)), 2: Described()}),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
+    "everything": lambda desk: [desk.store.auditing.size(), *desk.store.auditing.rows()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
     "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
     "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
@@ -311,7 +312,8 @@ READING = {
 # Their last word says that they do something else, or go through everything because all of it is meant.
 NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
-    *("add", "change", "pause", "resume", "remove", "new-key", "rotate-key", "test", "item", "author", "clear"),
+    *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
+    *("new-key", "rotate-key", "security-audit"),
 }
 
 

@@ -1,0 +1,130 @@
+"""Everything that the database holds, for those who look for what must not be in it: table by table, a few rows at a
+time, so that neither memory nor a lock grows with the archive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import zstandard
+from sqlalchemy import Column, LargeBinary, Table, Text
+
+from catchment.model import Record
+from catchment.store.database import Database, Transaction
+from catchment.store.schema import metadata
+
+SAID: dict[str, frozenset[str] | None] = {
+    "aliases": None,
+    "facets": None,
+    "forgotten": None,
+    "gaps": frozenset(("from_ids",)),
+    "hot_items": None,
+    "indexed": None,
+    "item_references": None,
+    "items": None,
+    "outbox": frozenset(("body",)),
+    "progress": frozenset(("cursor", "etag", "last_modified", "watermark_ids")),
+    "raw_answers": frozenset(("body",)),
+    "revisions": None,
+    "sources": frozenset(("name", "categories")),
+    "tags": None,
+    "watch_hits": None,
+    "watches": None,
+}
+"""Where it stands what others say, or what a person looks for: there a text may well have the shape of a secret. Whole
+tables, or columns of one. All that is not named here is our own writing, which has been redacted."""
+COMPRESSED = {("raw_answers", "body")}
+_ROWS = 100
+# Answers are large: one page of them must fit into memory.
+_ANSWERS = 10
+
+
+class Cell(Record, frozen=True):
+    """What one column of one row holds."""
+
+    column: str
+    text: bytes
+    is_said: bool
+    """By others; not our own writing."""
+
+
+class Row(Record, frozen=True):
+    table: str
+    key: str
+    """Which row, in words."""
+    cells: tuple[Cell, ...]
+
+
+class Auditing:
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+    def size(self) -> int:
+        """About how many rows there are: as many as were ever numbered."""
+
+        def question(tx: Transaction) -> int:
+            found = [tx.one(f"SELECT max(id) FROM {table.name}") for table in _tables() if "id" in table.c]
+            return sum(row[0] or 0 for row in found if row)
+
+        return self._db.read(question)
+
+    def rows(self) -> Iterator[Row]:
+        """All rows with all their texts; what is compressed is unpacked."""
+        for table in _tables():
+            yield from self._rows_of(table)
+
+    def _rows_of(self, table: Table) -> Iterator[Row]:
+        keys, held = [column.name for column in table.primary_key], _held(table)
+        selected = ", ".join([*keys, *(_as_text(column, self._db.is_postgres) for column in held)])
+        marks, size = ", ".join("?" * len(keys)), _ANSWERS if table.name == "raw_answers" else _ROWS
+        where, after = "", list[Any]()
+        while True:
+            sql = f"SELECT {selected} FROM {table.name} {where} ORDER BY {', '.join(keys)} LIMIT {size}"
+            found = self._found(sql, after)
+            for row in found:
+                yield Row(table.name, _said_key(keys, row), tuple(_cells(table.name, held, row[len(keys) :])))
+            if len(found) < size:
+                return
+            where, after = f"WHERE ({', '.join(keys)}) > ({marks})", list(found[-1][: len(keys)])
+
+    def _found(self, sql: str, after: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._db.read(lambda tx: tx.all(sql, *after))
+
+
+def _tables() -> list[Table]:
+    """Those that hold texts at all."""
+    return [table for _, table in sorted(metadata.tables.items()) if _held(table)]
+
+
+def _held(table: Table) -> list[Column[Any]]:
+    return [column for column in table.c if isinstance(column.type, Text | LargeBinary)]
+
+
+def _as_text(column: Column[Any], is_postgres: bool) -> str:
+    # The index of words has a type of its own there.
+    return f"CAST({column.name} AS TEXT)" if is_postgres and isinstance(column.type, Text) else column.name
+
+
+def _said_key(keys: Sequence[str], row: Sequence[Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in zip(keys, row, strict=False))
+
+
+def _cells(table: str, columns: Sequence[Column[Any]], values: Sequence[Any]) -> Iterator[Cell]:
+    said = SAID.get(table, frozenset())
+    for column, value in zip(columns, values, strict=True):
+        if value is not None:
+            # Bytes are a fingerprint, or sealed: whatever shape they have, they have it by chance.
+            is_said = said is None or column.name in said or isinstance(column.type, LargeBinary)
+            yield Cell(column.name, _bytes(table, column.name, value), is_said)
+
+
+def _bytes(table: str, column: str, value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogatepass")
+    if (table, column) not in COMPRESSED:
+        return bytes(value)
+    try:
+        return zstandard.ZstdDecompressor().decompressobj().decompress(bytes(value))
+    except zstandard.ZstdError:
+        # Damaged, or written by hand: looked through as it is.
+        return bytes(value)
