@@ -1,0 +1,65 @@
+"""For the README: `python -m tools.pictures` takes pictures of the pages, from the demo, into docs/images.
+
+Needs the packages of `make test`, and a Chromium. The demo is the same each time; only what the clock says differs.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import which
+
+from playwright.sync_api import Page, ViewportSize, sync_playwright
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+SIZE: ViewportSize = {"width": 1200, "height": 780}
+SECONDS = 75
+"""How long the demo runs before the first picture: by then something has failed, recovered, been edited and missed."""
+
+
+@contextmanager
+def demo(folder: str) -> Iterator[str]:
+    """The demo, a process of its own; gives the link that lets in."""
+    words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", "120", "--keep", f"{folder}/home"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield next(found[0] for line in process.stdout if (found := re.findall(r"http://\S+/login\S+", line)))
+        finally:
+            process.terminate()
+            process.stdout.read()
+
+
+def take(page: Page, base: str, ending: str) -> None:
+    page.goto(base)
+    page.screenshot(path=IMAGES / f"overview{ending}.png")
+    page.goto(f"{base}/items?state=edited")
+    page.locator("a.headline").first.click()
+    page.locator("#history").scroll_into_view_if_needed()
+    page.screenshot(path=IMAGES / f"item{ending}.png")
+
+
+def main() -> None:
+    chromium = os.environ.get("CHROMIUM") or which("chromium") or which("google-chrome")
+    with tempfile.TemporaryDirectory() as folder, demo(folder) as login, sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page()
+        page.goto(login)
+        page.wait_for_timeout(SECONDS * 1000)
+        for ending in ("", "-dark"):
+            context = browser.new_context(viewport=SIZE, color_scheme="dark" if ending else "light", locale="en-GB")
+            page = context.new_page()
+            page.goto(login)
+            take(page, login.partition("/login")[0], ending)
+            context.close()
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()
