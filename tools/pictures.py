@@ -18,7 +18,7 @@ from shutil import which
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-SIZE: ViewportSize = {"width": 1200, "height": 780}
+SIZE: ViewportSize = {"width": 1200, "height": 940}
 SECONDS = 75
 """How long the demo runs before the first picture: by then something has failed, recovered, been edited and missed."""
 
@@ -26,7 +26,7 @@ SECONDS = 75
 @contextmanager
 def demo(folder: str) -> Iterator[str]:
     """The demo, a process of its own; gives the link that lets in."""
-    words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", "120", "--keep", f"{folder}/home"]
+    words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", "1500", "--keep", f"{folder}/home"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:

@@ -40,8 +40,9 @@ def shortened(pieces: Sequence[Piece]) -> list[Piece]:
         if piece.sort != "kept" or len(piece.text) <= 2 * _AROUND + 40:
             found.append(piece)
             continue
-        head = "" if is_first else piece.text[:_AROUND]
-        tail = "" if is_last else piece.text[-_AROUND:]
+        # Not in the middle of a word; where there are no spaces, anywhere.
+        head = "" if is_first else re.sub(r"\S{1,30}\Z", "", piece.text[:_AROUND])
+        tail = "" if is_last else re.sub(r"\A\S{1,30}(?=\s)", "", piece.text[-_AROUND:])
         found += [Piece("kept", head)] if head else []
         found.append(Piece("skipped", str(len(piece.text) - len(head) - len(tail))))
         found += [Piece("kept", tail)] if tail else []
