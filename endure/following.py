@@ -10,14 +10,30 @@ from catchment.collect.following import follow
 from catchment.model import Record
 from catchment.playground.log import Asked
 from catchment.playground.voices import generic, github, website
+from catchment.playground.voices.reddit import names
+from catchment.playground.voices.reddit.keys import client
 from catchment.playground.world import Place, World
 from catchment.shop import Shop
+from catchment.vault import Secret
 
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 SEARCHED = "the"
 """The word of the search that is followed; found in about every other post."""
-OTHERS = (("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3))
-"""Places beside feeds; they make twenty sources."""
+OTHERS = (("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3), ("reddit", 5))
+"""Places beside feeds; they make twenty-five sources."""
+KEY = "endure"
+"""The name of the credential with which all communities are read but those that are to be read without one."""
+COMMUNITIES: tuple[dict[str, Any] | None, ...] = (
+    {"sort": "new"},
+    {"sort": "top", "time_filter": "week"},
+    {"sort": "new", "comments": True},
+    None,
+    {},
+)
+"""How one community after the other is followed: by the newest alone, by the best beside them, with comments, without
+a key, and as its tier says."""
+OF_A_FEED = 100
+"""So many posts does a community's feed show to who has no key."""
 
 ANY = re.compile(r".*")
 STORY = r"/v0/item/\d+\.json"
@@ -38,6 +54,7 @@ class Manner(Record, frozen=True):
     walk: str | None = None
     """`window`: newest first, a window that slides; `pages`: newest first, as far down as is wanted; None: nobody can
     tell from it what is missing."""
+    has_key: bool = False
 
 
 class Followed(Record, frozen=True):
@@ -75,13 +92,33 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
     elif place.form == "discourse":
         listings = re.compile(r"/discourse/\d+/(?:latest|posts)\.json")
         yield Manner("discourse_forum", address, visits=listings, looks=FORUM_LOOK, walk="pages")
+    elif place.form == "reddit":
+        yield community(place, COMMUNITIES[_order(world, place) % len(COMMUNITIES)])
     else:
         secret = f"?token={SECRET}" if place.number == 0 else ""
         yield Manner("rss", address + secret, walk="window")
 
 
+def community(place: Place, settings: dict[str, Any] | None) -> Manner:
+    """`settings`: None: without a key, by its feed."""
+    target, paths = f"r/{names.community(place)}", re.escape(f"/r/{names.community(place).lower()}/")
+    if settings is None:
+        return Manner("reddit", target, visits=re.compile(rf"{paths}new/\.rss"), walk="window")
+    visits = re.compile(rf"{paths}[a-z]+|/comments/.*|/api/morechildren")
+    looks = re.compile("/api/info")
+    return Manner("reddit", target, settings, visits=visits, looks=looks, walk="pages", has_key=True)
+
+
+def _order(world: World, place: Place) -> int:
+    """The how-manieth of its form it is."""
+    return sum(1 for one in world.places[: place.number] if one.form == place.form)
+
+
 def follow_all(shop: Shop, world: World, port: int) -> list[Followed]:
-    """Every place, in each of its manners; one of them with a secret in its address."""
+    """Every place, in each of its manners; one of them with a secret in its address, others by a key."""
+    if any(place.form == "reddit" for place in world.places):
+        # Not shared: who is to be read without a key finds none.
+        shop.safe.add("reddit", KEY, Secret.parse(":".join(client())), shop.clock.now())
     return [followed(shop, place, manner) for place in world.places for manner in manners(world, place, port)]
 
 
@@ -95,5 +132,6 @@ def followed(shop: Shop, place: Place, manner: Manner) -> Followed:
         shop.clock.now(),
         settings=manner.settings,
         interval_minutes=manner.interval_minutes,
+        credential=KEY if manner.has_key else None,
     )
     return Followed(place.number, manner, source.id, source.key)

@@ -7,24 +7,40 @@ be seen.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from catchment.model import Record
 from catchment.playground.log import Asked
 from catchment.playground.voices import Entry, discourse
-from catchment.playground.world import Place, World
-from endure.following import FORUM_LOOK, Followed
+from catchment.playground.world import Place, Timeline, World
+from endure.following import FORUM_LOOK, OF_A_FEED, Followed
 from endure.missing import Missed, Pages, Window, good_walks
 from endure.stored import Held, Stored, Visit
-from endure.texts import Texts
+from endure.texts import Texts, is_brief
 
 _STALE = "STALE_ANSWER"
 _GOOD = ("succeeded", "unchanged")
-SHARED = ("hackernews", "discourse")
+OF_ALL = re.compile(r"/api/(?:info|v1/access_token)")
+"""Where a platform is asked about several places at once, or about none."""
+SHARED = ("hackernews", "discourse", "reddit")
 """Forms in which one item is told of by several visits at once: lists, searches, second looks."""
+
+
+def by_place(asked: Iterable[Asked]) -> dict[int, list[Asked]]:
+    """What was said of each place. An answer about several is one about each; one that belongs to no place in
+    particular, and tells of none, is about none."""
+    found: dict[int, list[Asked]] = defaultdict(list)
+    for one in asked:
+        places = {entry.place for entry in one.entries}
+        if one.place is not None and not OF_ALL.fullmatch(one.path):
+            places.add(one.place)
+        for place in places:
+            found[place].append(one.plus(entries=tuple(entry for entry in one.entries if entry.place == place)))
+    return found
 
 
 class Heard(Record, frozen=True):
@@ -72,6 +88,7 @@ class Trial:
         self.texts = Texts(world, place)
         self.asked = asked
         self.by_wire_id: dict[str, list[Held]] = defaultdict(list)
+        self.by_id = {item.id: item for item in stored.items}
         for item in stored.items:
             for name in item.ids:
                 self.by_wire_id[name].append(item)
@@ -144,7 +161,7 @@ class Trial:
         if source.manner.walk == "window":
             told = [one for one in self.heard if one.visit is not None]
             good = [one.asked for one in told if one.asked.is_whole and one.visit and one.visit.outcome in _GOOD]
-            return Window(self.world, self.place, gaps, self.slack, [one.asked for one in told], good).missed()
+            return Window(self._timeline(), gaps, self.slack, [one.asked for one in told], good).missed()
         if source.manner.walk == "pages":
             visits = [one for one in self.stored.visits if one.source_id == source.source_id and not one.is_look]
             asked = [one for one in self.asked if source.may_have_asked(one, is_look=False)]
@@ -152,6 +169,13 @@ class Trial:
             first_seen = self._first_seen()
             return Pages(self.world, self.place, source.manner, gaps, self.slack, walks, first_seen).missed()
         return None
+
+    def _timeline(self) -> Timeline:
+        """What is shown of the place, to who sees it through a window."""
+        if self.place.form != "reddit":
+            return self.world.timeline(self.place)
+        pace = self.place.pace.plus(window=OF_A_FEED)
+        return Timeline(self.place.plus(pace=pace), self.world.posts(self.place))
 
     def _first_seen(self) -> dict[str, datetime]:
         """When each post that is stored was first seen."""
@@ -196,17 +220,18 @@ class Trial:
                 # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
                 # the collector knows how much it took from it.
                 if not one.is_stale or subject not in said:
-                    said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), one.is_sure))
+                    is_sure = one.is_sure and not is_brief(one.asked.path)
+                    said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), is_sure))
         items = self._items_by_subject()
         wrong = [words for name, texts in said.items() if (words := self._told_wrongly(name, items[name], texts))]
         return lost, wrong
 
     def _told_wrongly(self, subject: str, items: set[int], said: list[tuple[str, bool]]) -> str | None:
-        held = [item for item in self.stored.items if item.id in items]
-        if not held or held[0].is_volatile:
+        held = self.by_id[min(items)] if items else None
+        if held is None or held.is_volatile:
             return None
         # A deletion, and a title that was changed, leave a revision with the same text.
-        told = _without_repeats(held[0].texts)
+        told = _without_repeats(held.texts)
         if not _is_subsequence(told, [text for text, _ in said]):
             return f"{subject}: stored {told!r:.300}, said {said!r:.300}"
         sure = _without_repeats([text for text, is_sure in said if is_sure])
@@ -222,7 +247,7 @@ class Trial:
         is_known: set[str] = set()
         for one in self.heard:
             for entry in self._told(one):
-                if entry.score is not None and not entry.is_deleted:
+                if entry.score is not None:
                     if one.is_sure:
                         told[entry.wire_id] = []
                         is_known.add(entry.wire_id)
@@ -245,8 +270,10 @@ class Trial:
             last.update(dict.fromkeys(gone))
             one = heard.get(asked.number)
             for entry in self._told(one) if one else ():
+                # A story that is dead is not taken over by a visit; a community marks what is gone wherever it stands.
                 is_look = one is not None and one.visit is not None and one.visit.is_look
-                last[entry.wire_id] = (entry.is_deleted and is_look) if one and one.is_sure else None
+                is_gone = entry.is_deleted and (is_look or self.place.form == "reddit")
+                last[entry.wire_id] = is_gone if one and one.is_sure else None
         wrong = []
         for name, items in self.by_wire_id.items():
             if last.get(name) and not items[0].is_deleted:
@@ -260,6 +287,8 @@ class Trial:
         if one.entries:
             return [entry.wire_id for entry in one.entries if entry.is_deleted]
         number = one.path.rpartition("/")[2].partition(".")[0]
+        if self.place.form == "reddit":
+            return []
         return [number, discourse.head_id(int(number))] if number.isdigit() else []
 
     def _appearances(self) -> list[str]:

@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.voices import hackernews
-from catchment.playground.world import Place, Post, World
+from catchment.playground.voices import hackernews, reddit
+from catchment.playground.world import Place, Post, Timeline, World
 from endure.following import SEARCHED, Manner
 from endure.stored import Gap, Visit
 
@@ -30,25 +30,19 @@ class Window:
     """A feed: posts that left its window unseen between two good visits."""
 
     def __init__(
-        self,
-        world: World,
-        place: Place,
-        gaps: Sequence[Gap],
-        slack: timedelta,
-        told: Sequence[Asked],
-        good: Sequence[Asked],
+        self, timeline: Timeline, gaps: Sequence[Gap], slack: timedelta, told: Sequence[Asked], good: Sequence[Asked]
     ) -> None:
-        self.world, self.place, self.slack, self.told, self.good = world, place, slack, told, good
-        self.posts = {post.id: post for post in world.posts(place)}
+        self.timeline, self.place, self.slack, self.told, self.good = timeline, timeline.place, slack, told, good
+        self.posts = {post.id: post for post in timeline.posts}
         self.gaps = [(gap.from_at, self._end_of(gap)) for gap in gaps]
 
     def missed(self) -> Missed:
         seen = {entry.post for one in self.told for entry in one.entries}
         needed, unexplained, unseen = [], [], 0
         for before, after in pairwise(self.good):
-            glimpsed = self.world.glimpses(self.place, before.at, after.at)
+            glimpsed = self.timeline.glimpses(before.at, after.at)
             # What is there still has not left: an old copy came in its place, and the next answer may tell of it.
-            there = {post.id for post, _ in self.world.shown(self.place, after.at)}
+            there = {post.id for post, _ in self.timeline.shown(after.at)}
             for name in glimpsed.keys() - seen - there:
                 post = self.posts[name]
                 if not self._is_owed(post, before.at, after.at):
@@ -101,7 +95,8 @@ answer whose dates were off, or a story that could not be had just then."""
 
 class Pages:
     """A listing that is walked down to what is stored: posts that came out between walks, and that none has brought.
-    All of these listings go by the server's own clock, so that nothing comes late."""
+    All of these listings go by the server's own clock, so that nothing comes late; what moderators of a community let
+    through late slips in below what is known, and is not owed."""
 
     def __init__(
         self,
@@ -141,6 +136,8 @@ class Pages:
         return [post for post in came if self._is_meant(post)]
 
     def _is_meant(self, post: Post) -> bool:
+        if self.place.form == reddit.NAME:
+            return post.shown_from == post.created_at
         if self.place.form != hackernews.NAME:
             return True
         sort = hackernews.sort_of(self.world, post)

@@ -61,8 +61,6 @@ class Stored(Record, frozen=True):
 def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
     """What these sources, which follow one place, have brought."""
     ids = [one.source_id for one in followed]
-    platform = store.sources.get(ids[0]).platform
-    scopes = ["", *(one.key for one in followed)]
 
     def question(tx: Any) -> Stored:
         visits = tx.among(
@@ -74,15 +72,15 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
             ids,
         )
         items = tx.among(
-            f"""
+            """
             SELECT id, external_id, text, volatile_count, is_deleted, score, first_seen_at
-              FROM items WHERE platform = '{platform}' AND scope IN {{few}} ORDER BY id
+              FROM items WHERE id IN (SELECT item_id FROM sightings WHERE source_id IN {few}) ORDER BY id
             """,
-            scopes,
+            ids,
         )
         aliases, earlier = defaultdict(list), defaultdict(list)
         for item_id, external_id in tx.among(
-            f"SELECT item_id, external_id FROM aliases WHERE platform = '{platform}' AND scope IN {{few}}", scopes
+            "SELECT item_id, external_id FROM aliases WHERE item_id IN {few}", [row[0] for row in items]
         ):
             aliases[item_id].append(external_id)
         for item_id, text in tx.among(

@@ -7,7 +7,9 @@ from functools import lru_cache
 
 from catchment.model import Answer, Reading, Request
 from catchment.platforms import website as reader
-from catchment.playground.voices import Ask, github, website
+from catchment.playground.voices import Ask, github, reddit, website
+from catchment.playground.voices.reddit.natures import WORDLESS
+from catchment.playground.voices.reddit.site import Site
 from catchment.playground.world import Place, Post, Version, World
 from catchment.refine import refine
 from endure.stored import plain
@@ -22,9 +24,12 @@ class Texts:
         self.place = place
         self.posts = {post.id: post for post in world.posts(place)}
         self._github = github.Voice(world) if place.form == "github" else None
+        self._reddit = reddit.Voice(world).site if place.form == "reddit" else None
 
     def of(self, path: str, name: str, number: int) -> str:
         """What a reader of this path should hold after it saw this version of the post."""
+        if self._reddit is not None:
+            return plain(self._in_community(self._reddit, path, name, number))
         post = self.posts[name]
         version = next(version for version in post.versions if version.number == number)
         if self.place.form == "github":
@@ -34,6 +39,23 @@ class Texts:
             is_index = path.endswith("/index")
             return plain(version.title) if is_index else _main_text(self.place, post, version)
         return plain(version.text)
+
+    def _in_community(self, site: Site, path: str, name: str, number: int) -> str:
+        name, _, comment = name.partition("/")
+        post = self.posts[name]
+        if comment:
+            return site.comments(post)[int(comment) - 1].text(number)
+        sort = site.nature(post).sort
+        words = "" if sort in WORDLESS else post.versions[number - 1].text
+        if sort != "poll":
+            return words
+        # What can be chosen is told to those who have a key.
+        return f"{words} View Poll" if is_brief(path) else f"{words} View Poll Yes No"
+
+
+def is_brief(path: str) -> bool:
+    """A community's feed: of what is held already it says nothing but that it is there."""
+    return path.endswith(".rss")
 
 
 @lru_cache(maxsize=4096)

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from base64 import b64encode
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,22 +19,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import psutil
 
 from catchment.clock import Clock, clock_from
 from catchment.model import Record
 from catchment.platforms import installed
 from catchment.playground.log import Asked, Counts, read_log
+from catchment.playground.moods import Cue
+from catchment.playground.voices.reddit.keys import client
 from catchment.playground.world import World
 from catchment.settings import Settings
 from catchment.shop import open_shop
 from endure.following import OTHERS, SECRET, Followed, follow_all
-from endure.judge import Findings, Trial
+from endure.judge import Findings, Trial, by_place
 from endure.stored import stored_of
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 STILL = f"{START.isoformat()},0.001"
 """A clock that hardly moves."""
+TOKENS_BEGIN = b64encode(f"{client()[0]}|20".encode()).decode().rstrip("=")[:-1]
 COLLECTORS = 2
 KILLS_A_RESTART = 40
 """After so many kills the database server, where there is one, is restarted, too."""
@@ -43,8 +48,9 @@ ANSWERED_WITHIN = 0.2
 REST = timedelta(hours=9)
 FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
 """Figures that have to be 0."""
-ON_ONE_SITE = ("hackernews", "github")
-"""Platforms that live at one address, which an operator can replace."""
+SITES = {"hackernews": "127.0.0.1", "github": "127.0.0.1", "reddit": "reddit.localhost"}
+"""Platforms that live at one address, which an operator can replace. One that may turn us away has its own name."""
+STORM, STORMS_EVERY = timedelta(minutes=40), timedelta(hours=26)
 
 
 class Plan(Record, frozen=True):
@@ -86,7 +92,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
             clock=plan.clock,
             master_key="endure master key",
             is_private_allowed=True,
-            base_urls=dict.fromkeys(ON_ONE_SITE, f"http://127.0.0.1:{port}"),
+            base_urls={name: f"http://{host}:{port}" for name, host in SITES.items()},
         )
         world = World(plan.seed, START, plan.places, plan.days, others=dict(plan.others))
         # Before the world begins to move: on a busy machine, this would take days of it.
@@ -95,7 +101,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
         collectors = Collectors(settings, out)
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
-        ending.enter_context(_playground(plan, home, log, port))
+        ending.enter_context(_playground(plan, folder, log, port))
         kills, restarts = _disturbed(plan, collectors, clock, world, database)
         figures, details = _judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = _secrets_found(folder, settings)
@@ -148,11 +154,35 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
+def _storms(plan: Plan) -> list[Cue]:
+    """Now and then Reddit has too many requests from everybody: with a word on how long, without one, and at the door
+    where tokens are given."""
+    moods = [("slow_down", "/r/*"), ("slow_down_somehow", "/r/*"), ("slow_down_somehow", "/api/*")]
+    count = int(timedelta(days=plan.days) / STORMS_EVERY)
+    begins = [START + (number + 0.5) * STORMS_EVERY for number in range(count)]
+    return [
+        Cue(*moods[number % len(moods)], host=SITES["reddit"], from_at=begin, to_at=begin + STORM)
+        for number, begin in enumerate(begins)
+    ]
+
+
 @contextmanager
-def _playground(plan: Plan, home: Path, log: Path, port: int) -> Iterator[None]:
+def _playground(plan: Plan, folder: Path, log: Path, port: int) -> Iterator[None]:
+    script = folder / "script.json"
+    script.write_bytes(msgspec.json.encode(_storms(plan)))
     words = [sys.executable, "-m", "catchment.playground", "--seed", str(plan.seed), "--places", str(plan.places)]
-    words += ["--days", str(plan.days), "--start", START.isoformat(), "--clock", plan.clock, "--home", str(home)]
+    words += [
+        "--days",
+        str(plan.days),
+        "--start",
+        START.isoformat(),
+        "--clock",
+        plan.clock,
+        "--home",
+        str(folder / "home"),
+    ]
     words += ["--fault-rate", str(plan.fault_rate), "--log", str(log), "--slow-seconds", "0.05"]
+    words += ["--script", str(script)]
     words += ["--port", str(port), "--others", *(f"{form}={count}" for form, count in plan.others)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -260,16 +290,15 @@ def _judged(
     settings: Settings, world: World, sources: list[Followed], log: Path, slack: timedelta
 ) -> tuple[dict[str, Any], list[str]]:
     asked = read_log(log)
-    by_place = defaultdict(list)
-    for one in asked:
-        if one.place is not None:
-            by_place[one.place].append(one)
+    said = by_place(asked)
     with open_shop(settings, "judge") as shop:
         findings = []
         for place in world.places:
             followed = [one for one in sources if one.place == place.number]
             stored = stored_of(shop.store, followed)
-            findings.append((place, Trial(world, place, followed, by_place[place.number], stored, slack).findings()))
+            findings.append(
+                (place, Trial(world, place, followed, said.get(place.number, ()), stored, slack).findings())
+            )
         count = shop.store.items.count()
         revisions, gaps, held = shop.store.database.read(
             lambda tx: [
@@ -309,8 +338,12 @@ def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
     for platform in installed():
         numbers = {place.number for place in world.places if place.form == platform.NAME}
         if numbers and (budget := platform.BUDGET) is not None:
-            times = [one.at for one in asked if one.place in numbers]
-            most = _most_within(times, timedelta(seconds=budget.window_seconds))
+            times = defaultdict(list)
+            for one in asked:
+                if one.place in numbers:
+                    times[one.credential if budget.is_per_credential else None].append(one.at)
+            window = timedelta(seconds=budget.window_seconds)
+            most = max((_most_within(one, window) for one in times.values()), default=0)
             beyond = max(beyond, most - budget.limit - (budget.concurrency or 0))
     return beyond
 
@@ -324,8 +357,10 @@ def _sum(findings: list[Findings], name: str) -> int:
 
 
 def _secrets_found(folder: Path, settings: Settings) -> list[str]:
-    """Files in which the planted secret stands in plain."""
-    needles = (SECRET.encode(), (settings.master_key or "").encode())
+    """Files in which a planted secret stands in plain: of addresses, of keys, of what keys become."""
+    id, secret = client()
+    told = (SECRET, settings.master_key or "", secret, b64encode(f"{id}:{secret}".encode()).decode(), TOKENS_BEGIN)
+    needles = [one.encode() for one in told]
     return [
         f"a secret stands in {file.relative_to(folder)}"
         for file in folder.rglob("*")

@@ -34,6 +34,8 @@ VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
 DATED_BY_ARRIVAL = {"json_api", "discourse"}
 """Forms in which the server itself dates what comes in, whatever the post says."""
+DATED_WHEN_WRITTEN = {"reddit"}
+"""Forms in which it is the server that dates what is written: what comes out late is dated back, and nothing ahead."""
 LIVELY = {"hackernews": 60.0, "json_api": 100.0}
 """Forms that never sleep: so many posts a day at least."""
 CROWDED = {"reddit": 3_000.0}
@@ -211,11 +213,11 @@ class World:
 
     def posts(self, place: Place) -> tuple[Post, ...]:
         """The whole timeline, in the order in which posts came out; it begins before `start`."""
-        return self._timeline(place).posts
+        return self.timeline(place).posts
 
     def shown(self, place: Place, at: datetime) -> Shown:
         """What its listing shows at a moment, in the order shown."""
-        return self._timeline(place).shown(at)
+        return self.timeline(place).shown(at)
 
     def existing(self, place: Place, at: datetime) -> tuple[Post, ...]:
         """What existed at a moment, whether it was shown or not."""
@@ -223,11 +225,11 @@ class World:
 
     def changed_at(self, place: Place, at: datetime) -> datetime:
         """When its listing last changed, or may have: between two changes it is the same."""
-        return self._timeline(place).changed_at(at)
+        return self.timeline(place).changed_at(at)
 
     def glimpses(self, place: Place, after: datetime, until: datetime) -> dict[str, list[int]]:
         """All that its listing showed at any moment in between, both ends included: versions by post id."""
-        return self._timeline(place).glimpses(after, until)
+        return self.timeline(place).glimpses(after, until)
 
     def counters(self, post: Post, at: datetime) -> Counters:
         """They grow quickly, then slowly; a score sways, and so shrinks at times."""
@@ -244,7 +246,8 @@ class World:
             known = self._fames[post.id] = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
         return known
 
-    def _timeline(self, place: Place) -> Timeline:
+    def timeline(self, place: Place) -> Timeline:
+        """All that is shown of a place, from its first moment to its last."""
         known = self._timelines.get(place.number)
         if known is None:
             posts = _Story(self, place).posts()
@@ -410,7 +413,7 @@ class _Story:
             return at, at
         if draw < self.habits.late:
             return at, at + _while(self.chance, 10 * 60, 36 * 3600)
-        if draw < self.habits.late + self.habits.future:
+        if draw < self.habits.late + self.habits.future and self.place.form not in DATED_WHEN_WRITTEN:
             return at + _while(self.chance, 3600, 72 * 3600), at
         return at, at
 

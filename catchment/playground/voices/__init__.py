@@ -65,6 +65,11 @@ class Entry(Record, frozen=True, array_like=True):
     is_deleted: bool = False
     """It was told to be gone: of its content nothing was shown."""
 
+    @property
+    def place(self) -> int:
+        """The number of the place that the post belongs to."""
+        return int(self.post[1:].partition("-")[0])
+
 
 class Page(Record, frozen=True):
     """An answer."""

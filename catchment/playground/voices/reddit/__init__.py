@@ -162,8 +162,10 @@ class Voice:
     def _told(self, place: Place, ask: Ask) -> Page:
         body = ask.body.decode("latin-1") if ask.method == "POST" else ""
         params = {name: values[0] for name, values in parse_qs(f"{ask.query}&{body}").items()}
-        # An old copy can only be one of a page that was asked for then; nobody could have asked to go on from here.
-        ago = timedelta() if params.keys() & {"after", "before"} else ask.bend.ago
+        # An old copy can only be one of a page that was asked for then: nobody could have asked to go on from here, nor
+        # for what was not written yet.
+        is_copied = OF_A_COMMUNITY.fullmatch(ask.path) and not params.keys() & {"after", "before"}
+        ago = ask.bend.ago if is_copied else timedelta()
         asked = Asked(ask, params, Glance(self.site, ask.at - ago, ask.bend.skew))
         path = ask.path
         if found := FEED.fullmatch(path):
