@@ -2,6 +2,9 @@
 
 Every part is a process of its own: the playground, two collectors that are killed and started again, and commands. Time
 runs by CATCHMENT_CLOCK, so that a week takes minutes. Ends with 1 if anything was lost, stored twice, or unexplained.
+
+With --communities: a week of that many communities, visited as their tiers say, in which one key's budget must never be
+exceeded; nobody is killed, and days, faults, seed and database are as given.
 """
 
 from __future__ import annotations
@@ -12,7 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from endure.trial import Plan, run
+from catchment import logs
+from endure import communities
+from endure.trial import Plan, Verdict, run
 
 
 def main() -> int:
@@ -20,17 +25,8 @@ def main() -> int:
     databases = ("sqlite", "postgresql") if given.database == "both" else (given.database,)
     is_good = True
     for database in databases:
-        plan = Plan(
-            places=given.places,
-            days=given.days,
-            kills=given.kills,
-            fault_rate=given.fault_rate,
-            seed=given.seed,
-            minutes=given.minutes,
-            database=database,
-        )
         with tempfile.TemporaryDirectory(prefix="endure-") as folder:
-            verdict = run(plan, given.keep or Path(folder))
+            verdict = _verdict(given, database, given.keep or Path(folder))
         sys.stdout.write(json.dumps({"database": database, **verdict.figures}, ensure_ascii=False) + "\n")
         sys.stdout.flush()
         for words in verdict.details[:40]:
@@ -39,9 +35,33 @@ def main() -> int:
     return 0 if is_good else 1
 
 
+def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
+    if given.communities:
+        week = communities.Week(given.communities, given.days, given.fault_rate, given.seed, database)
+        with (folder / "collector.log").open("w", encoding="utf-8") as said:
+            logs.configure("json", "info", said)
+            try:
+                return communities.run(week, folder)
+            finally:
+                logs.configure()
+    plan = Plan(
+        places=given.places,
+        days=given.days,
+        kills=given.kills,
+        fault_rate=given.fault_rate,
+        seed=given.seed,
+        minutes=given.minutes,
+        database=database,
+    )
+    return run(plan, folder)
+
+
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m endure", description=__doc__)
-    options.add_argument("--places", type=int, default=180, help="feeds; twenty sources of other kinds come on top")
+    options.add_argument("--places", type=int, default=180, help="feeds; 25 sources of other kinds come on top")
+    options.add_argument(
+        "--communities", type=int, help="instead of all that: so many communities of Reddit, by their tiers, on one key"
+    )
     options.add_argument("--days", type=float, default=7.0)
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--fault-rate", type=float, default=0.2)

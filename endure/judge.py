@@ -109,10 +109,12 @@ class Trial:
         if not visits:
             self.unseen += one.is_whole
         is_cut_off = any(begin <= one.at <= end for begin, end in self.stored.cut_off)
-        if not visits and self.place.form in SHARED and is_cut_off:
+        # A visit that was stopped politely counts as skipped, whatever it has stored before.
+        is_finished = any(visit.outcome != "skipped" for visit in visits)
+        if not is_finished and self.place.form in SHARED and is_cut_off:
             # A run that was cut off may have stored a part of what it was told.
             self.heard.append(Heard(one, None, is_sure=False))
-        elif (one.is_whole or one.entries) and any(visit.outcome != "skipped" for visit in visits):
+        elif (one.is_whole or one.entries) and is_finished:
             visit = visits[0] if len(visits) == 1 else None
             self.heard.append(Heard(one, visit, self._is_sure(one, visit, is_cut_off)))
 

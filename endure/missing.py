@@ -96,7 +96,7 @@ answer whose dates were off, or a story that could not be had just then."""
 class Pages:
     """A listing that is walked down to what is stored: posts that came out between walks, and that none has brought.
     All of these listings go by the server's own clock, so that nothing comes late; what moderators of a community let
-    through late slips in below what is known, and is not owed."""
+    through, or let back in, slips in below what is known, and is not owed."""
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class Pages:
 
     def _is_meant(self, post: Post) -> bool:
         if self.place.form == reddit.NAME:
-            return post.shown_from == post.created_at
+            return post.shown_from == post.created_at and post.restored_at is None
         if self.place.form != hackernews.NAME:
             return True
         sort = hackernews.sort_of(self.world, post)

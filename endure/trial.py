@@ -103,8 +103,8 @@ def run(plan: Plan, folder: Path) -> Verdict:
         clock = clock_from(plan.clock, home)
         ending.enter_context(_playground(plan, folder, log, port))
         kills, restarts = _disturbed(plan, collectors, clock, world, database)
-        figures, details = _judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
-        secrets = _secrets_found(folder, settings)
+        figures, details = judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
+        secrets = secrets_found(folder, settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
     is_good = not any(figures[name] for name in FAULTS)
     return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
@@ -286,7 +286,7 @@ def _disturbed(
 # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _judged(
+def judged(
     settings: Settings, world: World, sources: list[Followed], log: Path, slack: timedelta
 ) -> tuple[dict[str, Any], list[str]]:
     asked = read_log(log)
@@ -343,12 +343,12 @@ def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
                 if one.place in numbers:
                     times[one.credential if budget.is_per_credential else None].append(one.at)
             window = timedelta(seconds=budget.window_seconds)
-            most = max((_most_within(one, window) for one in times.values()), default=0)
+            most = max((most_within(one, window) for one in times.values()), default=0)
             beyond = max(beyond, most - budget.limit - (budget.concurrency or 0))
     return beyond
 
 
-def _most_within(times: Sequence[datetime], length: timedelta) -> int:
+def most_within(times: Sequence[datetime], length: timedelta) -> int:
     return max((bisect_left(times, at + length) - place for place, at in enumerate(times)), default=0)
 
 
@@ -356,7 +356,7 @@ def _sum(findings: list[Findings], name: str) -> int:
     return sum(len(getattr(one, name)) for one in findings)
 
 
-def _secrets_found(folder: Path, settings: Settings) -> list[str]:
+def secrets_found(folder: Path, settings: Settings) -> list[str]:
     """Files in which a planted secret stands in plain: of addresses, of keys, of what keys become."""
     id, secret = client()
     told = (SECRET, settings.master_key or "", secret, b64encode(f"{id}:{secret}".encode()).decode(), TOKENS_BEGIN)
