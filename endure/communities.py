@@ -49,10 +49,9 @@ def run(week: Week, folder: Path) -> Verdict:
         database = Sqlite(folder) if week.database == "sqlite" else Postgres(folder)
         ending.callback(database.close)
         clock = PatientClock(START)
-        # Slow answers are slow on the wall, which tells nothing here.
-        playground = ending.enter_context(
-            Playground(world, clock, Moods(week.seed, week.fault_rate), log=log, slow_seconds=0.0)
-        )
+        # Outages would only leave the budget alone; and slow answers are slow on the wall, which tells nothing here.
+        moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
+        playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
         settings = Settings(
             home=home,
             database_url=database.url,
