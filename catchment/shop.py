@@ -13,17 +13,18 @@ from threading import Event, RLock
 from catchment import logs
 from catchment.clock import Clock, clock_from
 from catchment.collect.asking import Rules
+from catchment.collect.line import Lane
 from catchment.collect.looking import Looking
 from catchment.collect.planning import plans
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.collect.warming import Warmer
-from catchment.fetch import Fetch, FetchSettings, budgets_in
+from catchment.fetch import Fetch, FetchSettings, PlatformSettings, budgets_in
 from catchment.health.measuring import Measuring
 from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
 from catchment.model import Budget
-from catchment.pace import UNKNOWN_KIND_MINUTES, kind_intervals
+from catchment.pace import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
 from catchment.plan import Plan
 from catchment.platforms import Platforms, installed
 from catchment.redis_link import RedisLink, open_link
@@ -37,7 +38,6 @@ from catchment.tiers import Tier, Tiers
 from catchment.vault import Box, Keeper, Pool, Safe, rules_from
 from catchment.vault.environment import declared, incomplete, lent, names
 
-_CRAWLS_AT_ONCE = 2
 _POST_SECONDS = 10.0
 """So long may a webhook's receiver take: it should note the event down, and work on it later."""
 
@@ -164,13 +164,11 @@ class Shop:
     def budgets(self) -> dict[str, Budget]:
         """What the whole deployment may ask of each platform that declares a budget, with the credentials that are
         usable at this moment. Without one, a platform that counts by them counts us as one."""
-        usable = self.keeper.usable()
+        usable, given = self.keeper.usable(), fetch_settings(self.settings)
+        budgets = {one.NAME: budget for one in self.platforms if (budget := given.budget(one)) is not None}
         return {
-            one.NAME: one.BUDGET.plus(limit=one.BUDGET.limit * max(1, usable[one.NAME]))
-            if one.BUDGET.is_per_credential
-            else one.BUDGET
-            for one in self.platforms
-            if one.BUDGET is not None
+            name: budget.plus(limit=budget.limit * max(1, usable[name])) if budget.is_per_credential else budget
+            for name, budget in budgets.items()
         }
 
     def plans(self) -> list[Plan]:
@@ -203,17 +201,20 @@ class Shop:
             failures_before_probation=self.settings.failures_before_probation,
             text_limit=self.settings.text_limit,
             keeps_raw=self.settings.raw_answers_days > 0,
+            wish=wish_of(self.settings),
         )
 
     def rounds(self) -> Rounds:
         """A fresh round: a setting that was changed in the database counts from here on."""
         self.visitor.rules = self.rules()
-        return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency)
+        lane = Lane(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
+        lanes = {kind.name: lane for kind in self.platforms.kinds() if kind.newest is not None}
+        return Rounds(self.visitor, self.presence, self.stop, self.settings.concurrency, lanes)
 
     def warming(self) -> Rounds:
         """Rounds of cache-only crawls."""
         self.visitor.rules = self.rules()
-        return Rounds(Warmer(self.visitor), self.presence, self.stop, _CRAWLS_AT_ONCE)
+        return Rounds(Warmer(self.visitor), self.presence, self.stop, self.settings.crawler_concurrency)
 
     def looking(self) -> Looking:
         """Second looks, by the rules of this moment."""
@@ -245,6 +246,11 @@ class Shop:
         self.close()
 
 
+def wish_of(settings: Settings) -> Wish:
+    """What is read beside the newest of a community, unless its own settings or its tier say otherwise."""
+    return Wish(settings.crawler_sort, settings.crawler_time_filter, settings.crawler_post_limit)
+
+
 def tiers_of(settings: Settings) -> Tiers:
     rows = {"tier1": settings.tier1, "tier2": settings.tier2, "tier3": settings.tier3}
     return Tiers(
@@ -265,7 +271,18 @@ def fetch_settings(settings: Settings) -> FetchSettings:
         per_host_concurrency=settings.host_concurrency,
         per_host_per_second=settings.host_requests_per_second,
         stop_grace_seconds=max(0.0, settings.stop_seconds - 5),
+        platforms=platform_settings(settings),
     )
+
+
+def platform_settings(settings: Settings) -> dict[str, PlatformSettings]:
+    """What the operator decides about single platforms, by their names."""
+    limits, windows, at_once = settings.rate_limits, settings.rate_windows, settings.platform_concurrency
+    timeouts, names = settings.platform_timeouts, settings.user_agents
+    return {
+        one: PlatformSettings(limits.get(one), windows.get(one), at_once.get(one), timeouts.get(one), names.get(one))
+        for one in sorted({*limits, *windows, *at_once, *timeouts, *names})
+    }
 
 
 def post_settings(settings: Settings) -> FetchSettings:

@@ -247,6 +247,20 @@ def test_jobs_and_platforms_are_checked_where_the_caller_knows_them(folder: Path
     assert (len(unchecked.jobs), len(unchecked.base_urls), unchecked.warnings) == (2, 1, ())
 
 
+def test_a_name_that_begins_with_a_platforms_is_ours_only_if_there_is_such_a_platform(folder: Path) -> None:
+    environ = {"REDDIT_RATE_LIMIT": "30", "ACME_RATE_LIMIT": "as fast as you like", "ACME_USER_AGENT": "acme"}
+    settings = read_settings(environ, folder, platforms=["reddit"])
+    assert (settings.rate_limits, settings.user_agents, settings.warnings) == ({"reddit": 30}, {}, ())
+    assert list(settings.origins) == ["REDDIT_RATE_LIMIT"]
+
+
+def test_a_crawlers_concurrency_is_no_platforms(folder: Path) -> None:
+    settings = read_settings(
+        {"CRAWLER_MAX_CONCURRENCY": "3", "REDDIT_MAX_CONCURRENCY": "4"}, folder, platforms=["reddit"]
+    )
+    assert (settings.crawler_concurrency, settings.platform_concurrency) == (3, {"reddit": 4})
+
+
 def test_every_name_in_a_toml_file_is_meant_for_us_and_warned_of_if_unknown(folder: Path) -> None:
     (folder / "catchment.toml").write_text("[server]\nport = 1\n")
     assert read(folder).warnings == ("SERVER_PORT (catchment.toml) is not a setting",)

@@ -52,6 +52,7 @@ class Leaving:
         self.notes: tuple[str, ...] = ()
         self.is_owing = claimed.is_owing
         """Something is still to be asked for about items that it showed."""
+        self.told_to_wait: SlowDown | None = None
         self.is_over = False
         self.unwritten: Closing | None = None
         self._is_proven = False
@@ -177,6 +178,8 @@ class Leaving:
         progress = polled(self.progress, now)
         progress = self._judged_by(progress) if self._is_proven else progress
         interval = self._interval(progress)
+        if isinstance(error, SlowDown):
+            self.told_to_wait = error
         if isinstance(error, SlowDown | CredentialsExhausted):
             due = pace.next_due_when_told_to_wait(interval, error.retry_at, now)
         else:

@@ -79,28 +79,27 @@ class More:
     def ask(self) -> None:
         source, owing = self._visit.source, self._visit.store.owing
         self._owed = {one.external_id: _named(one) for one in owing.of_source(source.id, MOST_A_VISIT)}
-        left, is_told_to_wait = MOST_A_VISIT, False
-        while left and not is_told_to_wait and (few := self._next(min(left, A_BATCH))):
+        left = MOST_A_VISIT
+        while left and self._visit.told_to_wait is None and (few := self._next(min(left, A_BATCH))):
             left -= len(few)
-            is_told_to_wait = self._bring(few)
+            self._bring(few)
         self._say(owing.count(source.id))
 
     def _next(self, most: int) -> list[Request]:
         waiting = (one for one in self._owed.values() if one.external_id not in self._put_off)
         return list(islice((request for one in waiting for request in one.requests), most))
 
-    def _bring(self, requests: Sequence[Request]) -> bool:
-        """Ask for these, and write what came; gives whether we were told to wait."""
-        is_told_to_wait = False
+    def _bring(self, requests: Sequence[Request]) -> None:
+        """Ask for these, and write what came."""
         with closing(Details(self._visit.asking, self._platform, requests).batches()) as batches:
             for batch in batches:
                 if batch.details:
                     self._write(batch)
-                # Nothing is lost by waiting, and the source itself is well: it is no failure of the visit.
-                is_told_to_wait = isinstance(batch.broke, SlowDown)
-                if batch.broke is not None and not is_told_to_wait:
+                if isinstance(batch.broke, SlowDown):
+                    # Nothing is lost by waiting, and the source itself is well: it is no failure of the visit.
+                    self._visit.told_to_wait = batch.broke
+                elif batch.broke is not None:
                     raise batch.broke
-        return is_told_to_wait
 
     def _write(self, batch: Batch) -> None:
         visit, at = self._visit, batch.at or self._visit.clock.now()

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Event
+from types import MappingProxyType
 from typing import Protocol
 
 import structlog
 
 from catchment.clock import Clock
 from catchment.collect.asking import Rules
+from catchment.collect.line import Lane, Line
 from catchment.collect.visit import Visited
 from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.model import Lease, Outcome, Result, Source
@@ -27,8 +29,8 @@ log = structlog.get_logger(__name__)
 HEARTBEAT = timedelta(seconds=20)
 _ENDINGS_AT_ONCE = 20
 _PATIENCE_SECONDS = 0.5
-Claim = Callable[[int], list[Claimed]]
-"""Claims up to so many sources; an empty list: there are none left."""
+Claim = Callable[[Line], list[Claimed]]
+"""Claims as many sources as there is room for; an empty list: there are none left."""
 Seen = Callable[[Result], None]
 
 
@@ -41,12 +43,22 @@ class Visits(Protocol):
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited: ...
 
+    def closed_kinds(self) -> frozenset[str]: ...
+
 
 class Rounds:
     """Collects rounds of sources for one process."""
 
-    def __init__(self, visitor: Visits, presence: Presence, stop: Event, concurrency: int) -> None:
+    def __init__(
+        self,
+        visitor: Visits,
+        presence: Presence,
+        stop: Event,
+        concurrency: int,
+        lanes: Mapping[str, Lane] = MappingProxyType({}),
+    ) -> None:
         self.visitor, self.presence, self.stop, self.concurrency = visitor, presence, stop, concurrency
+        self._lanes = lanes
         self.store, self.clock = visitor.store, visitor.clock
         self._heard_at = self.clock.now()
 
@@ -55,21 +67,27 @@ class Rounds:
         # By the time the round began: what it has visited cannot become due again within it.
         began = self.clock.now()
 
-        def claim(free: int) -> list[Claimed]:
-            rules = self.visitor.rules
-            return self.store.sources.claim_due(self.presence.owner_id, rules.intervals, rules.minutes(""), began, free)
+        def claim(line: Line) -> list[Claimed]:
+            # Who must wait is left alone, and its sources stay as due as they are.
+            closed = self.visitor.closed_kinds()
+            self._give_back(line.leave(lambda one: one.source.kind in closed))
+            rules, most = self.visitor.rules, {**line.room(), **dict.fromkeys(closed, 0)}
+            return self.store.sources.claim_due(
+                self.presence.owner_id, rules.intervals, rules.minutes(""), began, line.free, most
+            )
 
-        return self._collect(claim, job, started_by, seen)
+        return self._collect(claim, job, started_by, seen)[0]
 
     def these(self, source_ids: Sequence[int], job: str, started_by: str, seen: Seen = lambda _: None) -> list[Result]:
         """These sources, whatever their schedule says. What somebody else is collecting is skipped, and says who."""
         left = deque(source_ids)
         held: list[int] = []
 
-        def claim(free: int) -> list[Claimed]:
+        def claim(line: Line) -> list[Claimed]:
             claimed: list[Claimed] = []
             # Asked for by name, a few may wait in line for a hand: one claim for many costs as much as one for one.
-            while not claimed and (ids := list(islice(left, free + self.concurrency))):
+            most = line.free + self.concurrency if line.free and 0 not in line.room().values() else 0
+            while not claimed and (ids := list(islice(left, most))):
                 claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
                 for _ in ids:
                     left.popleft()
@@ -77,45 +95,61 @@ class Rounds:
                 held.extend(one for one in ids if one not in taken)
             return claimed
 
-        results = self._collect(claim, job, started_by, seen)
+        results, given_back = self._collect(claim, job, started_by, seen)
         results += self._told([self._held_by_another(one) for one in held], seen)
-        results += self._told([self._not_visited(one) for one in left], seen)
+        results += self._told([self._not_visited(one) for one in (*given_back, *left)], seen)
         return results
 
-    def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> list[Result]:
-        claimed = [] if self.stop.is_set() else claim(self.concurrency)
-        if not claimed:
-            return []
-        run_id = self._begun(job, started_by, claimed)
+    def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> tuple[list[Result], list[int]]:
+        """What the visits came to, and the sources that were claimed and not visited, because a stop was asked for."""
+        line = Line(self.concurrency, self._lanes)
+        line.join([] if self.stop.is_set() else claim(line))
+        if not line:
+            return [], []
+        run_id = self._begun(job, started_by, line)
         done: SimpleQueue[Visited] = SimpleQueue()
         results: list[Result] = []
         unwritten: list[Visited] = []
-        at_work = 0
+        given_back: list[int] = []
         with ThreadPoolExecutor(self.concurrency, thread_name_prefix="collect") as hands:
-            while claimed or at_work:
-                for one in claimed:
+            while line:
+                for one in line.begin():
                     hands.submit(self._visit, one, run_id, done)
-                at_work += len(claimed)
                 came = _waited_for(done)
-                at_work -= len(came)
+                for visited in came:
+                    line.done(visited.result.kind)
                 unwritten += [one for one in came if one.unwritten]
                 # Many endings in one transaction; but nobody waits for them longer than for one slow answer.
-                if len(unwritten) >= _ENDINGS_AT_ONCE or not came or not at_work:
+                if len(unwritten) >= _ENDINGS_AT_ONCE or not came or not line.at_work:
                     results += self._written(unwritten, seen)
                     unwritten = []
                 results += self._told([one.result for one in came if not one.unwritten], seen)
                 self._heartbeat()
-                claimed = self._claimed(claim, self.concurrency - at_work)
+                line.join(self._claimed(claim, line))
+                given_back += self._left_behind(line)
         results += self._written(unwritten, seen)
         with self._outlasting("finish the run"):
             self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
-        return results
+        return results, given_back
 
-    def _begun(self, job: str, started_by: str, claimed: Sequence[Claimed]) -> int:
+    def _left_behind(self, line: Line) -> list[int]:
+        """Those that no longer begin, because a stop was asked for: they are as due as before."""
+        return self._give_back(line.leave(lambda _: self.stop.is_set()))
+
+    def _give_back(self, claimed: Sequence[Claimed]) -> list[int]:
+        """Free them without having visited them: nothing was asked, and nothing is recorded."""
+        try:
+            self.store.sources.give_back([one.lease for one in claimed])
+        except StoreError:
+            for one in claimed:
+                self.presence.owe(one.lease)
+        return [one.source.id for one in claimed]
+
+    def _begun(self, job: str, started_by: str, line: Line) -> int:
         try:
             return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
         except StoreError:
-            for one in claimed:
+            for one in line.leave(lambda _: True):
                 self.presence.owe(one.lease)
             raise
 
@@ -157,11 +191,11 @@ class Rounds:
             seen(one)
         return results
 
-    def _claimed(self, claim: Claim, free: int) -> list[Claimed]:
-        if self.stop.is_set() or free < 1:
+    def _claimed(self, claim: Claim, line: Line) -> list[Claimed]:
+        if self.stop.is_set():
             return []
         with self._outlasting("claim more"):
-            return claim(free)
+            return claim(line)
         return []
 
     def _heartbeat(self) -> None:

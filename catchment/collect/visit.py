@@ -12,8 +12,8 @@ from catchment.collect.leaving import Leaving
 from catchment.collect.more import More
 from catchment.collect.reachability import Reachability, host_of
 from catchment.collect.walking import Plan, Walking
-from catchment.errors import CatchmentError, LeaseLost, PlatformError, Stopped, VaultError
-from catchment.fetch import Fetch
+from catchment.errors import CatchmentError, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
+from catchment.fetch import Fetch, Pauses
 from catchment.hot import Hot
 from catchment.model import Answer, Kind, Outcome, Platform, Record, Result, Source
 from catchment.platforms import Platforms
@@ -38,6 +38,8 @@ class Visitor:
         self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
         self.hot = hot
         self._reachability = Reachability()
+        self._closed = Pauses()
+        """The platforms whose budget is used up, or that told us to wait."""
         self._warned_kinds: set[str] = set()
         # One page is read at a time. Threads are for waiting; where they think side by side, they only quarrel over
         # the interpreter, and the same work costs a fifth more.
@@ -47,6 +49,8 @@ class Visitor:
         """One source, whatever happens to it: its failure is its own, and is written down."""
         visit = _Visit(self, claimed, run_id)
         self._visit(visit, claimed.source)
+        if visit.told_to_wait is not None:
+            self._close(claimed.source, visit.told_to_wait)
         self._keep_hot(visit.result)
         return Visited(visit.result, visit.unwritten)
 
@@ -77,6 +81,26 @@ class Visitor:
         """After what was written is committed: a kill before this loses nothing, the set is then not read."""
         if result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) or result.counts.shown:
             self.hot.refresh(result.source_id, self.platforms.kind(result.kind))
+
+    def closed_kinds(self) -> frozenset[str]:
+        """The kinds of which nothing can be asked at this moment: their sources wait, and take nobody's hand."""
+        if not self._closed:
+            return frozenset()
+        now = self.clock.now()
+        closed = [platform for platform in self.platforms if self._closed.until(platform.NAME, now)]
+        return frozenset(kind.name for platform in closed for kind in platform.KINDS)
+
+    def _close(self, source: Source, error: SlowDown) -> None:
+        """Leave a platform alone, if it is the platform that must wait."""
+        platform = self.platforms.of_kind(source.kind)
+        # A source with a credential of its own has a budget of its own; one with a host of its own is alone there. And
+        # what a platform says about one request says nothing about the next.
+        is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
+        if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
+            return
+        if not self._closed.until(platform.NAME, self.clock.now()):
+            log.info("a platform is left alone", platform=platform.NAME, until=error.retry_at.isoformat())
+        self._closed.begin(platform.NAME, error.retry_at)
 
     def _blames_source(self, source: Source, error: PlatformError) -> bool:
         if error.is_credentials and source.credential is None:

@@ -75,6 +75,9 @@ class Warmer:
             result = result.plus(outcome=Outcome.SKIPPED, error_code=error.code, error=str(error), is_retryable=True)
         return Visited(result)
 
+    def closed_kinds(self) -> frozenset[str]:
+        return self.by.closed_kinds()
+
     def rest(self, platform: Platform, error: SlowDown) -> None:
         """Where all sources of a platform are asked at one place, one that is told to wait speaks for all."""
         if platform.HOSTS:

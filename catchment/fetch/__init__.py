@@ -9,8 +9,9 @@ share between requests is held beside them.
 from catchment.fetch.budgets import AIM, Budgets, Grant, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
 from catchment.fetch.headers import cache_seconds, keepable_headers, validators
+from catchment.fetch.manners import Pauses
 from catchment.fetch.redis_budgets import budgets_in
-from catchment.fetch.settings import Attempt, FetchSettings
+from catchment.fetch.settings import Attempt, FetchSettings, PlatformSettings
 from catchment.fetch.urls import may_share
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "FetchSettings",
     "Grant",
     "MemoryBudgets",
+    "Pauses",
+    "PlatformSettings",
     "StoredBudgets",
     "budgets_in",
     "cache_seconds",

@@ -98,7 +98,8 @@ class Fetch:
         self._stop, self._cut, self._stopping_since = stop, cut or Event(), 0.0
         self._random, self._nonce = random, nonce
         self._gate = Gate(settings, clock, stop, budgets)
-        self._robots = Robots(settings.user_agent, timedelta(seconds=settings.longest_wait_seconds))
+        self._robots: dict[str, Robots] = {}
+        """By what we call ourselves: a site may have a rule for that name."""
         self._wires = Wires(settings, self._is_cut)
         self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
@@ -238,7 +239,7 @@ class Fetch:
     def _follow(self, errand: Errand) -> Answer:
         """Send the request, and follow where it is redirected to."""
         step, way = self._first_step(errand)
-        give_up_at = time.monotonic() + (errand.request.timeout_seconds or self._settings.timeout_seconds)
+        give_up_at = time.monotonic() + self._timeout(errand)
         seen = {(step.method, step.place.url)}
         for number in range(self._settings.max_redirects + 1):
             if errand.obeys_robots:
@@ -266,8 +267,13 @@ class Fetch:
         def ask(request: Request) -> Answer:
             return self._follow(Errand(request, errand.platform, errand.attempts, obeys_robots=False))
 
-        wait = self._robots.check(step.place, self._clock.now(), ask)
+        wait = self._robots_for(errand).check(step.place, self._clock.now(), ask)
         self._gate.keep_distance(step.place, wait, step.route.is_operators)
+
+    def _robots_for(self, errand: Errand) -> Robots:
+        name = self._settings.user_agent_for(errand.platform)
+        longest_wait = timedelta(seconds=self._settings.longest_wait_seconds)
+        return self._robots.get(name) or self._robots.setdefault(name, Robots(name, longest_wait))
 
     def _first_step(self, errand: Errand) -> tuple[Step, Way]:
         platform, request = errand.platform, errand.request
@@ -279,6 +285,8 @@ class Fetch:
 
     def _dressed(self, errand: Errand) -> Request:
         request = errand.request
+        if (name := self._settings.of(errand.platform).user_agent) is not None:
+            request = request.plus(headers={"User-Agent": name, **request.headers})
         if self._cured_cookies and (cookies := self._cured_cookies.get(self._jar(errand))):
             request = with_cookies(request, cookies)
         secret = self._secret(errand, errand.use) if errand.use is not None else None
@@ -322,7 +330,7 @@ class Fetch:
     # ── one exchange ──────────────────────────────────────────────────────────────────────────────────────────────
 
     def _exchange(self, step: Step, errand: Errand, give_up_at: float | None) -> Came:
-        sending = self._sending(step, errand.request, give_up_at)
+        sending = self._sending(step, errand, give_up_at)
         wire = self._wires.mine(is_guarded=not step.route.is_operators)
         at, begun = self._clock.now(), time.perf_counter()
         outcome = "INTERNAL"
@@ -336,9 +344,12 @@ class Fetch:
         finally:
             errand.attempts.append(Attempt(errand.platform.NAME, at, outcome, time.perf_counter() - begun))
 
-    def _sending(self, step: Step, request: Request, give_up_at: float | None) -> Sending:
-        settings = self._settings
-        timeout = request.timeout_seconds or settings.timeout_seconds
+    def _timeout(self, errand: Errand) -> float:
+        of_platform = self._settings.of(errand.platform).timeout_seconds
+        return errand.request.timeout_seconds or of_platform or self._settings.timeout_seconds
+
+    def _sending(self, step: Step, errand: Errand, give_up_at: float | None) -> Sending:
+        settings, request = self._settings, errand.request
         return Sending(
             url=step.route.url,
             host=step.place.host,
@@ -346,7 +357,7 @@ class Fetch:
             headers=[*COMMON_HEADERS, *(_header_line(name, value) for name, value in step.headers.items())],
             body=step.body,
             # The first step has the whole time: a round figure, which need not be set anew for each request.
-            timeout_seconds=timeout if give_up_at is None else max(0.001, give_up_at - time.monotonic()),
+            timeout_seconds=self._timeout(errand) if give_up_at is None else max(0.001, give_up_at - time.monotonic()),
             max_bytes=request.max_bytes or settings.max_bytes,
             max_wire_bytes=request.max_bytes or settings.max_wire_bytes,
         )

@@ -29,10 +29,9 @@ class Visit(NamedTuple):
     place: Place
 
     @property
-    def budget(self) -> Budget | None:
-        """The declared budget that this visit uses: the platform's, but only at its own hosts."""
-        hosts, budget = self.platform.HOSTS, self.platform.BUDGET
-        return budget.of(self.credential) if budget and (not hosts or self.place.host in hosts) else None
+    def is_at_home(self) -> bool:
+        """Whether it goes to the platform's own hosts; where sources bring theirs, all of them are."""
+        return not self.platform.HOSTS or self.place.host in self.platform.HOSTS
 
     @property
     def counted_by(self) -> Blame:
@@ -54,10 +53,9 @@ class Visit(NamedTuple):
 
 class Gate:
     def __init__(self, settings: FetchSettings, clock: Clock, stop: Event, budgets: Budgets) -> None:
-        self._clock, self._stop = clock, stop
+        self._settings, self._clock, self._stop = settings, clock, stop
         self._longest_wait = timedelta(seconds=settings.longest_wait_seconds)
         self._pause = timedelta(seconds=settings.pause_seconds)
-        self._per_host_concurrency = settings.per_host_concurrency
         self._pauses = Pauses()
         self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
         self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
@@ -68,7 +66,7 @@ class Gate:
         """Inside it, one exchange may be made."""
         self._check_stop()
         self._check_pauses(visit)
-        budget = visit.budget
+        budget = self._budget(visit)
         if budget is not None:
             # What a platform declares takes the place of our general caution.
             with self._slot(f"budget {key(budget, visit.credential)}", budget.concurrency):
@@ -79,9 +77,14 @@ class Gate:
             # Own machines need no politeness.
             yield
         else:
-            with self._slot(f"host {visit.place.site}", self._per_host_concurrency):
+            with self._slot(f"host {visit.place.site}", self._settings.per_host_concurrency):
                 self._wait_for_turn(visit.place.site)
                 yield
+
+    def _budget(self, visit: Visit) -> Budget | None:
+        """The declared budget that this visit uses: the platform's, but only at its own hosts."""
+        budget = self._settings.budget(visit.platform) if visit.is_at_home else None
+        return budget and budget.of(visit.credential)
 
     def keep_distance(self, place: Place, wait: timedelta, is_operators: bool) -> None:
         """Wait as long as the site asks for between two pages; own machines are asked as fast as they answer."""

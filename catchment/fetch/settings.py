@@ -4,7 +4,34 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from catchment.model import Record
+from catchment.fetch.platform import Platform
+from catchment.model import Budget, Record
+
+# Where an operator gives a platform a limit that has none of its own, and does not say for how long.
+_A_MINUTE = 60.0
+
+
+class PlatformSettings(Record, frozen=True):
+    """What the operator decides about one platform; None: as the platform declares it, or as for all."""
+
+    limit: int | None = None
+    window_seconds: float | None = None
+    concurrency: int | None = None
+    timeout_seconds: float | None = None
+    user_agent: str | None = None
+
+    def budget(self, declared: Budget | None, name: str) -> Budget | None:
+        """The budget that holds."""
+        if declared is None and self.limit is None:
+            return None
+        own = declared or Budget(name, self.limit or 1, _A_MINUTE)
+        limit, strangers = self.limit or own.limit, own.strangers_limit
+        return own.plus(
+            limit=limit,
+            strangers_limit=None if strangers is None else min(strangers, limit),
+            window_seconds=self.window_seconds or own.window_seconds,
+            concurrency=self.concurrency or own.concurrency,
+        )
 
 
 class FetchSettings(Record, frozen=True):
@@ -35,6 +62,21 @@ class FetchSettings(Record, frozen=True):
     per_host_burst: int = 10
     stop_grace_seconds: float = 25.0
     """How long a transfer may go on after a stop was asked for."""
+    platforms: dict[str, PlatformSettings] = {}
+    """By platform name: what holds for it alone."""
+
+    def of(self, platform: Platform) -> PlatformSettings:
+        return self.platforms.get(platform.NAME, _AS_DECLARED)
+
+    def user_agent_for(self, platform: Platform) -> str:
+        return self.of(platform).user_agent or self.user_agent
+
+    def budget(self, platform: Platform) -> Budget | None:
+        """The budget of a platform: as it declares it, unless the operator says otherwise."""
+        return self.of(platform).budget(platform.BUDGET, platform.NAME)
+
+
+_AS_DECLARED = PlatformSettings()
 
 
 class Attempt(Record, frozen=True):

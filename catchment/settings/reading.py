@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,9 +43,9 @@ def read_settings(
     None: not known here, so anything goes. `declared` are the names that platforms declare beside ours. Raises
     BadSetting once, with everything that cannot be used.
     """
-    given, warnings = _gather(environ, folder, declared)
-    theirs = {name: given.pop(name) for name in declared if name in given}
     known = {"kind": kinds, "platform": platforms, "job": jobs}
+    given, warnings = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known))
+    theirs = {name: given.pop(name) for name in declared if name in given}
     strangers = {name: why for name in given if (why := _why_not_ours(name, given[name], known))}
     problems: list[str] = []
     values: dict[str, Any] = {"home": default_home(environ)}
@@ -124,11 +124,14 @@ def _why_not_ours(name: str, one: Given, known: Mapping[str, Collection[str] | N
     return f"{name} ({one.origin}): no {owner.family} of this name; known: {', '.join(sorted(choices))}"
 
 
-def _gather(environ: Mapping[str, str], folder: Path, declared: Collection[str]) -> tuple[dict[str, Given], list[str]]:
+def _gather(
+    environ: Mapping[str, str], folder: Path, is_ours: Callable[[str], bool]
+) -> tuple[dict[str, Given], list[str]]:
     """Every given value that is ours, the first place that has it winning; and what is odd about the files."""
     written, warnings = files.dotenv(folder / ".env")
     here = _given(files.toml(folder / "catchment.toml"), "catchment.toml")
-    given = here | _ours(_given(written, ".env"), declared) | _ours(_given(environ, "environment"), declared)
+    shared = _given(written, ".env") | _given(environ, "environment")
+    given = here | {name: one for name, one in shared.items() if is_ours(name)}
     home = Path(given["CATCHMENT_HOME"].text).expanduser() if "CATCHMENT_HOME" in given else default_home(environ)
     at_home = _given(files.toml(folder / home / "catchment.toml"), "catchment.toml in CATCHMENT_HOME")
     # A file cannot move the folder that it was found in.
@@ -140,10 +143,10 @@ def _given(variables: Mapping[str, str], origin: str) -> dict[str, Given]:
     return {name.upper(): Given(text.strip(), origin) for name, text in variables.items() if text.strip()}
 
 
-def _ours(given: Mapping[str, Given], declared: Collection[str]) -> dict[str, Given]:
-    """What is a setting, or looks like one: many others share the environment and `.env` with us."""
-    return {
-        name: one
-        for name, one in given.items()
-        if name.startswith(OURS) or name in declared or _owner(name) is not None
-    }
+def _is_ours(name: str, known: Mapping[str, Collection[str] | None]) -> bool:
+    """Whether it is a setting, or looks like one: many others share the environment and `.env` with us."""
+    owner = _owner(name)
+    if owner is None or not owner.is_anybodys:
+        return owner is not None or name.startswith(OURS)
+    # A rate limit of something that is no platform here is somebody else's.
+    return owner.member(name) in (known[owner.family or ""] or ())

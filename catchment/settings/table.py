@@ -60,6 +60,11 @@ class Setting:
         # Jobs are named with hyphens, which no variable can have.
         return match[1].lower().replace("_", "-") if self.family == "job" else match[1].lower()
 
+    @property
+    def is_anybodys(self) -> bool:
+        """A family whose names begin with the member's: others may have such names for purposes of their own."""
+        return self.name.startswith("<")
+
     def variable(self, member: str) -> str:
         """The variable that is about one member of this family."""
         return re.sub("<.+>", member.upper().replace("-", "_"), self.name)
@@ -183,6 +188,39 @@ class Settings:
         older=("COLLECTOR_INTERVAL",),
     )
     concurrency: int = setting("COLLECTOR_CONCURRENCY", whole(1, 256), 5, "How many sources are collected at once.")
+    crawler_batch_size: int = setting(
+        "CRAWLER_BATCH_SIZE",
+        whole(1, 10_000),
+        12,
+        "How many communities of a kind are claimed at a time; the next batch when all of one are under way.",
+    )
+    crawler_concurrency: int = setting(
+        "CRAWLER_MAX_CONCURRENCY",
+        whole(1, 256),
+        2,
+        "How many communities of a kind are collected at once, within COLLECTOR_CONCURRENCY; other sources go on.",
+    )
+    crawler_post_limit: int = setting(
+        "CRAWLER_POST_LIMIT",
+        whole(1, 1_000),
+        100,
+        "How many posts of a community are asked for at first, and of the listing that is read beside the newest. Its "
+        "own setting `limit`, and its tier's, go before it.",
+    )
+    crawler_sort: str = setting(
+        "CRAWLER_SORT",
+        choice("top", "new", "hot", "rising", "controversial"),
+        "top",
+        "The listing of a community that is read beside its newest posts; new: none. Its own setting `sort`, and its "
+        "tier's, go before it.",
+    )
+    crawler_time_filter: str = setting(
+        "CRAWLER_TIME_FILTER",
+        choice("hour", "day", "week", "month", "year", "all"),
+        "month",
+        "How far back that listing looks, if it is top or controversial. A community's own setting `time_filter`, and "
+        "its tier's, go before it.",
+    )
     intervals: Mapping[str, int] = members(
         "FETCH_INTERVAL_<KIND>", minutes, "Minutes from one visit of a source of this kind to the next."
     )
@@ -277,6 +315,33 @@ class Settings:
         "CATCHMENT_<PLATFORM>_BASE_URL",
         web,
         "Where a platform is asked, instead of its own hosts.",
+    )
+    rate_limits: Mapping[str, int] = members(
+        "<PLATFORM>_RATE_LIMIT",
+        whole(1, 1_000_000),
+        "How many requests a platform is asked in its window at most (REDDIT_RATE_LIMIT: 60 for each key, unless it is "
+        "given). One budget for the whole deployment.",
+    )
+    rate_windows: Mapping[str, float] = members(
+        "<PLATFORM>_RATE_LIMIT_WINDOW_SECONDS",
+        number(1, 86_400),
+        "How long that window is, in seconds (REDDIT_RATE_LIMIT_WINDOW_SECONDS: 60).",
+    )
+    platform_concurrency: Mapping[str, int] = members(
+        "<PLATFORM>_MAX_CONCURRENCY",
+        whole(1, 256),
+        "How many requests to a platform at once, for each process and key (REDDIT_MAX_CONCURRENCY: 10).",
+    )
+    platform_timeouts: Mapping[str, float] = members(
+        "<PLATFORM>_REQUEST_TIMEOUT_SECONDS",
+        number(0.1, 3600),
+        "How long an answer of a platform may take, in seconds; else CATCHMENT_TIMEOUT_SECONDS.",
+    )
+    user_agents: Mapping[str, str] = members(
+        "<PLATFORM>_USER_AGENT",
+        line,
+        "What we call ourselves to one platform; else CATCHMENT_USER_AGENT. Reddit wants to know who asks: "
+        "REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME).",
     )
     is_private_allowed: bool = setting(
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS",

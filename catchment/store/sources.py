@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
@@ -243,22 +244,39 @@ class Sources:
     # ── claiming ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def claim_due(
-        self, owner_id: int, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int
+        self,
+        owner_id: int,
+        intervals: Mapping[str, int],
+        otherwise: int,
+        now: datetime,
+        limit: int,
+        most: Mapping[str, int] = MappingProxyType({}),
     ) -> list[Claimed]:
         """Claim up to `limit` of what is due: never visited first, then what is most overdue.
 
-        `intervals` are the minutes of each kind, `otherwise` those of kinds it does not name. The cost grows with
-        what is due: each question runs along an index and stops at `limit`.
+        `intervals` are the minutes of each kind, `otherwise` those of kinds it does not name. Of the kinds in `most`,
+        so many are claimed, beside the others; 0: none, and they stay as due as they are. The cost grows with what is
+        claimed: each question is about one kind, runs along an index, and stops at its limit.
         """
-        if limit < 1:
+        if limit < 1 and not any(most.values()):
             return []
         # Looking before locking: an empty tick takes no lock and writes nothing.
-        due = self._db.read(lambda tx: _due(tx, intervals, otherwise, now, limit))
+        due = self._db.read(lambda tx: _due(tx, intervals, otherwise, now, limit, most))
         return self._db.write(lambda tx: _claim_unvisited(tx, due, owner_id, now)) if due else []
 
     def claim(self, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
         """Claim these, whatever their schedule says; those that somebody holds are left out."""
         return self._db.write(lambda tx: _claim(tx, source_ids, owner_id, now)) if source_ids else []
+
+    def give_back(self, claimed: Sequence[Lease]) -> None:
+        """Free them as they were: nobody has visited them."""
+
+        def deed(tx: Transaction) -> None:
+            for lease in claimed:
+                leases.release(tx, lease)
+
+        if claimed:
+            self._db.write(deed)
 
     def holder(self, source_id: int) -> Holder | None:
         """Who is collecting it at this moment."""
@@ -443,65 +461,76 @@ def _gone(database: Database, source_id: int) -> Source:
 _FREE = "LEFT JOIN leases l ON l.resource = 'source' AND l.resource_id = p.source_id"
 
 
+class _Due(NamedTuple):
+    """A source that is due; the first in line is the smallest."""
+
+    is_known: bool
+    """It was visited before: those that never were come first."""
+    due_at: int
+    source_id: int
+    last_polled_at: int | None
+
+
 def _due(
-    tx: Transaction, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int
+    tx: Transaction, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int, most: Mapping[str, int]
 ) -> dict[int, int | None]:
     """Source ids that are due, in order, each with the time of its last visit."""
-    at = micros(now)
-    never: list[int] = []
-    overdue: list[tuple[int, int, int | None]] = []
-    for kind in kinds_waiting(tx):
-        never += [
-            row[0]
-            for row in tx.all(
-                f"""
-                SELECT p.source_id FROM progress p {_FREE}
-                 WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
-                   AND l.owner_id IS NULL
-                 LIMIT ?
-                """,
-                kind,
-                limit - len(never),
-            )
-        ]
-        if len(never) >= limit:
-            break
-        interval = intervals.get(kind, otherwise) * 60_000_000
-        overdue += [
-            (row[1] + interval, row[0], row[1])
-            for row in tx.all(
-                f"""
-                SELECT p.source_id, p.last_polled_at FROM progress p {_FREE}
-                 WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at <= ?
-                   AND l.owner_id IS NULL
-                 ORDER BY p.last_polled_at LIMIT ?
-                """,
-                kind,
-                at - interval,
-                limit,
-            )
-        ]
-    overdue += [
-        (row[1], row[0], row[2])
-        for row in tx.all(
-            f"""
-            SELECT p.source_id, p.next_due_at, p.last_polled_at FROM progress p {_FREE}
-             WHERE p.is_active AND p.next_due_at IS NOT NULL AND p.next_due_at <= ? AND l.owner_id IS NULL
-             ORDER BY p.next_due_at LIMIT ?
-            """,
-            at,
-            limit,
-        )
+    at, others, lanes = micros(now), list[_Due](), list[_Due]()
+    for kind in sorted({*kinds_waiting(tx), *kinds_waiting(tx, "next_due_at IS NOT NULL")}):
+        wanted = most.get(kind, limit)
+        if wanted > 0:
+            found = sorted(_due_of_kind(tx, kind, intervals.get(kind, otherwise) * 60_000_000, at, wanted))[:wanted]
+            (lanes if kind in most else others).extend(found)
+    chosen = sorted((*sorted(others)[: max(0, limit)], *lanes))
+    return {one.source_id: one.last_polled_at for one in chosen}
+
+
+def _due_of_kind(tx: Transaction, kind: str, interval: int, at: int, limit: int) -> list[_Due]:
+    never = tx.all(
+        f"""
+        SELECT p.source_id FROM progress p {_FREE}
+         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
+           AND l.owner_id IS NULL
+         LIMIT ?
+        """,
+        kind,
+        limit,
+    )
+    if len(never) == limit:
+        return [_Due(False, 0, row[0], None) for row in never]
+    by_interval = tx.all(
+        f"""
+        SELECT p.source_id, p.last_polled_at FROM progress p {_FREE}
+         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at <= ?
+           AND l.owner_id IS NULL
+         ORDER BY p.last_polled_at LIMIT ?
+        """,
+        kind,
+        at - interval,
+        limit,
+    )
+    by_time = tx.all(
+        f"""
+        SELECT p.source_id, p.next_due_at, p.last_polled_at FROM progress p {_FREE}
+         WHERE p.is_active AND p.next_due_at IS NOT NULL AND p.kind = ? AND p.next_due_at <= ? AND l.owner_id IS NULL
+         ORDER BY p.next_due_at LIMIT ?
+        """,
+        kind,
+        at,
+        limit,
+    )
+    return [
+        *(_Due(False, 0, row[0], None) for row in never),
+        *(_Due(True, row[1] + interval, row[0], row[1]) for row in by_interval),
+        *(_Due(True, row[1], row[0], row[2]) for row in by_time),
     ]
-    found = [(one, None) for one in never] + [(one, seen) for _, one, seen in sorted(overdue, key=lambda row: row[:2])]
-    return dict(found[:limit])
 
 
-def kinds_waiting(tx: Transaction) -> list[str]:
-    """The kinds that sources wait under; jumps along the index from kind to kind."""
+def kinds_waiting(tx: Transaction, pace: str = "next_due_at IS NULL") -> list[str]:
+    """The kinds of active sources without (or with) a due time of their own; jumps along an index from kind to kind."""
     kinds: list[str] = []
     while row := tx.one(
-        "SELECT kind FROM progress WHERE is_active AND next_due_at IS NULL AND kind > ? ORDER BY kind LIMIT 1",
+        f"SELECT kind FROM progress WHERE is_active AND {pace} AND kind > ? ORDER BY kind LIMIT 1",
         kinds[-1] if kinds else "",
     ):
         kinds.append(row[0])

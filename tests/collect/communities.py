@@ -51,7 +51,9 @@ class Square:
         self.top: list[int] | None = None
         """In this order; None: by score."""
         self.asked: list[str] = []
-        """What was asked for, as in `new 0`, `top week 10`."""
+        """What was asked for, as in `new 0`, `top 10`."""
+        self.time_filters: list[str | None] = []
+        """How far back each of that was to look."""
         self.keys: list[bool] = []
         """Whether there was a key to ask with, walk by walk."""
         self.fails: dict[str, Callable[[], BaseException]] = {}
@@ -72,9 +74,10 @@ class Square:
         self.count += count
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
-        asked = " ".join((request.listing, *request.params.values()))
+        asked = _asked(request)
         with self._lock:
             (self.replies_asked if request.step == "replies" else self.asked).append(asked)
+            self.time_filters.append(request.params.get("t"))
         attempts.append(Attempt(platform.NAME, self.now(), "200", 0.0))
         if asked in self.fails:
             raise self.fails[asked]()
@@ -129,7 +132,7 @@ class Square:
         following = {**request.params, "from": str(int(request.params["from"]) + PAGE)}
         pages = (request.plus(params=following),) if told["is_more"] else ()
         replies = tuple(_replies_to(post["id"]) for post in told["posts"]) if request.carried.get("replies") else ()
-        is_torn = " ".join((request.listing, *request.params.values())) in self.torn
+        is_torn = _asked(request) in self.torn
         follow = (*pages, *replies)
         return Reading(items[:3] if is_torn else items, follow=follow, is_end=not pages, is_torn=is_torn)
 
@@ -155,6 +158,10 @@ class Square:
         )
 
 
+def _asked(request: Request) -> str:
+    return " ".join((request.listing, *(value for name, value in request.params.items() if name != "t")))
+
+
 def _item(post: dict[str, Any]) -> Item:
     number = post["id"]
     at = START + timedelta(minutes=number)
@@ -178,7 +185,7 @@ class Community:
             Target("square", "square"),
             "square",
             here.clock.now(),
-            settings={"sort": "top", **settings},
+            settings={"sort": "top", "limit": 20, **settings},
             credential="ours" if has_key else None,
         )
 

@@ -139,6 +139,7 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
 
 class Numbers:
     def __init__(self, here: TownShop, limit: int = 10, newest: str | None = None, **settings: Any) -> None:
+        settings = {"limit": limit, **settings} if newest else settings
         self.here = here
         self.site = Site(lambda: here.clock.now())
         here.shop.platforms = Platforms((platform_of(self.site, limit, newest),))

@@ -19,10 +19,11 @@ def test_the_newest_is_walked_down_to_the_watermark_and_then_the_ranked_listing_
     community = Community(here, time_filter="week", limit=20)
     community.square.post(40)
     community.collect()
-    assert community.square.asked == ["new 0", "new 10", "top week 0", "top week 10"]
+    assert community.square.asked == ["new 0", "new 10", "top 0", "top 10"]
+    assert community.square.time_filters == [None, None, "week", "week"]
     community.square.post(25)
     community.collect()
-    assert community.square.asked == ["new 0", "new 10", "new 20", "top week 0", "top week 10"]
+    assert community.square.asked == ["new 0", "new 10", "new 20", "top 0", "top 10"]
     assert (community.mark(), here.gaps()) == (64, [])
 
 

@@ -3,10 +3,11 @@ decisions. What a page says is written down in the test itself."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from catchment.collect.deciding import PageDeciding, Visiting
@@ -93,8 +94,8 @@ class Desk:
         (claimed,) = self.store.sources.claim([source.id], self.presence.owner_id, self.now)
         return claimed
 
-    def due(self, limit: int = 100, **intervals: int) -> list[Claimed]:
-        return self.store.sources.claim_due(self.presence.owner_id, MINUTES | intervals, 60, self.now, limit)
+    def due(self, limit: int = 100, most: Mapping[str, int] = MappingProxyType({}), **intervals: int) -> list[Claimed]:
+        return self.store.sources.claim_due(self.presence.owner_id, MINUTES | intervals, 60, self.now, limit, most)
 
     def give_back(self, claimed: Claimed, **changes: Any) -> bool:
         """End the visit without a page; false if somebody else has it."""

@@ -42,6 +42,34 @@ def test_no_more_than_wanted_are_claimed_and_the_rest_stays_free(desk: Desk) -> 
     assert [len(desk.due(limit)) for limit in (0, 2, 2, 2, 2)] == [0, 2, 2, 1, 0]
 
 
+def test_of_some_kinds_no_more_are_claimed_than_said_beside_the_others(desk: Desk) -> None:
+    for number in range(4):
+        desk.follow(f"{number}")
+        desk.follow(f"board {number}", "reddit")
+    claimed = names(desk.due(2, most={"reddit": 3}))
+    assert (len(claimed), sum(1 for one in claimed if one.startswith("board"))) == (5, 3)
+    assert len(desk.due(0, most={"reddit": 3})) == 1
+
+
+@pytest.mark.parametrize("interval_minutes", [None, 5])
+def test_a_kind_that_must_wait_hides_nobody_however_long_it_is_overdue(
+    desk: Desk, interval_minutes: int | None
+) -> None:
+    visited(desk, *(f"board {number}" for number in range(5)), kind="reddit", interval_minutes=interval_minutes)
+    desk.clock.advance(24 * 3600)
+    visited(desk, "late", interval_minutes=interval_minutes)
+    desk.clock.advance(3600)
+    assert names(desk.due(2, most={"reddit": 0})) == ["late"]
+    assert len(desk.due(9)) == 5
+
+
+def test_what_is_given_back_is_as_due_as_before(desk: Desk) -> None:
+    desk.follow("one")
+    (claimed,) = desk.due()
+    desk.store.sources.give_back([claimed.lease])
+    assert names(desk.due()) == ["one"]
+
+
 def test_nothing_is_due_before_its_interval_has_passed(desk: Desk) -> None:
     visited(desk, "one")
     desk.clock.advance(3598)

@@ -107,7 +107,8 @@ progress = Table(
         postgresql_where=text("is_active AND next_due_at IS NULL"),
     ),
     Index(
-        "ix_progress_due_by_time",
+        "ix_progress_due_by_kind_and_time",
+        "kind",
         "next_due_at",
         sqlite_where=text("is_active AND next_due_at IS NOT NULL"),
         postgresql_where=text("is_active AND next_due_at IS NOT NULL"),

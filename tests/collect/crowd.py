@@ -1,0 +1,90 @@
+"""Many communities on one platform, sources of another one beside them, and a shop that follows them all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from threading import Lock
+from types import SimpleNamespace
+from typing import Any
+
+from catchment.fetch import Attempt
+from catchment.model import (
+    Answer,
+    Ask,
+    Item,
+    Kind,
+    Listing,
+    Order,
+    Platform,
+    Progress,
+    Reading,
+    Request,
+    Result,
+    Source,
+    Target,
+)
+from catchment.platforms import Platforms
+from tests.town import TownShop
+
+
+class Crowd:
+    """Two platforms: `crowd`, whose sources are communities, and `others`. Stands where the fetch client would."""
+
+    def __init__(self, here: TownShop) -> None:
+        self.here = here
+        self.asked: list[str] = []
+        self.at_once: Counter[str] = Counter()
+        self.most_at_once: Counter[str] = Counter()
+        """By platform."""
+        self.before_answering: Callable[[Request], object] = lambda request: None
+        """May raise what comes instead of an answer."""
+        self._lock = Lock()
+        here.shop.platforms = Platforms((_platform("crowd", newest="new"), _platform("others", newest=None)))
+        here.shop._fetch = self  # type: ignore[assignment]
+
+    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+        with self._lock:
+            self.asked.append(request.params["name"])
+            self.at_once[platform.NAME] += 1
+            self.most_at_once |= self.at_once
+        try:
+            self.before_answering(request)
+            return Answer(200, {}, request.params["name"].encode(), request.url, self.here.clock.now())
+        finally:
+            with self._lock:
+                self.at_once[platform.NAME] -= 1
+
+    def follow(self, kind: str, count: int, **more: Any) -> list[Source]:
+        store, now = self.here.shop.store, self.here.clock.now()
+        return [store.sources.follow(Target(kind, f"{kind} {one}"), kind, now, **more)[0] for one in range(count)]
+
+    def collect(self, *sources: Source, after: float = 60) -> list[Result]:
+        self.asked.clear()
+        return self.here.collect(*sources, after=timedelta(seconds=after))
+
+    def close(self) -> None:
+        pass
+
+
+def _platform(name: str, newest: str | None) -> Any:
+    def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+        return [Request(f"https://{name}.example/", params={"name": source.target}, listing=ask.listing)]
+
+    def read(answer: Answer, request: Request) -> Reading:
+        return Reading((Item(answer.body.decode(), text="said"),))
+
+    listings = (Listing("new", Order.NEWEST_FIRST),)
+    return SimpleNamespace(
+        NAME=name,
+        KINDS=(Kind(name, "a source", 60, "one", listings, newest=newest),),
+        HOSTS=(f"{name}.example",),
+        BUDGET=None,
+        IS_SCOPED=False,
+        READER_VERSION=1,
+        understand=lambda text: Target(name, text),
+        first=first,
+        read=read,
+        refusal=lambda answer, request: None,
+    )
