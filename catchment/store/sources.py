@@ -161,7 +161,7 @@ class Sources:
 
     def overdue(self, intervals: Mapping[str, int], otherwise: int, at: datetime, limit: int) -> list[int]:
         """What was due by then, and nobody visits: never visited first, then what is most overdue."""
-        return list(self._db.read(lambda tx: _due(tx, intervals, otherwise, at, limit)))
+        return list(self._db.read(lambda tx: _due(tx, intervals, otherwise, at, limit, {})))
 
     def with_progress(self, source_id: int) -> tuple[Source, Progress]:
         self.get(source_id)
