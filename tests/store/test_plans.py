@@ -258,7 +258,15 @@ OTHER_VERBS = {
     # They write.
     *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "credentials.announce"),
     *("mending.apply", "mending.read"),
-    *("sources.change", "sources.mark_due", "pages.end", "pages.keep_raw", "pages.judged", "index.settle"),
+    *(
+        "sources.change",
+        "sources.mark_due",
+        "sources.give_back",
+        "pages.end",
+        "pages.keep_raw",
+        "pages.judged",
+        "index.settle",
+    ),
 }
 # What stands in small tables may be looked at whole.
 OF_SMALL_TABLES = {"sealed", "api_keys", "budgets", "jobs", "settings", "webhooks", "watches", "deliveries"}
