@@ -145,6 +145,7 @@ def monitor_api_calls(shop: Shop) -> None:
 def monitor_cache_health(shop: Shop) -> None:
     counts = shop.hot.counts(shop.clock.now() - HITS_LOOKED_AT)
     shop.monitors().cache_health(counts.hits, counts.misses)
+    shop.monitors().redis(shop.redis.check() if shop.redis else None)
 
 
 def monitor_crawler_health(shop: Shop) -> None:

@@ -63,6 +63,14 @@ class RedisLink:
             self._back()
         return result
 
+    def check(self) -> str | None:
+        """Ask whether it is there; gives why not, in words."""
+        try:
+            self.ask(lambda client: client.ping())
+        except Away as away:
+            return str(away)
+        return None
+
     def close(self) -> None:
         if self._client is not None:
             self._client.close()
@@ -73,18 +81,24 @@ class RedisLink:
             from redis.backoff import NoBackoff
             from redis.retry import Retry
         except ImportError:
-            self.trouble = "the package for Redis is not installed"
-            log.warning(
-                "Redis is not used, the database is", why=self.trouble, helps="install catchment with the extra `redis`"
+            return self._unusable("the package for Redis is not installed", "install catchment with the extra `redis`")
+        try:
+            client = Redis.from_url(
+                url,
+                socket_connect_timeout=_PATIENCE_SECONDS,
+                socket_timeout=_PATIENCE_SECONDS,
+                # Once more, at once: a connection that was idle may have been closed at the other end.
+                retry=Retry(NoBackoff(), 1),
             )
-            return None
-        return Redis.from_url(
-            url,
-            socket_connect_timeout=_PATIENCE_SECONDS,
-            socket_timeout=_PATIENCE_SECONDS,
-            # Once more, at once: a connection that was idle may have been closed at the other end.
-            retry=Retry(NoBackoff(), 1),
-        )
+            # Nothing is sent yet; but what the address asks for is looked at here.
+            client.connection_pool.make_connection()
+        except (TypeError, ValueError) as error:
+            return self._unusable(f"its address asks for what is not there ({error})", "mend CATCHMENT_REDIS_URL")
+        return client
+
+    def _unusable(self, why: str, helps: str) -> None:
+        self.trouble = logs.redact(f"{why} — {helps}")
+        log.warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
 
     def _away(self, why: str) -> Away:
         with self._lock:

@@ -170,6 +170,7 @@ def _database(settings: Settings) -> Iterator[Finding]:
 def _inside(settings: Settings) -> Iterator[Finding]:
     with doors.opened_store(settings) as (store, now):
         yield from _vault(settings, store)
+        yield from _redis(settings, store)
         yield from _credentials(settings, store)
         latest = store.runs.page(1)
         if latest and datetime.fromisoformat(latest[0]["started_at"]) > now + _CLOCK_SLACK:
@@ -197,6 +198,21 @@ def _safe(settings: Settings, store: Store) -> Safe:
     from catchment.vault.environment import declared, lent
 
     return Safe(store.credentials, Box(settings.master_key), lent(declared(installed()), settings.declared))
+
+
+def _redis(settings: Settings, store: Store) -> Iterator[Finding]:
+    from catchment.redis_link import open_link
+
+    link = open_link(settings, store, doors.clock_of(settings))
+    if link is None:
+        return
+    trouble = link.check()
+    link.close()
+    if trouble is None:
+        yield Finding("redis", f"{link.shown_url} answers")
+    else:
+        helps = "see that it runs, or unset CATCHMENT_REDIS_URL; the database is used meanwhile"
+        yield Finding("redis", f"{link.shown_url} cannot be asked: {trouble}", "odd", helps)
 
 
 def _vault(settings: Settings, store: Store) -> Iterator[Finding]:

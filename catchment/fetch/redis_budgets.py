@@ -49,10 +49,7 @@ class RedisRows:
         self._link = link
 
     def is_there(self) -> bool:
-        try:
-            return bool(self._link.ask(lambda client: client.ping()))
-        except Away:
-            return False
+        return self._link.check() is None
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         key = f"{self._link.prefix}budget:{name}"

@@ -23,7 +23,7 @@ WARM_UP_PATIENCE = 30 * _MINUTE
 _USUAL_PER_MINUTE = 60
 
 CALLS, HITS, SUCCESS, STALLED, WARM_UP = " calls", "hot store hits", " visits", "collecting stalled", " warm-up"
-BUDGET = " budget"
+BUDGET, REDIS = " budget", "redis away"
 """What the subjects of each monitor's alerts end with."""
 
 
@@ -92,6 +92,13 @@ def too_few_hits(hits: int, misses: int, threshold: float) -> list[Alarm]:
         f"{threshold:.0%} — is Redis away, is HOT_CACHE_TTL_HOURS too short, or is collecting late?"
     )
     return [Alarm(HITS, words, Severity.P2)]
+
+
+def redis_away(trouble: str | None) -> list[Alarm]:
+    if trouble is None:
+        return []
+    words = f"Redis is away, the database is used: {trouble} — see that it runs, or unset CATCHMENT_REDIS_URL"
+    return [Alarm(REDIS, words, Severity.P2)]
 
 
 # ── visits ────────────────────────────────────────────────────────────────────────────────────────────────────────

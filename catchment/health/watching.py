@@ -44,6 +44,10 @@ class Monitors:
         """What became of the reads that the hot store could have answered."""
         self._keep(monitors.HITS, monitors.too_few_hits(hits, misses, self._settings.monitor_hit_threshold))
 
+    def redis(self, trouble: str | None) -> None:
+        """`trouble`: why it cannot be asked, where there is one."""
+        self._keep(monitors.REDIS, monitors.redis_away(trouble))
+
     def success(self) -> None:
         since = self._now - monitors.VISITS_LOOKED_AT
         metrics = self._store.metrics

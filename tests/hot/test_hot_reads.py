@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catchment.model import Item, Reference, SourceState
+from catchment.store import hot
 from catchment.store.filtering import Filter
 from catchment.store.forgetting import Forget
 from catchment.store.hot import MOST
@@ -185,6 +189,45 @@ def test_a_set_that_was_made_while_the_list_changed_is_not_kept(
     keeper.refresh(source)
     monkeypatch.undo()
     assert not keeper.is_hit(source)
+
+
+def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that found nothing to mark, and is committed only after the first hot set was made, would not be seen."""
+    one, other = keeper.follow("r/one"), keeper.follow("r/other")
+    keeper.desk.show(one, post("t3_1"))
+    keeper.desk.show(other, post("t3_1"))
+    beginning = Thread(target=keeper.refresh, args=(other,))
+    changed = hot.changed_items
+
+    def marked_and_not_committed(*what: Any) -> None:
+        changed(*what)
+        beginning.start()
+        # It is over by now, unless it waits for us, as it must.
+        beginning.join(0.3)
+
+    monkeypatch.setattr(hot, "changed_items", marked_and_not_committed)
+    keeper.desk.show(one, post("t3_1", "edited"))
+    monkeypatch.undo()
+    beginning.join()
+    assert keeper.is_hit(other)
+    assert keeper.read(other).items[0]["text"] == "edited"
+
+
+def test_whoever_writes_what_lists_show_tells_the_hot_store() -> None:
+    """Found in the source: who adds a place that writes these tables is reminded here."""
+    writes = re.compile(
+        r"""(?:INSERT INTO|UPDATE|DELETE FROM)\s+(?:items|sightings|item_references)\b"""
+        r"""|tx\.(?:insert|update)\(\s*"(?:items|sightings|item_references)\""""
+        r"""|_set\(tx, "items\""""
+    )
+    folder = Path(hot.__file__).parent
+    writing = {file.stem for file in folder.glob("*.py") if writes.search(file.read_text())}
+    telling = {"pages", "mending", "removing", "forgetting"}
+    # `writing` has the steps of a page's transaction; `pages` and `mending` take them, and tell.
+    assert writing == {*telling, "writing"}
+    assert {name for name in telling if " hot" in (folder / f"{name}.py").read_text()} == telling
 
 
 # ── any history ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -157,7 +157,16 @@ def test_without_the_package_the_database_is_used_and_it_is_said_what_to_install
             source = keeper.follow()
             keeper.show(source, post("t3_1"))
             assert (keeper.is_hit(source), keeper.hot.standing()) == (True, ("database", 1))
-    assert [one["helps"] for one in said] == ["install catchment with the extra `redis`"]
+    (one,) = said
+    assert one["why"] == "the package for Redis is not installed — install catchment with the extra `redis`"
+
+
+def test_an_address_that_redis_cannot_make_sense_of_is_said_once(own_redis: RedisServer) -> None:
+    with capture_logs() as said:
+        link = RedisLink(f"{own_redis.url}?nonsense=1", "test:")
+        for _ in range(2):
+            assert link.check() is not None
+    assert [one["event"] for one in said] == ["Redis is not used, the database is"]
 
 
 def test_a_redis_that_refuses_to_write_is_as_good_as_away(keeper: Keeper, own_redis: RedisServer) -> None:
