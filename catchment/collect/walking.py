@@ -238,6 +238,7 @@ class Walking:
                 suspects_staleness=deciding.suspects_staleness(refined.items),
                 raws=raws,
                 outcomes=outcomes,
+                item_kind=self._kind.item_kind if _brings_replies(reading) else None,
                 is_kept_hot=keeps_hot(came.platform),
             )
             return visit.store.pages.write(page, deciding), deciding
@@ -279,6 +280,10 @@ class Walking:
             )
             ids_alone = listed(reading, scope)
         return refined.plus(items=(*refined.items, *same, *ids_alone)) if same or ids_alone else refined
+
+
+def _brings_replies(reading: Reading) -> bool:
+    return any(one.if_changed is not None for one in reading.follow)
 
 
 def _as_ranked(listing: Listing) -> Listing:

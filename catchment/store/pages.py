@@ -28,6 +28,8 @@ from catchment.store.writing import count_attempts, keep_raw, key_of, tell_colle
 
 # How many of a source's newest items are looked at when a feed may have changed all its ids.
 LOOKALIKES = 300
+# From so many posts a rhythm is told; where a post has fifty replies, they are among so many items.
+_RHYTHM, _RHYTHM_AMONG = 50, 2_500
 _FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
 
 _NOTHING_NEW = Verdict(Deed.SAME)
@@ -297,14 +299,23 @@ def _open_gaps(tx: Transaction, source_id: int) -> tuple[Gap, ...]:
 
 
 def _with_rhythm(tx: Transaction, page: Page, progress: Progress, deciding: Deciding) -> Progress:
-    return deciding.in_rhythm(progress, _newest_times(tx, page.source.id))
+    return deciding.in_rhythm(progress, _newest_times(tx, page))
 
 
-def _newest_times(tx: Transaction, source_id: int) -> list[datetime]:
-    rows = tx.all(
-        "SELECT ordered_at FROM sightings WHERE source_id = ? ORDER BY ordered_at DESC, item_id DESC LIMIT 50",
-        source_id,
-    )
+def _newest_times(tx: Transaction, page: Page) -> list[datetime]:
+    """When the newest that the source showed were posted; where replies come along, the newest posts among them."""
+    newest = "SELECT ordered_at, item_id FROM sightings WHERE source_id = ? ORDER BY ordered_at DESC, item_id DESC"
+    if page.item_kind is None:
+        rows = tx.all(f"{newest} LIMIT {_RHYTHM}", page.source.id)
+    else:
+        rows = tx.all(
+            f"""
+            SELECT s.ordered_at FROM ({newest} LIMIT {_RHYTHM_AMONG}) s JOIN items i ON i.id = s.item_id
+             WHERE i.kind = ? ORDER BY s.ordered_at DESC LIMIT {_RHYTHM}
+            """,
+            page.source.id,
+            page.item_kind,
+        )
     return [moment(row[0]) for row in rows]
 
 

@@ -163,5 +163,7 @@ class Page(Record, frozen=True):
     raws: tuple[RawAnswer, ...] = ()
     outcomes: Mapping[tuple[str, datetime], int] = {}
     """Attempts by outcome and minute."""
+    item_kind: str | None = None
+    """Of items of this kind the source's rhythm is told; None: of all that it showed."""
     is_kept_hot: bool = False
     """Sources of its platform are kept hot: what this page changes makes their hot sets untrue."""

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from catchment import pace
 from catchment.collect import more
 from catchment.collect.details import Detail
 from catchment.collect.more import MOST_A_VISIT, MOST_ABOUT_ONE, after_answer
@@ -13,7 +14,7 @@ from catchment.errors import LoginNeeded, Missing, PlatformError, ServerTrouble,
 from catchment.model import Counts, Outcome, Reading, Request
 from catchment.store.forgetting import Forget
 from catchment.store.visits import Owed
-from tests.collect.communities import Community
+from tests.collect.communities import START, Community
 from tests.town import TownShop
 
 
@@ -81,6 +82,18 @@ def test_what_only_the_ranked_listing_shows_is_asked_about_as_well(quick: TownSh
     community.square.top = [77]
     community.collect()
     assert community.replies() == {"77-0"}
+
+
+def test_how_often_a_community_posts_is_told_from_its_posts_alone(here: TownShop) -> None:
+    community = followed(here, limit=100)
+    community.square.post(12)
+    community.square.replies = dict.fromkeys(range(12), 3)
+    community.collect()
+    community.square.post(1)
+    community.collect()
+    times = [START + timedelta(minutes=number) for number in reversed(range(13))]
+    assert len(community.replies()) == 36
+    assert community.progress.posts_per_day == pace.posts_per_day(times, here.clock.now())
 
 
 def test_what_an_answer_leaves_out_is_followed(here: TownShop) -> None:
