@@ -114,6 +114,8 @@ class Progress(Record, frozen=True):
     empty_in_a_row: int = 0
     new_share: float | None = None
     """Moving average of the share of a fetch that was new."""
+    next_limit: int | None = None
+    """How much to ask for at first, by what was new lately; None: nothing is known of that yet."""
     last_shown_count: int | None = None
     success_count: int = 0
     empty_count: int = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from catchment.model import Ask, Kind, Progress, Record, Source
+from catchment.model import Ask, Counts, Kind, Order, Progress, Record, Source
 
 LONGEST = timedelta(days=1)
 # For kinds that this installation does not know: they are looked at seldom, and skipped.
@@ -21,6 +21,10 @@ UNKNOWN_KIND_MINUTES = 240
 _SLOW_DOWN = timedelta(minutes=15)
 _OWN, _ASKED_FOR, _TOLD = "own interval", "the source asks to be polled less often", "told to wait"
 _FIRST_PUT_OFF = timedelta(minutes=15)
+# How much is asked for at first: so much at least and at most, a little more than the moving average foretells.
+_LEAST_LIMIT, _MOST_LIMIT = 10, 300
+_ALPHA, _MARGIN = 0.3, 1.2
+_EMPTY_ENOUGH = 3
 _MOST_HISTORY = 50
 _LEAST_HISTORY = 10
 
@@ -107,13 +111,21 @@ def asks(
     own, is_first = _own_wish(source), progress.last_success_at is None
     if kind.newest is None:
         listing = str(own.sort or source.settings.get("listing") or kind.listings[0].name)
-        return (Ask(listing, own.limit or kind.base_limit, is_first, has_key=has_key),)
+        return (Ask(listing, own.limit or _learnt_limit(kind, listing, progress), is_first, has_key=has_key),)
     wish = own.over(given)
     newest = Ask(kind.newest, wish.limit or kind.base_limit, is_first, has_key=has_key)
     # An operator's wish is one for all kinds, and not every kind has a listing of that name.
     others = {listing.name for listing in kind.listings} - {kind.newest}
     beside = (newest.plus(listing=wish.sort, time_filter=wish.time_filter),) if wish.sort in others else ()
     return newest, *beside
+
+
+def _learnt_limit(kind: Kind, listing: str, progress: Progress) -> int:
+    """Of pages that show the newest first, as much as was worth it lately; what others show is no matter of time."""
+    is_paged = any(
+        one.name == listing and one.order == Order.NEWEST_FIRST and one.page_size is not None for one in kind.listings
+    )
+    return progress.next_limit or kind.base_limit if is_paged else kind.base_limit
 
 
 def _own_wish(source: Source) -> Wish:
@@ -126,10 +138,10 @@ def _own_wish(source: Source) -> Wish:
     )
 
 
-def after_success(progress: Progress, new: int) -> Progress:
+def after_success(progress: Progress, counts: Counts) -> Progress:
     """One more visit that went well, and what it says about how much there is to come."""
-    progress = progress.plus(success_count=progress.success_count + 1)
-    if new:
+    progress = _learnt(progress, counts).plus(success_count=progress.success_count + 1)
+    if counts.new:
         return progress.plus(empty_in_a_row=0)
     rhythm = progress.posts_per_day
     return progress.plus(
@@ -137,6 +149,22 @@ def after_success(progress: Progress, new: int) -> Progress:
         empty_in_a_row=progress.empty_in_a_row + 1,
         posts_per_day=None if rhythm is None else rhythm / 2,
     )
+
+
+def _learnt(progress: Progress, counts: Counts) -> Progress:
+    """How much to ask for next, by the share of what was shown that was new."""
+    share = counts.new / counts.shown if counts.shown else 0.0
+    before = share if progress.new_share is None else progress.new_share
+    average = before + _ALPHA * (share - before)
+    is_first = progress.success_count == 0
+    if counts.new == 0 and progress.empty_in_a_row + 1 >= _EMPTY_ENOUGH:
+        limit = _LEAST_LIMIT
+    elif counts.new == counts.shown > 0 and not is_first:
+        # Nothing that was known came along: there may have been more.
+        limit = 2 * counts.shown
+    else:
+        limit = math.ceil(average * counts.shown * _MARGIN)
+    return progress.plus(new_share=average, next_limit=min(max(limit, _LEAST_LIMIT), _MOST_LIMIT))
 
 
 def next_due(interval: Interval, hint_seconds: int | None, now: datetime) -> Due:

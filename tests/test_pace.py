@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment import pace
-from catchment.model import Ask, Kind, Listing, Order, Progress, Source
+from catchment.model import Ask, Counts, Kind, Listing, Order, Progress, Source
 from catchment.pace import (
     Due,
     Interval,
     Wish,
+    after_success,
     expected_by,
     interval,
     kind_intervals,
@@ -126,6 +127,55 @@ def test_how_much_is_asked_for_comes_from_the_source_if_it_makes_sense() -> None
     assert pace.asks(KIND, source(limit=5, sort="top"), read) == (Ask("top", 5),)
     assert pace.asks(KIND, source(limit="many", listing="hot"), read) == (Ask("hot", 80),)
     assert pace.asks(KIND, source(limit=0), read) == (Ask("new", 80),)
+
+
+PAGED = KIND.plus(
+    listings=(Listing("new", Order.NEWEST_FIRST, page_size=50), Listing("top", Order.RANKED, page_size=50))
+)
+SEEN = Progress(success_count=4, new_share=0.5, last_success_at=NOW)
+
+
+@pytest.mark.parametrize(
+    ("progress", "counts", "limit"),
+    [
+        # A first fetch is all new, and says nothing yet.
+        (Progress(), Counts(new=100), 120),
+        (SEEN, Counts(new=100), 200),
+        (SEEN, Counts(new=200), 300),
+        # (0.5 + 0.3 × (0.2 − 0.5)) × 100 × 1.2
+        (SEEN, Counts(new=20, duplicate=80), 50),
+        (SEEN, Counts(new=1, updated=2, duplicate=3, invalid=4), 10),
+        (SEEN, Counts(duplicate=100), 42),
+        (SEEN, Counts(), 10),
+        (SEEN.plus(empty_in_a_row=1), Counts(duplicate=100), 42),
+        (SEEN.plus(empty_in_a_row=2), Counts(duplicate=100), 10),
+        (SEEN.plus(new_share=1.0), Counts(new=299, duplicate=1), 300),
+    ],
+)
+def test_how_much_is_asked_for_next_follows_from_how_much_was_new(
+    progress: Progress, counts: Counts, limit: int
+) -> None:
+    assert after_success(progress, counts).next_limit == limit
+
+
+@given(st.lists(st.builds(Counts, *[st.integers(0, 500)] * 4), min_size=1))
+def test_what_is_asked_for_next_is_never_too_little_nor_too_much(visits: list[Counts]) -> None:
+    progress = Progress()
+    for counts in visits:
+        progress = after_success(progress, counts)
+        assert 10 <= (progress.next_limit or 0) <= 300
+        assert 0 <= (progress.new_share or 0) <= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "limit"),
+    [(PAGED, {}, 33), (PAGED, {"limit": 5}, 5), (PAGED, {"sort": "top"}, 80), (KIND, {}, 80)],
+)
+def test_what_was_learnt_counts_for_pages_of_the_newest_where_the_source_says_nothing(
+    kind: Kind, settings: dict[str, object], limit: int
+) -> None:
+    (ask,) = pace.asks(kind, source(**settings), SEEN.plus(next_limit=33))
+    assert ask.limit == limit
 
 
 COMMUNITY = KIND.plus(

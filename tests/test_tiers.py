@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.model import Deed, Item, Judged, Progress, RefinedItem, Source, Verdict
+from catchment.model import Counts, Deed, Item, Judged, Progress, RefinedItem, Source, Verdict
 from catchment.pace import Due, Interval, after_success, interval, next_due, posts_per_day
 from catchment.settings import Settings
 from catchment.shop import tiers_of
@@ -144,7 +144,7 @@ def test_the_rhythm_comes_from_the_newest_and_the_silence_since() -> None:
 
 def test_a_visit_that_brings_nothing_halves_what_is_reckoned_with_and_is_counted() -> None:
     known = Progress(posts_per_day=100.0, success_count=1)
-    empty = after_success(known, new=0)
+    empty = after_success(known, Counts())
     assert (empty.posts_per_day, empty.success_count, empty.empty_count, empty.empty_in_a_row) == (50, 2, 1, 1)
-    full = after_success(empty, new=3)
+    full = after_success(empty, Counts(new=3))
     assert (full.posts_per_day, full.success_count, full.empty_count, full.empty_in_a_row) == (50, 3, 1, 0)

@@ -276,7 +276,7 @@ class PageDeciding:
 
     def _good_ending(self, proven: Progress, total: Counts, valid: int) -> Ending:
         visit, mark = self._visit, proven.watermark
-        progress = pace.after_success(polled(proven, visit.polled_at), total.new)
+        progress = pace.after_success(polled(proven, visit.polled_at), total)
         progress = tiers.after_visit(progress, valid, visit.tiers) if visit.tiers else progress
         due = pace.next_due(self._interval(progress), visit.hint_seconds, self._at)
         progress = progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)

@@ -112,7 +112,7 @@ class Leaving:
         self._end(
             Ending(
                 self.result.plus(outcome=Outcome.UNCHANGED, finished_at=now),
-                self._after_success(proven, 0, now),
+                self._after_success(proven, self.result.counts, now),
                 is_recovered=self.progress.last_error is not None,
                 new_target=self.moved_to,
             )
@@ -124,7 +124,7 @@ class Leaving:
         self._end(
             Ending(
                 self.result.plus(outcome=Outcome.SUCCEEDED, finished_at=now, notes=notes),
-                self._after_success(self.progress, self.result.counts.new, now),
+                self._after_success(self.progress, self.result.counts, now),
                 is_recovered=self.progress.last_error is not None,
                 retire=FINAL if self.is_final else None,
                 new_target=self.moved_to,
@@ -229,8 +229,8 @@ class Leaving:
 
     # ── what is known afterwards ──────────────────────────────────────────────────────────────────────────────────
 
-    def _after_success(self, proven: Progress, new: int, now: datetime) -> Progress:
-        progress = self._judged_by(pace.after_success(polled(proven, now), new))
+    def _after_success(self, proven: Progress, counts: Counts, now: datetime) -> Progress:
+        progress = self._judged_by(pace.after_success(polled(proven, now), counts))
         due = pace.next_due(self._interval(progress), self.hint, now)
         return progress.plus(last_error=None, last_error_code=None, next_due_at=due.at, due_reason=due.reason)
 

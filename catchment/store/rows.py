@@ -81,6 +81,7 @@ PROGRESS = (
     "stale_count",
     "empty_in_a_row",
     "new_share",
+    "next_limit",
     "last_shown_count",
     "success_count",
     "empty_count",

@@ -88,6 +88,7 @@ progress = Table(
     Column("stale_count", Integer, nullable=False),
     Column("empty_in_a_row", Integer, nullable=False),
     Column("new_share", Float),
+    Column("next_limit", Integer),
     Column("last_shown_count", Integer),
     Column("success_count", Integer, nullable=False, server_default="0"),
     Column("empty_count", Integer, nullable=False, server_default="0"),
