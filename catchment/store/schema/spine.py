@@ -88,7 +88,6 @@ progress = Table(
     Column("stale_count", Integer, nullable=False),
     Column("empty_in_a_row", Integer, nullable=False),
     Column("new_share", Float),
-    Column("next_limit", Integer),
     Column("last_shown_count", Integer),
     Column("success_count", Integer, nullable=False, server_default="0"),
     Column("empty_count", Integer, nullable=False, server_default="0"),
@@ -100,6 +99,7 @@ progress = Table(
     Column("tier", Text),
     Column("tier_minutes", Integer),
     Column("tier_reason", Text),
+    Column("next_limit", Integer),
     Index(
         "ix_progress_due_by_kind",
         "kind",

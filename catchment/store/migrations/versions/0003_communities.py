@@ -24,6 +24,7 @@ def upgrade() -> None:
         sa.Column("skipped", sa.Integer(), nullable=False),
         sa.Column("visit_seconds", sa.Float(), nullable=False),
         sa.Column("new_count", sa.Integer(), nullable=False),
+        sa.Column("valid_count", sa.Integer(), nullable=False),
         sa.Column("updated_count", sa.Integer(), nullable=False),
         sa.Column("duplicate_count", sa.Integer(), nullable=False),
         sa.Column("invalid_count", sa.Integer(), nullable=False),
@@ -86,6 +87,16 @@ def upgrade() -> None:
     )
     op.create_index("ix_owed_waiting", "owed", ["source_id", "owed_at", "item_id"], unique=False)
     op.create_table(
+        "standings",
+        sa.Column("span", sa.Text(), nullable=False),
+        sa.Column("starts_at", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("hit_count", sa.BigInteger(), nullable=False),
+        sa.Column("miss_count", sa.BigInteger(), nullable=False),
+        sa.Column("tiers", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("span", "starts_at", name=op.f("pk_standings")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "hot_sets",
         sa.Column(
             "source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
@@ -102,7 +113,7 @@ def upgrade() -> None:
         sa.Column(
             "source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
         ),
-        sa.Column("stamp", sa.BigInteger(), nullable=False),
+        sa.Column("stamp", sa.BigInteger(), nullable=True),
         sa.Column("last_warmed_at", sa.BigInteger(), nullable=True),
         sa.Column("cached_count", sa.Integer(), nullable=False),
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_hot_sources_source_id")),
@@ -144,6 +155,12 @@ def upgrade() -> None:
     op.add_column("progress", sa.Column("tier", sa.Text(), nullable=True))
     op.add_column("progress", sa.Column("tier_minutes", sa.Integer(), nullable=True))
     op.add_column("progress", sa.Column("tier_reason", sa.Text(), nullable=True))
+    op.add_column("progress", sa.Column("next_limit", sa.Integer(), nullable=True))
+    op.drop_index(
+        op.f("ix_progress_due_by_time"),
+        table_name="progress",
+        sqlite_where=sa.text("is_active AND next_due_at IS NOT NULL"),
+    )
     op.create_index(
         "ix_progress_by_average",
         "progress",
@@ -151,6 +168,14 @@ def upgrade() -> None:
         unique=False,
         sqlite_where=sa.text("is_active AND average_valid IS NOT NULL"),
         postgresql_where=sa.text("is_active AND average_valid IS NOT NULL"),
+    )
+    op.create_index(
+        "ix_progress_due_by_kind_and_time",
+        "progress",
+        ["kind", "next_due_at"],
+        unique=False,
+        sqlite_where=sa.text("is_active AND next_due_at IS NOT NULL"),
+        postgresql_where=sa.text("is_active AND next_due_at IS NOT NULL"),
     )
     op.create_index(
         "ix_progress_left_alone",
@@ -162,4 +187,4 @@ def upgrade() -> None:
     )
     op.add_column("run_sources", sa.Column("valid_count", sa.Integer(), server_default="0", nullable=False))
     # So far only failures were counted.
-    op.execute("UPDATE progress SET success_count = poll_count - failure_count")
+    op.execute("UPDATE progress SET success_count = poll_count - failure_count WHERE poll_count > failure_count")
