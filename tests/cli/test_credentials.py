@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +46,7 @@ def listed(catchment: Catchment) -> dict[str, dict[str, Any]]:
 
 
 def followed(catchment: Catchment, *more: str) -> int:
-    source: int = catchment("sources", "add", "reddit", "r/webdev", *more, "--json").json["id"]
+    source: int = catchment("sources", "add", "reddit", "r/webdev", "--set", "sort=new", *more, "--json").json["id"]
     return source
 
 
@@ -245,3 +247,88 @@ def test_a_process_that_lacks_the_new_key_says_what_to_do_and_charges_no_source(
     assert "start this process anew with that key in COOKIE_MASTER_KEY, too" in error["message"]
     assert catchment("sources", "show", source, "--json").json["failures_in_a_row"] == 0
     assert reddit.seen == []
+
+
+def test_a_collector_that_runs_with_both_keys_never_notices_the_change(
+    catchment: Catchment, reddit: Hostile, start: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b", "c"):
+        added(catchment, name)
+    source = followed(catchment, "--interval", "1")
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,a master key for tests")
+    # An hour a second: it is due again and again.
+    fast = {"CATCHMENT_CLOCK": "2026-01-01T00:00:00Z,3600", "COLLECTOR_TICK": "60"}
+    process = start("collect", "--loop", **fast)
+    wait_for(reddit, "/r/webdev/new", 5)
+    assert catchment("credentials", "rotate-key", "--json").json["resealed"] == 3
+    wait_for(reddit, "/r/webdev/new", len(reddit.seen) + 30)
+    process.signal(signal.SIGTERM)
+    assert process.said().code == 0
+    shown = catchment("sources", "show", source, "--json").json
+    assert (shown["last_error"], shown["fetch_error_count"]) == (None, 0)
+    assert all(seen.headers["authorization"] for seen in reddit.seen)
+    monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key")
+    assert collected(catchment, source)["error"] is None
+
+
+def wait_for(server: Hostile, path: str, count: int) -> None:
+    """Until it was asked for that so often."""
+    while sum(seen.path.startswith(path) for seen in list(server.seen)) < count:
+        server.arrived.clear()
+        assert server.arrived.wait(60), "nobody asks any more"
+
+
+# ── the operator's figures ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("settings", "errors", "state"),
+    [
+        ({}, 2, "active"),
+        ({"XHS_MAX_CONSECUTIVE_ERRORS": "2"}, 2, "cooling"),
+        ({"XHS_MAX_TOTAL_ERRORS": "2"}, 2, "invalid"),
+        ({"CATCHMENT_CREDENTIAL_REST_HOURS": "0", "XHS_MAX_TOTAL_ERRORS": "1"}, 1, "invalid"),
+    ],
+)
+def test_how_much_is_borne_is_a_setting(
+    catchment: Catchment,
+    reddit: Hostile,
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str],
+    errors: int,
+    state: str,
+) -> None:
+    for name, value in settings.items():
+        monkeypatch.setenv(name, value)
+    added(catchment)
+    reddit.on("/api/v1/access_token", status(401))
+    for _ in range(errors):
+        catchment("credentials", "test", "main")
+    one = listed(catchment)["main"]
+    assert one["state"] == state
+    rests = "CATCHMENT_CREDENTIAL_REST_HOURS" not in settings
+    assert (one["usable_from"] is not None) == rests
+
+
+def test_for_how_long_it_rests_is_a_setting(
+    catchment: Catchment, reddit: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XHS_COOLING_DURATION_MINUTES", "7")
+    monkeypatch.setenv("XHS_MAX_CONSECUTIVE_ERRORS", "1")
+    added(catchment)
+    reddit.on("/api/v1/access_token", status(401))
+    catchment("credentials", "test", "main")
+    one = listed(catchment)["main"]
+    rests = datetime.fromisoformat(one["state_until"]) - datetime.fromisoformat(one["state_since"])
+    assert rests == timedelta(minutes=7)
+
+
+@pytest.mark.usefixtures("reddit")
+@pytest.mark.parametrize(("days", "is_told"), [(7, False), (30, True)])
+def test_how_long_before_its_end_one_is_warned_of_is_a_setting(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch, days: int, is_told: bool
+) -> None:
+    monkeypatch.setenv("CATCHMENT_CREDENTIAL_EXPIRY_DAYS", str(days))
+    ends = datetime.now(UTC) + timedelta(days=20)
+    added(catchment, "main", "--expires", ends.isoformat())
+    assert ("credential main expiring" in catchment("status", "--json").out) is is_told
