@@ -154,7 +154,11 @@ class _Crawling:
         while waiting and len(items) < ask.limit and answers < ask.limit + _SPARE:
             follow, came = self._asked(waiting.popleft(), platform)
             answers += 1
-            items |= {(one.item.scope, one.item.external_id): one for one in came}
+            fresh = {key: one for one in came if (key := (one.item.scope, one.item.external_id)) not in items}
+            if came and not fresh:
+                # The listing goes in circles.
+                break
+            items |= fresh
             waiting.extend(follow)
         return list(items.values())[: ask.limit]
 

@@ -58,7 +58,7 @@ class RedisHome:
         asked = ["stamp", "end", *map(str, range(limit))]
         # One command: what it reads was written together.
         kept, end, *entries = self._link.ask(lambda client: client.hmget(self._set_of(source_id), asked))
-        if kept is None or int(kept) != stamp or int(end) <= micros(now):
+        if kept != b"%d" % stamp or int(end) <= micros(now):
             return None
         return [decode(entry) for entry in entries if entry is not None]
 

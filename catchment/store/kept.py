@@ -39,19 +39,21 @@ class KeptSettings:
 
     def deployment(self, now: datetime) -> str:
         """A name that all processes on this database share, and no others: for what they keep elsewhere together."""
-
-        def deed(tx: Transaction) -> str:
-            tx.insert(
-                "settings",
-                ("name", "value", "updated_at"),
-                [(_DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))],
-                "ON CONFLICT (name) DO NOTHING",
+        name = self._get(_DEPLOYMENT)
+        if name is None:
+            row = (_DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))
+            # Of two that begin together, the first one names it.
+            self._db.write(
+                lambda tx: tx.insert(
+                    "settings", ("name", "value", "updated_at"), [row], "ON CONFLICT (name) DO NOTHING"
+                )
             )
-            row = tx.one("SELECT value FROM settings WHERE name = ?", _DEPLOYMENT)
-            assert row is not None
-            return str(decode(row[0]))
+            name = self._get(_DEPLOYMENT)
+        return str(name)
 
-        return self._db.write(deed)
+    def _get(self, name: str) -> Any | None:
+        row = self._db.read(lambda tx: tx.one("SELECT value FROM settings WHERE name = ?", name))
+        return decode(row[0]) if row else None
 
     def intervals(self) -> dict[str, int]:
         """Minutes by kind, as set in the database."""

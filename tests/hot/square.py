@@ -41,6 +41,8 @@ SITE = "https://square.example"
 class Community:
     posts: dict[str, dict[str, Any]] = field(default_factory=dict)
     fails: PlatformError | None = None
+    is_circular: bool = False
+    """Every page is the first one."""
 
 
 class Square:
@@ -71,7 +73,7 @@ class Square:
     def _page(self, community: Community, listing: str, asked: dict[str, list[str]]) -> dict[str, Any]:
         by = "at" if listing == "new" else "score"
         order = sorted(community.posts, key=lambda key: (community.posts[key][by], key), reverse=True)
-        begin = int(asked.get("page", ["0"])[0]) * PAGE
+        begin = 0 if community.is_circular else int(asked.get("page", ["0"])[0]) * PAGE
         return {key: community.posts[key] for key in order[begin : begin + PAGE]}
 
     def close(self) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from catchment.collect.forgetting import forget_for_good
-from catchment.collect.warming import standing
+from catchment.collect.warming import ask_for, standing
 from catchment.errors import Missing, SlowDown
 from catchment.hot.redis import RedisHome
 from catchment.jobs import JOBS, Job, run_if_due
-from catchment.model import Source, SourceState
+from catchment.model import Ask, Kind, Listing, Order, Source, SourceState
 from catchment.pace import Wish
 from catchment.store.filtering import Filter
 from catchment.store.forgetting import Forget
@@ -22,6 +22,7 @@ from tests.hot.square import PAGE, Village
 from tests.town import TownShop
 
 HOUR = 3600
+NEW, TOP, HOT = Listing("new", Order.NEWEST_FIRST), Listing("top", Order.RANKED), Listing("hot", Order.RANKED)
 WARM_UP = next(job for job in JOBS if job.name == "warm-up")
 STORED = ("items", "revisions", "sightings", "raw_answers", "outbox", "gaps", "looks", "tags")
 
@@ -87,16 +88,47 @@ def test_what_was_seen_can_be_read_by_the_names_that_stored_items_have(village: 
     }
 
 
-def test_the_ranked_listing_is_read_as_far_as_is_wished_for(village: Village) -> None:
+def test_the_ranked_listing_is_read_as_far_as_the_settings_say(tmp_path: Path) -> None:
+    here = TownShop(
+        tmp_path / "home",
+        f"sqlite:///{tmp_path / 'catchment.db'}",
+        crawler_sort="top",
+        crawler_time_filter="week",
+        crawler_post_limit=2 * PAGE + 5,
+    )
+    village = Village(here)
     source = village.follow("one")
     for number in range(40):
         village.square.post("one", f"p{number:02}", score=number)
-    village.shop.visitor.rules = village.shop.rules()
-    warming = village.shop.warming()
-    warming.visitor.rules = warming.visitor.rules.plus(wish=Wish("top", "week", 2 * PAGE + 5))
-    warming.these([source.id], "test", "test")
+    warm(village, source)
     assert village.square.asked == [f"https://square.example/one/top?page={page}&t=week" for page in range(3)]
     assert sorted(seen(village, source)) == [f"p{number:02}" for number in range(15, 40)]
+    here.close()
+
+
+@pytest.mark.parametrize(
+    ("sort", "listings", "read"),
+    [
+        ("hot", (NEW, TOP, HOT), "hot"),
+        ("hot", (NEW, TOP), "top"),
+        ("new", (NEW, TOP), "new"),
+        (None, (NEW, TOP, HOT), "top"),
+        ("top", (NEW,), "new"),
+    ],
+)
+def test_what_a_kind_does_not_list_is_read_by_its_ranked_listing_or_as_usual(
+    sort: str | None, listings: tuple[Listing, ...], read: str
+) -> None:
+    kind = Kind("some", "some", 60, "some", listings, base_limit=7)
+    assert ask_for(kind, Wish(sort, "day"), has_key=True) == Ask(read, 7, time_filter="day", has_key=True)
+
+
+def test_a_listing_that_goes_in_circles_is_left(village: Village) -> None:
+    source = village.follow("one")
+    village.square.post("one", *map(str, range(2 * PAGE)))
+    village.square.communities["one"].is_circular = True
+    (result,) = warm(village, source)
+    assert (str(result.outcome), len(village.square.asked), len(seen(village, source))) == ("succeeded", 2, PAGE)
 
 
 def test_what_is_seen_again_lives_on_and_the_rest_goes_with_its_time(village: Village) -> None:
