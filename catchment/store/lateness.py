@@ -34,7 +34,7 @@ class WarmUp(Record, frozen=True):
     visited: int
     """Visited, or warmed, at least once."""
     last_first_at: datetime | None
-    """When one was visited for the first time, the last time that this happened."""
+    """When one was visited for the first time, or warmed, the last time that this happened."""
     waiting_since: datetime
     """When the first of those was followed that have not been visited yet."""
 
@@ -66,7 +66,7 @@ class Lateness:
         return [
             WarmUp(kind, followed, int(visited), to_moment(last_first_at), moment(waiting_since))
             for kind, followed, visited, last_first_at, waiting_since in rows
-            # The last one may have had its first visit between our two looks.
+            # All that were not visited may have been warmed.
             if waiting_since is not None
         ]
 
@@ -135,9 +135,10 @@ def _is_any_unvisited(tx: Transaction, kind: str) -> bool:
 def _warm_up(tx: Transaction, kind: str) -> Row | None:
     return tx.one(
         """
-        SELECT s.kind, count(*), sum(CASE WHEN p.first_polled_at IS NULL THEN 0 ELSE 1 END), max(p.first_polled_at),
-               min(CASE WHEN p.first_polled_at IS NULL THEN s.created_at END)
-          FROM sources s JOIN progress p ON p.source_id = s.id
+        SELECT s.kind, count(*), count(coalesce(p.first_polled_at, h.last_warmed_at)),
+               max(coalesce(p.first_polled_at, h.last_warmed_at)),
+               min(CASE WHEN p.first_polled_at IS NULL AND h.last_warmed_at IS NULL THEN s.created_at END)
+          FROM sources s JOIN progress p ON p.source_id = s.id LEFT JOIN hot_sources h ON h.source_id = s.id
          WHERE s.kind = ? AND p.is_active GROUP BY s.kind
         """,
         kind,

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from catchment import jobs
+from catchment.clock import micros
 from catchment.errors import ServerTrouble, SlowDown
 from catchment.jobs import JOBS
+from catchment.model import Target
 from catchment.store.credentials import Terms
 from catchment.store.hot import HotCounts
 from catchment.store.writing import count_attempts
@@ -183,6 +185,20 @@ def test_first_visits_that_were_begun_and_do_not_go_on_are_told(here: TownShop) 
     assert looked_at(here, jobs.monitor_warm_up) == []
     here.collect(*sources)
     assert looked_at(here, jobs.monitor_warm_up, after=9 * HOUR) == []
+
+
+def test_a_community_that_was_warmed_waits_for_no_first_visit(here: TownShop) -> None:
+    follow, database = here.shop.store.sources.follow, here.shop.store.database
+    one, other = (follow(Target("reddit", name), "reddit", here.clock.now())[0].id for name in ("r/one", "r/other"))
+
+    def warmed(source_id: int) -> None:
+        sql = "INSERT INTO hot_sources (source_id, last_warmed_at, cached_count) VALUES (?, ?, 9)"
+        database.write(lambda tx: tx.run(sql, source_id, micros(here.clock.now())))
+
+    warmed(one)
+    assert looked_at(here, jobs.monitor_warm_up, after=31 * MINUTE) == [("reddit warm-up", "P1")]
+    warmed(other)
+    assert looked_at(here, jobs.monitor_warm_up, after=HOUR) == []
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────────
