@@ -70,6 +70,15 @@ class Source(Record, frozen=True):
     state_reason: str | None = None
 
 
+PRIORITIES = ("high", "medium", "low")
+"""What a person may give a source: the order in which budgets are given out."""
+
+
+def precedence(priority: str) -> int:
+    """The smaller, the earlier; a word that is not known counts as the usual one."""
+    return PRIORITIES.index(priority if priority in PRIORITIES else "medium")
+
+
 class Watermark(Record, frozen=True):
     """The newest that is safely stored: a time, and the ids that share it, so that ties lose nothing."""
 

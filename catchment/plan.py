@@ -11,10 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from math import fsum
 
-from catchment.model import Budget, Record
-
-PRIORITIES = ("high", "medium", "low")
-"""The order in which budgets are given out."""
+from catchment.model import Budget, Record, precedence
 
 
 class Need(Record, frozen=True):
@@ -73,7 +70,7 @@ def planned(
 
 def _late(needs: Iterable[Need], left: float) -> list[Late]:
     late: list[Late] = []
-    for _, group in groupby(sorted(needs, key=_rank), key=_rank):
+    for _, group in groupby(sorted(needs, key=_precedence), key=_precedence):
         ones = list(group)
         wanted = fsum(one.per_minute for one in ones)
         if wanted > left:
@@ -82,13 +79,8 @@ def _late(needs: Iterable[Need], left: float) -> list[Late]:
     return sorted(late, key=lambda one: (one.minutes is not None, -(one.minutes or 0), one.need.source_id))
 
 
-def _rank(one: Need) -> int:
-    return rank(one.priority)
-
-
-def rank(priority: str) -> int:
-    """The smaller, the earlier; a word that is not known counts as the usual one."""
-    return PRIORITIES.index(priority) if priority in PRIORITIES else PRIORITIES.index("medium")
+def _precedence(one: Need) -> int:
+    return precedence(one.priority)
 
 
 def _minutes_late(one: Need, wanted: float, left: float) -> int | None:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.collect.planning import alarms_of, is_tight, said, said_late
-from catchment.model import Budget
-from catchment.plan import PRIORITIES, Late, Need, planned
+from catchment.model import PRIORITIES, Budget
+from catchment.plan import Late, Need, planned
 
 REDDIT = Budget("reddit", limit=100, window_seconds=60)
 numbers = iter(range(1, 10**9))

@@ -12,13 +12,12 @@ from catchment.collect.previewing import Preview, preview, unfollowed
 from catchment.collect.visit import Visitor
 from catchment.errors import CatchmentError, Conflict, InvalidInput
 from catchment.logs import redact
-from catchment.model import Field, Kind, Platform, Source, SourceState, Target
+from catchment.model import PRIORITIES, Field, Kind, Platform, Source, SourceState, Target
 from catchment.platforms import Platforms
 from catchment.store import Store
 from catchment.store.sources import Wanted, key_of
 from catchment.vault import Safe, strip_url
 
-PRIORITIES = ("high", "medium", "low")
 _MOST_MINUTES = 525_600
 # What PostgreSQL can still put into an index.
 _LONGEST_ADDRESS = 2_000

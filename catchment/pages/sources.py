@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from typing import Any
 
 from catchment.collect.lateness import Lateness, Why
-from catchment.model import Field, Kind
+from catchment.model import PRIORITIES, Field, Kind
 from catchment.pages import charts
 from catchment.pages.reading import web_address
 from catchment.pages.records import visits
@@ -32,7 +32,6 @@ TONES = {
     Why.PROBATION: "bad",
     Why.FAILING: "bad",
 }
-PRIORITIES = ("high", "medium", "low")
 _FORM = ("target", "name", "interval", "categories", "priority", "credential")
 _FEW_FIELDS = 8
 """More than so many settings are folded away: most people need none of them."""

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from catchment.clock import micros, moment
 from catchment.model import Record
 from catchment.store.database import Database, Row, Transaction
+from catchment.store.due import BY_INTERVAL, BY_TIME, Group, groups_waiting
 from catchment.store.rows import to_moment
-from catchment.store.sources import kinds_waiting
 
 LATE = timedelta(minutes=15)
 """A tick comes every minute: who is due for longer than that waits for a budget, or for a free hand."""
@@ -47,12 +47,10 @@ class Lateness:
         """What is due, kind by kind. `intervals` are minutes by kind, `otherwise` those of kinds it does not name."""
 
         def question(tx: Transaction) -> list[Row]:
-            found = [
-                row
-                for kind in kinds_waiting(tx)
-                for row in (_by_kind(tx, kind, intervals.get(kind, otherwise), now), _unvisited(tx, kind, now))
-            ]
-            return found + _by_time(tx, now)
+            rows = [_by_time(tx, group, now) for group in groups_waiting(tx, BY_TIME)]
+            for group in groups_waiting(tx, BY_INTERVAL):
+                rows += [_by_interval(tx, group, intervals.get(group[0], otherwise), now), _unvisited(tx, group, now)]
+            return rows
 
         return sorted(_summed(self._db.read(question)), key=lambda one: one.kind)
 
@@ -60,7 +58,8 @@ class Lateness:
         """The kinds of which sources wait for their first visit."""
 
         def question(tx: Transaction) -> list[Row]:
-            return [row for kind in kinds_waiting(tx) if _is_any_unvisited(tx, kind) and (row := _warm_up(tx, kind))]
+            kinds = {group[0] for group in groups_waiting(tx, BY_INTERVAL) if _is_any_unvisited(tx, group)}
+            return [row for kind in sorted(kinds) if (row := _warm_up(tx, kind))]
 
         rows = self._db.read(question)
         return [
@@ -81,55 +80,64 @@ def _summed(rows: list[Row]) -> Iterator[Waiting]:
     yield from found.values()
 
 
-def _by_kind(tx: Transaction, kind: str, minutes: int, now: datetime) -> Row:
+def _by_interval(tx: Transaction, group: Group, minutes: int, now: datetime) -> Row:
     """Those that the interval of their kind made due."""
     interval = minutes * 60_000_000
     row = tx.one(
         """
         SELECT count(*), coalesce(sum(CASE WHEN last_polled_at <= ? THEN 1 ELSE 0 END), 0), min(last_polled_at) + ?
-          FROM progress WHERE is_active AND next_due_at IS NULL AND kind = ? AND last_polled_at <= ?
+          FROM progress
+         WHERE is_active AND next_due_at IS NULL AND kind = ? AND precedence = ? AND last_polled_at <= ?
         """,
         micros(now - LATE) - interval,
         interval,
-        kind,
+        *group,
         micros(now) - interval,
     )
     assert row is not None
-    return kind, *row
+    return group[0], *row
 
 
-def _unvisited(tx: Transaction, kind: str, now: datetime) -> Row:
+def _unvisited(tx: Transaction, group: Group, now: datetime) -> Row:
     """Those that were never visited: due since they are followed."""
     row = tx.one(
         """
         SELECT count(*), coalesce(sum(CASE WHEN s.created_at <= ? THEN 1 ELSE 0 END), 0), min(s.created_at)
           FROM progress p JOIN sources s ON s.id = p.source_id
-         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
+         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.precedence = ? AND p.last_polled_at IS NULL
         """,
         micros(now - LATE),
-        kind,
+        *group,
     )
     assert row is not None
-    return kind, *row
+    return group[0], *row
 
 
-def _by_time(tx: Transaction, now: datetime) -> list[Row]:
+def _by_time(tx: Transaction, group: Group, now: datetime) -> Row:
     """Those with a due time of their own."""
-    return tx.all(
+    row = tx.one(
         """
-        SELECT kind, count(*), sum(CASE WHEN next_due_at <= ? THEN 1 ELSE 0 END), min(next_due_at)
-          FROM progress WHERE is_active AND next_due_at IS NOT NULL AND next_due_at <= ? GROUP BY kind
+        SELECT count(*), coalesce(sum(CASE WHEN next_due_at <= ? THEN 1 ELSE 0 END), 0), min(next_due_at)
+          FROM progress
+         WHERE is_active AND next_due_at IS NOT NULL AND kind = ? AND precedence = ? AND next_due_at <= ?
         """,
         micros(now - LATE),
+        *group,
         micros(now),
     )
+    assert row is not None
+    return group[0], *row
 
 
-def _is_any_unvisited(tx: Transaction, kind: str) -> bool:
-    sql = (
-        "SELECT 1 FROM progress WHERE is_active AND next_due_at IS NULL AND kind = ? AND last_polled_at IS NULL LIMIT 1"
+def _is_any_unvisited(tx: Transaction, group: Group) -> bool:
+    row = tx.one(
+        """
+        SELECT 1 FROM progress
+         WHERE is_active AND next_due_at IS NULL AND kind = ? AND precedence = ? AND last_polled_at IS NULL LIMIT 1
+        """,
+        *group,
     )
-    return tx.one(sql, kind) is not None
+    return row is not None
 
 
 def _warm_up(tx: Transaction, kind: str) -> Row | None:

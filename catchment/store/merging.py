@@ -7,6 +7,7 @@ from typing import Any
 
 from catchment.model import Record
 from catchment.store.database import Transaction
+from catchment.store.due import set_precedence
 from catchment.store.rows import decode, to_json
 
 
@@ -27,6 +28,7 @@ def merge(tx: Transaction, told: Mapping[int, Described]) -> set[int]:
     merged = {row[0]: _merged(row[1:], told[row[0]]) for row in rows}
     changed = [(row[0], *merged[row[0]]) for row in rows if merged[row[0]] != tuple(row[1:])]
     tx.update("sources", ("id", "categories", "priority", "quality_score"), changed)
+    set_precedence(tx, {source_id: priority for source_id, _, priority, _ in changed})
     return {row[0] for row in changed}
 
 

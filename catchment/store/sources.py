@@ -6,13 +6,14 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.model import Lease, Progress, Record, Source, SourceState, Target
+from catchment.model import Lease, Progress, Record, Source, SourceState, Target, precedence
 from catchment.store import leases, merging
 from catchment.store.database import Database, Row, Transaction, placeholders
+from catchment.store.due import first_due, set_precedence
 from catchment.store.merging import Described
 from catchment.store.rows import (
     PROGRESS,
@@ -160,8 +161,8 @@ class Sources:
         return [found[one] for one in source_ids if one in found]
 
     def overdue(self, intervals: Mapping[str, int], otherwise: int, at: datetime, limit: int) -> list[int]:
-        """What was due by then, and nobody visits: never visited first, then what is most overdue."""
-        return list(self._db.read(lambda tx: _due(tx, intervals, otherwise, at, limit, {})))
+        """What was due by then, and nobody visits; in the order in which they are claimed."""
+        return list(self._db.read(lambda tx: first_due(tx, intervals, otherwise, at, limit, {})))
 
     def with_progress(self, source_id: int) -> tuple[Source, Progress]:
         self.get(source_id)
@@ -207,6 +208,8 @@ class Sources:
                 set_pace(tx, source_id, fields["interval_minutes"])
             if "settings" in values:
                 _read_anew(tx, source_id)
+            if "priority" in values:
+                set_precedence(tx, {source_id: values["priority"]})
 
         if values:
             self._db.write(deed)
@@ -252,7 +255,7 @@ class Sources:
         limit: int,
         most: Mapping[str, int] = MappingProxyType({}),
     ) -> list[Claimed]:
-        """Claim up to `limit` of what is due: never visited first, then what is most overdue.
+        """Claim up to `limit` of what is due: never visited first, then by priority, then what is most overdue.
 
         `intervals` are the minutes of each kind, `otherwise` those of kinds it does not name. Of the kinds in `most`,
         so many are claimed, beside the others; 0: none, and they stay as due as they are. The cost grows with what is
@@ -261,7 +264,7 @@ class Sources:
         if limit < 1 and not any(most.values()):
             return []
         # Looking before locking: an empty tick takes no lock and writes nothing.
-        due = self._db.read(lambda tx: _due(tx, intervals, otherwise, now, limit, most))
+        due = self._db.read(lambda tx: first_due(tx, intervals, otherwise, now, limit, most))
         return self._db.write(lambda tx: _claim_unvisited(tx, due, owner_id, now)) if due else []
 
     def claim(self, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
@@ -334,8 +337,8 @@ def _follow(tx: Transaction, wanted: Sequence[Wanted], now: datetime) -> list[tu
     _begin(tx, fresh, now)
     if fresh:
         known = _states(tx, wanted)
-        rows = [(known[one.address][0], one.target.kind, True, *_BEGINNING) for one in fresh]
-        tx.insert("progress", ("source_id", "kind", "is_active", *PROGRESS), rows)
+        rows = [(known[one.address][0], one.target.kind, precedence(one.priority), True, *_BEGINNING) for one in fresh]
+        tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
     for one in back:
         _take_up(tx, known[one.address][0], one, now)
     new = {one.address for one in (*fresh, *back)}
@@ -381,6 +384,7 @@ def _take_up(tx: Transaction, source_id: int, wanted: Wanted, now: datetime) -> 
     tx.run(f"UPDATE sources SET {placeholders(columns)} WHERE id = ?", *columns.values(), source_id)
     _set_state(tx, source_id, SourceState.ACTIVE, None, now)
     set_pace(tx, source_id, wanted.interval_minutes)
+    set_precedence(tx, {source_id: wanted.priority})
     _read_anew(tx, source_id)
 
 
@@ -456,85 +460,6 @@ def _gone(database: Database, source_id: int) -> Source:
     row = database.read(lambda tx: tx.one(f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id))
     assert row is not None
     return source_from(row)
-
-
-_FREE = "LEFT JOIN leases l ON l.resource = 'source' AND l.resource_id = p.source_id"
-
-
-class _Due(NamedTuple):
-    """A source that is due; the first in line is the smallest."""
-
-    is_known: bool
-    """It was visited before: those that never were come first."""
-    due_at: int
-    source_id: int
-    last_polled_at: int | None
-
-
-def _due(
-    tx: Transaction, intervals: Mapping[str, int], otherwise: int, now: datetime, limit: int, most: Mapping[str, int]
-) -> dict[int, int | None]:
-    """Source ids that are due, in order, each with the time of its last visit."""
-    at, others, lanes = micros(now), list[_Due](), list[_Due]()
-    for kind in sorted({*kinds_waiting(tx), *kinds_waiting(tx, "next_due_at IS NOT NULL")}):
-        wanted = most.get(kind, limit)
-        if wanted > 0:
-            found = sorted(_due_of_kind(tx, kind, intervals.get(kind, otherwise) * 60_000_000, at, wanted))[:wanted]
-            (lanes if kind in most else others).extend(found)
-    chosen = sorted((*sorted(others)[: max(0, limit)], *lanes))
-    return {one.source_id: one.last_polled_at for one in chosen}
-
-
-def _due_of_kind(tx: Transaction, kind: str, interval: int, at: int, limit: int) -> list[_Due]:
-    never = tx.all(
-        f"""
-        SELECT p.source_id FROM progress p {_FREE}
-         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at IS NULL
-           AND l.owner_id IS NULL
-         LIMIT ?
-        """,
-        kind,
-        limit,
-    )
-    if len(never) == limit:
-        return [_Due(False, 0, row[0], None) for row in never]
-    by_interval = tx.all(
-        f"""
-        SELECT p.source_id, p.last_polled_at FROM progress p {_FREE}
-         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.last_polled_at <= ?
-           AND l.owner_id IS NULL
-         ORDER BY p.last_polled_at LIMIT ?
-        """,
-        kind,
-        at - interval,
-        limit,
-    )
-    by_time = tx.all(
-        f"""
-        SELECT p.source_id, p.next_due_at, p.last_polled_at FROM progress p {_FREE}
-         WHERE p.is_active AND p.next_due_at IS NOT NULL AND p.kind = ? AND p.next_due_at <= ? AND l.owner_id IS NULL
-         ORDER BY p.next_due_at LIMIT ?
-        """,
-        kind,
-        at,
-        limit,
-    )
-    return [
-        *(_Due(False, 0, row[0], None) for row in never),
-        *(_Due(True, row[1] + interval, row[0], row[1]) for row in by_interval),
-        *(_Due(True, row[1], row[0], row[2]) for row in by_time),
-    ]
-
-
-def kinds_waiting(tx: Transaction, pace: str = "next_due_at IS NULL") -> list[str]:
-    """The kinds of active sources without (or with) a due time of their own; jumps along an index from kind to kind."""
-    kinds: list[str] = []
-    while row := tx.one(
-        f"SELECT kind FROM progress WHERE is_active AND {pace} AND kind > ? ORDER BY kind LIMIT 1",
-        kinds[-1] if kinds else "",
-    ):
-        kinds.append(row[0])
-    return kinds
 
 
 def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:

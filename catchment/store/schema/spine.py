@@ -59,9 +59,11 @@ progress = Table(
     "progress",
     metadata,
     Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
-    # Copies of the source's own, so that what is due is found by one index.
+    # Copies of the source's own, so that what is due is found by one index, and in order.
     Column("kind", Text, nullable=False),
     Column("is_active", Boolean, nullable=False),
+    # Its priority: the smaller, the earlier.
+    Column("precedence", Integer, nullable=False, server_default="1"),
     Column("next_due_at", Moment),
     Column("due_reason", Text),
     Column("first_polled_at", Moment),
@@ -103,6 +105,7 @@ progress = Table(
     Index(
         "ix_progress_due_by_kind",
         "kind",
+        "precedence",
         "last_polled_at",
         sqlite_where=text("is_active AND next_due_at IS NULL"),
         postgresql_where=text("is_active AND next_due_at IS NULL"),
@@ -110,6 +113,7 @@ progress = Table(
     Index(
         "ix_progress_due_by_kind_and_time",
         "kind",
+        "precedence",
         "next_due_at",
         sqlite_where=text("is_active AND next_due_at IS NOT NULL"),
         postgresql_where=text("is_active AND next_due_at IS NOT NULL"),
