@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -22,6 +21,7 @@ from catchment.cli.stopping import Stopping
 from catchment.errors import Conflict, InvalidInput
 
 if TYPE_CHECKING:
+    from catchment.cli.staging import Stage
     from catchment.cli.watching import Look, Scene
     from catchment.playground.server import Playground
     from catchment.settings import Settings
@@ -49,9 +49,10 @@ def demo(
 ) -> int:
     """Show it at work, on a made-up internet.
 
-    Follows thirty feeds that post, edit, fail, move and disappear, sixty times as fast as real ones would. Needs no
-    account and no network, reads no settings, and removes everything at the end, unless --keep says where to. In a
-    terminal it draws a live view; elsewhere it prints a line every few seconds. --json prints the figures at the end.
+    Follows thirty feeds, four communities of Reddit, Hacker News and a forum, which post, edit, fail, move and
+    disappear, sixty times as fast as real ones would. Needs no account and no network, reads no settings, and removes
+    everything at the end, unless --keep says where to. In a terminal it draws a live view; elsewhere it prints a line
+    every few seconds. --json prints the figures at the end.
     """
     began = time.monotonic()
     # A terminal that is closed must leave nothing behind either.
@@ -83,13 +84,17 @@ def _home(keep: Path | None) -> Iterator[Path]:
     yield keep.resolve()
 
 
-def _settings(home: Path, start: datetime, rate: float) -> Settings:
+def _settings(home: Path, clock: str, sites: str) -> Settings:
     """By hand, not from the environment: whatever is set up on this machine is none of the demo's business."""
     from catchment.settings import Settings
+    from catchment.vault import new_key
 
     return Settings(
         home,
-        clock=f"{start.isoformat()},{rate:g}",
+        clock=clock,
+        # Those who live at one address live here.
+        base_urls=dict.fromkeys(("reddit", "hackernews"), sites),
+        master_key=new_key(),
         is_private_allowed=True,
         tick_seconds=20.0,
         failures_before_probation=4,
@@ -103,40 +108,47 @@ def _on_stage(home: Path, rate: float) -> Iterator[tuple[Shop, Playground]]:
     """The playground, and a shop that follows all of it."""
     from catchment import logs
     from catchment.cli.staging import Stage, start_before
-    from catchment.clock import SystemClock
+    from catchment.clock import SystemClock, clock_from
     from catchment.playground.server import Playground
     from catchment.shop import open_shop
 
     stage = Stage(start_before(SystemClock().now()))
+    time_there = f"{stage.start.isoformat()},{rate:g}"
     with ExitStack() as leaving:
         # The screen is for the view.
         log = leaving.enter_context((home / "demo.log").open("w", encoding="utf-8"))
         logs.configure("json", "error", log)
         leaving.callback(logs.configure)
-        shop = leaving.enter_context(open_shop(_settings(home, stage.start, rate), "demo", may_migrate=True))
-        playground = leaving.enter_context(Playground(stage, shop.clock, stage.moods()))
-        _follow_all(shop, playground)
+        playground = leaving.enter_context(Playground(stage, clock_from(time_there, home), stage.moods()))
+        settings = _settings(home, time_there, playground.url)
+        shop = leaving.enter_context(open_shop(settings, "demo", may_migrate=True))
+        _follow_all(shop, stage, playground)
         yield shop, playground
 
 
-def _follow_all(shop: Shop, playground: Playground) -> None:
+def _follow_all(shop: Shop, stage: Stage, playground: Playground) -> None:
     from catchment.cli.staging import ROLES
     from catchment.collect.following import wanted
+    from catchment.playground.voices.reddit.keys import client
+    from catchment.store.credentials import Terms
+    from catchment.vault import Secret
 
     now = shop.clock.now()
+    # Made up as well: a key that nobody but the playground knows.
+    shop.safe.add("reddit", "a made-up key", Secret(basic=":".join(client())), now, terms=Terms(is_shared=True))
     shop.store.sources.follow_many(
         [
             wanted(
                 shop.store,
                 shop.safe,
                 shop.platforms,
-                "rss",
-                playground.address(place),
+                *stage.target(place, playground.address(place)),
                 now,
                 name=role.name,
+                settings=role.settings,
                 interval_minutes=role.interval_minutes,
             )
-            for place, role in zip(playground.world.places, ROLES, strict=True)
+            for place, role in zip(stage.places, ROLES, strict=True)
         ],
         now,
     )

@@ -1,4 +1,4 @@
-"""The stage of the demo: a made-up internet of thirty feeds, what happens to them, and how often they are visited.
+"""The stage of the demo: a made-up internet of feeds, communities and forums, what happens there, and who visits when.
 
 What must be seen within the first minute is scripted by the world's own time; the rest is drawn from a seed. The world
 begins on a Tuesday, whichever was the last one: shifted by whole weeks it is the same world, so every demo is the same.
@@ -6,15 +6,18 @@ begins on a Tuesday, whichever was the last one: shifted by whole weeks it is th
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime, timedelta
 from functools import cached_property
 from html import escape
 from itertools import product
 from random import Random
+from typing import Any
 
 from catchment.model import Record
 from catchment.playground.chance import chance_of
 from catchment.playground.moods import Cue, Moods
+from catchment.playground.voices.reddit.names import community
 from catchment.playground.words import SENTENCES, Phrasebook, Words
 from catchment.playground.world import Habits, Place, World
 
@@ -35,18 +38,23 @@ HABITS = Habits(
     new_ids=0,
 )
 FAULT_RATE = 0.01
+FEED = "feed"
 _TUESDAY = 1
 _ZONES = {"en": 0, "zh": 8, "both": 2}
 
 
 class Role(Record, frozen=True):
-    """One feed of the stage: what it is called, how it speaks, how often it posts and how often it is visited."""
+    """One place of the stage: what it is called, how it speaks, how often it posts and how often it is visited."""
 
     name: str
     language: str
     posts_a_day: float
     window: int
     interval_minutes: int
+    form: str = FEED
+    """What it is to those who follow it: a feed, or one of the world's other forms."""
+    settings: dict[str, Any] = {}
+    """Of the source that follows it."""
     mood: str | None = None
     """Met by every request …"""
     from_minute: float = 0
@@ -93,6 +101,14 @@ ROLES = (
     Role("Tide Tables", "en", 110, 25, 4),
     Role("Kite Makers", "en", 20, 10, 12),
     Role("候鸟来信 Migrants", "both", 50, 15, 6),
+    # Elsewhere than in feeds. Numbered after them, in this order: one form after the other.
+    Role("Hacker News", "en", 150, 30, 6, form="hackernews"),
+    Role("Boat Builders' Forum", "en", 120, 30, 4, form="discourse"),
+    Role("NightFerries", "en", 900, 1000, 5, form="reddit", settings={"sort": "hot"}),
+    Role("AskALighthouse", "en", 60, 1000, 6, form="reddit", settings={"sort": "new", "comments": True}),
+    # Shuts its doors for a while.
+    Role("TownHallWhispers", "en", 90, 1000, 4, form="reddit", mood="private", from_minute=14, to_minute=32),
+    Role("JiuShuTan", "zh", 120, 1000, 5, form="reddit", settings={"sort": "top", "time_filter": "day"}),
 )
 
 
@@ -100,8 +116,17 @@ class Stage(World):
     """The world of the demo: its places play the roles above."""
 
     def __init__(self, start: datetime) -> None:
-        super().__init__(SEED, start, len(ROLES), DAYS, HABITS)
+        forms = Counter(role.form for role in ROLES)
+        super().__init__(SEED, start, forms.pop(FEED), DAYS, HABITS, others=forms)
         self.places = tuple(self._cast(place, role) for place, role in zip(self.places, ROLES, strict=True))
+
+    def target(self, place: Place, address: str) -> tuple[str, str]:
+        """The kind and the target of the source that follows a place, which lies at that address."""
+        if place.form == "reddit":
+            return "reddit", f"r/{community(place)}"
+        if place.form == "hackernews":
+            return "hackernews", "new"
+        return ("discourse_forum" if place.form == "discourse" else "rss"), address
 
     @cached_property
     def phrasebook(self) -> Phrasebook:
@@ -114,6 +139,7 @@ class Stage(World):
             pace=place.pace.plus(
                 posts_a_day=role.posts_a_day,
                 window=role.window,
+                bursts_a_day=HABITS.bursts_a_day,
                 # It is midday for most of them: nobody sleeps when the curtain rises.
                 is_office=False,
                 zone_hours=_ZONES[role.language],
@@ -129,11 +155,15 @@ class Stage(World):
     def moods(self) -> Moods:
         """The scripted ones; and now and then one that nobody foresaw."""
         script = [
-            Cue(role.mood, place.path, from_at=self._at(role.from_minute), to_at=self._at(role.to_minute))
+            Cue(role.mood, _paths(place), from_at=self._at(role.from_minute), to_at=self._at(role.to_minute))
             for place, role in zip(self.places, ROLES, strict=True)
             if role.mood is not None
         ]
         return Moods(self.seed, FAULT_RATE, script)
+
+
+def _paths(place: Place) -> str:
+    return f"/r/{community(place).lower()}/*" if place.form == "reddit" else place.path
 
 
 def start_before(now: datetime) -> datetime:

@@ -100,7 +100,7 @@ def _head(look: Look, scene: Scene) -> RenderableType:
     link = next((line.partition(": ")[2] for line in scene.announced if "/login?" in line), "opening …")
     lines = (
         Text.assemble(
-            (" catchment ", f"bold reverse {WATER}"), " keeps what the feeds you follow say: posts, edits, gaps"
+            (" catchment ", f"bold reverse {WATER}"), " keeps what is said where you follow: posts, edits, gaps"
         ),
         Text.assemble(
             (" demo", "bold"),

@@ -131,11 +131,16 @@ class Watch:
         for item in self._shop.store.items.stored_after(self._last_item):
             self._last_item = item["id"]
             before = self._before.get(item["source_id"])
-            lateness = _lateness(item, before.progress if before else None)
+            lateness = _lateness(item, before.progress, is_window=self._is_window(before.source)) if before else None
             if lateness is not None:
                 words = f"“{_called(item)}” came {_span(lateness)} late, and is kept"
                 at = datetime.fromisoformat(item["first_seen_at"])
                 yield Event(at, Happening.LATE, names.get(item["source_id"], ""), words)
+
+    def _is_window(self, source: Source) -> bool:
+        """Whether it shows its newest alone, and no way leads further down."""
+        kind = self._shop.platforms.kind(source.kind)
+        return kind is not None and kind.listings[0].is_window
 
     def _edits(self, names: Mapping[int, str]) -> Iterator[Event]:
         for edit in self._shop.store.items.edits_after(self._last_edit):
@@ -170,12 +175,14 @@ class Watch:
             yield Event(now, Happening.MOVED, name, "has moved; followed to its new address")
 
 
-def _lateness(item: Mapping[str, Any], progress: Progress | None) -> timedelta | None:
+def _lateness(item: Mapping[str, Any], progress: Progress, *, is_window: bool) -> timedelta | None:
     """How long after its own date a post was shown, if that is no first visit's look into the past, nor our delay."""
-    if item["created_at"] is None or progress is None or progress.last_success_at is None:
+    if item["created_at"] is None or progress.first_polled_at is None or progress.last_success_at is None:
         return None
     created_at = datetime.fromisoformat(item["created_at"])
-    if created_at >= progress.last_success_at:
+    # Where one can read on, what was written before we came only stands further down; and replies are asked for later.
+    is_of_our_time = is_window or (created_at >= progress.first_polled_at and item["kind"] != "comment")
+    if created_at >= progress.last_success_at or not is_of_our_time:
         return None
     lateness = datetime.fromisoformat(item["first_seen_at"]) - created_at
     return lateness if lateness >= _LATE else None

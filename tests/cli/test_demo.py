@@ -91,7 +91,8 @@ def test_it_ends_by_itself_and_keeps_what_it_is_told_to_keep(
     assert f"CATCHMENT_HOME={kept} catchment items" in said.out
     monkeypatch.setenv("CATCHMENT_HOME", str(kept))
     # Whether two seconds were enough for an item depends on the machine; what it follows is there from the beginning.
-    assert {one["kind"] for one in catchment("sources", "list", "--json").json} == {"rss"}
+    kinds = {one["kind"] for one in catchment("sources", "list", "--json").json}
+    assert kinds == {"rss", "reddit", "hackernews", "discourse_forum"}
     assert catchment("demo", "--keep", kept, "--json").failure == (2, "INVALID_INPUT")
 
 
@@ -132,8 +133,8 @@ def test_what_the_failing_source_showed_before_is_out_of_sight_when_it_is_back()
 def test_every_script_ends_within_the_first_hour_which_is_a_minute_on_the_wall() -> None:
     ends = [(one.to_minute, one.moves_minute or 0, one.gone_minute or 0) for one in ROLES]
     assert max(max(one) for one in ends) < 45
-    assert sum(1 for one in ROLES if one.mood) == 2
-    assert [sum(1 for one in moments if one) for moments in zip(*ends, strict=True)] == [2, 1, 1]
+    assert sum(1 for one in ROLES if one.mood) == 3
+    assert [sum(1 for one in moments if one) for moments in zip(*ends, strict=True)] == [3, 1, 1]
 
 
 def test_the_world_is_the_same_whenever_it_begins() -> None:
