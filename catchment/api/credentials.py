@@ -28,7 +28,7 @@ def list_credentials(shop: TheShop) -> dict[str, Any]:
 @router.get("/{credential_id}", response_model=CredentialStory, responses=MISSING)
 def show_credential(shop: TheShop, credential_id: CredentialId) -> dict[str, Any]:
     """One credential, and what became of it, the newest change first."""
-    one = _shown(shop, credential_id)
+    one = known_credential(shop, credential_id)
     return one | {"changes": shop.store.credentials.changes(one["name"])}
 
 
@@ -36,18 +36,19 @@ def show_credential(shop: TheShop, credential_id: CredentialId) -> dict[str, Any
 def pause_credential(shop: TheShop, credential_id: CredentialId, given: Pause | None = None) -> dict[str, Any]:
     """Use it no more until it is resumed; not for sources that name it either."""
     reason = given.reason if given and given.reason else "paused by a person"
-    shop.keeper.pause(_shown(shop, credential_id)["name"], reason)
-    return _shown(shop, credential_id)
+    shop.keeper.pause(known_credential(shop, credential_id)["name"], reason)
+    return known_credential(shop, credential_id)
 
 
 @router.post("/{credential_id}/resume", response_model=Credential, responses=MISSING)
 def resume_credential(shop: TheShop, credential_id: CredentialId) -> dict[str, Any]:
     """Use it again. One that was banned or invalid is on probation: the next request decides."""
-    shop.keeper.resume(_shown(shop, credential_id)["name"])
-    return _shown(shop, credential_id)
+    shop.keeper.resume(known_credential(shop, credential_id)["name"])
+    return known_credential(shop, credential_id)
 
 
-def _shown(shop: Shop, credential_id: int) -> dict[str, Any]:
+def known_credential(shop: Shop, credential_id: int) -> dict[str, Any]:
+    """As it may be shown."""
     known = next((one for one in shop.keeper.page() if one.credential.id == credential_id), None)
     if known is None:
         raise NotFound(f"there is no credential {credential_id}", "GET /api/credentials lists them")

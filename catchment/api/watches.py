@@ -47,6 +47,11 @@ def _rule(shop: Shop, given: NewWatch) -> Rule:
             given.is_for_edits,
         )
     )
+    return of_known_sources(shop, rule)
+
+
+def of_known_sources(shop: Shop, rule: Rule) -> Rule:
+    """The rule, if the sources that it names are followed."""
     for source_id in rule.source_ids:
         try:
             shop.store.sources.get(source_id)

@@ -58,6 +58,9 @@ PLACES = (
     Place("/runs", "r", "nav_runs", "nav_run"),
     Place("/gaps", "p", "nav_gaps", "nav_run"),
     Place("/alerts", "a", "nav_alerts", "nav_run"),
+    Place("/credentials", "c", "nav_credentials", "nav_run"),
+    Place("/watches", "w", "nav_watches", "nav_run"),
+    Place("/settings", "t", "nav_settings", "nav_run"),
 )
 
 

@@ -24,6 +24,7 @@ ENOUGH = 250
 def a_whole_deployment(desk: Desk) -> None:
     """Something of everything that a page can show."""
     here = desk.here
+    here.shop.store.credentials.add("feeds", "reader", "key", b"sealed", here.clock.now())
     here.shop.store.watches.add(Watch("bridges", ("bridge",)), here.clock.now())
     feed = here.town.feed("one", window=5)
     source = here.follow(feed, name="Gazette", categories=["news"], interval_minutes=15)

@@ -2,12 +2,12 @@
 
 from fastapi import APIRouter
 
-from catchment.api.browsing import adding, entering, live, reading, records, sources
+from catchment.api.browsing import adding, credentials, entering, live, reading, records, settings, sources, watches
 from catchment.api.browsing.readers import failure_page, is_for_a_person
 
 __all__ = ["PARTS", "failure_page", "is_for_a_person", "router"]
 
-PARTS = (entering, reading, adding, sources, records, live)
+PARTS = (entering, reading, adding, sources, records, live, credentials, watches, settings)
 
 router = APIRouter(include_in_schema=False)
 for _part in PARTS:

@@ -10,13 +10,13 @@ import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
 from catchment.clock import EPOCH
-from catchment.pages.words import common, entering, errors, live, overview, reading, records, sources
+from catchment.pages.words import common, entering, errors, keeping, live, overview, reading, records, sources
 from catchment.pages.words.foreign import FOREIGN
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 
 CATALOGUE: dict[str, tuple[str, str]] = {}
-for _part in (common, entering, errors, live, overview, reading, records, sources):
+for _part in (common, entering, errors, keeping, live, overview, reading, records, sources):
     if _twice := CATALOGUE.keys() & _part.WORDS.keys():
         raise AssertionError(f"said twice: {', '.join(sorted(_twice))}")
     CATALOGUE |= _part.WORDS

@@ -80,6 +80,10 @@ WORDS = {
         "It wants a login. Add or renew the credential: `catchment credentials add PLATFORM NAME --replace`.",
         "需要登录。请添加或更新凭据：`catchment credentials add PLATFORM NAME --replace`。",
     ),
+    "error:COOKIE_EXHAUSTED": (
+        "None of the platform's credentials can be used now. Resume one, or add another: `catchment credentials add`.",
+        "该平台目前没有可用凭据。请恢复一个，或添加新的：`catchment credentials add`。",
+    ),
     "error:ADDRESS_REFUSED": (
         "This address may not be asked. If it lies in your own network, set CATCHMENT_ALLOW_PRIVATE_NETWORKS.",
         "不允许访问该地址。如果它在你自己的网络中，请设置 CATCHMENT_ALLOW_PRIVATE_NETWORKS。",
