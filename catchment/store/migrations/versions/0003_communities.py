@@ -146,6 +146,7 @@ def upgrade() -> None:
         sqlite_where=sa.text("thread_id IS NOT NULL"),
         postgresql_where=sa.text("thread_id IS NOT NULL"),
     )
+    op.add_column("progress", sa.Column("precedence", sa.Integer(), server_default="1", nullable=False))
     op.add_column("progress", sa.Column("success_count", sa.Integer(), server_default="0", nullable=False))
     op.add_column("progress", sa.Column("empty_count", sa.Integer(), server_default="0", nullable=False))
     op.add_column("progress", sa.Column("posts_per_day", sa.Float(), nullable=True))
@@ -161,6 +162,19 @@ def upgrade() -> None:
         table_name="progress",
         sqlite_where=sa.text("is_active AND next_due_at IS NOT NULL"),
     )
+    op.drop_index(
+        op.f("ix_progress_due_by_kind"),
+        table_name="progress",
+        sqlite_where=sa.text("is_active AND next_due_at IS NULL"),
+    )
+    op.create_index(
+        "ix_progress_due_by_kind",
+        "progress",
+        ["kind", "precedence", "last_polled_at"],
+        unique=False,
+        sqlite_where=sa.text("is_active AND next_due_at IS NULL"),
+        postgresql_where=sa.text("is_active AND next_due_at IS NULL"),
+    )
     op.create_index(
         "ix_progress_by_average",
         "progress",
@@ -172,7 +186,7 @@ def upgrade() -> None:
     op.create_index(
         "ix_progress_due_by_kind_and_time",
         "progress",
-        ["kind", "next_due_at"],
+        ["kind", "precedence", "next_due_at"],
         unique=False,
         sqlite_where=sa.text("is_active AND next_due_at IS NOT NULL"),
         postgresql_where=sa.text("is_active AND next_due_at IS NOT NULL"),
