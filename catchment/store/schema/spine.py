@@ -62,8 +62,6 @@ progress = Table(
     # Copies of the source's own, so that what is due is found by one index, and in order.
     Column("kind", Text, nullable=False),
     Column("is_active", Boolean, nullable=False),
-    # Its priority: the smaller, the earlier.
-    Column("precedence", Integer, nullable=False, server_default="1"),
     Column("next_due_at", Moment),
     Column("due_reason", Text),
     Column("first_polled_at", Moment),
@@ -102,6 +100,8 @@ progress = Table(
     Column("tier_minutes", Integer),
     Column("tier_reason", Text),
     Column("next_limit", Integer),
+    # A copy of its priority: the smaller, the earlier.
+    Column("precedence", Integer, nullable=False, server_default="1"),
     Index(
         "ix_progress_due_by_kind",
         "kind",

@@ -219,8 +219,8 @@ CREATE TABLE forgotten_marks (
  WITHOUT ROWID
 
 ;
-INSERT INTO "forgotten_marks" VALUES(X'49BA45EBAA4AE61E1CA3B375B2E7677EA138E6768E392C566DBD1333980E81EE',1);
-INSERT INTO "forgotten_marks" VALUES(X'4DEC7796BFC3742A69A2778DE23F78A1280A3E0409AE56B933400B345E37EFE3',1);
+INSERT INTO "forgotten_marks" VALUES(X'D20149E57C2DDE4D55A49496D16071BBC413D2247BC2E4FA79AD9C66CBEDD92E',1);
+INSERT INTO "forgotten_marks" VALUES(X'FC51F21526BF014C526E1C0B0A754E104DA11AA850150D0F1DCA0A0497422ED8',1);
 CREATE TABLE gaps (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -271,7 +271,7 @@ CREATE TABLE hot_sets (
 	CONSTRAINT pk_hot_sets PRIMARY KEY (source_id), 
 	CONSTRAINT fk_hot_sets_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "hot_sets" VALUES(2,87382299084291163,3,1767312540000000);
+INSERT INTO "hot_sets" VALUES(2,2319864957269693051,3,1767312540000000);
 CREATE TABLE hot_sources (
 	source_id INTEGER NOT NULL, 
 	stamp BIGINT, 
@@ -280,7 +280,7 @@ CREATE TABLE hot_sources (
 	CONSTRAINT pk_hot_sources PRIMARY KEY (source_id), 
 	CONSTRAINT fk_hot_sources_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "hot_sources" VALUES(2,87382298124135421,NULL,0);
+INSERT INTO "hot_sources" VALUES(2,2319864958447519197,NULL,0);
 CREATE TABLE index_mark (
 	id INTEGER NOT NULL, 
 	rule INTEGER NOT NULL, 
@@ -569,7 +569,6 @@ CREATE TABLE progress (
 	source_id INTEGER NOT NULL, 
 	kind TEXT NOT NULL, 
 	is_active BOOLEAN NOT NULL, 
-	precedence INTEGER DEFAULT '1' NOT NULL, 
 	next_due_at BIGINT, 
 	due_reason TEXT, 
 	first_polled_at BIGINT, 
@@ -607,13 +606,14 @@ CREATE TABLE progress (
 	tier_minutes INTEGER, 
 	tier_reason TEXT, 
 	next_limit INTEGER, 
+	precedence INTEGER DEFAULT '1' NOT NULL, 
 	CONSTRAINT pk_progress PRIMARY KEY (source_id), 
 	CONSTRAINT fk_progress_source_id FOREIGN KEY(source_id) REFERENCES sources (id)
 );
-INSERT INTO "progress" VALUES(1,'rss',1,1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,7.89999999999999924504e-01,NULL,3,1,NULL,3,'[]',NULL,NULL,NULL,NULL,10);
-INSERT INTO "progress" VALUES(2,'reddit',0,1,NULL,NULL,1767225840000000,1767226140000000,1767226140000000,1767226140000000,NULL,3,0,0,NULL,NULL,1767226140000000,'["t3_c"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,7.89999999999999924504e-01,NULL,3,1,NULL,NULL,'[]',NULL,NULL,NULL,NULL,10);
-INSERT INTO "progress" VALUES(3,'rss',1,1,NULL,NULL,1767226200000000,1767226200000000,1767226200000000,1767226200000000,NULL,1,0,0,NULL,NULL,1767226200000000,'["told in confidence"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,1.0,NULL,1,0,NULL,1,'[]',NULL,NULL,NULL,NULL,10);
-INSERT INTO "progress" VALUES(4,'reddit',1,1,1767312480000000,'tier3: every 24 h',1767225960000000,1767226080000000,1767226080000000,1767226080000000,NULL,3,0,0,NULL,NULL,1767225600000000,'["t3_0","t3_1","t3_2"]',1767225600000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,1.0,NULL,3,0,NULL,NULL,'[1,1,1]',1.0,'tier3',1440,'tier3: every 24 h',10);
+INSERT INTO "progress" VALUES(1,'rss',1,1767226680000000,'own interval',1767225660000000,1767225780000000,1767225780000000,1767225780000000,NULL,3,0,0,NULL,NULL,1767225780000000,'["late 0","late 1","late 2"]',1767225780000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,7.89999999999999924504e-01,NULL,3,1,NULL,3,'[]',NULL,NULL,NULL,NULL,10,1);
+INSERT INTO "progress" VALUES(2,'reddit',0,NULL,NULL,1767225840000000,1767226140000000,1767226140000000,1767226140000000,NULL,3,0,0,NULL,NULL,1767226140000000,'["t3_c"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,7.89999999999999924504e-01,NULL,3,1,NULL,NULL,'[]',NULL,NULL,NULL,NULL,10,1);
+INSERT INTO "progress" VALUES(3,'rss',1,NULL,NULL,1767226200000000,1767226200000000,1767226200000000,1767226200000000,NULL,1,0,0,NULL,NULL,1767226200000000,'["told in confidence"]',NULL,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,1.0,NULL,1,0,NULL,1,'[]',NULL,NULL,NULL,NULL,10,1);
+INSERT INTO "progress" VALUES(4,'reddit',1,1767312480000000,'tier3: every 24 h',1767225960000000,1767226080000000,1767226080000000,1767226080000000,NULL,3,0,0,NULL,NULL,1767225600000000,'["t3_0","t3_1","t3_2"]',1767225600000000,NULL,NULL,NULL,NULL,NULL,'{}',NULL,0,0,0,1.0,NULL,3,0,NULL,NULL,'[1,1,1]',1.0,'tier3',1440,'tier3: every 24 h',10,1);
 CREATE TABLE raw_answers (
 	id INTEGER NOT NULL, 
 	source_id INTEGER NOT NULL, 
@@ -713,7 +713,7 @@ CREATE TABLE settings (
 	updated_at BIGINT NOT NULL, 
 	CONSTRAINT pk_settings PRIMARY KEY (name)
 );
-INSERT INTO "settings" VALUES('forgetting_key','"be03b39c90ce7b06cc17779667619c07f2338c38be5dd676aa2886e9115b32ae"',1767226200000000);
+INSERT INTO "settings" VALUES('forgetting_key','"c94585368386b6353bdf73ee54a8840746745ef94c50d01190973368d361a0ea"',1767226200000000);
 INSERT INTO "settings" VALUES('fetch_interval.rss','30',1767225600000000);
 CREATE TABLE sightings (
 	source_id BIGINT NOT NULL, 
@@ -848,12 +848,12 @@ CREATE TABLE webhooks (
 INSERT INTO "webhooks" VALUES(1,'mine','https://hooks.example/','["watch.matched"]','key',X'7365616C6564',1767225600000000);
 CREATE INDEX ix_credential_changes_credential_id ON credential_changes (credential, id);
 CREATE INDEX ix_credential_changes_changed_at ON credential_changes (changed_at);
-CREATE INDEX ix_sources_state_id ON sources (state, id);
-CREATE INDEX ix_sources_platform ON sources (platform);
 CREATE INDEX ix_sources_credential ON sources (credential) WHERE credential IS NOT NULL;
+CREATE INDEX ix_sources_state_id ON sources (state, id);
 CREATE INDEX ix_sources_key ON sources ("key");
-CREATE INDEX ix_sightings_source_id_first_seen_at_item_id ON sightings (source_id, first_seen_at, item_id);
+CREATE INDEX ix_sources_platform ON sources (platform);
 CREATE INDEX ix_sightings_item_id_source_id ON sightings (item_id, source_id);
+CREATE INDEX ix_sightings_source_id_first_seen_at_item_id ON sightings (source_id, first_seen_at, item_id);
 CREATE INDEX ix_runs_started_at ON runs (started_at);
 CREATE INDEX ix_runs_unfinished ON runs (owner_id) WHERE finished_at IS NULL;
 CREATE INDEX ix_leases_held ON leases (owner_id) WHERE owner_id IS NOT NULL;
@@ -864,26 +864,26 @@ CREATE INDEX ix_owed_waiting ON owed (source_id, owed_at, item_id);
 CREATE INDEX ix_indexed_too_long ON "indexed" (place) WHERE is_too_long;
 CREATE INDEX ix_looks_due ON looks (platform, next_look_at) WHERE next_look_at IS NOT NULL;
 CREATE INDEX ix_progress_left_alone ON progress (kind, last_polled_at) WHERE is_active AND average_valid IS NOT NULL;
-CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
 CREATE INDEX ix_progress_due_by_kind_and_time ON progress (kind, precedence, next_due_at) WHERE is_active AND next_due_at IS NOT NULL;
-CREATE INDEX ix_progress_by_average ON progress (average_valid, source_id) WHERE is_active AND average_valid IS NOT NULL;
 CREATE INDEX ix_progress_due_by_kind ON progress (kind, precedence, last_polled_at) WHERE is_active AND next_due_at IS NULL;
+CREATE INDEX ix_progress_expected_by ON progress (expected_by) WHERE is_active AND expected_by IS NOT NULL;
 CREATE INDEX ix_progress_failing ON progress (failures_in_a_row, source_id) WHERE is_active AND last_error IS NOT NULL;
-CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
-CREATE INDEX ix_items_change_number_id ON items (change_number, id);
+CREATE INDEX ix_progress_by_average ON progress (average_valid, source_id) WHERE is_active AND average_valid IS NOT NULL;
 CREATE INDEX ix_items_first_seen_at_id ON items (first_seen_at, id);
+CREATE INDEX ix_items_change_number_id ON items (change_number, id);
 CREATE INDEX ix_items_content_change_number_id ON items (content_change_number, id);
 CREATE INDEX ix_items_thread ON items (platform, thread_id, ordered_at, id) WHERE thread_id IS NOT NULL;
+CREATE INDEX ix_items_ordered_at_id ON items (ordered_at, id);
 CREATE INDEX ix_gaps_open ON gaps (id) WHERE closed_at IS NULL;
 CREATE INDEX ix_gaps_open_of_source ON gaps (source_id, id) WHERE closed_at IS NULL;
 CREATE INDEX ix_gaps_source_id_id ON gaps (source_id, id);
-CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
 CREATE INDEX ix_run_sources_started_at ON run_sources (started_at);
+CREATE INDEX ix_run_sources_source_id_started_at ON run_sources (source_id, started_at);
 CREATE INDEX ix_raw_answers_source_id_body_hash ON raw_answers (source_id, body_hash);
 CREATE INDEX ix_raw_answers_answered_at_id ON raw_answers (answered_at, id);
 CREATE INDEX ix_alerts_open ON alerts (id) WHERE closed_at IS NULL;
-CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
 CREATE INDEX ix_alerts_closed ON alerts (closed_at, id) WHERE closed_at IS NOT NULL;
+CREATE UNIQUE INDEX uq_alerts_open ON alerts (subject) WHERE closed_at IS NULL;
 CREATE INDEX ix_forgotten_marks_forgotten_id ON forgotten_marks (forgotten_id);
 CREATE INDEX ix_hot_sets_expires_at ON hot_sets (expires_at);
 CREATE INDEX ix_watch_hits_item_id ON watch_hits (item_id);
@@ -895,17 +895,17 @@ INSERT INTO "sqlite_sequence" VALUES('deliveries',1);
 INSERT INTO "sqlite_sequence" VALUES('owners',1);
 COMMIT;
 CREATE VIRTUAL TABLE item_words USING fts5(terms, content='', detail=none, columnsize=0, tokenize='ascii');
-INSERT INTO item_words (rowid, terms) VALUES (3793974822803865601, '¦6 ¦3 ¦5 ¦9 ¦8 第 6 天 about');
-INSERT INTO item_words (rowid, terms) VALUES (3794160365391052802, '¦6 ¦3 ¦5 ¦9 ¦8 第 天 about 5');
-INSERT INTO item_words (rowid, terms) VALUES (3794345907978240003, '¦6 ¦3 ¦5 ¦9 ¦8 第 4 天 about');
-INSERT INTO item_words (rowid, terms) VALUES (3794531450565427204, '¦6 ¦3 ¦5 ¦9 ¦8 3 天 about 第');
-INSERT INTO item_words (rowid, terms) VALUES (3794716993152614405, '¦6 ¦3 ¦5 ¦9 ¦8 第 2 天 about');
-INSERT INTO item_words (rowid, terms) VALUES (3795088078326988811, '¦7 ¦3 ¦4 t3 about 0 said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088078326988812, '¦7 ¦3 ¦4 t3 about 1 said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088078326988813, '¦7 ¦3 ¦4 2 t3 about said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045446, '¦6 ¦3 ¦5 about late 0 said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045447, '¦6 ¦3 ¦5 about late 1 said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088464874045448, '¦6 ¦3 ¦5 2 about late said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088593723064329, '¦7 ¦3 ¦4 ¦1 ¦2 t3 about a said');
-INSERT INTO item_words (rowid, terms) VALUES (3795088593723064330, '¦7 ¦3 ¦4 ¦2 t3 about edited b');
-INSERT INTO item_words (rowid, terms) VALUES (3795089237968158734, '¦7 ¦3 ¦4 t3 about c said');
+INSERT INTO item_words (rowid, terms) VALUES (3793974822803865601, '¦6 ¦3 ¦5 ¦9 ¦8 天 about 第 6');
+INSERT INTO item_words (rowid, terms) VALUES (3794160365391052802, '¦6 ¦3 ¦5 ¦9 ¦8 天 5 about 第');
+INSERT INTO item_words (rowid, terms) VALUES (3794345907978240003, '¦6 ¦3 ¦5 ¦9 ¦8 天 4 about 第');
+INSERT INTO item_words (rowid, terms) VALUES (3794531450565427204, '¦6 ¦3 ¦5 ¦9 ¦8 天 第 3 about');
+INSERT INTO item_words (rowid, terms) VALUES (3794716993152614405, '¦6 ¦3 ¦5 ¦9 ¦8 天 2 about 第');
+INSERT INTO item_words (rowid, terms) VALUES (3795088078326988811, '¦7 ¦3 ¦4 0 said about t3');
+INSERT INTO item_words (rowid, terms) VALUES (3795088078326988812, '¦7 ¦3 ¦4 1 said about t3');
+INSERT INTO item_words (rowid, terms) VALUES (3795088078326988813, '¦7 ¦3 ¦4 about said 2 t3');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045446, '¦6 ¦3 ¦5 0 said about late');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045447, '¦6 ¦3 ¦5 1 said about late');
+INSERT INTO item_words (rowid, terms) VALUES (3795088464874045448, '¦6 ¦3 ¦5 about said 2 late');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064329, '¦7 ¦3 ¦4 ¦1 ¦2 a said about t3');
+INSERT INTO item_words (rowid, terms) VALUES (3795088593723064330, '¦7 ¦3 ¦4 ¦2 about edited b t3');
+INSERT INTO item_words (rowid, terms) VALUES (3795089237968158734, '¦7 ¦3 ¦4 c said about t3');

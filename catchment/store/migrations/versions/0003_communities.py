@@ -146,7 +146,6 @@ def upgrade() -> None:
         sqlite_where=sa.text("thread_id IS NOT NULL"),
         postgresql_where=sa.text("thread_id IS NOT NULL"),
     )
-    op.add_column("progress", sa.Column("precedence", sa.Integer(), server_default="1", nullable=False))
     op.add_column("progress", sa.Column("success_count", sa.Integer(), server_default="0", nullable=False))
     op.add_column("progress", sa.Column("empty_count", sa.Integer(), server_default="0", nullable=False))
     op.add_column("progress", sa.Column("posts_per_day", sa.Float(), nullable=True))
@@ -157,6 +156,7 @@ def upgrade() -> None:
     op.add_column("progress", sa.Column("tier_minutes", sa.Integer(), nullable=True))
     op.add_column("progress", sa.Column("tier_reason", sa.Text(), nullable=True))
     op.add_column("progress", sa.Column("next_limit", sa.Integer(), nullable=True))
+    op.add_column("progress", sa.Column("precedence", sa.Integer(), server_default="1", nullable=False))
     op.drop_index(
         op.f("ix_progress_due_by_time"),
         table_name="progress",
@@ -202,3 +202,11 @@ def upgrade() -> None:
     op.add_column("run_sources", sa.Column("valid_count", sa.Integer(), server_default="0", nullable=False))
     # So far only failures were counted.
     op.execute("UPDATE progress SET success_count = poll_count - failure_count WHERE poll_count > failure_count")
+    op.execute(
+        """
+        UPDATE progress SET precedence = (
+            SELECT CASE s.priority WHEN 'high' THEN 0 WHEN 'low' THEN 2 ELSE 1 END FROM sources s
+             WHERE s.id = progress.source_id
+        )
+        """
+    )
