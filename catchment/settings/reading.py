@@ -87,11 +87,11 @@ def default_home(environ: Mapping[str, str], system: str = sys.platform) -> Path
 def _speaking(setting: Setting, given: Mapping[str, Given]) -> list[str]:
     """Which of the given variables speak for a setting: of its own name and the older ones, the first."""
     if setting.family:
-        return [name for name in given if _owner(name) is setting]
+        return [name for name in given if owner_of(name) is setting]
     return [name for name in (setting.name, *setting.older) if name in given][:1]
 
 
-def _owner(name: str) -> Setting | None:
+def owner_of(name: str) -> Setting | None:
     """The setting that a variable is about. A setting's whole name goes before a family's pattern."""
     owners = [setting for setting in DEFINED.values() if setting.owns(name)]
     return min(owners, key=lambda setting: setting.family is not None, default=None)
@@ -114,7 +114,7 @@ def _refusal(problems: list[str]) -> BadSetting:
 
 def _why_not_ours(name: str, one: Given, known: Mapping[str, Collection[str] | None]) -> str:
     """What is to be said about a variable that looks like a setting and is none; empty: it is one."""
-    owner = _owner(name)
+    owner = owner_of(name)
     if owner is None:
         near = difflib.get_close_matches(name, [setting.name for setting in DEFINED.values()], n=1, cutoff=0.8)
         return f"{name} ({one.origin}) is not a setting" + (f"; did you mean {near[0]}?" if near else "")
@@ -145,7 +145,7 @@ def _given(variables: Mapping[str, str], origin: str) -> dict[str, Given]:
 
 def _is_ours(name: str, known: Mapping[str, Collection[str] | None]) -> bool:
     """Whether it is a setting, or looks like one: many others share the environment and `.env` with us."""
-    owner = _owner(name)
+    owner = owner_of(name)
     if owner is None or not owner.is_anybodys:
         return owner is not None or name.startswith(OURS)
     # A rate limit of something that is no platform here is somebody else's.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 from fastapi.responses import HTMLResponse
 
-from catchment import __version__, pages
+from catchment import __version__
 from catchment.api.browsing.readers import TheReader
 from catchment.api.door import TheShop
-from catchment.settings import DEFINED
+from catchment.pages import settings_page
+from catchment.settings import DEFINED, owner_of
 
 router = APIRouter()
 
@@ -27,7 +28,7 @@ def settings(shop: TheShop, reader: TheReader) -> Response:
                 "name": name,
                 "value": value,
                 "default": default,
-                "what": next(one.what for one in DEFINED.values() if one.owns(name)),
+                "what": owner.what if (owner := owner_of(name)) and name not in known.declared else None,
                 "origin": known.origins.get(name),
             }
             for name, value, default in differing
@@ -35,9 +36,9 @@ def settings(shop: TheShop, reader: TheReader) -> Response:
         "stored": shop.store.settings.intervals(),
         "warnings": known.warnings,
         "others": [
-            {"name": one.name, "default": one.shown_default(), "what": one.what}
+            {"name": one.name, "default": "" if one.family else one.shown_default(), "what": one.what}
             for one in DEFINED.values()
             if one.name not in names
         ],
     }
-    return HTMLResponse(pages.settings_page(reader, found))
+    return HTMLResponse(settings_page(reader, found))

@@ -171,6 +171,40 @@ SETTINGS = {
     ),
     "The low-quality round visits what nobody has for so many hours.": ("低质量轮次访问超过多少小时无人访问的社区。"),
     "How many it visits at most, the oldest visit first.": "该轮次最多访问的数量，最久未访问的优先。",
+    "How many communities of a kind are claimed at a time; the next batch when all of one are under way.": (
+        "每次领取同一类型的社区数；一批全部开始后再领取下一批。"
+    ),
+    "How many communities of a kind are collected at once, within COLLECTOR_CONCURRENCY; other sources go on.": (
+        "同时采集的同类社区数，不超过 COLLECTOR_CONCURRENCY；其他来源照常进行。"
+    ),
+    "How many posts of a community are asked for at first, and of the listing that is read beside the newest. Its own "
+    "setting `limit`, and its tier's, go before it.": (
+        "社区首先请求的帖子数，也用于最新之外读取的列表。社区自己的 `limit` 和层级的设置优先。"
+    ),
+    "The listing of a community that is read beside its newest posts; new: none. Its own setting `sort`, and its "
+    "tier's, go before it.": "除最新帖子外读取的社区列表；new 表示不读。社区自己的 `sort` 和层级的设置优先。",
+    "How far back that listing looks, if it is top or controversial. A community's own setting `time_filter`, and its "
+    "tier's, go before it.": (
+        "该列表（top 或 controversial）回看的时间范围。社区自己的 `time_filter` 和层级的设置优先。"
+    ),
+    "How many requests a platform is asked in its window at most (REDDIT_RATE_LIMIT: 60 for each key, unless it is "
+    "given). One budget for the whole deployment.": (
+        "每个时间窗口内对平台的请求上限（REDDIT_RATE_LIMIT 默认每个凭据 60 次）。整个部署共用一个额度。"
+    ),
+    "How long that window is, in seconds (REDDIT_RATE_LIMIT_WINDOW_SECONDS: 60).": (
+        "该时间窗口的秒数（REDDIT_RATE_LIMIT_WINDOW_SECONDS：60）。"
+    ),
+    "How many requests to a platform at once, for each process and key (REDDIT_MAX_CONCURRENCY: 10).": (
+        "每个进程和凭据对平台的并发请求数（REDDIT_MAX_CONCURRENCY：10）。"
+    ),
+    "How long an answer of a platform may take, in seconds; else CATCHMENT_TIMEOUT_SECONDS.": (
+        "等待平台响应的最长秒数；未设置则用 CATCHMENT_TIMEOUT_SECONDS。"
+    ),
+    "What we call ourselves to one platform; else CATCHMENT_USER_AGENT. Reddit wants to know who asks: "
+    "REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME).": (
+        "对某个平台使用的标识；未设置则用 CATCHMENT_USER_AGENT。"
+        "Reddit 希望知道是谁在请求：REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME)。"
+    ),
     "How long work under way may go on after a stop was asked for, in seconds.": (
         "要求停止后，进行中的工作最多可继续的秒数。"
     ),

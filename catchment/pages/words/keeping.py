@@ -49,9 +49,7 @@ WORDS = {
     "credential_added": ("Added", "添加时间"),
     "credential_story": ("What became of it", "变化记录"),
     "credential_story_none": ("Nothing yet.", "还没有。"),
-    "credential_change": ("{before} → {after}", "{before} → {after}"),
     "credential_removed": ("removed", "已移除"),
-    "credential_new": ("new", "新增"),
     "done:credential_paused": ("Paused. It is not used until you resume it.", "已暂停。恢复之前不会使用。"),
     "done:credential_resumed": (
         "Resumed. If it had been refused, its next request decides.",
@@ -141,6 +139,9 @@ WORDS = {
     "settings_version": ("Version", "版本"),
     "settings_database": ("Database", "数据库"),
     "settings_home": ("Folder", "数据目录"),
+    "settings_declared": (
+        "A credential that a platform takes from the environment.",
+        "平台从环境变量读取的凭据。",
+    ),
     "settings_unset": ("not set", "未设置"),
-    "setting_set": ("set", "已设置"),
 }
