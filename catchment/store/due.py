@@ -89,7 +89,7 @@ def _of_kind(tx: Transaction, groups: list[Group], interval: int, at: int, limit
 
 def _due(precedence: int, row: Row, kind_interval: int, at: int) -> Due:
     source_id, due_at, last_polled_at, minutes = row
-    interval = kind_interval if minutes is None else minutes * _MINUTE
+    interval = max(_MINUTE, kind_interval if minutes is None else minutes * _MINUTE)
     return Due(True, precedence, (due_at - at) / interval, interval, source_id, last_polled_at)
 
 
