@@ -36,6 +36,7 @@ LISTINGS = (
     Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE),
     Listing("top", Order.RANKED, page_size=PAGE),
     Listing("hot", Order.RANKED, page_size=PAGE),
+    Listing("rising", Order.NEWEST_FIRST, page_size=PAGE),
     Listing("feed", Order.NEWEST_FIRST, is_window=True),
 )
 

@@ -44,6 +44,24 @@ def test_a_ranked_listing_does_not_stop_at_what_is_old_or_held(quick: TownShop) 
     assert {0, 1, 2, *range(20, 35)} <= community.stored()
 
 
+def test_a_listing_beside_the_newest_ends_at_its_limit_and_proves_nothing_however_it_is_ordered(
+    quick: TownShop,
+) -> None:
+    community = Community(quick, sort="rising")
+    community.square.post(60)
+    community.collect()
+    community.square.post(1)
+    community.collect()
+    assert community.square.asked == ["new 0", "rising 0", "rising 10"]
+
+
+def test_a_listing_that_looks_just_like_the_newest_is_read_all_the_same(quick: TownShop) -> None:
+    community = Community(quick)
+    community.square.post(1)
+    result = community.collect()
+    assert (result.outcome, result.counts) == (Outcome.SUCCEEDED, Counts(new=1, duplicate=1))
+
+
 def test_what_stands_in_a_gap_is_stored_from_the_ranked_listing_and_the_gap_stays_open(here: TownShop) -> None:
     community = Community(here)
     community.square.post(10)
