@@ -123,7 +123,7 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
     if failure.status >= 500 and isinstance(error, CatchmentError):
         # What nobody foresaw is logged further out, with its traceback.
         log.error("a request failed", path=request.url.path, code=error.code, error=str(error))
-    if browsing.is_for_a_person(request):
+    if browsing.is_for_a_person(request, error):
         return browsing.failure_page(request, failure, request_id)
     return failed(failure, request_id)
 

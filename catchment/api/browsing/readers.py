@@ -150,5 +150,8 @@ def failure_page(request: Request, failure: Failure, request_id: str) -> Respons
     )
 
 
-def is_for_a_person(request: Request) -> bool:
-    return not request.url.path.startswith("/api") and "text/html" in request.headers.get("accept", "")
+def is_for_a_person(request: Request, error: Exception) -> bool:
+    """Whether a page must tell of it; whoever stands outside of the pages is always shown the way in."""
+    return isinstance(error, Outside) or (
+        not request.url.path.startswith("/api") and "text/html" in request.headers.get("accept", "")
+    )
