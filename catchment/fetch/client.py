@@ -68,11 +68,11 @@ class Errand:
         self.is_cure_tried = False
         self.is_renewal_tried = False
 
-    def become(self, use: Use) -> None:
-        """Be sent with this credential from here on."""
-        if self.use is None or self.use.name != use.name:
+    def become(self, use: Use | None) -> None:
+        """Be sent with this credential from here on, or with none."""
+        if self.use is None or use is None or self.use.name != use.name:
             self.token, self.is_renewal_tried = None, False
-        self.use, self.request = use, self.request.plus(credential=use.name)
+        self.use, self.request = use, self.request.plus(credential=use.name if use else None)
 
     def visit(self, place: Place) -> Visit:
         return Visit(self.platform, self.request.credential, place)
@@ -170,15 +170,11 @@ class Fetch:
             try:
                 return self._follow(errand)
             except SlowDown as error:
-                # With a status it is an answer.
-                if (
-                    errand.use is None
-                    or not errand.use.is_pooled
-                    or error.status is not None
-                    or not error.is_credentials
-                ):
+                use = errand.use
+                # With a status it is an answer, not our own restraint.
+                if use is None or not use.is_pooled or not error.is_credentials or error.status is not None:
                     raise
-                busy[errand.use.name] = error
+                busy[use.name] = error
 
     def _identify(self, errand: Errand, busy: Mapping[str, SlowDown]) -> None:
         """Find out as whom to ask. Raises if that must be somebody and there is nobody."""
@@ -186,11 +182,12 @@ class Fetch:
         use = None
         if asked.credential is not None or self._has_pool(errand):
             use = self._credentials.take(platform.NAME, asked.credential, busy)
+        errand.become(use)
         if use is not None:
-            errand.become(use)
-        elif busy:
+            return
+        if busy:
             raise min(busy.values(), key=_comes_back)
-        elif asked.identity is Identity.NEEDED:
+        if asked.identity is Identity.NEEDED:
             raise LoginNeeded("it can only be read with a login", _how_to_log_in(platform))
 
     @staticmethod

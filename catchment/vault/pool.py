@@ -72,6 +72,8 @@ class Pool:
     def __init__(self, keeper: Keeper, safe: Safe, clock: Clock) -> None:
         self._keeper, self._safe, self._clock = keeper, safe, clock
         self._blocks: dict[_Key, _Block] = {}
+        self._nobody_until: dict[_Key, datetime] = {}
+        """An empty pool is not asked for anew by every request that would go without."""
         # Held while choosing, too: threads that find nothing set apart wait for one block rather than take one each.
         self._lock = Lock()
 
@@ -83,10 +85,15 @@ class Pool:
         """
         key, now = (platform, name), self._clock.now()
         with self._lock:
+            until = self._nobody_until.get(key)
+            if until is not None and now <= until <= now + HELD:
+                return None
             block = self._blocks.get(key)
             if block is None or not block.is_alive(now) or block.use.name in avoid:
                 block = self._next_block(key, avoid, now)
             if block is None:
+                if not avoid:
+                    self._nobody_until[key] = now + HELD
                 return None
             block.left -= 1
             # Who names a credential asks with it while it should rest, knowingly.

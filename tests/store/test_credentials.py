@@ -68,6 +68,16 @@ def test_an_empty_pool_has_nobody_to_give(desk: Desk) -> None:
     assert desk.store.credentials.platforms() == {"x"}
 
 
+def test_an_empty_pool_is_not_asked_anew_by_every_request_and_is_noticed_when_it_fills(desk: Desk) -> None:
+    pool, writes = pool_of(desk), []
+    write = desk.store.database.write
+    desk.store.database.write = lambda deed: (writes.append(1), write(deed))[1]  # type: ignore[method-assign]
+    assert (taken(pool, 50), len(writes)) == ([None] * 50, 1)
+    keep(desk, "mine")
+    desk.clock.advance(11)
+    assert taken(pool) == ["mine"]
+
+
 def test_the_use_is_counted_and_what_was_set_apart_and_not_used_is_given_back(desk: Desk) -> None:
     keep(desk, "mine")
     pool = pool_of(desk)
