@@ -58,9 +58,10 @@ class Planning:
         rows = self._db.read(
             lambda tx: tx.all(
                 """
-                SELECT s.platform, sum(v.request_count)
-                  FROM runs r JOIN run_sources v ON v.run_id = r.id JOIN sources s ON s.id = v.source_id
-                 WHERE r.started_at >= ? AND r.started_by = 'schedule' AND r.job <> ? GROUP BY s.platform
+                SELECT s.platform, sum(v.request_count) FROM run_sources v JOIN sources s ON s.id = v.source_id
+                 WHERE v.started_at >= ?
+                   AND (SELECT r.started_by = 'schedule' AND r.job <> ? FROM runs r WHERE r.id = v.run_id)
+                 GROUP BY s.platform
                 """,
                 micros(since),
                 job,
