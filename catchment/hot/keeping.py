@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from operator import methodcaller
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -73,7 +74,7 @@ class Hot:
             return
         try:
             made = self._store.hot.made(source_id, self._clock.now(), self._lives)
-            # None: somebody is writing at this moment, and refreshes it afterwards.
+            # None: somebody is writing at this moment, and it is made after that visit, or the next.
             if made is not None:
                 self._at_home(lambda home: home.keep(made), is_writing=True)
         except StoreError as error:
@@ -180,7 +181,7 @@ class Hot:
     def _tell(self, untold: Mapping[datetime, HotCounts]) -> None:
         for minute, counts in untold.items():
             try:
-                self._at_home(lambda home: home.count(minute, counts))  # noqa: B023 — called at once
+                self._at_home(methodcaller("count", minute, counts))
             except StoreError as error:
                 # Figures are not worth a failure, nor a reader's time.
                 log.warning("reads of the hot store were not counted", error=str(error))

@@ -198,12 +198,11 @@ def newest_first(items: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def changed(tx: Transaction, source_ids: Iterable[int]) -> None:
     """The lists of these sources say something else from here on."""
-    _hold_off(tx, "pg_advisory_xact_lock_shared")
     stamp = _drawn()
-    tx.many(
-        "UPDATE hot_sources SET stamp = ? WHERE source_id = ? AND stamp IS NOT NULL",
-        [(stamp, one) for one in sorted(set(source_ids))],
-    )
+    rows = [(stamp, one) for one in sorted(set(source_ids))]
+    if rows:
+        _hold_off(tx, "pg_advisory_xact_lock_shared")
+        tx.many("UPDATE hot_sources SET stamp = ? WHERE source_id = ? AND stamp IS NOT NULL", rows)
 
 
 def changed_items(tx: Transaction, item_ids: Sequence[int], source_id: int | None = None) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from catchment.collect.forgetting import forget_for_good
+from catchment.collect.reparse import Reparsing
 from catchment.collect.warming import ask_for, standing
 from catchment.errors import Missing, SlowDown
 from catchment.hot.redis import RedisHome
 from catchment.jobs import JOBS, Job, run_if_due
-from catchment.model import Ask, Kind, Listing, Order, Source, SourceState
+from catchment.model import Answer, Ask, Kind, Listing, Order, Reading, Request, Source, SourceState
 from catchment.pace import Wish
+from catchment.platforms import Platforms
 from catchment.store.filtering import Filter
 from catchment.store.forgetting import Forget
-from tests.hot.square import PAGE, Village
+from tests.hot.square import PAGE, PLATFORM, Village, read
 from tests.town import TownShop
 
 HOUR = 3600
@@ -107,7 +111,7 @@ def test_the_ranked_listing_is_read_as_far_as_the_settings_say(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("sort", "listings", "read"),
+    ("sort", "listings", "walked"),
     [
         ("hot", (NEW, TOP, HOT), "hot"),
         ("hot", (NEW, TOP), "top"),
@@ -117,10 +121,10 @@ def test_the_ranked_listing_is_read_as_far_as_the_settings_say(tmp_path: Path) -
     ],
 )
 def test_what_a_kind_does_not_list_is_read_by_its_ranked_listing_or_as_usual(
-    sort: str | None, listings: tuple[Listing, ...], read: str
+    sort: str | None, listings: tuple[Listing, ...], walked: str
 ) -> None:
     kind = Kind("some", "some", 60, "some", listings, base_limit=7)
-    assert ask_for(kind, Wish(sort, "day"), has_key=True) == Ask(read, 7, time_filter="day", has_key=True)
+    assert ask_for(kind, Wish(sort, "day"), has_key=True) == Ask(walked, 7, time_filter="day", has_key=True)
 
 
 def test_a_listing_that_goes_in_circles_is_left(village: Village) -> None:
@@ -287,6 +291,23 @@ def test_a_visit_and_a_second_look_leave_the_hot_set_true(village: Village) -> N
     assert looked.counts.updated == 1
     assert is_hit(village, source)
     assert "second thoughts" in [one["text"] for one in village.shop.hot.listed(Filter(source.id), 5).items]
+
+
+def test_what_a_mended_reader_corrects_is_seen_at_once(village: Village) -> None:
+    source = village.follow("one")
+    village.square.post("one", "a")
+    village.here.collect(source)
+    assert is_hit(village, source)
+
+    def louder(answer: Answer, request: Request) -> Reading:
+        told = read(answer, request)
+        return told.plus(items=tuple(item.plus(text=f"{item.text}!") for item in told.items))
+
+    mended = SimpleNamespace(**vars(PLATFORM) | {"READER_VERSION": 2, "read": louder})
+    reparsing = Reparsing(village.store, Platforms((mended,)), 1_000, Event(), is_dry=False)
+    assert reparsing.run(reparsing.wanted()).done.mended == 1
+    assert not is_hit(village, source)
+    assert village.shop.hot.listed(Filter(source.id), 5).items[0]["text"] == "about a!"
 
 
 def test_a_community_that_shows_the_same_post_is_read_cold_until_it_is_visited(village: Village) -> None:
