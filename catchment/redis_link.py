@@ -9,16 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from threading import Lock
+from types import ModuleType
 from typing import Any, TypeVar
 
-from catchment import logs
 from catchment.clock import Clock
 from catchment.settings import Settings
 from catchment.settings.table import without_password
 from catchment.store import Store
 
 T = TypeVar("T")
-log = logs.logger(__name__)
 
 # Wall time, as for all sockets. It is to be faster than the database: one that is slow is as good as away.
 _PATIENCE_SECONDS = 1.0
@@ -97,20 +96,30 @@ class RedisLink:
         return client
 
     def _unusable(self, why: str, helps: str) -> None:
+        logs = _logs()
         self.trouble = logs.redact(f"{why} — {helps}")
-        log.warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
+        logs.logger(__name__).warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
 
     def _away(self, why: str) -> Away:
         with self._lock:
             is_news = self._ask_again_at is None
             self._ask_again_at = self._wall() + _PAUSE_SECONDS
-            self.trouble = logs.redact(why)
+            self.trouble = _logs().redact(why)
         if is_news:
-            log.warning("Redis is away, the database is used", redis=self.shown_url, why=self.trouble)
+            _logs().logger(__name__).warning(
+                "Redis is away, the database is used", redis=self.shown_url, why=self.trouble
+            )
         return Away(self.trouble)
 
     def _back(self) -> None:
         with self._lock:
             was_away, self._ask_again_at, self.trouble = self._ask_again_at is not None, None, None
         if was_away:
-            log.info("Redis is back", redis=self.shown_url)
+            _logs().logger(__name__).info("Redis is back", redis=self.shown_url)
+
+
+def _logs() -> ModuleType:
+    # Whoever only reads, and has no Redis, starts without the machinery of logs.
+    from catchment import logs
+
+    return logs

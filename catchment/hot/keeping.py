@@ -13,7 +13,6 @@ from operator import methodcaller
 from threading import Lock
 from typing import Any, TypeVar
 
-from catchment import logs
 from catchment.clock import Clock
 from catchment.errors import StoreError
 from catchment.hot.entries import seen_entry
@@ -29,7 +28,6 @@ from catchment.store.items import ItemPage, page_of
 from catchment.store.warming import Warmth
 
 T = TypeVar("T")
-log = logs.logger(__name__)
 _HOUR = timedelta(hours=1)
 
 
@@ -78,7 +76,7 @@ class Hot:
             if made is not None:
                 self._at_home(lambda home: home.keep(made), is_writing=True)
         except StoreError as error:
-            log.warning("the hot set could not be written", source=source_id, error=str(error))
+            _warn("the hot set could not be written", source=source_id, error=str(error))
             self._count(HotCounts(failures=1))
 
     def cache(self, source: Source, items: Sequence[RefinedItem], at: datetime) -> int:
@@ -96,7 +94,7 @@ class Hot:
             try:
                 home.drop(source_ids)
             except Away:
-                log.warning("what was forgotten may lie in Redis until it is past its time", hours=self._lives / _HOUR)
+                _warn("what was forgotten may lie in Redis until it is past its time", hours=self._lives / _HOUR)
 
     def clear_expired(self) -> int:
         """Take away what is past its time, in every home; gives how many entries went."""
@@ -184,7 +182,7 @@ class Hot:
                 self._at_home(methodcaller("count", minute, counts))
             except StoreError as error:
                 # Figures are not worth a failure, nor a reader's time.
-                log.warning("reads of the hot store were not counted", error=str(error))
+                _warn("reads of the hot store were not counted", error=str(error))
 
     # ── homes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -197,3 +195,10 @@ class Hot:
                 if is_writing:
                     self._count(HotCounts(failures=1))
         return deed(self._homes[-1])
+
+
+def _warn(words: str, **more: object) -> None:
+    # Whoever only reads starts without the machinery of logs.
+    from catchment import logs
+
+    logs.logger(__name__).warning(words, **more)

@@ -88,9 +88,8 @@ def test_two_serving_processes_share_the_work_without_doing_any_twice(
         lived = clock_from(CLOCK, home).now() - datetime.fromisoformat(CLOCK.split(",")[0])
         runs = {one["name"]: one["run_count"] for one in shop.store.jobs.all()}
         for job in JOBS:
-            period = job.period(settings)
-            assert period is not None
-            assert 1 <= runs[job.name] <= lived / period + 1
+            if (period := job.period(settings)) is not None:
+                assert 1 <= runs[job.name] <= lived / period + 1, job.name
         assert sum(feed.requests for feed in oracle.feeds) == sum(map(len, visits(shop).values()))
         held = shop.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
         assert held == (0,)

@@ -244,7 +244,7 @@ def test_without_a_key_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(tmp_
 
 
 def test_a_crowd_is_read_down_to_what_is_known_and_one_page_further(scene: Scene) -> None:
-    scene.follow(CROWD)
+    scene.follow(CROWD, sort="new")
     wait = scene.until(3, range(350, 800))
     since = scene.clock.now()
     scene.visit()
@@ -256,7 +256,7 @@ def test_a_crowd_is_read_down_to_what_is_known_and_one_page_further(scene: Scene
 
 
 def test_what_a_burst_pushes_beyond_the_thousandth_lies_in_a_gap_with_its_edges(scene: Scene) -> None:
-    scene.follow(CROWD)
+    scene.follow(CROWD, sort="new")
     wait = scene.until(6, range(1_300, 9_000))
     since = scene.clock.now()
     scene.visit()

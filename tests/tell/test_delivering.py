@@ -243,7 +243,7 @@ def test_what_was_cleared_before_a_listener_came_back_is_counted_as_given_up(tel
 
 
 def clear(teller: Teller) -> int:
-    days = {"raw_days": 90, "run_days": 90, "attempt_days": 90, "event_days": 3}
+    days = {"raw_days": 90, "run_days": 90, "attempt_days": 90, "event_days": 3, "metrics_days": 90}
     cleared: int = teller.store.clearing.clear(teller.clock.now(), **days)["outbox"]
     return cleared
 
