@@ -128,7 +128,7 @@ def test_it_is_found_in_what_lies_at_home(kept: Catchment, home: Path, name: str
     file = home / name
     file.parent.mkdir(parents=True, exist_ok=True)
     # Across the border of two pieces that are read one after the other.
-    text = b"\n" * (2**20 - 5) + f"a {SECRET}".encode()
+    text = ((b"-" * 1023 + b"\n") * 1024)[: 2**20 - 5] + f"\na {SECRET}".encode()
     file.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
     assert (str(file), "the secret of 'main' (credentials)") in found(kept)
 
