@@ -1,7 +1,8 @@
 # Needs Python 3.11 or newer and make; everything else is set up in .venv by the first target that needs it.
 
 BIN := .venv/bin
-WORKERS ?= 2
+# More than there are cores: tests that start processes mostly wait for them.
+WORKERS ?= 3
 
 help:
 	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
