@@ -23,6 +23,11 @@ from catchment.api.door import open_door
 from catchment.api.serving import listening
 from tests.town import TownShop
 
+EVERY_PLACE = (
+    "/sources", "/sources?order=troubled", "/sources/1", "/sources/add", "/sources/add?kind=rss", "/sources/import",
+    "/runs", "/runs/1", "/gaps", "/alerts", "/credentials", "/watches", "/settings",
+)  # fmt: skip
+"""The pages for running it; the first source and the first run are there."""
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")
 MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
 # It must ask nobody but us: a browser that is started anew likes to call home.

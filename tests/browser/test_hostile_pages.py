@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 
-from tests.browser.conftest import Site
+from tests.browser.conftest import EVERY_PLACE, Site
 from tests.browser.vectors import VECTORS
 
-PAGES = ("/", "/items", "/items?after=9999999999999999-50", "/search?q=everywhere")
+PAGES = ("/", "/items", "/items?after=9999999999999999-50", "/search?q=everywhere", *EVERY_PLACE)
 MORE_THAN_WORDS = "img, iframe, object, embed, style, link, base, meta, svg script"
 
 
