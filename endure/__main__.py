@@ -36,6 +36,7 @@ def main() -> int:
 
 
 def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
+    folder.mkdir(parents=True, exist_ok=True)
     if given.communities:
         week = communities.Week(given.communities, given.days, given.fault_rate, given.seed, database)
         with (folder / "collector.log").open("w", encoding="utf-8") as said:
