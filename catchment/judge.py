@@ -34,9 +34,8 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
     """What is to be done about one item that an answer of that time showed."""
     if known is None:
         return Verdict(Deed.NEW)
-    # An answer that was overtaken by a newer one has nothing to tell about an item we hold.
     if timedelta() < known.applied_at - answered_at <= _CLOCKS_DIFFER:
-        return Verdict(Deed.SAME)
+        return _overtaken(known, one.item)
     if one.item.is_brief:
         return Verdict(Deed.SAME)
     is_kept = is_withheld(one.item)
@@ -51,6 +50,14 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
     if is_completed:
         return Verdict(Deed.COUNTED, is_completed=True)
     return Verdict(Deed.COUNTED if _is_counted(known, one.item) else Deed.SAME)
+
+
+def _overtaken(known: Known, item: Item) -> Verdict:
+    """An answer that was overtaken by a newer one has nothing to tell about an item we hold; but for its text, if by
+    then the platform showed nothing of it any more."""
+    if known.is_withheld and not item.is_brief and (item.text or item.html):
+        return Verdict(Deed.COUNTED, is_completed=True, is_overtaken=True)
+    return Verdict(Deed.SAME)
 
 
 def is_withheld(item: Item) -> bool:

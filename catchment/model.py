@@ -581,6 +581,8 @@ class Known(Record, frozen=True):
     is_adult: bool = False
     is_brief: bool = False
     """Only a short form of it was told so far."""
+    is_withheld: bool = False
+    """All that is held of it is that it is gone: its text was never told."""
 
 
 class Point(Record, frozen=True):
@@ -609,6 +611,8 @@ class Verdict(Record, frozen=True):
     """The platform withholds the text now ("[removed]"): what we hold stays."""
     is_completed: bool = False
     """What we hold is a short form: this is the first whole one, and takes its place."""
+    is_overtaken: bool = False
+    """A newer answer was here before: nothing but the text that it lacked is taken from this one."""
     is_volatile: bool = False
     """It flips between known contents: counted, and no revision until tomorrow."""
 

@@ -159,6 +159,24 @@ def test_what_is_withheld_completes_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("held", "came", "is_taken"),
+    [
+        ({"is_withheld": True}, {}, True),
+        ({"is_withheld": True}, {"text": None, "html": "<p>"}, True),
+        ({"is_withheld": True}, {"text": None}, False),
+        ({"is_withheld": True}, {"is_brief": True}, False),
+        ({"is_withheld": False}, {}, False),
+    ],
+)
+def test_an_answer_that_was_overtaken_tells_at_most_a_text_of_which_nothing_is_held(
+    held: dict[str, Any], came: dict[str, Any], is_taken: bool
+) -> None:
+    newer = known(is_deleted=True, applied_at=NOW + timedelta(minutes=1), **held)
+    wanted = Verdict(Deed.COUNTED, is_completed=True, is_overtaken=True) if is_taken else Verdict(Deed.SAME)
+    assert judge(newer, shown(b"other", score=99, **came), NOW) == wanted
+
+
 def test_what_flips_is_counted_until_its_day_is_over() -> None:
     flipping = known(volatile_until=NOW + timedelta(seconds=1))
     assert judge(flipping, shown(b"other"), NOW) == Verdict(Deed.COUNTED, is_volatile=True)

@@ -350,6 +350,7 @@ def points(judged: Sequence[Judged], found: Found, at: datetime) -> frozenset[Ke
         key_of(one.item)
         for one in judged
         if one.verdict.deed != Deed.SAME
+        and not one.verdict.is_overtaken
         and is_worth_a_point(one.known, one.item.item, found.points.get(one.known.id) if one.known else None, at)
     )
 

@@ -55,7 +55,7 @@ class Batch(Record, frozen=True):
 
     details: tuple[Detail, ...]
     left: int = 0
-    """How many are still to be asked for."""
+    """How many are still to be asked for, or to be brought."""
     broke: CatchmentError | None = None
     """What ended the asking. What came before it is to be written all the same."""
 
@@ -106,7 +106,11 @@ class Details:
             for start in range(0, len(self._requests), A_BATCH):
                 few = self._requests[start : start + A_BATCH]
                 details, broke = self._brought(hands, few)
-                yield Batch(details, len(self._requests) - start - len(few), broke)
+                left = len(self._requests) - start - len(few)
+                *earlier, last = _apart(details)
+                for unlike in earlier:
+                    yield Batch(unlike, left + len(few))
+                yield Batch(last, left, broke)
                 if broke is not None:
                     return
 
@@ -131,6 +135,21 @@ class Details:
     def _host_trouble(self, detail: Detail) -> CatchmentError | None:
         self._troubles_in_a_row = self._troubles_in_a_row + 1 if isinstance(detail.error, _TROUBLE) else 0
         return detail.error if self._troubles_in_a_row >= _MOST_TROUBLES else None
+
+
+def _apart(details: Sequence[Detail]) -> list[tuple[Detail, ...]]:
+    """So divided that nothing is told of twice within one part: two tellings are two states of one item, and neither
+    must pass for an item of its own."""
+    parts: list[list[Detail]] = [[]]
+    told: set[str] = set()
+    for one in details:
+        ids = {item.external_id for item in one.reading.items}
+        if ids & told:
+            parts.append([])
+            told = set()
+        parts[-1].append(one)
+        told |= ids
+    return [tuple(part) for part in parts]
 
 
 def _detail(asking: Asking, request: Request, platform: Platform) -> Detail:

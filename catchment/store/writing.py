@@ -43,7 +43,7 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
         _insert_items(tx, page, new, first_id, number, now)
         _plan_looks(tx, page, conclusion, first_id, new)
         _revise_items(tx, page, edited, number, now)
-        _count_items(tx, counted, number, now)
+        _count_items(tx, [one for one in counted if not one.verdict.is_overtaken], number, now)
         _complete_items(tx, page, [one for one in (*edited, *counted) if one.verdict.is_completed], number)
     if conclusion.is_seen:
         _see_again(tx, page, [one for one in conclusion.judged if one.known and not one.item.is_gone], now)
@@ -254,7 +254,7 @@ def _complete_items(tx: Transaction, page: Page, completed: Sequence[Judged], nu
     _update(
         tx,
         [
-            {"id": item_id, "content_change_number": number}
+            {"id": item_id, "change_number": number, "content_change_number": number}
             | {name: getattr(one.item, name) for name in names}
             | content_values(one, page.fingerprint_rule)
             for item_id, one in whole

@@ -69,6 +69,8 @@ class Square:
         """How many replies posts have; they are shown three at a time."""
         self.replies_asked: list[str] = []
         """Whose replies were asked for, as in `7`, and `7 from 3`."""
+        self.shown_as: dict[str, str] = {}
+        """Other ids of replies than those that they have by themselves."""
         self._lock = Lock()
 
     def post(self, count: int) -> None:
@@ -138,7 +140,7 @@ class Square:
         return Reading(items[:3] if is_torn else items, follow=follow, is_end=not pages, is_torn=is_torn)
 
     def _read_replies(self, told: dict[str, Any], request: Request) -> Reading:
-        items = tuple(Item(key, kind="reply", text=key) for key in told["replies"])
+        items = tuple(Item(self.shown_as.get(key, key), kind="reply", text=key) for key in told["replies"])
         is_more = told["from"] < self.replies.get(int(request.carried["post"]), 0)
         follow = request.plus(params={**request.params, "from": f"from {told['from']}"}, if_changed=None)
         return Reading(items, follow=(follow,) if is_more else ())

@@ -234,3 +234,15 @@ def test_of_a_post_that_was_forgotten_nothing_is_owed(here: TownShop) -> None:
     community.collect()
     here.shop.store.forgetting.forget(Forget("item", "square", "test", item_id=here.item("1")["id"]), here.clock.now())
     assert owed(community) == 0
+
+
+def test_a_reply_that_two_answers_tell_differently_is_one_reply_with_its_history(here: TownShop) -> None:
+    community = followed(here)
+    community.square.post(3)
+    community.square.replies = {1: 1, 2: 1}
+    community.square.shown_as = {"1-0": "wander", "2-0": "wander"}
+    result = community.collect()
+    assert (community.replies(), result.counts) == ({"wander"}, Counts(new=4, updated=1))
+    (reply,) = (one for one in here.items() if one["kind"] == "reply")
+    said = [one["text"] for one in here.revisions("wander")]
+    assert sorted((*said, reply["text"])) == ["1-0", "2-0"]

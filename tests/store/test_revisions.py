@@ -300,3 +300,23 @@ def test_whatever_is_shown_the_history_of_every_item_is_whole(
     shown = {item.external_id for _, _, items in history for item in items}
     assert {one["external_id"] for one in desk.store.items.newest(100)} == shown
     desk.close()
+
+
+def test_a_text_that_arrives_after_its_removal_was_told_is_kept_and_nothing_else_of_that_answer(desk: Desk) -> None:
+    one, other = desk.follow("one", kind="reddit"), desk.follow("two", kind="reddit")
+    slow, quick = desk.claim(one), desk.claim(other)
+    asked_at = desk.now
+    desk.clock.advance(60)
+    gone = Item("a", title="One", score=5, author="ann", is_deleted=True, deleted_by="moderator")
+    desk.write(quick, [gone])
+    before = desk.item("a")
+    said = Item("a", title="One", text="said", html="<p>said</p>", score=3, author="bob")
+    assert desk.write(slow, [said], at=asked_at).counts == Counts(updated=1)
+    item = desk.item("a")
+    assert (item["text"], item["html"], item["is_deleted"], item["deleted_by"]) == (
+        "said", "<p>said</p>", True, "moderator",
+    )  # fmt: skip
+    assert (item["score"], item["author"], item["version"], desk.revisions("a")) == (5, "ann", 1, [])
+    assert item["content_change_number"] > before["content_change_number"]
+    desk.show(one, gone)
+    assert desk.item("a")["text"] == "said"
