@@ -211,10 +211,12 @@ class Trial:
 
     def _lost_and_wrong(self) -> tuple[list[str], list[str]]:
         said: dict[str, list[tuple[str, bool]]] = defaultdict(list)
+        gone: set[str] = set()
         lost = []
         for one in self.heard:
             for entry in self._told(one):
                 if entry.is_deleted:
+                    gone.add(self._subject(entry))
                     continue
                 if (one.is_sure or one.is_stale) and not self.by_wire_id.get(entry.wire_id):
                     lost.append(f"{entry.post} ({entry.wire_id}) at {one.asked.at:%d %H:%M:%S} in {one.asked.fault}")
@@ -225,15 +227,22 @@ class Trial:
                     is_sure = one.is_sure and not is_brief(one.asked.path)
                     said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), is_sure))
         items = self._items_by_subject()
-        wrong = [words for name, texts in said.items() if (words := self._told_wrongly(name, items[name], texts))]
-        return lost, wrong
+        told_wrongly = (
+            self._told_wrongly(name, items[name], texts, was_gone=name in gone) for name, texts in said.items()
+        )
+        return lost, [words for words in told_wrongly if words]
 
-    def _told_wrongly(self, subject: str, items: set[int], said: list[tuple[str, bool]]) -> str | None:
+    def _told_wrongly(
+        self, subject: str, items: set[int], said: list[tuple[str, bool]], *, was_gone: bool
+    ) -> str | None:
         held = self.by_id[min(items)] if items else None
         if held is None or held.is_volatile:
             return None
         # A deletion, and a title that was changed, leave a revision with the same text.
         told = _without_repeats(held.texts)
+        # It may have been gone when it was first stored: of an answer to a process that was ended nothing is left.
+        if was_gone and told[0] == "":
+            del told[0]
         if not _is_subsequence(told, [text for text, _ in said]):
             return f"{subject}: stored {told!r:.300}, said {said!r:.300}"
         sure = _without_repeats([text for text, is_sure in said if is_sure])
