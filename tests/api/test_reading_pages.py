@@ -224,6 +224,20 @@ def test_a_change_needs_the_token_of_its_reader(desk: Desk) -> None:
     assert browser.get("/items").status_code == 200
 
 
+@pytest.mark.parametrize(("language", "word"), [("en", "Log out"), ("zh", "退出登录")])
+def test_every_page_has_a_way_out_and_whoever_takes_it_is_outside(desk: Desk, language: str, word: str) -> None:
+    browser = desk.browser(language)
+    form = re.search(r'<form[^>]*method="post" action="/logout">(.*?)</form>', browser.get("/settings").text)
+    assert form is not None
+    assert f">{word}</button>" in form[1]
+    token = re.findall(r'name="token" value="([^"]+)"', form[1])[0]
+    answer = browser.post("/logout", data={"token": token})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    outside = browser.get("/")
+    assert outside.status_code == 401
+    assert "/logout" not in outside.text
+
+
 def test_times_are_told_in_the_readers_zone(desk: Desk) -> None:
     an_edited_item(desk)
     browser = desk.browser()

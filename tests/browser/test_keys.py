@@ -77,3 +77,24 @@ def test_times_are_those_of_the_readers_zone_from_the_second_page_on(site: Site)
     with site.visitor(timezone_id="Asia/Shanghai") as visitor:
         visitor.open("/items")
         assert "+0800" in str(visitor.open("/items").locator("time").first.get_attribute("title"))
+
+
+def test_the_way_out_is_reached_by_tab_and_shut_behind(site: Site) -> None:
+    with site.visitor() as visitor:
+        page = visitor.open("/settings")
+        while focused(visitor) != "Log out":
+            page.keyboard.press("Tab")
+            assert page.evaluate("document.activeElement !== document.body"), "no way out by keys"
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        assert "Come in by the link" in page.locator("h1").inner_text()
+        assert visitor.open("/items").locator("#find").count() == 0
+
+
+def test_the_way_out_is_clicked_without_scripts_on_a_phone(site: Site) -> None:
+    with site.visitor(java_script_enabled=False, viewport={"width": 390, "height": 844}) as visitor:
+        page = visitor.open("/items")
+        page.get_by_text("Menu", exact=True).click()
+        with page.expect_navigation():
+            page.locator(".menu").get_by_role("button", name="Log out").click()
+        assert page.locator("#find").count() == 0

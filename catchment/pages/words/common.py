@@ -64,5 +64,5 @@ WORDS = {
     "keys_help": ("these keys", "显示快捷键"),
     "keys_close": ("close", "关闭"),
     "keys_go": ("g, then …", "g 然后 …"),
-    "log_out": ("Leave", "退出"),
+    "log_out": ("Log out", "退出登录"),
 }
