@@ -7,12 +7,16 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query
 
 from catchment.api.door import TheShop
-from catchment.api.shapes import Alert, BudgetPlan, Gap, Metrics, Page, Run
-from catchment.api.values import After, Name, OfSource, limit, paged, place, whole
+from catchment.api.shapes import Alert, BudgetPlan, Failed, Gap, Metrics, Page, Run, RunStory
+from catchment.api.standing import up_to_now
+from catchment.api.values import After, Name, OfSource, RunId, limit, paged, place, whole
 from catchment.collect.planning import shown as shown_plan
+from catchment.model import Outcome
 from catchment.store.metrics import Span
 
 router = APIRouter(prefix="/api", tags=["records"])
+
+MISSING: dict[int | str, dict[str, Any]] = {404: {"model": Failed, "description": "There is no such run, or no more."}}
 
 
 def _id(row: dict[str, Any]) -> object:
@@ -37,7 +41,24 @@ def list_gaps(
 @router.get("/runs", response_model=Page[Run])
 def list_runs(shop: TheShop, after: After = None, most: Annotated[int, limit(200)] = 30) -> dict[str, Any]:
     """What was run and what came of it, newest first. A tick with nothing due leaves no run."""
-    return paged(shop.store.runs.page(most + 1, before=place(after)), most, _id)
+    page = paged(shop.store.runs.page(most + 1, before=place(after)), most, _id)
+    return page | {"items": up_to_now(shop, page["items"])}
+
+
+@router.get("/runs/{run_id}", response_model=RunStory, responses=MISSING)
+def get_run(
+    shop: TheShop,
+    run_id: RunId,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    outcome: Annotated[Outcome | None, Query(description="Only the results that ended so.")] = None,
+) -> dict[str, Any]:
+    """One run, and what became of each source in it. Of one that is under way, what it has come to by now."""
+    start = place(after) or 0
+    (run,) = up_to_now(shop, [shop.store.runs.get(run_id)])
+    rows = shop.store.runs.results(run_id, start, most + 1, outcome=outcome)
+    page = paged(rows, most, lambda row: row["source_id"])
+    return run | {"results": page["items"], "next": page["next"]}
 
 
 @router.get("/metrics", response_model=Page[Metrics])

@@ -564,6 +564,33 @@ class Run(Told):
     request_count: int
 
 
+class RunResult(Told):
+    """What became of one source in a run."""
+
+    run_id: int
+    source_id: int
+    source_name: str
+    kind: str
+    started_at: Moment
+    finished_at: Moment | None = Field(description="Null: under way.")
+    outcome: Literal["succeeded", "unchanged", "failed", "skipped"] | None = Field(description="Null: under way.")
+    new_count: int
+    updated_count: int
+    duplicate_count: int
+    invalid_count: int
+    request_count: int
+    http_status: int | None = Field(description="Of the answer that failed it, where there was one.")
+    error_code: str | None
+    error: str | None
+
+
+class RunStory(Run):
+    """A run, and what became of each source in it, in order of the sources' ids."""
+
+    results: list[RunResult]
+    next: str | None = Field(description="Given as `after` to get the results that follow; null: these were the last.")
+
+
 class Figures(Told):
     """What visits came to."""
 

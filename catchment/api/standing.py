@@ -180,6 +180,12 @@ def budget_rows(shop: Shop) -> list[dict[str, Any]]:
     ]
 
 
+def up_to_now(shop: Shop, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The runs, and of those under way what they have come to so far."""
+    so_far = shop.store.runs.so_far([one["id"] for one in runs if one["finished_at"] is None])
+    return [one | so_far.get(one["id"], {}) for one in runs]
+
+
 def hot_figures(shop: Shop) -> dict[str, Any] | None:
     """How often what was asked for lay ready; None: nothing that is followed is kept so."""
     if not any(keeps_hot(one) for one in shop.platforms if one.NAME in shop.store.sources.platforms()):

@@ -21,6 +21,7 @@ _MOST_VALUES = 1_000
 
 SourceId = Annotated[int, Path(ge=1, le=LARGEST, description="The source's id.", examples=[1])]
 ItemId = Annotated[int, Path(ge=1, le=LARGEST, description="The item's id.", examples=[1])]
+RunId = Annotated[int, Path(ge=1, le=LARGEST, description="The run's id.", examples=[1])]
 OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this source.")]
 _NEXT = "Where to go on: the `next` of the page before."
 

@@ -93,6 +93,35 @@ def test_items_revisions_runs_gaps_and_alerts_are_told(both: Desk) -> None:
     assert both.get("/api/credentials") == {"items": [], "next": None}
 
 
+def test_a_run_is_told_with_what_became_of_each_source_in_it(both: Desk) -> None:
+    an_edited_feed(both)
+    run = both.get("/api/runs")["items"][0]
+    story = both.get(f"/api/runs/{run['id']}")
+    well, failed = story["results"]
+    assert story == run | {"results": [well, failed], "next": None}
+    assert (well["source_id"], well["outcome"], well["updated_count"], well["error"]) == (1, "succeeded", 1, None)
+    assert (failed["source_id"], failed["outcome"], failed["error_code"]) == (2, "failed", "MISSING")
+    assert both.get(f"/api/runs/{run['id']}", outcome="failed")["results"] == [failed]
+    first = both.get(f"/api/runs/{run['id']}", limit=1)
+    second = both.get(f"/api/runs/{run['id']}", limit=1, after=first["next"])
+    assert [page["results"] for page in (first, second)] == [[well], [failed]]
+    assert (first["next"], second["next"]) == ("1", None)
+    assert both.client.get("/api/runs/77").json()["error"]["code"] == "NOT_FOUND"
+
+
+def test_a_run_under_way_is_told_as_far_as_it_has_come(both: Desk) -> None:
+    an_edited_feed(both)
+    run_id = both.get("/api/runs")["items"][0]["id"]
+    both.here.shop.store.database.write(
+        lambda tx: tx.run("UPDATE runs SET finished_at = NULL, source_count = 0, failed = 0 WHERE id = ?", run_id)
+    )
+    told = both.get(f"/api/runs/{run_id}")
+    assert (told["finished_at"], told["source_count"], told["failed"]) == (None, 2, 1)
+    assert {name: told[name] for name in ("source_count", "failed")}.items() <= both.get("/api/runs")["items"][
+        0
+    ].items()
+
+
 def test_an_item_is_told_as_it_was_at_a_moment(both: Desk) -> None:
     an_edited_feed(both)
     (item,) = [one for one in both.get("/api/items")["items"] if one["external_id"] == "p1"]
@@ -289,6 +318,8 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
         (shapes.RawStats, desk.get("/api/raw-items/stats")["items"][0]),
         (shapes.Revision, desk.get(f"/api/items/{edited['id']}/revisions")["items"][0]),
         (shapes.Run, desk.get("/api/runs")["items"][0]),
+        (shapes.RunStory, desk.get("/api/runs/1")),
+        (shapes.RunResult, desk.get("/api/runs/1")["results"][0]),
         (shapes.Gap, desk.get("/api/gaps")["items"][0]),
         (shapes.Metrics, desk.get("/api/metrics", span="day", limit=2)["items"][0]),
         (shapes.KindFigures, desk.get("/api/metrics", span="day", limit=2)["items"][0]["kinds"][0]),

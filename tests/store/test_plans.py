@@ -288,6 +288,7 @@ EXAMPLES = {
     "item_id": "1",
     "kind": "rss",
     "limit": "2",
+    "outcome": "failed",
     "among": "2",
     "author": "ada",
     "changed_since": "1",

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Query, Response
 from fastapi.responses import HTMLResponse
 
 from catchment import pages
 from catchment.api.browsing.readers import TheReader
 from catchment.api.door import TheShop
 from catchment.api.pulse import seen_in
-from catchment.api.standing import with_source_names
-from catchment.api.values import LARGEST, After, place
+from catchment.api.standing import up_to_now, with_source_names
+from catchment.api.values import LARGEST, After, RunId, place
 from catchment.model import Outcome
-from catchment.shop import Shop
 
 router = APIRouter()
 
 A_PAGE = 30
 A_PAGE_OF_RESULTS = 100
-RunId = Annotated[int, Path(ge=1, le=LARGEST)]
 OfSource = Annotated[int | None, Query(ge=1, le=LARGEST)]
 
 
@@ -32,18 +30,12 @@ OfSource = Annotated[int | None, Query(ge=1, le=LARGEST)]
 def runs(shop: TheShop, reader: TheReader, after: After = None) -> Response:
     rows = shop.store.runs.page(A_PAGE + 1, before=place(after))
     found = {
-        "rows": _up_to_now(shop, rows[:A_PAGE]),
+        "rows": up_to_now(shop, rows[:A_PAGE]),
         "live": seen_in(shop) if after is None else None,
         "next": f"/runs?after={rows[A_PAGE - 1]['id']}" if len(rows) > A_PAGE else None,
         "first": "/runs" if after else None,
     }
     return HTMLResponse(pages.runs_page(reader, found))
-
-
-def _up_to_now(shop: Shop, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The runs, and of those under way what they have come to so far."""
-    so_far = shop.store.runs.so_far([row["id"] for row in rows if row["finished_at"] is None])
-    return [row | so_far.get(row["id"], {}) for row in rows]
 
 
 @router.get("/runs/{run_id}")
@@ -54,7 +46,7 @@ def run(
     after: After = None,
     outcome: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
-    (known,) = _up_to_now(shop, [shop.store.runs.get(run_id)])
+    (known,) = up_to_now(shop, [shop.store.runs.get(run_id)])
     only = Outcome(outcome) if outcome in set(Outcome) else None
     rows = shop.store.runs.results(run_id, place(after) or 0, A_PAGE_OF_RESULTS + 1, outcome=only)
     asked = {"outcome": only} if only else {}
