@@ -58,6 +58,7 @@ from catchment.platforms.discourse.wire import (
     text,
 )
 from catchment.platforms.feeds import address, discovery
+from catchment.platforms.halfpairs import without_half_pairs
 
 NAME = "discourse"
 HOSTS: tuple[str, ...] = ()
@@ -176,7 +177,7 @@ def read(answer: Answer, request: Request) -> Reading:
 
 def _decoded(answer: Answer, shape: type[Shape]) -> Shape:
     try:
-        return msgspec.json.decode(answer.body, type=shape)
+        return msgspec.json.decode(without_half_pairs(answer.body), type=shape)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         raise Unreadable(
             "what came is none of Discourse's answers", "see in a browser whether the forum still runs Discourse"

@@ -10,6 +10,7 @@ import msgspec
 from catchment.dates import read_date
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Reading, Request, Skipped
+from catchment.platforms.halfpairs import without_half_pairs
 from catchment.platforms.hackernews import stories
 
 HOST = "hn.algolia.com"
@@ -65,7 +66,7 @@ def read(answer: Answer, asked: Request) -> Reading:
 
 def _page(body: bytes) -> Page:
     try:
-        return msgspec.json.decode(body, type=Page)
+        return msgspec.json.decode(without_half_pairs(body), type=Page)
     except (msgspec.DecodeError, ValueError, RecursionError):
         raise Unreadable(
             "what came is no page of search results", "nothing is stored of it; the next poll may find it whole"

@@ -9,6 +9,7 @@ import msgspec
 
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Reading, Request, Skipped
+from catchment.platforms.halfpairs import without_half_pairs
 from catchment.platforms.hackernews import stories
 
 HOST = "hacker-news.firebaseio.com"
@@ -116,7 +117,7 @@ def _kind(told: Told) -> str | None:
 
 def _decoded(body: bytes, form: Any, what: str) -> Any:
     try:
-        return msgspec.json.decode(body, type=form)
+        return msgspec.json.decode(without_half_pairs(body), type=form)
     except (msgspec.DecodeError, ValueError, RecursionError):
         raise Unreadable(
             f"what came is not {what}", "nothing is stored of it; it is asked again, and may come whole then"

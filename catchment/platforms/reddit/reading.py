@@ -14,9 +14,10 @@ _EXCERPT = 200
 
 def read(answer: Answer, asked: Request) -> Reading:
     page = wire.page(answer.body)
-    things, too_many = wire.flat(page.things)
+    things, left_out = wire.flat(page.things)
     items, skipped = _items(things, is_tree=asked.step == requests.THREAD)
-    reading = Reading(items, skipped=(*skipped, *[Skipped("too many in one answer")] * too_many))
+    unread = [Skipped(reason) for reason, count in left_out.items() for _ in range(count)]
+    reading = Reading(items, skipped=(*skipped, *unread))
     if asked.step == requests.LIST:
         return _listed(reading, page, _title(things, asked), asked)
     if asked.step == requests.LOOK:

@@ -24,10 +24,13 @@ from catchment.errors import (
 )
 from catchment.model import Answer, Blame, Refusal, Request
 from catchment.platforms.feeds import discovery
+from catchment.platforms.halfpairs import without_half_pairs
 from catchment.platforms.reddit import logins, requests, wire
 
 BLOCKED_FOR = timedelta(hours=1)
 """Who is blocked and goes on asking stays blocked."""
+LONGEST_WINDOW = timedelta(hours=1)
+"""Reddit counts for ten minutes. What names more than this is a slip, and must not silence a key for days."""
 AGAIN = "it is asked again"
 ADD_A_KEY = (
     "add a key: catchment credentials add reddit NAME (Reddit gives new ones on request only, see "
@@ -88,7 +91,7 @@ def _trouble(body: bytes, asked: Request) -> PlatformError | None:
     if not body.strip():
         return ServerTrouble("an empty answer came", AGAIN)
     # What a feed that breaks off still tells, its reader knows.
-    if asked.step == requests.FEED or wire.decoded(body, Raw) is not None:
+    if asked.step == requests.FEED or wire.decoded(without_half_pairs(body), Raw) is not None:
         return None
     return NetworkError("the answer breaks off in the middle", AGAIN)
 
@@ -110,7 +113,7 @@ def _reset(answer: Answer) -> datetime | None:
     """When Reddit begins to count anew, where it says nothing better."""
     told = answer.headers.get("x-ratelimit-reset", "")
     is_best = "retry-after" not in answer.headers and re.fullmatch(r"\d{1,6}(?:\.\d*)?", told) is not None
-    return answer.answered_at + timedelta(seconds=float(told)) if is_best else None
+    return answer.answered_at + min(timedelta(seconds=float(told)), LONGEST_WINDOW) if is_best else None
 
 
 def _page(answer: Answer, asked: Request) -> Refusal | None:

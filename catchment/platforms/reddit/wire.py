@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from catchment.errors import Unreadable
+from catchment.platforms.halfpairs import without_half_pairs
 
 POST, COMMENT, MORE = "t3", "t1", "more"
 FULLNAME = re.compile(r"t[13]_[0-9a-z]{1,13}")
@@ -22,6 +23,8 @@ DELETED = "[deleted]"
 """In the place of a name: the account is gone. That says nothing about what it wrote."""
 MOST_THINGS = 5_000
 """Of one answer: ten times what Reddit sends at once."""
+DEEPEST = 40
+"""How far replies to replies are read: four times as deep as Reddit shows them. Every level is read once more."""
 # A value of HTML begins with a tag; unless <, > and & of every value came encoded, as without `raw_json=1`.
 _ENCODED = re.compile(rb'"(?:selftext|body)_html"\s*:\s*"&lt;')
 # Beyond it, numbers in JSON are no longer what was written.
@@ -133,7 +136,7 @@ class Page(Struct):
 
 def page(body: bytes) -> Page:
     """Whatever of Reddit's shapes it is. Raises what says that it is none."""
-    body = plain(body)
+    body = plain(without_half_pairs(body))
     beginning = body.lstrip()[:1]
     if beginning == b"[":
         listings = [_listing(raw) for raw in _needed(body, list[Raw])]
@@ -183,16 +186,20 @@ Read = tuple[Raw, Post | Comment | More | None]
 """A thing as it came, and what it is; None: neither post, comment nor stub."""
 
 
-def flat(raws: Sequence[Raw]) -> tuple[list[Read], int]:
-    """All things, each before its replies; and how many there were too many."""
+def flat(raws: Sequence[Raw]) -> tuple[list[Read], dict[str, int]]:
+    """All things, each before its replies; and how many were left out, by reason."""
     found: list[Read] = []
-    waiting = list(reversed(raws))
+    too_deep = 0
+    waiting = [(raw, 1) for raw in reversed(raws)]
     while waiting and len(found) < MOST_THINGS:
-        raw = waiting.pop()
+        raw, depth = waiting.pop()
         found.append((raw, thing := _thing(raw)))
-        if isinstance(thing, Comment):
-            waiting += reversed(replies(thing) or ())
-    return found, len(waiting)
+        below = (replies(thing) or ()) if isinstance(thing, Comment) else ()
+        if depth < DEEPEST:
+            waiting += [(one, depth + 1) for one in reversed(below)]
+        else:
+            too_deep += len(below)
+    return found, {"too many in one answer": len(waiting), "nested too deep": too_deep}
 
 
 def _thing(raw: Raw) -> Post | Comment | More | None:
