@@ -10,8 +10,8 @@ import msgspec
 from catchment.dates import read_date
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Reading, Request, Skipped
-from catchment.platforms.halfpairs import without_half_pairs
 from catchment.platforms.hackernews import stories
+from catchment.platforms.halfpairs import without_half_pairs
 
 HOST = "hn.algolia.com"
 PAGE_SIZE = 100

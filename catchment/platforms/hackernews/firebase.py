@@ -9,8 +9,8 @@ import msgspec
 
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Reading, Request, Skipped
-from catchment.platforms.halfpairs import without_half_pairs
 from catchment.platforms.hackernews import stories
+from catchment.platforms.halfpairs import without_half_pairs
 
 HOST = "hacker-news.firebaseio.com"
 # Of which there are always some: an empty one is a failure of the service, not a quiet day.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from typing import Any, Protocol
 from urllib.parse import urlencode
@@ -19,7 +20,12 @@ HELPS = (
 # Reddit's own word for a device that does not want to be told from others; an id of one must have 20 characters.
 DEVICE = "DO_NOT_TRACK_THIS_DEVICE"
 INSTALLED = "https://oauth.reddit.com/grants/installed_client"
-_USUAL_LIFE = 3600
+_USUAL_LIFE, _LONGEST_LIFE = 3600, 86_400
+"""Seconds. What claims to live longer is asked for anew after a day."""
+_LARGEST = 100_000
+"""Bytes of an answer. A token is a line."""
+# What may stand in a header.
+_TOKEN = re.compile(r"[!-~]{1,8000}")
 
 
 class Secret(Protocol):
@@ -50,21 +56,28 @@ def login(secret: Secret) -> Request | None:
         },
         body=urlencode(form).encode(),
         step=requests.LOGIN,
+        max_bytes=_LARGEST,
         is_keepable=False,
     )
 
 
 def token(answer: Answer) -> Token:
     granted = _granted(answer)
-    told = wire.text(granted.access_token)
+    told = _bearer(granted)
     if told is None:
         raise LoginNeeded("Reddit gives no token for this key", HELPS)
-    return Token({"Authorization": f"Bearer {told}"}, lives_seconds=wire.number(granted.expires_in) or _USUAL_LIFE)
+    lives = wire.number(granted.expires_in) or 0
+    return Token({"Authorization": f"Bearer {told}"}, min(lives, _LONGEST_LIFE) if lives > 0 else _USUAL_LIFE)
 
 
 def is_token(answer: Answer) -> bool:
-    return wire.text(_granted(answer).access_token) is not None
+    return _bearer(_granted(answer)) is not None
 
 
 def _granted(answer: Answer) -> Granted:
     return wire.decoded(answer.body, Granted) or Granted()
+
+
+def _bearer(granted: Granted) -> str | None:
+    told = wire.text(granted.access_token)
+    return told if told is not None and _TOKEN.fullmatch(told) else None

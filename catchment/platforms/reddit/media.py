@@ -15,6 +15,8 @@ from catchment.platforms.reddit.wire import Comment, Post, entries, inner, numbe
 
 IMAGES = "i.redd.it"
 _MOST = 500
+# Longer than any text on Reddit; in what is longer nothing is looked for.
+_LONGEST_WORDS = 50_000
 # Faces and stickers that come with the letters.
 _EMOTE = "emote|"
 
@@ -78,7 +80,8 @@ def _inline(metadata: Any, words: str | None) -> tuple[Media, ...]:
         return ()
     ids = [one for one in list(metadata)[:_MOST] if isinstance(one, str) and not one.startswith(_EMOTE)]
     # Those that the text does not name come last.
-    places = {one: found if (found := (words or "").find(one)) >= 0 else len(words or "") for one in ids}
+    told = (words or "")[:_LONGEST_WORDS]
+    places = {one: found if (found := told.find(one)) >= 0 else len(told) for one in ids}
     return _all(_medium(metadata[one]) for one in sorted(ids, key=places.__getitem__))
 
 
