@@ -450,6 +450,8 @@ class Kind(Record, frozen=True):
     fields: tuple[Field, ...] = ()
     base_limit: int = 100
     item_kind: str = "entry"
+    more_item_kinds: tuple[str, ...] = ()
+    """What else there may be among its items: comments, jobs, links."""
     look_after: tuple[timedelta, ...] = ()
     """The ages at which an item is asked for again, by `look_again`; none: it cannot be asked for by itself."""
     newest: str | None = None
@@ -457,6 +459,10 @@ class Kind(Record, frozen=True):
     missing; the one that `sort` names is then read beside it. None: a source reads the one listing that it names."""
     is_tiered: bool = False
     """How lively a source is decides how often, and by which listing beside the newest, it is read."""
+
+    @property
+    def item_kinds(self) -> tuple[str, ...]:
+        return (self.item_kind, *self.more_item_kinds)
 
 
 class CredentialSettings(Record, frozen=True):

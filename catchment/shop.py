@@ -15,6 +15,7 @@ from catchment.clock import Clock, clock_from
 from catchment.collect.asking import Rules
 from catchment.collect.line import Lane
 from catchment.collect.looking import Looking
+from catchment.collect.naming import Names
 from catchment.collect.planning import plans
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
@@ -156,6 +157,10 @@ class Shop:
             if self._redis is None:
                 self._redis = open_link(self.settings, self.store, self.clock)
             return self._redis
+
+    @cached_property
+    def names(self) -> Names:
+        return Names(self.store, lambda: self.platforms)
 
     @cached_property
     def tiers(self) -> Tiers:

@@ -52,7 +52,7 @@ def list_items(
 
     What is rare is looked for in steps: a page may be short, even empty, and `next` goes on; null only at the end.
     """
-    wanted = Filter(source_id, kind, platform, author, tag, since, until, is_deleted, changed_since)
+    wanted = shop.names.checked(Filter(source_id, kind, platform, author, tag, since, until, is_deleted, changed_since))
     found = shop.hot.listed(wanted, most, key_from(after))
     return {"items": found.items, "next": key_text(found.next) if found.next else None}
 

@@ -72,6 +72,8 @@ def list_metrics(
 
     Every span is there, also those in which nothing was visited; the last one is under way.
     """
+    if kind is not None:
+        shop.names.source_kind(kind)
     return whole(shop.measuring.told(span, most, shop.clock.now(), kind))
 
 
@@ -82,6 +84,8 @@ def list_plans(
     most: Annotated[int, Query(alias="limit", ge=1, le=1000, description="How many late sources of each.")] = 100,
 ) -> dict[str, Any]:
     """Whether the budgets suffice: what is needed a minute, what is allowed, and who will be how late."""
+    if platform is not None:
+        shop.names.platform(platform)
     return whole([shown_plan(one, most) for one in shop.plans() if platform in (None, one.platform)])
 
 

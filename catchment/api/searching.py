@@ -38,6 +38,6 @@ def search_items(
 
     `best` compares the newest thousand that answer.
     """
-    wanted = Filter(source_id, kind, platform, author, tag, since, until, is_deleted)
+    wanted = shop.names.checked(Filter(source_id, kind, platform, author, tag, since, until, is_deleted))
     found = shop.store.search.find(q, wanted, is_best=order == "best", limit=most, after=after)
     return {name: getattr(found, name) for name in found.__struct_fields__}

@@ -41,6 +41,8 @@ def list_sources(
     state: Annotated[SourceState | None, Query(description="Only in this state; removed ones only if asked.")] = None,
 ) -> dict[str, Any]:
     """What is followed, in order of id."""
+    if kind is not None:
+        shop.names.source_kind(kind)
     states = [state] if state else []
     rows = shop.store.sources.page(place(after) or 0, most + 1, kind=kind, states=states)
     page = paged(rows, most, lambda one: one[0].id)

@@ -47,11 +47,12 @@ def _rule(shop: Shop, given: NewWatch) -> Rule:
             given.is_for_edits,
         )
     )
-    return of_known_sources(shop, rule)
+    return of_what_is_known(shop, rule)
 
 
-def of_known_sources(shop: Shop, rule: Rule) -> Rule:
-    """The rule, if the sources that it names are followed."""
+def of_what_is_known(shop: Shop, rule: Rule) -> Rule:
+    """The rule, if there are such kinds, and the sources that it names are followed."""
+    shop.names.checked_watch(rule)
     for source_id in rule.source_ids:
         try:
             shop.store.sources.get(source_id)

@@ -113,10 +113,9 @@ def _ids(shop: Shop, sources: Sequence[int] | None, kind: str | None) -> list[in
     if sources:
         # Asked for one by one: an id that is not there is a mistake, and is said before anything is visited.
         return [shop.store.sources.get(one).id for one in dict.fromkeys(sources)]
-    ids = shop.store.sources.ids(kind=kind)
-    if kind is not None and not ids:
-        shop.platforms.needed(kind)
-    return ids
+    if kind is not None:
+        shop.names.source_kind(kind)
+    return shop.store.sources.ids(kind=kind)
 
 
 def _communities(shop: Shop, sources: Sequence[int] | None, kind: str | None) -> list[int]:

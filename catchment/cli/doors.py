@@ -13,11 +13,13 @@ from catchment.clock import Clock, clock_from
 from catchment.settings import Settings, read_settings
 
 if TYPE_CHECKING:
+    from catchment.collect.naming import Names
     from catchment.hot import Hot
     from catchment.model import Media
     from catchment.shop import Shop
     from catchment.store import Store
     from catchment.store.database import Database
+    from catchment.store.filtering import Filter
 
 
 def settings() -> Settings:
@@ -42,6 +44,20 @@ def opened_store(settings: Settings) -> Iterator[tuple[Store, datetime]]:
         store.close()
 
 
+def names(store: Store) -> Names:
+    """What kinds and platforms there are."""
+    from catchment.collect.naming import Names
+    from catchment.platforms import installed
+
+    return Names(store, installed)
+
+
+def check(store: Store, wanted: Filter) -> None:
+    """Whether there are such kinds and platforms. Who names none does not wait until all are known."""
+    if wanted.kind is not None or wanted.platform is not None:
+        names(store).checked(wanted)
+
+
 @contextmanager
 def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
     """The hot store, for whoever reads the newest of a source."""
@@ -63,6 +79,7 @@ def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
 def bare_database(settings: Settings) -> Iterator[Database]:
     """The database as it is, whatever its schema: for migrating, for backups, and for the doctor."""
     from catchment.store.database import Database
+    from catchment.store.filtering import Filter
 
     database = Database(settings.database_url, pool_size=2)
     try:

@@ -47,6 +47,8 @@ def export(
     with doors.opened_store(doors.settings()) as (store, _):
         if source is not None:
             store.sources.get(source, even_removed=True)
+        if kind is not None:
+            doors.names(store).source_kind(kind)
         if output == "-":
             exporting.export(store, showing.stdout(), format, chosen, with_revisions=with_revisions)
             return

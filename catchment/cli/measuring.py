@@ -34,6 +34,8 @@ def metrics(
     span = Span.DAY if days else Span.HOUR
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now), doors.opened_hot(settings, store) as hot:
+        if kind is not None:
+            doors.names(store).source_kind(kind)
         measuring = Measuring(store.metrics, hot.counts, store.tiering.counts)
         found = measuring.told(span, days or hours or _HOURS, now, kind)
     if as_json:

@@ -27,7 +27,7 @@ def plan(
         from catchment.collect.planning import shown
 
         if platform is not None:
-            shop.platforms.named(platform)
+            shop.names.platform(platform)
         found = [one for one in shop.plans() if platform in (None, one.platform)]
     if as_json:
         showing.document([shown(one, limit) for one in found])

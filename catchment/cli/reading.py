@@ -64,6 +64,7 @@ def items(
     wanted = Filter(source, kind, platform, author, tag, since, until, deleted, changed_since)
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now), doors.opened_hot(settings, store) as hot:
+        doors.check(store, wanted)
         found = _listed(hot, wanted, limit, place)
         first = list(islice(found, 1))
         if source is not None and not first:

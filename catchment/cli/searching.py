@@ -51,6 +51,7 @@ def search(
 
     wanted = Filter(source, kind, platform, author, tag, since, until, is_deleted)
     with doors.opened_store(doors.settings()) as (store, now):
+        doors.check(store, wanted)
         if source is not None and not store.items.newest(1, source_id=source):
             # Nothing of it: is there such a source at all? One that was removed has its items still.
             store.sources.get(source)

@@ -184,6 +184,8 @@ def list_sources(
         raise InvalidInput(f"unknown state {state!r}", f"one of {', '.join(SourceState)}", field="state")
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now):
+        if kind is not None:
+            doors.names(store).source_kind(kind)
         intervals, found, after = intervals_of(store, settings), [], 0
         while page := store.sources.page(after, _PAGE, kind=kind, states=[SourceState(state)] if state else ()):
             found += page

@@ -53,7 +53,7 @@ def add(
         from catchment.tell.rules import checked
 
         watch = checked(_watch(name, words, any_word, kind, source, author).plus(is_for_edits=edits))
-        _check_sources(store, watch)
+        _check_names(store, watch)
         shown = store.watches.get(store.watches.add(watch, now))
     if as_json:
         showing.document(shown)
@@ -61,7 +61,8 @@ def add(
         showing.say(f"watch {name}: {_rule(shown)}, from now on")
 
 
-def _check_sources(store: Store, watch: Watch) -> None:
+def _check_names(store: Store, watch: Watch) -> None:
+    doors.names(store).checked_watch(watch)
     for source_id in watch.source_ids:
         store.sources.get(source_id)
 
@@ -166,7 +167,7 @@ def try_words(
         from catchment.tell.watching import tried
 
         watch = checked(_watch("try", words, any_word, kind, source, author))
-        _check_sources(store, watch)
+        _check_names(store, watch)
         hits, looked = tried(store.watches, watch, among)
     shown = [
         {

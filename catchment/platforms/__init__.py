@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
 from typing import cast
@@ -18,9 +19,12 @@ from typing import cast
 from catchment.errors import InvalidInput
 from catchment.model import Kind, Listing, Platform
 
-__all__ = ["Platform", "Platforms", "installed", "listing_of"]
+__all__ = ["Platform", "Platforms", "installed", "listing_of", "unknown"]
 
 log = logging.getLogger(__name__)
+
+_LONGEST = 50
+"""So much of a name that nothing has is repeated."""
 
 
 class Platforms:
@@ -45,20 +49,30 @@ class Platforms:
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for _, kind in self._by_kind.values())
 
+    def item_kinds(self) -> set[str]:
+        """The kinds that items of these platforms have."""
+        return {name for kind in self.kinds() for name in kind.item_kinds}
+
     def needed(self, kind: str) -> Platform:
         platform = self.of_kind(kind)
         if platform is None:
-            raise InvalidInput(
-                f"unknown kind {kind!r}", f"known kinds: {', '.join(sorted(self._by_kind))}", field="kind"
-            )
+            raise unknown("kind", kind, self._by_kind)
         return platform
 
     def named(self, name: str, *others: str) -> str:
         """The name, if a platform has it: one of this installation, or of the `others` that are known of."""
         known = {*self.by_name, *others}
         if name not in known:
-            raise InvalidInput(f"unknown platform {name!r}", f"one of {', '.join(sorted(known))}", field="platform")
+            raise unknown("platform", name, known)
         return name
+
+
+def unknown(what: str, name: str, known: Iterable[str], field: str | None = None) -> InvalidInput:
+    """That nothing is called so: with the nearest that is, and with all that are. `what` is one of: kind, platform …"""
+    names = sorted(known)
+    near = get_close_matches(name.lower(), names, n=1)
+    meant = f"did you mean {near[0]}? " if near else ""
+    return InvalidInput(f"unknown {what} {name[:_LONGEST]!r}", f"{meant}known: {', '.join(names)}", field or what)
 
 
 def listing_of(kind: Kind, name: str) -> Listing:

@@ -11,7 +11,9 @@ from catchment.errors import InvalidInput, NotFound
 from catchment.model import Record
 from catchment.store import series
 from catchment.store.database import Database, Row, Transaction
+from catchment.store.facets import facet_ids, kind_facet
 from catchment.store.filtering import Filter, newest_with
+from catchment.store.indexing import MOST_SCANNED, mark_of
 from catchment.store.past import as_it_was
 from catchment.store.rows import decode, with_iso
 from catchment.store.shown import COLUMNS, by_ids, shown
@@ -123,6 +125,10 @@ class Items:
         )
         return [with_iso(row, "valid_to") | {"reasons": row["reasons"].split(";")} for row in rows]
 
+    def has_kind(self, kind: str) -> bool:
+        """Whether any item is of this kind, or was shown by a source of this kind. (Or was: the index remembers.)"""
+        return self._db.read(lambda tx: _has_kind(tx, kind))
+
     def count(self) -> int:
         """How many items were ever stored: from the ledger, without counting rows."""
         row = self._db.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
@@ -201,6 +207,22 @@ def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int]
         return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
     found = newest_with(tx, wanted.wanted(tx), limit, before)
     return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
+
+
+def _has_kind(tx: Transaction, kind: str) -> bool:
+    if facet_ids(tx, [kind_facet(kind)]):
+        return True
+    # What waits to be indexed, as far as a list looks it through.
+    row = tx.one(
+        f"""
+        SELECT 1 FROM (SELECT kind FROM items WHERE (content_change_number, id) > (?, ?)
+                        ORDER BY content_change_number, id LIMIT {MOST_SCANNED}) AS waiting
+         WHERE kind = ? LIMIT 1
+        """,
+        *mark_of(tx).position,
+        kind,
+    )
+    return row is not None
 
 
 def page_of(items: list[dict[str, Any]], limit: int) -> ItemPage:

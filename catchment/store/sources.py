@@ -185,6 +185,14 @@ class Sources:
         rows = self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources WHERE state = 'active'"))
         return {row[0] for row in rows}
 
+    def kinds(self) -> set[str]:
+        """Those of every source that was ever followed, also of what is removed since."""
+        return {row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT kind FROM sources"))}
+
+    def platforms_ever(self) -> set[str]:
+        """Those that any source was ever followed on."""
+        return {row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources"))}
+
     # ── changing ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def set_state(self, source_id: int, state: SourceState, reason: str | None, now: datetime) -> Source:

@@ -53,7 +53,7 @@ def test_the_id_that_came_in_is_in_the_answer_and_in_every_line_about_it(desk: D
 
 def test_no_line_holds_the_key_the_link_or_what_was_asked_for_in_a_query(desk: Desk, lines: io.StringIO) -> None:
     desk.browser().get("/")
-    desk.get("/api/sources", kind="secretive")
+    desk.client.get("/api/sources", params={"kind": "secretive"})
     written = lines.getvalue()
     assert '"path": "/api/sources"' in written
     assert desk.key is not None

@@ -70,6 +70,8 @@ def is_the_shape(body: Any) -> bool:
         ("/api/items?author=", "author"),
         (f"/api/items?tag={'x' * 501}", "tag"),
         ("/api/items?kind=A", "kind"),
+        *((f"/api/{path}kind=nosuchkind", "kind") for path in ("items?", "search?q=a&", "sources?", "metrics?")),
+        *((f"/api/{path}platform=nosuchplatform", "platform") for path in ("items?", "search?q=a&", "plan?")),
         ("/api/items?platform=%00", "platform"),
         ("/api/items?is_deleted=perhaps", "is_deleted"),
         ("/api/items?changed_since=-1", "changed_since"),
@@ -133,6 +135,14 @@ WRONG_BODIES: list[tuple[Any, str | None]] = [
     ("rss", None),
     (None, None),
 ]
+
+
+def test_a_watch_for_a_kind_that_there_is_not_is_400_and_names_those_that_there_are(desk: Desk) -> None:
+    answer = desk.client.post("/api/watches", json={"name": "w", "words": ["a"], "kinds": ["rss", "rsss"]})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["field"]) == (400, "kinds")
+    assert "did you mean rss?" in error["message"]
+    assert "website" in error["message"]
 
 
 @pytest.mark.parametrize(("body", "field"), WRONG_BODIES)

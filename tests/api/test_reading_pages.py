@@ -97,12 +97,28 @@ def test_a_day_is_the_readers_own_and_belongs_to_what_it_ends(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize(
-    "query", ["source=x", "source=99999999999999999999", "since=yesterday", "after=1-2-3", "after=x"]
+    "query",
+    [
+        "source=x",
+        "source=99999999999999999999",
+        "since=yesterday",
+        "after=1-2-3",
+        "after=x",
+        "kind=entyr",
+        "platform=redit",
+    ],
 )
 def test_what_cannot_be_understood_is_said_in_plain_words(desk: Desk, query: str) -> None:
     page = opened(desk, f"/items?{query}", status=400)
     assert "This did not work" in page
     assert "Traceback" not in page
+
+
+@pytest.mark.parametrize(("path", "status"), [("/items?", 400), ("/search?q=fox&", 200), ("/sources?", 400)])
+def test_a_kind_that_there_is_not_is_said_so_with_the_nearest_one(desk: Desk, path: str, status: int) -> None:
+    page = opened(desk, f"{path}kind=rsss", status=status)
+    assert "unknown kind" in page
+    assert "did you mean rss?" in page
 
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -36,7 +36,7 @@ _LONGEST = 500
 @router.get("/items")
 def items(request: Request, door: TheDoor, reader: AnyReader) -> Response:
     shop, asked, format = door.shop, Asked(request, reader), format_of(request)
-    page = shop.hot.listed(asked.filter(), format.most if format else A_PAGE, key_from(asked.after))
+    page = shop.hot.listed(shop.names.checked(asked.filter()), format.most if format else A_PAGE, key_from(asked.after))
     if format is not None:
         following = asked.onwards(request, key_text(page.next) if page.next else None)
         rows = with_source_names(shop, page.items)
@@ -79,7 +79,8 @@ def _hits(shop: Shop, asked: Asked, words: str, order: str, most: int) -> dict[s
     if not words:
         return nothing
     try:
-        hits = shop.store.search.find(words, asked.filter(), is_best=order == "best", limit=most, after=asked.after)
+        wanted = shop.names.checked(asked.filter())
+        hits = shop.store.search.find(words, wanted, is_best=order == "best", limit=most, after=asked.after)
     except InvalidInput as error:
         return nothing | {"error": str(error)}
     return nothing | {
@@ -173,14 +174,13 @@ class Asked:
     def surroundings(self, door: Door) -> dict[str, Any]:
         """What a list shows of its own address."""
         shop = door.shop
-        kinds = shop.platforms.kinds()
         return {
             "path": self.path,
             "given": dict.fromkeys(_GIVEN) | self.given,
             "is_filtered": bool(self.given),
             "chips": [self._chip(shop, name, value) for name, value in self.given.items()],
-            "platforms": sorted(one.NAME for one in shop.platforms),
-            "kinds": sorted({name for kind in kinds for name in (kind.name, kind.item_kind)}),
+            "platforms": shop.names.platforms(),
+            "kinds": shop.names.kinds(),
             "states": STATES,
             "formats": outgoing.addresses(door, self.path, {**self.also, **self.given}),
             "first": self.address() if self.after else None,

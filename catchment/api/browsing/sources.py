@@ -66,6 +66,8 @@ def _listed(shop: Shop, given: dict[str, str], after: int) -> list[Followed]:
     """One more than a page: it tells whether there is a next."""
     states = [SourceState(given["state"])] if given.get("state") in STATES else []
     store, kind = shop.store.sources, given.get("kind")
+    if kind is not None:
+        shop.names.source_kind(kind)
     if "q" in given:
         return store.called(given["q"], after, A_PAGE + 1, kind=kind, states=states)
     return store.page(after, A_PAGE + 1, kind=kind, states=states)

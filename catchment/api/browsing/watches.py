@@ -14,7 +14,7 @@ from catchment.api.browsing.readers import Form, TheForm, TheReader
 from catchment.api.door import TheShop
 from catchment.api.standing import with_source_names
 from catchment.api.values import LARGEST
-from catchment.api.watches import WatchId, of_known_sources
+from catchment.api.watches import WatchId, of_what_is_known
 from catchment.errors import CatchmentError, InvalidInput
 from catchment.model import Watch
 from catchment.pages import Reader
@@ -41,7 +41,7 @@ def add_watch(shop: TheShop, form: TheForm) -> Response:
     """Try the rule, or keep it, as the button said."""
     reader = form.reader.plus(path="/watches")
     try:
-        watch = of_known_sources(shop, checked(_watch(form)))
+        watch = of_what_is_known(shop, checked(_watch(form)))
         if form["deed"] == "try":
             hits, looked = tried(shop.store.watches, watch, _AMONG)
             found = [{"id": one.item.id, "title": one.item.title, "words": one.words} for one in hits[:_MOST_HITS]]
@@ -80,10 +80,9 @@ def _page(
     tried: Mapping[str, Any] | None = None,
     error: CatchmentError | None = None,
 ) -> Response:
-    kinds = shop.platforms.kinds()
     found = {
         "rows": shop.store.watches.page(),
-        "kinds": sorted({name for kind in kinds for name in (kind.name, kind.item_kind)}),
+        "kinds": shop.names.kinds(),
         "values": values,
         "tried": tried,
         "error": error,

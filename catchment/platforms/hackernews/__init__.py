@@ -37,7 +37,7 @@ from catchment.model import (
     Source,
     Target,
 )
-from catchment.platforms.hackernews import algolia, firebase, refusals, targets
+from catchment.platforms.hackernews import algolia, firebase, refusals, stories, targets
 
 NAME = "hackernews"
 HOSTS: tuple[str, ...] = (firebase.HOST, algolia.HOST)
@@ -76,7 +76,8 @@ KINDS = (
                 choices=tuple(listing.name for listing in LISTINGS),
             ),
         ),
-        item_kind="story",
+        item_kind=stories.KINDS[0],
+        more_item_kinds=stories.KINDS[1:],
         look_after=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
     ),
 )

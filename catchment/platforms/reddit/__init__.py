@@ -118,6 +118,7 @@ KINDS = (
         ),
         base_limit=100,
         item_kind="post",
+        more_item_kinds=("comment",),
         look_after=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
         newest=requests.NEWEST,
         is_tiered=True,

@@ -59,6 +59,7 @@ KINDS = (
         listings=(Listing(name="page", order=Order.SNAPSHOT),),
         fields=(Field("links", "a CSS selector: the links that it matches are followed in place of the main text"),),
         item_kind="page",
+        more_item_kinds=("link",),
     ),
 )
 
