@@ -79,7 +79,6 @@ def opened_hot(settings: Settings, store: Store) -> Iterator[Hot]:
 def bare_database(settings: Settings) -> Iterator[Database]:
     """The database as it is, whatever its schema: for migrating, for backups, and for the doctor."""
     from catchment.store.database import Database
-    from catchment.store.filtering import Filter
 
     database = Database(settings.database_url, pool_size=2)
     try:

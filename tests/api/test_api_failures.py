@@ -131,6 +131,8 @@ WRONG_BODIES: list[tuple[Any, str | None]] = [
     (FEED | {"settings": {"a": float("inf")}}, "settings"),
     (FEED | {"settings": {"strange": 1}}, "strange"),
     (FEED | {"setings": {}}, "setings"),
+    ({"kind": "website", "target": "https://a.example/", "settings": {"links": "a["}}, "links"),
+    ({"kind": "custom_api", "target": "https://a.example/", "settings": {"items": "a["}}, "items"),
     ([], None),
     ("rss", None),
     (None, None),

@@ -180,6 +180,16 @@ def test_settings_of_the_kind_are_checked_and_kept(desk: Desk) -> None:
     assert desk.get("/api/sources/1")["settings"] == {"sort": "top", "limit": 50, "comments": True}
 
 
+def test_a_selector_that_is_none_is_refused_when_a_page_is_followed_and_when_it_is_changed(desk: Desk) -> None:
+    given = {"kind": "website", "target": "https://one.example/", "deed": "follow"}
+    answer = sent(desk, "/sources/add", **given, set__links="a[")
+    assert (answer.status_code, "not a CSS selector" in answer.text) == (400, True)
+    led_to(desk, "/sources/add", **given, set__links="h2 a")
+    assert sent(desk, "/sources/1/change", set__links="a[").status_code == 400
+    assert desk.client.patch("/api/sources/1", json={"settings": {"links": "a["}}).status_code == 400
+    assert desk.get("/api/sources/1")["settings"] == {"links": "h2 a"}
+
+
 def test_a_platform_that_does_not_answer_is_said_in_plain_words(desk: Desk) -> None:
     feed = desk.here.town.feed("one")
     feed.says.append(Missing("the feed is not there", "has it moved?", status=404))

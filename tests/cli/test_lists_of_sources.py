@@ -46,13 +46,14 @@ def test_bad_rows_are_reported_one_by_one_and_the_rest_goes_on(catchment: Catchm
         {"target": "https://e.example/", "credential": "nobody"},
         {"kind": "nosuchkind", "target": "x"},
         {"interval_minutes": 5},
+        {"kind": "website", "target": "https://f.example/", "settings": {"links": "a["}},
         {"target": "https://a.example"},
     ]
     done = imported(catchment, rows)
-    assert (done["code"], done["added"], done["known"], done["refused"]) == (8, 1, 1, 7)
+    assert (done["code"], done["added"], done["known"], done["refused"]) == (8, 1, 1, 8)
     problems = done["problems"]
     assert isinstance(problems, list)
-    assert sorted(one["place"] for one in problems) == [f"entry {number}" for number in range(2, 9)]
+    assert sorted(one["place"] for one in problems) == [f"entry {number}" for number in range(2, 10)]
     assert all(one["reason"] for one in problems)
     assert "sesame-open-1" not in json.dumps(done)
 

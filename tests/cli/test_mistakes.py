@@ -36,6 +36,8 @@ from tests.feedsite import FeedSite
         (("sources", "add", "rss", "https://a.example/", "--priority", "urgent"), (2, "INVALID_INPUT")),
         (("sources", "add", "rss", "https://a.example/", "--set", "depth"), (2, "INVALID_INPUT")),
         (("sources", "add", "rss", "https://a.example/", "--set", "depth=3"), (2, "INVALID_INPUT")),
+        (("sources", "add", "website", "https://a.example/", "--set", "links=a["), (2, "INVALID_INPUT")),
+        (("sources", "add", "custom_api", "https://a.example/", "--set", "items=a["), (2, "INVALID_INPUT")),
         (("collect", "--kind", "nosuchkind"), (2, "INVALID_INPUT")),
         (("collect", "--kind", "entry"), (2, "INVALID_INPUT")),
         (("items", "--kind", "nosuchkind"), (2, "INVALID_INPUT")),

@@ -68,7 +68,7 @@ def test_an_unknown_name_is_told_with_the_nearest_one_and_with_all(desk: Desk) -
 
 
 def test_a_kind_of_items_is_no_kind_of_sources(desk: Desk) -> None:
-    with pytest.raises(InvalidInput, match="'entry' is a kind of items, not of sources — known: .*rss"):
+    with pytest.raises(InvalidInput, match=r"'entry' is a kind of items, not of sources — known: .*rss"):
         Names(desk.store, installed).source_kind("entry")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from catchment.collect.following import checked_settings
 from catchment.errors import CatchmentError, InvalidInput, Missing, PlatformError, Refused, Unreadable
 from catchment.model import Answer, Ask, Blame, Item, Progress, Reading, Request, Source
 from catchment.platforms import website
@@ -248,6 +249,17 @@ def test_a_selector_that_is_none_is_said_so(selector):
     with pytest.raises(InvalidInput, match="no CSS selector") as failure:
         read(sample("index.html"), Request(URL, carried={"links": selector}))
     assert failure.value.field == "links"
+
+
+@pytest.mark.parametrize("selector", ["a[", "a,,b", "", " ", 7, ["a"], "\ud800", "a " * 501])
+def test_a_selector_that_is_none_is_refused_before_any_page_is_asked_for(selector):
+    with pytest.raises(InvalidInput, match=r"CSS selector.*main h2 a") as failure:
+        checked_settings(website.KINDS[0], {"links": selector})
+    assert failure.value.field == "links"
+
+
+def test_a_selector_is_kept_as_it_was_typed():
+    assert checked_settings(website.KINDS[0], {"links": "main > h2 a[href]"}) == {"links": "main > h2 a[href]"}
 
 
 def test_links_beyond_the_most_are_counted():

@@ -57,7 +57,13 @@ KINDS = (
         interval_minutes=240,
         example="https://example.com/news",
         listings=(Listing(name="page", order=Order.SNAPSHOT),),
-        fields=(Field("links", "a CSS selector: the links that it matches are followed in place of the main text"),),
+        fields=(
+            Field(
+                "links",
+                "a CSS selector: the links that it matches are followed in place of the main text",
+                check=links.checked,
+            ),
+        ),
         item_kind="page",
         more_item_kinds=("link",),
     ),

@@ -12,6 +12,8 @@ from catchment.platforms.feeds import pieces
 from catchment.platforms.htmlpage import text_of
 
 MOST_LINKS = 5_000
+LONGEST_SELECTOR = 1_000
+HELPS = "give one as in: main h2 a"
 PORTS = {"http": 80, "https": 443}
 
 
@@ -31,6 +33,17 @@ def read(page: LexborHTMLParser, url: str, selector: str) -> tuple[tuple[Item, .
     return tuple(Item(place, kind="link", text=words or None, url=place) for place, words in found.items()), tuple(
         skipped
     )
+
+
+def checked(selector: object) -> str:
+    """The selector, if it is one; otherwise a ValueError that says what would be."""
+    if not isinstance(selector, str) or len(selector) > LONGEST_SELECTOR:
+        raise ValueError(f"not a CSS selector of at most {LONGEST_SELECTOR} characters; {HELPS}")
+    try:
+        LexborHTMLParser("").css(selector)
+    except (SelectolaxError, ValueError):
+        raise ValueError(f"not a CSS selector; {HELPS}") from None
+    return selector
 
 
 def base_of(page: LexborHTMLParser, url: str) -> str:
@@ -57,9 +70,7 @@ def _matching(page: LexborHTMLParser, selector: str) -> list[LexborNode]:
     try:
         return page.css(selector)
     except (SelectolaxError, ValueError) as error:
-        raise InvalidInput(
-            f"{selector[:100]!r} is no CSS selector", "give one as in: main h2 a", field="links"
-        ) from error
+        raise InvalidInput(f"{selector[:100]!r} is no CSS selector", HELPS, field="links") from error
 
 
 def _link(node: LexborNode) -> LexborNode | None:
