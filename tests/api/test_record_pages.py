@@ -61,7 +61,7 @@ def test_a_run_tells_what_became_of_each_source(both: Desk) -> None:
     said = plain(opened(both, "/runs/3?outcome=failed"))
     assert "There is nothing at this address (404)." in said
     assert "Gazette" not in plain(opened(both, "/runs/4?outcome=failed"))
-    assert "Nothing to show here." in plain(opened(both, "/runs/4?outcome=skipped"))
+    assert "Nothing to show here" in plain(opened(both, "/runs/4?outcome=skipped"))
     assert "没有内容（404）" in opened(both, "/runs/3", language="zh")
 
 

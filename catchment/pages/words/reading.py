@@ -75,8 +75,6 @@ WORDS = {
     # one item
     "item_original": ("Original", "原文"),
     "item_points_to": ("Points to", "指向"),
-    "item_by": ("by {author}", "作者 {author}"),
-    "item_posted": ("posted {when}", "发布于{when}"),
     "item_guessed": (
         "The source told no date: this is when it was first seen.",
         "来源没有给出日期：这是首次看到的时间。",
@@ -113,7 +111,6 @@ WORDS = {
     "item_id": ("Id there", "平台编号"),
     "item_source": ("Source", "来源"),
     "item_version": ("Version", "版本"),
-    "item_tags": ("Tags", "标签"),
     "item_media": ("Attachments", "附件"),
     "item_media_note": (
         "They are kept as addresses, and loaded only if you follow them.",
@@ -121,7 +118,6 @@ WORDS = {
     ),
     "item_references": ("Connected", "关联"),
     "item_replies": ("Replies", "回复"),
-    "item_replies_all": ("All that is kept of this thread", "此主题的全部内容"),
     "item_growth": ("How it grew", "增长"),
     "item_appearances": ("In rankings", "排名"),
     "counter_score": ("score", "得分"),
@@ -134,8 +130,6 @@ WORDS = {
     "history_skipped": ("{count} characters unchanged", "{count} 个字符未变"),
     "history_media": ("attachments: {gone} gone, {new} new", "附件：去掉 {gone} 个，新增 {new} 个"),
     "history_same_words": ("The words stayed the same.", "文字没有变化。"),
-    "history_gone": ("gone", "删去"),
-    "history_new": ("new", "新增"),
     "reason:content_fingerprint_changed": ("content changed", "内容变化"),
     "reason:marked_deleted_by_source": ("deleted by its source", "被来源删除"),
     "reason:marked_folded_by_source": ("folded by its source", "被来源折叠"),

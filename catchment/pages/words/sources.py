@@ -129,14 +129,11 @@ WORDS = {
     ),
     "source_pace": ("Pace", "频率"),
     "source_every": ("every {span}", "每 {span}"),
-    "source_kind": ("Kind", "类型"),
-    "source_target": ("Address", "地址"),
     "source_since": ("Followed since", "关注时间"),
     "source_watermark": ("Complete up to", "完整至"),
     "source_priority": ("Priority", "优先级"),
     "source_categories": ("Categories", "分类"),
     "source_credential": ("Credential", "凭据"),
-    "source_credential_none": ("none", "无"),
     "source_rhythm": ("When it posts", "发布节奏"),
     "source_rhythm_note": (
         "Its newest {count} items by weekday and hour, in your own zone of time.",
@@ -179,8 +176,6 @@ WORDS = {
     "outcome:failed": ("failed", "失败"),
     "outcome:skipped": ("skipped", "跳过"),
     "outcome:under_way": ("under way", "进行中"),
-    "source_settings": ("Settings of its own", "单独的设置"),
-    "source_settings_none": ("All as its kind has it.", "全部使用该类型的默认值。"),
     "setting_usually": ("usually {value}", "默认 {value}"),
     # what can be done
     "do_run": ("Visit now", "立即访问"),
@@ -218,7 +213,6 @@ WORDS = {
     ),
     "add_kinds": ("Or choose a kind", "或选择一个类型"),
     "add_example": ("for example {example}", "例如 {example}"),
-    "add_other_kind": ("Another kind", "换一个类型"),
     "add_target": ("Address or name", "地址或名称"),
     "add_target_hint": (
         "A password or key inside the address is taken out, and kept encrypted.",
