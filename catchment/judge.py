@@ -5,10 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from catchment.model import Deed, Item, Judged, Known, Point, RefinedItem, Verdict
+from catchment.model import CLOCKS_DIFFER, Deed, Item, Judged, Known, Point, RefinedItem, Verdict
 
-# Applied later than that after this answer: a wrong clock said so, not a newer answer.
-_CLOCKS_DIFFER = timedelta(hours=1)
 _COUNTERS = ("score", "reply_count", "view_count")
 # A point in a series: so much more or less than the one before, or anything else after so long.
 _POINT_SHARE = 0.1
@@ -34,7 +32,8 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
     """What is to be done about one item that an answer of that time showed."""
     if known is None:
         return Verdict(Deed.NEW)
-    if timedelta() < known.applied_at - answered_at <= _CLOCKS_DIFFER:
+    # Applied later by more than clocks differ: a wrong clock said so, not a newer answer.
+    if timedelta() < known.applied_at - answered_at <= CLOCKS_DIFFER:
         return _overtaken(known, one.item)
     if one.item.is_brief:
         return Verdict(Deed.SAME)
@@ -49,7 +48,7 @@ def judge(known: Known | None, one: RefinedItem, answered_at: datetime) -> Verdi
         return Verdict(Deed.EDITED, reasons, is_content_kept=is_kept, is_completed=is_completed)
     if is_completed:
         return Verdict(Deed.COUNTED, is_completed=True)
-    return Verdict(Deed.COUNTED if _is_counted(known, one.item) else Deed.SAME)
+    return Verdict(Deed.COUNTED if _is_counted(known, one.item, answered_at) else Deed.SAME)
 
 
 def _overtaken(known: Known, item: Item) -> Verdict:
@@ -113,9 +112,11 @@ def why_changed(known: Said, one: RefinedItem, is_kept: bool) -> tuple[str, ...]
     return tuple(reason for is_so, reason in told if is_so)
 
 
-def _is_counted(known: Known, item: Item) -> bool:
+def _is_counted(known: Known, item: Item, answered_at: datetime) -> bool:
     return (
         any(_counter_moved(known, item, name) for name in _COUNTERS)
+        # In either direction: an earlier one says that the last reply was taken away.
+        or item.told_reply(answered_at) not in (None, known.last_reply_at)
         or known.is_pinned != item.is_pinned
         or known.is_digest != item.is_digest
         or known.is_adult != item.is_adult

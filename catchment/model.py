@@ -15,6 +15,9 @@ from msgspec.structs import replace
 
 from catchment.errors import PlatformError
 
+CLOCKS_DIFFER = timedelta(hours=1)
+"""So far apart may two clocks be; beyond it, one of them is wrong."""
+
 
 class Record(Struct, frozen=True):
     """A value. To change one, `plus(field=…)` makes another."""
@@ -333,8 +336,13 @@ class Item(Record, frozen=True):
     view_count: int | None = None
     rounded: tuple[str, ...] = ()
     """Which of the counters are only approximations ("1.2万")."""
+    last_reply_at: datetime | None = None
+    """When it was last answered, by the platform's own word; None: not told. Told anew it may be earlier, too: the last
+    reply was taken away."""
     thread_id: str | None = None
     floor_number: int | None = None
+    is_head: bool = False
+    """It opens its thread: what else belongs to the thread answers it."""
     is_deleted: bool = False
     deleted_by: str | None = None
     """Who took it away, where the platform says so: author or moderator."""
@@ -358,6 +366,12 @@ class Item(Record, frozen=True):
     def is_counted(self) -> bool:
         """Whether the platform told any counter of it."""
         return not (self.score is None and self.reply_count is None and self.view_count is None)
+
+    def told_reply(self, answered_at: datetime) -> datetime | None:
+        """When it was last answered, as an answer of that time tells it. A reply that is yet to come is none: it would
+        head the lists until then."""
+        at = self.last_reply_at
+        return None if at is None or at > answered_at + CLOCKS_DIFFER else at
 
 
 class Skipped(Record, frozen=True):
@@ -589,6 +603,8 @@ class Known(Record, frozen=True):
     """Only a short form of it was told so far."""
     is_withheld: bool = False
     """All that is held of it is that it is gone: its text was never told."""
+    last_reply_at: datetime | None = None
+    """By the platform's word, or by the replies that we hold."""
 
 
 class Point(Record, frozen=True):

@@ -152,6 +152,7 @@ def _tidied(item: Item, base: str, text_limit: int) -> Item:
         created_at=created_at,
         is_zone_guessed=item.is_zone_guessed or is_zone_guessed,
         edited_at=_time(item.edited_at)[0],
+        last_reply_at=_time(item.last_reply_at)[0],
         author=_name(item.author),
         author_id=_name(item.author_id),
         author_display_name=_name(item.author_display_name),

@@ -22,7 +22,7 @@ from catchment.model import Kind, Platform, RefinedItem, Source
 from catchment.redis_link import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
-from catchment.store.filtering import Filter
+from catchment.store.filtering import Filter, Ordering
 from catchment.store.hot import MOST, HotCounts, HotSet
 from catchment.store.items import ItemPage, page_of
 from catchment.store.warming import Warmth
@@ -106,13 +106,20 @@ class Hot:
 
     # ── reading ───────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def listed(self, wanted: Filter, limit: int, before: tuple[int, int] | None = None) -> ItemPage:
+    def listed(
+        self,
+        wanted: Filter,
+        limit: int,
+        before: tuple[int, int] | None = None,
+        order: Ordering = Ordering.POSTED,
+    ) -> ItemPage:
         """What `store.items.listed` answers, from the hot set where that can tell."""
-        if wanted.is_plain and wanted.source_id is not None and before is None and limit < MOST:
+        is_hot = wanted.is_plain and order == Ordering.POSTED and before is None and limit < MOST
+        if is_hot and wanted.source_id is not None:
             found = self._newest(wanted.source_id, limit)
             if found is not None:
                 return found
-        return self._store.items.listed(wanted, limit, before)
+        return self._store.items.listed(wanted, limit, before, order)
 
     def _newest(self, source_id: int, limit: int) -> ItemPage | None:
         stamp = self._store.hot.stamp(source_id)

@@ -9,15 +9,17 @@ from catchment.store.rows import decode
 
 DELETED = "is:deleted"
 EDITED = "is:edited"
+KIND = "kind:"
+PLATFORM = "platform:"
 
 
 def kind_facet(kind: str) -> str:
     """Of the item itself (entry, story), or of the source that showed it first (rss, reddit)."""
-    return f"kind:{kind}"
+    return f"{KIND}{kind}"
 
 
 def platform_facet(platform: str) -> str:
-    return f"platform:{platform}"
+    return f"{PLATFORM}{platform}"
 
 
 def author_facet(platform: str, author: str) -> str:

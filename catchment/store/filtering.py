@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
+from enum import StrEnum
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -43,13 +44,21 @@ LARGEST = 2**63 - 1
 TOP: Key = (LARGEST, LARGEST)
 
 
+class Ordering(StrEnum):
+    """What a list is ordered by, newest first."""
+
+    POSTED = "posted"
+    REPLIED = "replied"
+    """By the last reply; what has none, as far as is known, is not in the list."""
+
+
 class Wanted(Record, frozen=True):
     """A filter, as the lists know it."""
 
     groups: Groups = ()
     source_id: int | None = None
     since: int | None = None
-    """Listed at this time or later …"""
+    """Listed at this time or later, by what the list is ordered by …"""
     until: int | None = None
     """… and before that one."""
     is_deleted: bool | None = None
@@ -125,7 +134,12 @@ class Along(NamedTuple):
 
     table: str
     column: str | None = None
-    value: int | None = None
+    value: int | str | None = None
+
+    @property
+    def time(self) -> str:
+        """The column that it is ordered by."""
+        return "last_reply_at" if self.table == "replied" else "ordered_at"
 
 
 class Span(NamedTuple):
@@ -133,29 +147,33 @@ class Span(NamedTuple):
     before: Key
 
 
-def newest_with(tx: Transaction, wanted: Wanted, limit: int, before: Key | None = None) -> Listed:
-    """The newest items that the filter lets through."""
-    span = Span(
+def span_of(wanted: Wanted, before: Key | None) -> Span:
+    return Span(
         wanted.since if wanted.since is not None else -LARGEST,
         min(before or TOP, TOP if wanted.until is None else (wanted.until, 0)),
     )
+
+
+def newest_with(tx: Transaction, wanted: Wanted, limit: int, before: Key | None = None) -> Listed:
+    """The newest items that the filter lets through."""
+    span = span_of(wanted, before)
     if wanted.changed_since is not None:
         change = (wanted.changed_since, LARGEST)
-        if _can_be_scanned(tx, change):
-            return _part(_waiting(tx, wanted, span, change), limit)
+        if can_be_scanned(tx, change):
+            return part(waiting_ones(tx, wanted, span, change), limit)
     mark = usable_mark(tx).position
     # Where too much waits to be looked through, the index is of no use, and the list is walked without it.
-    is_usable = _can_be_scanned(tx, mark)
-    lists = _sparsest(tx, _ways(tx, wanted, is_usable), span)
-    found, end = _walk(tx, wanted, lists, span, limit)
+    is_usable = can_be_scanned(tx, mark)
+    lists = sparsest(tx, _ways(tx, wanted, is_usable), span)
+    found, end = walk(tx, wanted, lists, span, limit)
     if all(one.table == "postings" for one in lists):
         # Asked for last: what is edited meanwhile leaves the former and enters the latter, never the other way round.
-        waiting = _waiting(tx, wanted, span if end is None else Span(end[0], span.before), mark)
+        waiting = waiting_ones(tx, wanted, span if end is None else Span(end[0], span.before), mark)
         found = found | {one for one in waiting if end is None or one >= end}
-    return _part(found, limit, end)
+    return part(found, limit, end)
 
 
-def _can_be_scanned(tx: Transaction, after: Position) -> bool:
+def can_be_scanned(tx: Transaction, after: Position) -> bool:
     """Whether so few items changed after that position that all of them can be looked at."""
     row = tx.one(
         f"""
@@ -167,7 +185,7 @@ def _can_be_scanned(tx: Transaction, after: Position) -> bool:
     return row is None
 
 
-def _part(found: Iterable[Key], limit: int, end: Key | None = None) -> Listed:
+def part(found: Iterable[Key], limit: int, end: Key | None = None) -> Listed:
     """The first of what was found. `end`: how far was looked, if not to the end of the list."""
     keys = sorted(found, reverse=True)
     return Listed(keys[:limit], keys[limit - 1]) if len(keys) > limit else Listed(keys, end)
@@ -186,20 +204,20 @@ def _ways(tx: Transaction, wanted: Wanted, is_usable: bool) -> list[list[Along]]
     return [*ways, [Along("items")]]
 
 
-def _sparsest(tx: Transaction, ways: Sequence[list[Along]], span: Span) -> list[Along]:
+def sparsest(tx: Transaction, ways: Sequence[list[Along]], span: Span) -> list[Along]:
     """The way that gets furthest back with as many steps; of short ones the first."""
     return min(ways, key=lambda lists: _reach(tx, lists, span)) if len(ways) > 1 else ways[0]
 
 
 def _reach(tx: Transaction, lists: Sequence[Along], span: Span) -> Key:
-    probes = [_keys(tx, one, span, 1, offset=_PROBE) for one in lists]
+    probes = [keys_along(tx, one, span, 1, offset=_PROBE) for one in lists]
     return max((probe[0] for probe in probes if probe), default=(-LARGEST, 0))
 
 
 # ── walking ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _walk(
+def walk(
     tx: Transaction, wanted: Wanted, lists: Sequence[Along], span: Span, limit: int
 ) -> tuple[set[Key], Key | None]:
     """What was found along the lists, at least one more than the limit if there is; and how far was looked, unless it
@@ -207,8 +225,10 @@ def _walk(
     found: set[Key] = set()
     # The first batch is as small as the page: most lists find all they want there.
     for size in (limit + 1, *[_BATCH] * _BATCHES):
-        met = list(islice(dict.fromkeys(merge(*(_keys(tx, one, span, size) for one in lists), reverse=True)), size))
-        found |= _kept(tx, wanted, met)
+        met = list(
+            islice(dict.fromkeys(merge(*(keys_along(tx, one, span, size) for one in lists), reverse=True)), size)
+        )
+        found |= kept(tx, wanted, met)
         if len(met) < size:
             return found, None
         span = Span(span.since, met[-1])
@@ -217,14 +237,14 @@ def _walk(
     return found, span.before
 
 
-def _keys(tx: Transaction, along: Along, span: Span, limit: int, offset: int = 0) -> list[Key]:
+def keys_along(tx: Transaction, along: Along, span: Span, limit: int, offset: int = 0) -> list[Key]:
     item = "id" if along.table == "items" else "item_id"
     of, values = (f"{along.column} = ? AND", [along.value]) if along.column else ("", [])
     rows: list[Key] = tx.all(
         f"""
-        SELECT ordered_at, {item} FROM {along.table}
-         WHERE {of} ordered_at >= ? AND (ordered_at, {item}) < (?, ?)
-         ORDER BY ordered_at DESC, {item} DESC LIMIT ? OFFSET ?
+        SELECT {along.time}, {item} FROM {along.table}
+         WHERE {of} {along.time} >= ? AND ({along.time}, {item}) < (?, ?)
+         ORDER BY {along.time} DESC, {item} DESC LIMIT ? OFFSET ?
         """,
         *values,
         span.since,
@@ -238,7 +258,7 @@ def _keys(tx: Transaction, along: Along, span: Span, limit: int, offset: int = 0
 # ── testing ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _kept(tx: Transaction, wanted: Wanted, met: Sequence[Key]) -> set[Key]:
+def kept(tx: Transaction, wanted: Wanted, met: Sequence[Key]) -> set[Key]:
     """Of these items those that are wanted, by what they are now: the index may remember what they were."""
     keys = {item_id: (ordered_at, item_id) for ordered_at, item_id in met}
     rows = tx.among(
@@ -251,7 +271,7 @@ def _kept(tx: Transaction, wanted: Wanted, met: Sequence[Key]) -> set[Key]:
     return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if is_wanted(wanted, row)})
 
 
-def _waiting(tx: Transaction, wanted: Wanted, span: Span, after: Position) -> set[Key]:
+def waiting_ones(tx: Transaction, wanted: Wanted, span: Span, after: Position) -> set[Key]:
     """What is wanted of the items that changed after that position."""
     found: dict[int, Key | None] = {}
     for row in scanned(tx, Scan(after, 0), ABOUT):

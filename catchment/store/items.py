@@ -10,9 +10,10 @@ from catchment.clock import micros
 from catchment.errors import InvalidInput, NotFound
 from catchment.model import Record
 from catchment.store import series
+from catchment.store.by_reply import replied_with
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.facets import facet_ids, kind_facet
-from catchment.store.filtering import Filter, newest_with
+from catchment.store.filtering import Filter, Ordering, newest_with
 from catchment.store.indexing import MOST_SCANNED, mark_of
 from catchment.store.past import as_it_was
 from catchment.store.rows import decode, with_iso
@@ -37,9 +38,15 @@ class Items:
         """Newest first, of one source or of all. The next page is `before` the last one's `key_of`."""
         return self._db.read(lambda tx: shown(tx, _newest(tx, limit, source_id, before)))
 
-    def listed(self, wanted: Filter, limit: int, before: tuple[int, int] | None = None) -> ItemPage:
-        """Newest first, those that the filter lets through."""
-        return self._db.read(lambda tx: _listed(tx, wanted, limit, before))
+    def listed(
+        self,
+        wanted: Filter,
+        limit: int,
+        before: tuple[int, int] | None = None,
+        order: Ordering = Ordering.POSTED,
+    ) -> ItemPage:
+        """Newest first, by posting time or last reply, those that the filter lets through."""
+        return self._db.read(lambda tx: _listed(tx, wanted, limit, before, order))
 
     def get(self, item_id: int) -> dict[str, Any]:
         found = self._db.read(lambda tx: shown(tx, tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id = ?", item_id)))
@@ -135,9 +142,10 @@ class Items:
         return int(row[0]) if row else 0
 
 
-def key_of(item: dict[str, Any]) -> str:
-    """Where the page after this item begins; opaque outside."""
-    return key_text((micros(datetime.fromisoformat(item["ordered_at"])), item["id"]))
+def key_of(item: dict[str, Any], order: Ordering = Ordering.POSTED) -> str:
+    """Where the page after this item begins, in a list of that order; opaque outside."""
+    at = item["ordered_at" if order == Ordering.POSTED else "last_reply_at"]
+    return key_text((micros(datetime.fromisoformat(at)), item["id"]))
 
 
 def key_text(key: tuple[int, int]) -> str:
@@ -184,16 +192,19 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
 
 
 def _replies(tx: Transaction, item_id: int, limit: int, after: tuple[int, int] | None) -> ItemPage:
-    head = tx.one("SELECT platform, external_id, scope FROM items WHERE id = ?", item_id)
+    head = tx.one("SELECT is_head, platform, scope, thread_id FROM items WHERE id = ?", item_id)
     if head is None:
         raise _missing(item_id)
+    is_head, *thread = head
+    if not is_head:
+        return ItemPage([], None)
     rows = tx.all(
         f"""
         SELECT {COLUMNS} FROM items i
-         WHERE i.platform = ? AND i.thread_id = ? AND i.scope = ? AND i.id <> ? AND (i.ordered_at, i.id) > (?, ?)
+         WHERE i.platform = ? AND i.scope = ? AND i.thread_id = ? AND i.id <> ? AND (i.ordered_at, i.id) > (?, ?)
          ORDER BY i.ordered_at, i.id LIMIT ?
         """,
-        *head,
+        *thread,
         item_id,
         *(after or (-(2**63), 0)),
         limit + 1,
@@ -202,10 +213,13 @@ def _replies(tx: Transaction, item_id: int, limit: int, after: tuple[int, int] |
     return ItemPage(items, key_from(key_of(items[-1])) if len(rows) > limit else None)
 
 
-def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None) -> ItemPage:
-    if wanted.is_plain:
+def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None, order: Ordering) -> ItemPage:
+    if order == Ordering.REPLIED:
+        found = replied_with(tx, wanted.wanted(tx), limit, before)
+    elif wanted.is_plain:
         return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
-    found = newest_with(tx, wanted.wanted(tx), limit, before)
+    else:
+        found = newest_with(tx, wanted.wanted(tx), limit, before)
     return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
 
 

@@ -18,6 +18,7 @@ from catchment.store import hot, indexing
 from catchment.store.database import Database, Transaction, placeholders
 from catchment.store.pages import Pages
 from catchment.store.removing import hanging
+from catchment.store.replying import relist
 from catchment.store.rows import decode, to_micros
 from catchment.store.schema import metadata
 from catchment.store.visits import Conclusion, Deciding, Page
@@ -25,8 +26,8 @@ from catchment.store.writing import content_values, is_better, refer, see, short
 
 MENDED = "parser_mended"
 _COUNTERS = ("score", "reply_count", "view_count")
-_COUNTED = {*_COUNTERS, "rounded", "is_pinned", "is_digest"}
-_DETAILS = ("url", "author", "author_id", "author_display_name", "language", "thread_id", "floor_number")
+_COUNTED = {*_COUNTERS, "rounded", "last_reply_at", "is_pinned", "is_digest"}
+_DETAILS = ("url", "author", "author_id", "author_display_name", "language", "thread_id", "floor_number", "is_head")
 _CONTENT = "fingerprint, is_deleted, is_folded, title, target_url, media, text, html"
 # A revision has no room for these of an item.
 _ONLY_ITEMS = ("fingerprint_rule", "is_text_cut", "is_brief", "deleted_by")
@@ -188,9 +189,9 @@ class Mending:
         judged = self._pages.judged(tx, page, deciding)
         new = tuple(one for one in judged if one.verdict.deed == Deed.NEW)
         held = [one for one in judged if one.known is not None]
-        number = write_items(tx, page, Conclusion(new, Counts(new=len(new)), is_seen=False), at)
+        number, answered = write_items(tx, page, Conclusion(new, Counts(new=len(new)), is_seen=False), at)
         mended = _mend_all(tx, kept, page, held, correcting, number)
-        hot.changed_items(tx, [one.known.id for one in held if one.known], page.source.id)
+        hot.changed_items(tx, [*(one.known.id for one in held if one.known), *answered], page.source.id)
         ids = tuple((one.item.item.scope, one.item.item.external_id) for one in new)
         return mended + Mended(new=len(new)), ids
 
@@ -227,7 +228,7 @@ def _note(tx: Transaction, answer_id: int, reader_version: int, is_read: bool) -
 _ROW = (
     "id", "version", "content_last_changed_at", "fingerprint", "title", "is_deleted", "is_folded", "volatile_count",
     "first_seen_at", "created_at", "is_created_at_guessed", "ordered_at", "edited_at", "html", "media", "is_pinned",
-    "is_digest", "is_adult", "deleted_by", "rounded", *_COUNTERS, *_DETAILS,
+    "is_digest", "is_adult", "deleted_by", "rounded", "last_reply_at", *_COUNTERS, *_DETAILS,
 )  # fmt: skip
 
 
@@ -241,6 +242,7 @@ def _mend_all(
         for row in tx.among(f"SELECT {columns} FROM items WHERE id IN {{few}}", ids)
     }
     versions = _versions(tx, rows)
+    answered = {item_id for item_id, row in rows.items() if row["last_reply_at"] is not None}
     mended = details = 0
     for one in held:
         assert one.known is not None
@@ -265,8 +267,11 @@ def _mend_all(
         numbers = {"change_number": number} | ({"content_change_number": number} if values.keys() - _COUNTED else {})
         _set(tx, "items", row["id"], values | numbers)
         _follow(tx, row, one, page, values)
+        if "last_reply_at" in values:
+            answered.add(row["id"])
     if not kept.is_stale:
         _see_then(tx, page, rows)
+    relist(tx, answered)
     return Mended(mended=mended, details=details)
 
 
@@ -396,6 +401,9 @@ def _details(row: Mapping[str, Any], one: Judged, page: Page, correction: Correc
     if values:
         rounded = set(one.known.rounded) - values.keys() | (set(item.rounded) & values.keys())
         values["rounded"] = short_json([name for name in sorted(_COUNTERS) if name in rounded])
+    told = to_micros(item.told_reply(page.answered_at))
+    if told is not None and (is_newest or row["last_reply_at"] is None):
+        values["last_reply_at"] = told
     if is_newest or at == row["content_last_changed_at"]:
         values |= {name: value for name in _DETAILS if (value := getattr(item, name)) is not None}
         values |= {"is_adult": item.is_adult}

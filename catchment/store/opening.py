@@ -18,7 +18,7 @@ from catchment.errors import InvalidInput, SchemaMismatch, StoreError
 from catchment.store.database import BUSY_SECONDS, Database
 from catchment.store.schema import metadata
 
-HEAD = "0003"
+HEAD = "0004"
 _OURS = {"alembic_version", *metadata.tables}
 MIGRATIONS = Path(__file__).parent / "migrations"
 _LOCK_KEY = 0x63617463  # "catc": PostgreSQL's advisory lock for changing the schema

@@ -55,10 +55,11 @@ class Pages:
         """All of it or nothing. A superseded lease writes nothing."""
 
         def deed(tx: Transaction) -> Conclusion:
-            conclusion = self._write(tx, page, deciding)
+            conclusion, answered = self._write(tx, page, deciding)
             if page.is_kept_hot:
                 # Last: whoever begins to keep a source hot waits for us, and we for nobody any more.
-                hot.changed_items(tx, [one.known.id for one in conclusion.judged if one.known], page.source.id)
+                shown = [one.known.id for one in conclusion.judged if one.known]
+                hot.changed_items(tx, [*shown, *answered], page.source.id)
             return conclusion
 
         return self._db.write(deed)
@@ -87,7 +88,8 @@ class Pages:
 
         self._db.write(deed)
 
-    def _write(self, tx: Transaction, page: Page, deciding: Deciding) -> Conclusion:
+    def _write(self, tx: Transaction, page: Page, deciding: Deciding) -> tuple[Conclusion, tuple[int, ...]]:
+        """Gives also the items that were answered by what is new."""
         leases.check(tx, page.lease)
         judged = self.judged(tx, page, deciding)
         conclusion = deciding.conclude(
@@ -100,7 +102,7 @@ class Pages:
             )
         )
         now = micros(page.answered_at)
-        number = write_items(tx, page, conclusion, now)
+        number, answered = write_items(tx, page, conclusion, now)
         set_looks(tx, conclusion.looks)
         settle(tx, page.source, conclusion.settled, page.answered_at)
         for raw in page.raws if not _shows_forgotten(judged) else ():
@@ -115,13 +117,13 @@ class Pages:
             if ending.result.counts.new or ending.is_recovered:
                 ending = ending.plus(progress=_with_rhythm(tx, page, ending.progress, deciding))
             ended(tx, page.source, page.lease, page.run_id, ending, tells_ready=self._tells_ready)
-            return conclusion
+            return conclusion, answered
         note_page(tx, page, conclusion.counts, conclusion.valid, now)
         if conclusion.proven is not None:
             proven = _with_rhythm(tx, page, conclusion.proven, deciding)
             set_progress(tx, page.source, proven)
-            return conclusion.plus(proven=proven)
-        return conclusion
+            return conclusion.plus(proven=proven), answered
+        return conclusion, answered
 
     # ── what is known ─────────────────────────────────────────────────────────────────────────────────────────────
 

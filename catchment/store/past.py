@@ -38,7 +38,7 @@ def as_it_was(tx: Transaction, item_id: int, at: datetime) -> dict[str, Any] | N
         # Somebody did take it away, but later.
         item["deleted_by"] = None
     if micros(at) < applied_at:
-        item |= dict.fromkeys(_COUNTERS) | {"rounded": []}
+        item |= dict.fromkeys((*_COUNTERS, "last_reply_at")) | {"rounded": []}
     if item["last_seen_at"] is not None and datetime.fromisoformat(item["last_seen_at"]) > at:
         item["last_seen_at"] = None
     return item

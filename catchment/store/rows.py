@@ -141,7 +141,7 @@ KNOWN_COLUMNS = (
     "i.id, i.external_id, i.fingerprint, i.version, i.ordered_at, i.applied_at, i.title, i.url, i.author, "
     "i.author_display_name, i.edited_at, i.score, i.reply_count, i.view_count, i.rounded, i.is_deleted, i.is_folded, "
     "i.is_pinned, i.is_digest, i.tags, i.volatile_until, i.fingerprint_rule, i.created_at, i.deleted_by, "
-    "i.is_adult, i.is_brief, i.is_deleted AND i.text IS NULL AND i.html IS NULL"
+    "i.is_adult, i.is_brief, i.is_deleted AND i.text IS NULL AND i.html IS NULL, i.last_reply_at"
 )
 
 
@@ -183,6 +183,7 @@ def known_from(
         is_adult=bool(row[24]),
         is_brief=bool(row[25]),
         is_withheld=bool(row[26]),
+        last_reply_at=to_moment(row[27]),
     )
 
 

@@ -10,14 +10,15 @@ from catchment.store.rows import decode, iso
 
 SHOWN = (
     "id", "platform", "external_id", "kind", "source_id", "author", "title", "text", "html", "url", "created_at",
-    "edited_at", "score", "reply_count", "view_count", "thread_id", "floor_number", "is_deleted", "deleted_by",
+    "edited_at", "score", "reply_count", "view_count", "last_reply_at", "thread_id", "floor_number", "is_head",
+    "is_deleted", "deleted_by",
     "is_folded", "is_pinned", "is_digest", "version", "fingerprint", "first_seen_at", "content_last_changed_at",
     "author_id", "author_display_name", "media", "tags", "scope", "target_url", "is_adult", "is_created_at_guessed",
     "is_zone_guessed", "is_text_cut", "is_brief", "language", "ordered_at", "change_number",
     "content_change_number", "rounded",
 )  # fmt: skip
 COLUMNS = ", ".join(f"i.{name}" for name in SHOWN)
-TIMES = ("created_at", "edited_at", "first_seen_at", "content_last_changed_at", "ordered_at")
+TIMES = ("created_at", "edited_at", "first_seen_at", "content_last_changed_at", "ordered_at", "last_reply_at")
 FLAGS = tuple(name for name in SHOWN if name.startswith("is_"))
 LISTS = ("media", "tags", "rounded")
 NUMBERS = (

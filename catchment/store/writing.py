@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from catchment.clock import micros, moment
 from catchment.model import Counts, Deed, Item, Judged, Known, RefinedItem
 from catchment.store import outbox
 from catchment.store.database import Transaction
 from catchment.store.owing import owe
+from catchment.store.replying import held_replies, locked_heads, newest_replies, raise_heads, relist
 from catchment.store.rows import to_json, to_micros
 from catchment.store.series import add_appearances, add_points
 from catchment.store.visits import Conclusion, Key, Page, RawAnswer
@@ -22,13 +23,24 @@ def key_of(one: RefinedItem) -> Key:
     return one.item.scope, one.item.external_id
 
 
-def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -> int | None:
-    """Write what changed; gives the change number, or None if nothing did."""
+class Written(NamedTuple):
+    number: int | None
+    """The change number; None: nothing changed."""
+    answered: tuple[int, ...] = ()
+    """Items that were answered by what is new; the page itself need not show them."""
+
+
+def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -> Written:
+    """Write what changed."""
     by_deed: dict[Deed, list[Judged]] = {deed: [] for deed in Deed}
     for one in conclusion.judged:
         by_deed[one.verdict.deed].append(one)
     new, edited, counted = by_deed[Deed.NEW], by_deed[Deed.EDITED], by_deed[Deed.COUNTED]
     number, first_id = None, 0
+    replies = newest_replies(new, now)
+    # Before the ledger, for which whoever holds one of them may wait.
+    heads = locked_heads(tx, page.source.platform, replies)
+    answered: dict[int, int] = {item_id: replies[thread] for thread, item_id in heads.items()}
     if new or edited or counted:
         row = tx.one(
             """
@@ -45,13 +57,40 @@ def write_items(tx: Transaction, page: Page, conclusion: Conclusion, now: int) -
         _revise_items(tx, page, edited, number, now)
         _count_items(tx, [one for one in counted if not one.verdict.is_overtaken], number, now)
         _complete_items(tx, page, [one for one in (*edited, *counted) if one.verdict.is_completed], number)
+        answered |= _answered_before(tx, page, first_id, new)
+        raise_heads(tx, answered, number)
     if conclusion.is_seen:
         _see_again(tx, page, [one for one in conclusion.judged if one.known and not one.item.is_gone], now)
         _note_appearances(tx, page, conclusion, first_id, new, now)
     _note_points(tx, conclusion, first_id, new, now)
     _note_more(tx, page, conclusion, first_id, new, now)
     _note_aliases(tx, page, [one for one in conclusion.judged if one.is_alias], now)
-    return number
+    relist(tx, {*answered, *_moved(page, conclusion, first_id, new)})
+    return Written(number, tuple(answered))
+
+
+def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[Judged]) -> dict[int, int]:
+    """When the new heads among these were last answered, by replies that came before them or with them."""
+    heads = {item_id: one.item.item for item_id, one in enumerate(new, first_id) if one.item.item.is_head}
+    held = held_replies(tx, page.source.platform, list(heads.values()))
+    threads = ((item_id, (item.scope, item.thread_id or "")) for item_id, item in heads.items())
+    return {item_id: held[thread] for item_id, thread in threads if thread in held}
+
+
+def _moved(page: Page, conclusion: Conclusion, first_id: int, new: Sequence[Judged]) -> Iterator[int]:
+    """Items whose place in the lists by last reply may be another one, by what the page tells of them."""
+    for item_id, one in _numbered(conclusion.judged, first_id, new):
+        known, told = one.known, one.item.item.told_reply(page.answered_at)
+        if known is None:
+            is_moved = told is not None
+        elif one.verdict.deed == Deed.SAME:
+            is_moved = False
+        else:
+            is_moved = told not in (None, known.last_reply_at)
+        # What another source shows already, stands in the list of this one from now on.
+        is_joining = known is not None and known.last_reply_at is not None and not known.is_shown_by_source
+        if is_moved or (is_joining and conclusion.is_seen):
+            yield item_id
 
 
 _ITEM_COLUMNS = (
@@ -61,6 +100,7 @@ _ITEM_COLUMNS = (
     "reply_count", "view_count", "rounded", "thread_id", "floor_number", "is_deleted", "deleted_by", "is_folded",
     "is_pinned", "is_digest", "is_adult", "is_text_cut", "is_brief", "language", "author", "author_id",
     "author_display_name", "title", "url", "target_url", "tags", "media", "text", "html",
+    "last_reply_at", "is_head",
 )  # fmt: skip
 
 
@@ -149,6 +189,7 @@ def _item_row(
         item.is_folded, item.is_pinned, item.is_digest, item.is_adult, one.is_text_cut, item.is_brief, item.language,
         item.author, item.author_id, item.author_display_name, item.title, item.url, item.target_url,
         short_json(item.tags), short_json(item.media), item.text, item.html,
+        to_micros(item.told_reply(page.answered_at)), item.is_head,
     )  # fmt: skip
 
 
@@ -250,7 +291,7 @@ def _count_items(tx: Transaction, counted: Sequence[Judged], number: int, now: i
 def _complete_items(tx: Transaction, page: Page, completed: Sequence[Judged], number: int) -> None:
     """What was told in brief is now told whole: as if it had been so from the first."""
     whole = [(one.known.id, one.item) for one in completed if one.known]
-    names = ("author_id", "thread_id", "floor_number", "language")
+    names = ("author_id", "thread_id", "floor_number", "is_head", "language")
     _update(
         tx,
         [
@@ -295,6 +336,7 @@ def _counted_values(one: Judged, number: int, now: int) -> dict[str, Any]:
         "author": item.author or known.author,
         "author_display_name": item.author_display_name or known.author_display_name,
         "edited_at": to_micros(item.edited_at or known.edited_at),
+        "last_reply_at": to_micros(item.told_reply(moment(now)) or known.last_reply_at),
         "tags": short_json(item.tags or known.tags),
         "applied_at": now,
         "change_number": number,

@@ -53,6 +53,9 @@ def fill(desk: Desk) -> None:
         desk.show(lively, post(f"t3_{day}", created_at=now))
     desk.tiers = None
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
+    head = post("t3_d", thread_id="t3_d", is_head=True)
+    desk.show(board, head, _reply("t1_e", "t3_d").plus(thread_id="t3_d", created_at=now))
+    desk.show(board, post("t3_f", last_reply_at=now))
     kept = store.hot.made(board.id, desk.now, timedelta(days=1))
     assert kept
     store.hot_home.keep(kept)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from catchment.store import filtering, indexing
-from catchment.store.filtering import Filter
+from catchment.store import by_reply, filtering, indexing
+from catchment.store.filtering import Filter, Ordering
 from tests.store.desk import Desk, days, post
 
 SITUATIONS = ("nothing is indexed", "half is indexed", "all is indexed", "the index is too far behind")
@@ -27,6 +27,8 @@ def filled(desk: Desk, situation: str, monkeypatch: pytest.MonkeyPatch) -> None:
                 tags=(("even",) if number % 4 == 0 else ()) + (("five",) if number % 5 == 0 else ()),
                 kind=("story", "comment")[number % 7 == 0],
                 created_at=desk.now - days(number // 2),
+                # In an order of their own, some at the same moment; a quarter has no reply that is known.
+                last_reply_at=desk.now - days(number * 7 % 20) if number % 4 else None,
             )
         )
     for source, items in zip(sources, shown, strict=True):
@@ -43,12 +45,13 @@ def index(desk: Desk, count: int) -> None:
         count -= done
 
 
-def expected(desk: Desk, wanted: Filter) -> list[str]:
+def expected(desk: Desk, wanted: Filter, order: Ordering = Ordering.POSTED) -> list[str]:
     """By looking at every item."""
     kinds = {1: "reddit", 2: "rss"}
+    time = "ordered_at" if order == Ordering.POSTED else "last_reply_at"
 
     def is_wanted(one: dict[str, Any]) -> bool:
-        at = datetime.fromisoformat(one["ordered_at"])
+        at = datetime.fromisoformat(one[time])
         return (
             wanted.source_id in (None, one["source_id"])
             and wanted.kind in (None, one["kind"], kinds[one["source_id"]])
@@ -61,15 +64,17 @@ def expected(desk: Desk, wanted: Filter) -> list[str]:
             and (wanted.changed_since is None or one["content_change_number"] > wanted.changed_since)
         )
 
-    return [one["external_id"] for one in desk.store.items.newest(1000) if is_wanted(one)]
+    timed = [one for one in desk.store.items.newest(1000) if one[time] is not None]
+    timed.sort(key=lambda one: (datetime.fromisoformat(one[time]), one["id"]), reverse=True)
+    return [one["external_id"] for one in timed if is_wanted(one)]
 
 
-def walked(desk: Desk, wanted: Filter, limit: int) -> list[str]:
+def walked(desk: Desk, wanted: Filter, limit: int, order: Ordering = Ordering.POSTED) -> list[str]:
     """All pages; each begins where the one before says."""
     found: list[str] = []
     place = None
     while True:
-        page = desk.store.items.listed(wanted, limit, place)
+        page = desk.store.items.listed(wanted, limit, place, order)
         assert len(page.items) <= limit
         found += [one["external_id"] for one in page.items]
         assert page.next is None or place is None or page.next < place
@@ -105,6 +110,23 @@ def test_every_combination_gives_what_a_look_at_every_item_would(
     wrong = {one for one in every_filter(desk.now) if walked(desk, one, 7) != expected(desk, one)}
     assert wrong == set()
     assert walked(desk, Filter(tag="five"), 1) == expected(desk, Filter(tag="five"))
+
+
+@pytest.mark.parametrize("most_taken", [5_000, 3])
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_by_last_reply_every_combination_gives_what_a_look_at_every_item_would(
+    desk: Desk, situation: str, most_taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled(desk, situation, monkeypatch)
+    monkeypatch.setattr(filtering, "_PROBE", 2)
+    monkeypatch.setattr(by_reply, "MOST_TAKEN", most_taken)
+    order = Ordering.REPLIED
+    wrong = {one for one in every_filter(desk.now) if walked(desk, one, 7, order) != expected(desk, one, order)}
+    assert wrong == set()
+    assert len(walked(desk, Filter(), 7, order)) == 30
+    assert walked(desk, Filter(is_edited=True), 1, order) == []
+    for one in (Filter(), Filter(source_id=2), Filter(tag="five")):
+        assert walked(desk, one, 1, order) == expected(desk, one, order) != []
 
 
 def test_what_is_rare_is_looked_for_in_steps_and_a_short_page_says_where_to_go_on(

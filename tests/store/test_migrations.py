@@ -10,7 +10,7 @@ import pytest
 
 from catchment.errors import SchemaMismatch
 from catchment.store import opening
-from catchment.store.database import Database, Row
+from catchment.store.database import Database, Row, Transaction
 from catchment.store.schema import metadata
 from tests.store.desk import Desk, opened, post
 from tests.store.sample import DUMPS, fill
@@ -92,6 +92,38 @@ def in_order(database: Database, name: str, rows: list[Row]) -> list[dict[str, o
     """By the first columns: no key has more than three."""
     by = ", ".join(str(number) for number, _ in enumerate(rows[0][:3], 1))
     return database.read(lambda tx: tx.dicts(f"SELECT * FROM {name} ORDER BY {by}"))
+
+
+def test_an_archive_from_before_there_were_last_replies_knows_those_that_it_holds(
+    database_url: str, tmp_path: Path
+) -> None:
+    desk = Desk(opened(database_url, tmp_path))
+    board, forum = desk.follow("r/one", "reddit"), desk.follow("two", "discourse")
+    desk.show(board, post("t3_a", thread_id="t3_a", is_head=True, kind="post"), post("t3_b", thread_id="t3_b"))
+    desk.show(board, post("t1_c", thread_id="t3_a"), post("t1_d", thread_id="t3_a", is_deleted=True))
+    desk.show(desk.follow("r/three", "reddit"), post("t1_c", thread_id="t3_a"), post("t3_a", thread_id="t3_a"))
+    desk.show(forum, post("7", thread_id="1", floor_number=1, is_head=True), post("8", thread_id="1", floor_number=2))
+    told = {table: desk.rows(table, columns) for table, columns in (("replied", "*"), ("items", LAST_REPLIES))}
+    desk.store.database.write(undo_last_replies)
+    desk.close()
+    desk = Desk(opened(database_url, tmp_path, may_migrate=True))
+    assert {table: desk.rows(table, columns) for table, columns in (("replied", "*"), ("items", LAST_REPLIES))} == told
+    assert len(told["replied"]) == 6 + 5
+    desk.close()
+
+
+LAST_REPLIES = "id, last_reply_at, is_head"
+
+
+def undo_last_replies(tx: Transaction) -> None:
+    """The tables as they were before; the way back is walked by nobody but this test."""
+    tx.run("DROP TABLE replied")
+    tx.run("DROP INDEX ix_items_heads")
+    tx.run("DROP INDEX ix_items_thread")
+    tx.run("CREATE INDEX ix_items_thread ON items (platform, thread_id, ordered_at, id) WHERE thread_id IS NOT NULL")
+    tx.run("ALTER TABLE items DROP COLUMN last_reply_at")
+    tx.run("ALTER TABLE items DROP COLUMN is_head")
+    tx.run("UPDATE alembic_version SET version_num = '0003'")
 
 
 def test_the_sample_has_something_in_every_table(tmp_path: Path) -> None:

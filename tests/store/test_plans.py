@@ -27,7 +27,7 @@ from catchment.store import Store
 from catchment.store.changes import Place
 from catchment.store.credentials import Decided
 from catchment.store.exports import Chosen
-from catchment.store.filtering import Filter, newest_with
+from catchment.store.filtering import Filter, Ordering, newest_with
 from catchment.store.filtering import Wanted as Asked
 from catchment.store.forgetting import Forget
 from catchment.store.hot import HotCounts
@@ -84,6 +84,20 @@ QUESTIONS: dict[str, Asking] = {
     "newest of an author, changed since": lambda desk: desk.store.items.listed(
         Filter(author="ada", changed_since=1), 3
     ),
+    "answered last": lambda desk: desk.store.items.listed(Filter(), 3, (10**16, 5), Ordering.REPLIED),
+    "answered last, of a source, a kind and a platform": lambda desk: desk.store.items.listed(
+        Filter(2, "post", "reddit", since=days_ago(desk, 5)), 3, order=Ordering.REPLIED
+    ),
+    "answered last, of an author, with a tag": lambda desk: desk.store.items.listed(
+        Filter(author="ada", tag="日", is_edited=True), 3, order=Ordering.REPLIED
+    ),
+    "answered last, changed since": lambda desk: desk.store.items.listed(
+        Filter(changed_since=1), 3, order=Ordering.REPLIED
+    ),
+    "a reply, and a head after its reply": lambda desk: [
+        desk.show(desk.store.sources.get(1), post("early", thread_id="t"), post("t", thread_id="t", is_head=True)),
+        desk.show(desk.store.sources.get(1), post("late", thread_id="t"), post("t", last_reply_at=desk.now)),
+    ],
     "one item": lambda desk: desk.store.items.get(1),
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
     "what was said in a thread": lambda desk: desk.store.items.replies(1, 3, (5, 5)),

@@ -4,22 +4,22 @@
 live in a folder of a site (`https://example.com/forum`) are understood. A forum behind a login is read with a
 credential of header lines: `Api-Key: …` and `Api-Username: …`.
 
-**Limits.** Two requests a visit: the latest topics (`/latest.json`) for what only they tell (views, tags, pins), then
-the latest posts (`/posts.json`), fifty a page, newest first by id, down to what is stored. The forum's own limit, 200
-requests a minute by default, is never near; where it says how long to wait, that is heeded.
+**Limits.** Two requests a visit: the latest topics (`/latest.json`) for what only they tell (views, tags, pins, last
+replies), then the latest posts (`/posts.json`), fifty a page, newest first by id, down to what is stored. The forum's
+own limit, 200 requests a minute by default, is never near; where it says how long to wait, that is heeded.
 
 **Blind spots.** Only what anybody may read is listed: no private messages, no closed categories. The numbers of
-categories are told, their names are not. A topic's views and tags are known while it is among the latest topics. Likes
-and edits are seen while a post is on the pages that are read, and when it is looked at again, after a day, a week and a
-month. A post that was given an earlier date (an import) stands where its id puts it; the walk goes twenty posts further
-than it must, so that one such post does not end it too early.
+categories are told, their names are not. A topic's views and tags are known while it is among the latest topics; that
+its last reply was taken away, too. Likes and edits are seen while a post is on the pages that are read, and when it is
+looked at again, after a day, a week and a month. A post that was given an earlier date (an import) stands where its id
+puts it; the walk goes twenty posts further than it must, so that one such post does not end it too early.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
@@ -280,8 +280,10 @@ def _item(post: Post, forum: str, topic: dict[str, Any]) -> Item:
         score=post.likes(LIKE),
         reply_count=_reply_count(post, topic),
         view_count=topic.get("views") if post.is_head else number(post.reads),
+        last_reply_at=_last_reply(post, topic),
         thread_id=str(post.topic_id),
         floor_number=post.post_number,
+        is_head=post.is_head,
         is_deleted=post.is_deleted,
         is_folded=post.hidden is True,
         is_pinned=post.is_head and topic.get("pinned", False),
@@ -294,6 +296,12 @@ def _reply_count(post: Post, topic: dict[str, Any]) -> int | None:
     """Of a topic all its replies, of a reply those to itself."""
     in_topic = number(post.posts_count) or topic.get("posts")
     return max(0, in_topic - 1) if post.is_head and in_topic else number(post.reply_count)
+
+
+def _last_reply(post: Post, topic: dict[str, Any]) -> datetime | None:
+    """Of a topic that has replies: its last post is one of them, otherwise it is the first."""
+    told = read_date(topic.get("last_posted_at", "")) if post.is_head and _reply_count(post, topic) else None
+    return told.at if told else None
 
 
 def _answered(post: Post, forum: str, slug: str) -> Reference:

@@ -64,6 +64,7 @@ class Topic(Struct):
     title: Any = None
     slug: Any = None
     posts_count: Any = None
+    last_posted_at: Any = None
     views: Any = None
     tags: Any = None
     pinned: Any = None
@@ -76,6 +77,7 @@ class Topic(Struct):
             "title": text(self.title),
             "posts": number(self.posts_count),
             "views": number(self.views),
+            "last_posted_at": text(self.last_posted_at),
             "tags": [tag for tag in tags if tag],
             "pinned": self.pinned is True or self.pinned_globally is True,
         }

@@ -53,6 +53,7 @@ def _item(entry: Item) -> Item | None:
         target_url=target,
         author=_name(entry.author),
         thread_id=f"{wire.POST}_{thread[1]}" if thread else None,
+        is_head=is_post and thread is not None,
         is_brief=True,
         media=(Media(target),) if target and media.is_image(target) else (),
     )

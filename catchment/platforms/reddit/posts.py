@@ -58,6 +58,7 @@ def of_post(post: Post) -> Item | None:
         reply_count=number(post.num_comments),
         view_count=number(post.view_count),
         thread_id=external_id,
+        is_head=True,
         is_deleted=deleted_by is not None,
         deleted_by=deleted_by,
         is_pinned=post.stickied is True,

@@ -124,6 +124,7 @@ class Voice:
         head = self._head(place, topic_id)
         posts = self.world.posts(place)[(topic_id - 1) * POSTS_OF_A_TOPIC :][:POSTS_OF_A_TOPIC]
         title = head.versions[0].title
+        last = _iso(max(post.shown_from for post in posts if post.shown_from <= at or post is head))
         return {
             "id": topic_id,
             "title": title,
@@ -131,7 +132,8 @@ class Voice:
             "slug": f"topic-{topic_id}",
             "posts_count": sum(1 for post in posts if post.shown_from <= at),
             "created_at": _iso(head.shown_from),
-            "bumped_at": _iso(max(post.shown_from for post in posts if post.shown_from <= at or post is head)),
+            "last_posted_at": last,
+            "bumped_at": last,
             "pinned": False,
             "pinned_globally": False,
             "visible": True,

@@ -197,6 +197,8 @@ items = Table(
     Column("html", Text),
     Column("deleted_by", Text),
     Column("is_brief", Boolean, nullable=False, server_default=false()),
+    Column("last_reply_at", Moment),
+    Column("is_head", Boolean, nullable=False, server_default=false()),
     UniqueConstraint("platform", "scope", "external_id"),
     Index(None, "ordered_at", "id"),
     Index(None, "change_number", "id"),
