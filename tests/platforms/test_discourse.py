@@ -102,11 +102,20 @@ def test_the_first_post_of_a_topic_has_its_title_and_what_the_list_of_topics_tel
         score=5,
         reply_count=2,
         view_count=77,
+        last_reply_at=datetime(2026, 2, 3, 10, 4, tzinfo=UTC),
         thread_id="40",
         floor_number=1,
+        is_head=True,
         is_pinned=True,
         tags=("news",),
     )
+
+
+def test_the_last_post_of_a_topic_without_replies_is_none() -> None:
+    topics = {"topic_list": {"topics": [{"id": 1, "posts_count": 1, "last_posted_at": "2026-02-03T10:00:00.000Z"}]}}
+    (request,) = read(topics, asked()).follow
+    (head, reply) = read(shown(1, 2), request).items
+    assert [(one.is_head, one.last_reply_at) for one in (head, reply)] == [(True, None), (False, None)]
 
 
 def test_a_reply_has_no_title_and_says_what_it_answers() -> None:
@@ -184,6 +193,7 @@ def test_a_second_look_at_a_head_goes_by_its_topic_and_finds_the_same_content() 
     assert [(item.external_id, item.view_count, item.score, item.reply_count) for item in now.items] == [
         ("120", 80, 6, 3)
     ]
+    assert [item.last_reply_at for item in now.items] == [datetime(2026, 2, 4, 10, tzinfo=UTC)]
     old, new = (refine(one, scope="", answer_url=FORUM).items[0].fingerprint for one in (then, now))
     assert old == new
 

@@ -225,6 +225,7 @@ def test_a_post_is_told_whole() -> None:
         score=12,
         reply_count=3,
         thread_id="t3_a1",
+        is_head=True,
         tags=("News",),
     )
     assert words(posts()["t3_a1"]) == "Opened at 8. See barges."
@@ -353,8 +354,8 @@ def test_a_key_that_is_missing_null_or_of_a_wrong_sort_is_unknown_and_never_zero
         "media": {"reddit_video": []}, "secure_media": "x", "link_flair_text": {}, "stickied": "no", "over_18": 1,
     }  # fmt: skip
     unknown = [
-        Item(f"t3_x{number}", kind="post", base_url=SITE, url=f"{SITE}comments/x{number}/", thread_id=f"t3_x{number}")
-        for number in (1, 2)
+        Item(name, kind="post", base_url=SITE, url=f"{SITE}comments/{name[3:]}/", thread_id=name, is_head=True)
+        for name in ("t3_x1", "t3_x2")
     ]
     assert read(listing({"name": "t3_x1", **wrong}, {"id": "x2"})).items == tuple(unknown)
 
@@ -580,6 +581,7 @@ def test_the_feed_tells_posts_in_brief_and_says_what_is_missing() -> None:
         url="https://www.reddit.com/r/RiverBoats/comments/a1/locks/",
         author="ada",
         thread_id="t3_a1",
+        is_head=True,
         is_brief=True,
     )
     assert reading.notes == (atom.NOTE,)

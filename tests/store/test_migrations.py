@@ -99,7 +99,9 @@ def test_an_archive_from_before_there_were_last_replies_knows_those_that_it_hold
 ) -> None:
     desk = Desk(opened(database_url, tmp_path))
     board, forum = desk.follow("r/one", "reddit"), desk.follow("two", "discourse")
-    desk.show(board, post("t3_a", thread_id="t3_a", is_head=True, kind="post"), post("t3_b", thread_id="t3_b"))
+    desk.show(
+        board, post("t3_a", thread_id="t3_a", is_head=True, kind="post"), post("t3_b", thread_id="t3_b", is_head=True)
+    )
     desk.show(board, post("t1_c", thread_id="t3_a"), post("t1_d", thread_id="t3_a", is_deleted=True))
     desk.show(desk.follow("r/three", "reddit"), post("t1_c", thread_id="t3_a"), post("t3_a", thread_id="t3_a"))
     desk.show(forum, post("7", thread_id="1", floor_number=1, is_head=True), post("8", thread_id="1", floor_number=2))
