@@ -312,8 +312,12 @@ class Item(Told):
     reply_count: int | None
     view_count: int | None
     rounded: list[str] = Field(description="Which of the counters are approximations.")
+    last_reply_at: Moment | None = Field(
+        description="When it was last answered: by the platform's word, or by the replies that are stored; null: unknown."
+    )
     thread_id: str | None
     floor_number: int | None
+    is_head: bool = Field(description="It opens its thread; the others of the thread are its replies.")
     is_deleted: bool
     deleted_by: str | None = Field(description="Who took it away, where the platform says so: author or moderator.")
     is_folded: bool
