@@ -313,7 +313,7 @@ class Item(Told):
     view_count: int | None
     rounded: list[str] = Field(description="Which of the counters are approximations.")
     last_reply_at: Moment | None = Field(
-        description="When it was last answered: by the platform's word, or by the replies that are stored; null: unknown."
+        description="When it was last answered: by the platform's word, or by replies that are stored. Null: unknown."
     )
     thread_id: str | None
     floor_number: int | None
