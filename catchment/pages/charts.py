@@ -220,5 +220,5 @@ def calendar(cells: Sequence[Cell], start: date, end: date) -> Calendar:
     firsts = [start + timedelta(days=7 * week) for week in range(weeks)]
     months = [(week, day) for week, day in enumerate(firsts) if week == 0 or day.day <= 7]
     # Names that would run into each other: the later one stays.
-    kept = [one for one, after in zip_longest(months, months[1:]) if after is None or after[0] - one[0] > 2]
+    kept = [one for one, after in zip_longest(months, months[1:]) if after is None or after[0] - one[0] > 3]
     return Calendar(weeks * step, 7 * step, squares, [(week * step, day) for week, day in kept])

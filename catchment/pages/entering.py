@@ -10,5 +10,8 @@ def way_in(reader: Reader, *, is_link_wrong: bool = False, is_key_wrong: bool = 
     return page("way_in.html", reader, is_link_wrong=is_link_wrong, is_key_wrong=is_key_wrong)
 
 
-def failure(status: int, message: str, request_id: str, reader: Reader) -> str:
-    return page("failure.html", reader, is_missing=status == 404, message=message, request_id=request_id)
+def failure(status: int, code: str, message: str, request_id: str, reader: Reader) -> str:
+    """What did not work: in the reader's language as far as its code tells, and as it was said."""
+    words = reader.speech.known("error", code)
+    is_missing = status == 404
+    return page("failure.html", reader, is_missing=is_missing, words=words, message=message, request_id=request_id)

@@ -12,7 +12,13 @@ from catchment.pages.words import Speech
 
 _SEVERITIES = ("P0", "P1", "P2")
 _TONES = {"P0": "bad", "P1": "bad", "P2": "warn"}
-_PLACES = {"pool": "/credentials", "credential": "/credentials"}
+_PLACES = {
+    "pool": "/credentials",
+    "credential": "/credentials",
+    "platform": "/sources?order=troubled",
+    "collecting": "/runs",
+}
+"""Where one sees more of what an alert is about, by its first word."""
 
 
 def runs_page(reader: Reader, found: Mapping[str, Any]) -> str:

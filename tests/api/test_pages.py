@@ -216,3 +216,17 @@ def test_the_language_is_the_readers_choice(asked: str | None, accepted: str | N
 def test_times_are_told_as_people_tell_them(distance: timedelta, english: str, chinese: str) -> None:
     at = (NOW + distance).isoformat()
     assert [Speech(one, NOW).when(at) for one in ("en", "zh")] == [english, chinese]
+
+
+def test_a_failure_is_told_in_the_readers_language_and_as_it_was_said(desk: Desk) -> None:
+    page = desk.browser("zh").get("/items?since=yesterday").text
+    assert "填写的内容有误。" in page
+    assert "&#39;yesterday&#39; is not a time" in page
+    assert "那里的内容已不再保存" in desk.browser("zh").get("/items/404").text
+
+
+def test_a_filter_is_named_in_the_readers_language(desk: Desk) -> None:
+    a_lively_town(desk)
+    page = desk.browser("zh").get("/items?platform=feeds&kind=entry&state=edited").text
+    assert re.findall(r'class="chip">\S+ <b>(.*?)</b>', page) == ["订阅源", "文章", "已修改"]
+    assert '<option value="feeds" selected>订阅源</option>' in page

@@ -132,7 +132,7 @@ def test_words_that_were_looked_for_are_marked(both: Desk) -> None:
     assert "<mark>天气</mark>预报" in page
     assert "明天<mark>天气</mark>很好 &amp; sunny" in page
     assert "No item says that" in opened(both, "/search?q=snow")
-    assert "Words that must all occur" in opened(both, "/search")
+    assert "All of the words occur" in opened(both, "/search")
 
 
 def test_a_question_that_cannot_be_asked_is_said_on_the_page(desk: Desk) -> None:

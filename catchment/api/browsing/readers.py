@@ -145,9 +145,8 @@ def failure_page(request: Request, failure: Failure, request_id: str) -> Respons
     reader = reader_of(request, request.app.state.door)
     if failure.status == 401 and not reader.is_inside:
         return HTMLResponse(pages.way_in(reader), 401)
-    return HTMLResponse(
-        pages.failure(failure.status, failure.message, request_id, reader), failure.status, failure.headers
-    )
+    page = pages.failure(failure.status, failure.code, failure.message, request_id, reader)
+    return HTMLResponse(page, failure.status, failure.headers)
 
 
 def is_for_a_person(request: Request, error: Exception) -> bool:

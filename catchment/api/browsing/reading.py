@@ -30,6 +30,8 @@ router = APIRouter()
 A_PAGE = 30
 STATES = ("edited", "deleted", "present")
 _GIVEN = ("platform", "kind", "source", "author", "tag", "since", "until", "state")
+_GROUPS = {"platform": "platform", "kind": "sort", "state": "shown"}
+"""Filters whose values have names of our own, and in which group of words."""
 _LONGEST = 500
 
 
@@ -191,8 +193,12 @@ class Asked:
         shown = value
         if name == "source" and (number := _number(value)) is not None:
             shown = shop.store.sources.names([number]).get(number, value)
-        said = f"filter_{value}" if name == "state" and value in STATES else None
-        return {"word": f"filter_{name}", "value": shown, "said": said, "without": self.address(**{name: None})}
+        return {
+            "word": f"filter_{name}",
+            "group": _GROUPS.get(name, ""),
+            "value": shown,
+            "without": self.address(**{name: None}),
+        }
 
 
 def _number(text: str | None) -> int | None:

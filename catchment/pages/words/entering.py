@@ -20,6 +20,10 @@ WORDS = {
     ),
     "failure_title": ("This did not work", "没有成功"),
     "failure_missing": ("There is no such page", "没有这个页面"),
+    "failure_missing_why": (
+        "The address is not whole, or what was there is no longer kept.",
+        "地址不完整，或者那里的内容已不再保存。",
+    ),
     "failure_id": ("Number for the log: {id}", "日志编号：{id}"),
     "failure_back": ("Back to the overview", "返回概览"),
     "way_in_key": ("Or by a key of the API", "或使用 API 密钥"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 WORDS = {
     "nav_credentials": ("Credentials", "凭据"),
-    "nav_watches": ("Watches", "关注规则"),
+    "nav_watches": ("Watches", "监测规则"),
     "nav_settings": ("Settings", "设置"),
     # credentials
     "credentials_title": ("Credentials", "凭据"),
@@ -56,12 +56,12 @@ WORDS = {
         "已恢复。如果之前被拒绝，下一次请求将决定其状态。",
     ),
     # watches
-    "watches_title": ("Watches", "关注规则"),
+    "watches_title": ("Watches", "监测规则"),
     "watches_text": (
         "Rules over what comes in. What fits is shown here, and told to webhooks.",
         "对新内容的规则。符合的内容会显示在这里，并通知 webhook。",
     ),
-    "watches_none": ("Nothing is watched for yet", "还没有关注规则"),
+    "watches_none": ("Nothing is watched for yet", "还没有监测规则"),
     "watches_none_why": (
         "Give a few words below, test them on what is kept already, and keep the rule.",
         "在下面填几个词，先用已有内容测试，再保存规则。",
@@ -80,7 +80,7 @@ WORDS = {
     "watch_author": ("Only by these authors", "仅限作者"),
     "watch_for_edits": ("also when something is edited", "内容修改时也匹配"),
     "watch_try": ("Test it", "测试"),
-    "watch_keep": ("Watch from now on", "开始关注"),
+    "watch_keep": ("Watch from now on", "开始监测"),
     "watch_tried_one": (
         "{count} of the latest {looked} items would have fitted:",
         "最近 {looked} 条中有 {count} 条符合：",
@@ -113,7 +113,7 @@ WORDS = {
     "watch_edit": ("edit", "修改"),
     "watch_remove": ("Remove it", "删除规则"),
     "watch_remove_sure": ("The rule and its hits are forgotten; the items stay.", "规则和命中记录会删除，条目保留。"),
-    "watch_this": ("Watch it", "设置关注规则"),
+    "watch_this": ("Watch it", "设置监测规则"),
     "done:watched": ("It is watched for from now on.", "从现在起生效。"),
     "done:unwatched": ("The watch is gone; the items stay.", "规则已删除，条目保留。"),
     "done:watch_paused": ("Paused. It looks at nothing until you resume it.", "已暂停。恢复之前不再匹配。"),

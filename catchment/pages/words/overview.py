@@ -139,7 +139,7 @@ WORDS = {
     "job:assign-tiers": ("Put communities into their tiers", "重新分配社区的活跃层级"),
     "job:look-again": ("Look again at older items", "再次查看较早的内容"),
     "job:index-items": ("Index what came", "为新内容建立索引"),
-    "job:run-watches": ("Hold what is new against the watches", "用关注规则比对新内容"),
+    "job:run-watches": ("Hold what is new against the watches", "用监测规则比对新内容"),
     "job:deliver-events": ("Bring events to their listeners", "向订阅方投递事件"),
     "job:recover-leases": ("Free stale claims", "释放失效的占用"),
     "job:watch-credentials": ("Watch over credentials", "照看凭据"),
