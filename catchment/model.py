@@ -103,7 +103,7 @@ class Progress(Record, frozen=True):
     shown_marks: bytes | None = None
     """Of the entries of the last answer, as they came: an entry that comes the same again says nothing new."""
     cursor: dict[str, Any] = {}
-    """Small state of the platform's own."""
+    """Small state of the platform's own; under `note`, what is to be told with the source (that it is read in brief)."""
     moved_to: str | None = None
     moved_count: int = 0
     """How many polls in a row a permanent redirect pointed to `moved_to`."""
@@ -144,6 +144,11 @@ class Progress(Record, frozen=True):
     """From one visit to the next, by its tier; fewer where the platform would not show all that comes meanwhile."""
     tier_reason: str | None = None
     """The same in words: `due_reason`, wherever the tier decides."""
+
+    @property
+    def note(self) -> str | None:
+        """What is special about the way in which it is read at present, by its platform's word."""
+        return self.cursor.get("note")
 
     @property
     def average_valid(self) -> float | None:

@@ -134,6 +134,7 @@ class Source(Told):
     last_new_at: Moment | None
     next_fetch_at: Moment | None = Field(description="Null: never visited (then it is due now), or not active.")
     next_fetch_reason: str = Field(description="Why then.")
+    note: str | None = Field(description="What is special about how it is read now: in brief, for want of a key.")
     fetch_count: int
     fetch_error_count: int
     success_count: int

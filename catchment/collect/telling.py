@@ -35,6 +35,7 @@ def shown_source(source: Source, progress: Progress, intervals: Mapping[str, int
         "last_new_at": _iso(progress.last_new_at),
         "next_fetch_at": _iso(next_fetch_at(source, progress, minutes)),
         "next_fetch_reason": _why(source, progress),
+        "note": progress.note,
         "fetch_count": progress.poll_count,
         "fetch_error_count": progress.failure_count,
         "success_count": progress.success_count,

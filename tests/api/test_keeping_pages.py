@@ -11,6 +11,7 @@ from catchment.jobs import JOBS, run_watches
 from catchment.model import Watch
 from catchment.pages.words import CATALOGUE
 from catchment.pages.words.foreign import FIELDS, FOREIGN, KINDS, SETTINGS
+from catchment.platforms.reddit import atom
 from catchment.settings import DEFINED
 from catchment.store.credentials import Terms
 from tests.api.browsing import led_to, opened, plain, sent
@@ -182,11 +183,15 @@ def test_settings_are_told_in_chinese_too() -> None:
     assert said - SETTINGS.keys() == set()
 
 
+def test_what_a_source_says_of_itself_is_told_in_chinese_too() -> None:
+    assert atom.NOTE in FOREIGN
+
+
 def test_nothing_is_kept_in_chinese_that_nobody_says_any_more() -> None:
     kinds = [kind for platform in ours() for kind in platform.KINDS]
     said = {kind.what for kind in kinds} | {field.what for kind in kinds for field in kind.fields}
     said |= {one.what for one in DEFINED.values()} | {one.default_words for one in DEFINED.values()}
-    assert FOREIGN.keys() - said == set()
+    assert FOREIGN.keys() - said - {atom.NOTE} == set()
 
 
 def test_every_error_and_job_has_its_words() -> None:

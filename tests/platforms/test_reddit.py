@@ -416,7 +416,7 @@ def test_a_listing_goes_on_after_what_it_names_and_ends_where_it_names_nothing()
 
 
 def test_an_empty_community_is_empty_and_at_its_end() -> None:
-    assert read(sample("empty.json")) == Reading()
+    assert read(sample("empty.json")) == Reading(cursor={})
 
 
 def test_a_listing_that_breaks_off_above_what_is_stored_proves_nothing() -> None:
@@ -584,7 +584,7 @@ def test_the_feed_tells_posts_in_brief_and_says_what_is_missing() -> None:
         is_head=True,
         is_brief=True,
     )
-    assert reading.notes == (atom.NOTE,)
+    assert (reading.notes, reading.cursor) == ((atom.NOTE,), {"note": atom.NOTE})
     assert "without a key" in atom.NOTE
     assert [one.reason for one in reading.skipped] == ["bad id"]
 

@@ -262,4 +262,10 @@ SETTINGS = {
     "catchment/ and the version": "catchment/ 加版本号",
 }
 
-FOREIGN = KINDS | FIELDS | SETTINGS
+NOTES = {
+    "read without a key, from the community's feed: no scores, no comment counts, no edits, no removals": (
+        "没有凭据，读取社区的订阅源：没有评分和评论数，看不到编辑和删除"
+    ),
+}
+
+FOREIGN = KINDS | FIELDS | SETTINGS | NOTES

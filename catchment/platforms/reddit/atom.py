@@ -30,6 +30,7 @@ def read(answer: Answer, asked: Request) -> Reading:
         tuple(item for item in items if item is not None),
         skipped=(*reading.skipped, *skipped),
         is_torn=reading.is_torn,
+        cursor={"note": NOTE},
         notes=(NOTE, *reading.notes),
     )
 

@@ -69,7 +69,8 @@ def _listed(reading: Reading, page: wire.Page, title: str | None, asked: Request
     threads = [requests.thread(item.external_id, asked) for item in talked_about] if _wants_comments(asked) else []
     if not page.things and _is_above_what_is_stored(asked):
         return reading.plus(is_torn=True, notes=(EMPTY_PAGE,))
-    return reading.plus(follow=(*following, *threads), is_end=not following, title=title)
+    # What was said of it while there was no key, is over.
+    return reading.plus(follow=(*following, *threads), is_end=not following, title=title, cursor={})
 
 
 def _is_above_what_is_stored(asked: Request) -> bool:
