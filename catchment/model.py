@@ -103,7 +103,7 @@ class Progress(Record, frozen=True):
     shown_marks: bytes | None = None
     """Of the entries of the last answer, as they came: an entry that comes the same again says nothing new."""
     cursor: dict[str, Any] = {}
-    """Small state of the platform's own; under `note`, what is to be told with the source (that it is read in brief)."""
+    """Small state of the platform's own; under `note`, what is to be told with the source."""
     moved_to: str | None = None
     moved_count: int = 0
     """How many polls in a row a permanent redirect pointed to `moved_to`."""

@@ -13,11 +13,14 @@ from typing import Any
 import pytest
 
 from catchment.collect.following import follow
+from catchment.collect.telling import shown_source
 from catchment.model import Outcome, Result, SourceState
 from catchment.platforms import reddit
+from catchment.platforms.reddit import atom
+from catchment.playground.log import read_log
 from catchment.playground.moods import MOODS, OF_REDDIT, Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.reddit import TOKENS, Voice, names
+from catchment.playground.voices.reddit import TOKENS, Voice, names, threads
 from catchment.playground.voices.reddit.keys import client
 from catchment.playground.world import Habits, Place, Post, World
 from catchment.settings import Settings
@@ -46,7 +49,8 @@ class Scene:
         self.clock = HandClock(START + DAY)
         self.world = world_of(habits)
         self.voice = Voice(self.world)
-        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
+        self.log = folder / "asked.jsonl"
+        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -118,6 +122,16 @@ class Scene:
             for post in self.newest(number)
             if post.shown_from >= since and not is_late(post) and names.post_id(post) not in stored
         ]
+
+    def debts(self, as_what: str = "it") -> int:
+        """About how many items something is still to be asked for."""
+        return self.shop.store.owing.count(self.sources[as_what])
+
+    def note(self, as_what: str = "it") -> str | None:
+        """What is told with the source about how it is read."""
+        source, progress = self.shop.store.sources.with_progress(self.sources[as_what])
+        told: str | None = shown_source(source, progress, {})["note"]
+        return told
 
     def gaps(self) -> list[dict[str, Any]]:
         return list(self.shop.store.gaps.page())
@@ -402,10 +416,59 @@ def test_edits_and_removals_are_seen_by_second_looks_and_what_we_hold_is_kept(
             post, (stored_at, text) = by_id[id], first[id]
             is_gone = any(post.is_removed(at) for at in looks_at(post, runs, stored_at))
             assert item["is_deleted"] == is_gone
+            assert item["deleted_by"] == (scene.voice.site.nature(post).removed_by if is_gone else None)
             assert item["text"] not in ("[removed]", "[deleted]")
             removed += is_gone
             edited += item["text"] != text
         assert (removed > 5, edited > 5) == (True, True)
+
+
+# ── comments ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+ON_THE_WAY = (
+    *("reset", "cut_body", "torn_body", "server_error", "slow_down", "slow_down_somehow", "truncated"),
+    *("malformed", "empty", "login_needed", "repeated", "unavailable_for", "outage"),
+)
+"""What passes: an answer that cannot be had at all is let go, and said."""
+BUSY = START + timedelta(hours=40)
+TROUBLES = tuple(
+    Cue(mood, path=path, from_at=BUSY + hour * HOUR, to_at=BUSY + hour * HOUR + 30 * MINUTE)
+    for hour, mood in enumerate(ON_THE_WAY, start=1)
+    for path in ("/comments/*", "/api/morechildren")
+)
+
+
+def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whatever_fails_on_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # At its usual size an answer shows all that these communities say.
+    monkeypatch.setattr(threads, "MOST", 40)
+    with closing(Scene(tmp_path, f"sqlite:///{tmp_path / 'c.db'}", TROUBLES).with_key()) as scene:
+        scene.later(BUSY - scene.clock.now())
+        scene.follow(comments=True, sort="new")
+        for _ in range(2 * len(ON_THE_WAY) + 2):
+            scene.visit()
+            scene.later(30 * MINUTE)
+        while scene.debts():
+            assert scene.visit().outcome == GOOD
+            scene.later(MINUTE)
+        asked, stored, now = read_log(scene.log), scene.stored(), scene.clock.now()
+        assert {one.fault for one in asked} >= set(ON_THE_WAY)
+        assert {entry.wire_id for one in asked if one.is_whole for entry in one.entries} == stored.keys()
+        held = 0
+        for post in scene.newest():
+            item = stored.get(names.post_id(post), {"reply_count": 0})
+            for comment in scene.voice.site.comments(post)[: item["reply_count"]]:
+                if comment.is_removed(now) and comment.name not in stored:
+                    # Before its thread was ever asked for.
+                    continue
+                held += 1
+                told = stored[comment.name]
+                answers = names.comment_id(post, comment.parent) if comment.parent else names.post_id(post)
+                assert (told["kind"], told["thread_id"]) == ("comment", names.post_id(post))
+                assert [one["external_id"] for one in told["references"]] == [answers]
+                assert told["text"] in [text for _, text in comment.texts] or (told["is_deleted"] and not told["text"])
+        assert held > 500
 
 
 # ── communities that cannot be read ───────────────────────────────────────────────────────────────────────────────
@@ -447,6 +510,27 @@ def test_without_a_key_the_feed_is_read_and_that_is_said(tmp_path: Path, databas
         scene.visit()
         assert (scene.missing(), scene.gaps()) == ([], [])
         assert {item["score"] for item in scene.stored().values()} == {None}
+
+
+def test_a_key_that_comes_later_completes_what_was_read_without_one_and_nothing_is_twice(
+    tmp_path: Path, database_url: str
+) -> None:
+    with closing(Scene(tmp_path, database_url, habits=HABITS.plus(edited=0.0))) as scene:
+        scene.follow(sort="new")
+        scene.visit()
+        before = scene.stored()
+        assert scene.note() == atom.NOTE
+        # Not a letter is new: nothing is said with the visit, and the source says the same.
+        assert (scene.visit().outcome, scene.note()) == (Outcome.UNCHANGED, atom.NOTE)
+        scene.with_key()
+        scene.later(HOUR)
+        result = scene.visit()
+        after = scene.stored()
+        there = before.keys() & {names.post_id(post) for post in scene.newest()}
+        assert len(there) > 20
+        assert [id for id in there if after[id]["score"] is None or after[id]["version"] != 1] == []
+        assert (result.outcome, scene.missing(), scene.gaps()) == (GOOD, [], [])
+        assert scene.note() is None
 
 
 def test_without_a_key_what_passes_the_feed_between_two_visits_lies_in_a_gap(tmp_path: Path, database_url: str) -> None:

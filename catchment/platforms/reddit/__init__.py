@@ -4,8 +4,8 @@
 November 2025). Store it as `CLIENT_ID:SECRET`, or `CLIENT_ID:` for an installed app, which has no secret: `catchment
 credentials add reddit NAME`; `REDDIT_CLIENT_ID` and `REDDIT_CLIENT_SECRET` in the environment do as well. It needs no
 account and no password, and reads what anybody may read. Without a key the community's feed is read, unless the source
-says `without_key=refuse`; the source says so for as long as that is so. Give `r/NAME`, or the community's address; that of one of its
-listings (`https://www.reddit.com/r/NAME/top?t=week`) sets `sort` and `time_filter`.
+says `without_key=refuse`; for as long as that is so, the source says so. Give `r/NAME`, or the community's address;
+that of one of its listings (`https://www.reddit.com/r/NAME/top?t=week`) sets `sort` and `time_filter`.
 
 **Limits.** 60 requests a minute for each key (Reddit allows 100), 10 in all without one. A listing shows about 1,000
 posts, 100 a request, and no way leads further back: what a lively community posts beyond that between two visits is
