@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
+from playwright.sync_api import expect
+
+from catchment.errors import Missing
+from catchment.model import Watch
 from tests.browser.conftest import Site, Visitor
+
+LISTS = (
+    "/", "/items", "/search?q=天气", "/sources", "/sources/1", "/runs", "/runs/1", "/alerts", "/credentials",
+    "/watches",
+)  # fmt: skip
 
 
 def a_paper(site: Site, count: int = 40) -> None:
@@ -72,11 +82,30 @@ def test_what_is_typed_into_a_field_is_no_command(site: Site) -> None:
         assert (visitor.path, page.locator("#find").input_value()) == ("/items", "gi?jk")
 
 
-def test_times_are_those_of_the_readers_zone_from_the_second_page_on(site: Site) -> None:
+def test_times_are_those_of_the_readers_zone_from_the_first_page_on(site: Site) -> None:
     a_paper(site, 1)
     with site.visitor(timezone_id="Asia/Shanghai") as visitor:
-        visitor.open("/items")
+        expect(visitor.page.locator("time").first).to_have_attribute("title", re.compile(r"\+0800"))
         assert "+0800" in str(visitor.open("/items").locator("time").first.get_attribute("title"))
+        visitor.check()
+
+
+def test_j_finds_the_first_of_every_list(site: Site) -> None:
+    now = site.here.clock.now()
+    site.here.shop.store.credentials.add("feeds", "reader", "key", b"sealed", now)
+    site.here.shop.store.watches.add(Watch("weather", ("天气",)), now)
+    a_paper(site)
+    lost = site.here.town.feed("two")
+    lost.says.extend([Missing("the feed is not there", status=404)] * 6)
+    source = site.here.follow(lost, name="An old blog")
+    for _ in range(6):
+        site.here.collect(source)
+    with site.visitor() as visitor:
+        for path in LISTS:
+            page = visitor.open(path)
+            page.keyboard.press("j")
+            assert page.evaluate("Boolean(document.activeElement.closest('[data-list] [data-row]'))"), path
+        visitor.check()
 
 
 def test_the_way_out_is_reached_by_tab_and_shut_behind(site: Site) -> None:

@@ -6,28 +6,42 @@
   const is_typing = (element) => element.matches("input, textarea, select, [contenteditable]");
 
   // ── the zone of time: told once, so that the server writes times as the reader lives them ──
-  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-  const told = document.cookie.split("; ").find((one) => one.startsWith("catchment_zone="));
-  if (zone && told !== `catchment_zone=${encodeURIComponent(zone)}`) {
-    document.cookie = `catchment_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;
-  }
+  const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
+  const told = () => document.cookie.split("; ").find((one) => one.startsWith("catchment_zone="))?.split("=")[1];
+  const told_before = told();
+  if (told_before !== zone) document.cookie = `catchment_zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+
+  const page_anew = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    return answer.ok ? new DOMParser().parseFromString(await answer.text(), "text/html") : null;
+  };
+
+  // The very first page was written before its reader's zone was known: it is taken anew, unless they are at work on it.
+  const correct = async () => {
+    const fresh = (await page_anew())?.querySelector("main");
+    const main = document.querySelector("main");
+    if (fresh && !main.contains(document.activeElement)) main.replaceWith(fresh);
+    reveal();
+  };
+  if (!told_before && zone !== "UTC" && told() === zone) correct().catch(() => {});
 
   // ── what is shown only where it can work ──
-  for (const one of all("[data-shows]")) {
-    one.hidden = false;
-    one.addEventListener("click", () => document.getElementById(one.dataset.shows).showModal());
-  }
+  const reveal = () => all("[data-shows], [data-reads]").forEach((one) => { one.hidden = false; });
+  reveal();
 
-  for (const one of all("[data-reads]")) {
-    one.hidden = false;
-    one.querySelector("input").addEventListener("change", async (event) => {
-      const [file] = event.target.files;
-      if (file) document.getElementById(one.dataset.reads).value = await file.text();
-    });
-  }
+  document.addEventListener("click", (event) => {
+    const shows = event.target.closest("[data-shows]");
+    if (shows) document.getElementById(shows.dataset.shows).showModal();
+  });
+
+  document.addEventListener("change", async (event) => {
+    const reads = event.target.closest("[data-reads]");
+    const file = reads && event.target.files[0];
+    if (file) document.getElementById(reads.dataset.reads).value = await file.text();
+  });
 
   // ── what is running: told as it changes, as long as somebody looks ──
-  const place = document.querySelector("[data-live]");
+  const place = () => document.querySelector("[data-live]");
   let stream = null;
   let renewed = Date.now();
   let is_waiting = false;
@@ -46,9 +60,8 @@
   const renew = async () => {
     is_waiting = false;
     renewed = Date.now();
-    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
-    if (!answer.ok || document.hidden) return;
-    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const fresh = await page_anew();
+    if (!fresh || document.hidden) return;
     for (const old of all("[data-renew]")) {
       const part = fresh.getElementById(old.id);
       if (part && !old.contains(document.activeElement) && !old.matches(":hover")) old.replaceWith(part);
@@ -62,9 +75,9 @@
   };
 
   const tell = (told) => {
-    place.querySelector("[data-said]").textContent = told.said;
+    place().querySelector("[data-said]").textContent = told.said;
     for (const part of ["visits", "results"]) {
-      place.querySelector(`[data-${part}]`).replaceChildren(...told[part].map(entry));
+      place().querySelector(`[data-${part}]`).replaceChildren(...told[part].map(entry));
     }
     renew_soon();
   };
@@ -75,12 +88,12 @@
       stream?.close();
       stream = null;
     } else if (!stream) {
-      stream = new EventSource(place.dataset.live);
+      stream = new EventSource(place().dataset.live);
       stream.onmessage = (event) => tell(JSON.parse(event.data));
     }
   };
 
-  if (place) {
+  if (place()) {
     listen();
     document.addEventListener("visibilitychange", listen);
   }
