@@ -6,6 +6,7 @@ forbids everything until it is well again. A pause between two pages (Crawl-dela
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Lock
@@ -22,10 +23,13 @@ KEPT = timedelta(days=1)
 MOST_SITES = 10_000
 """Kept at once; the one asked for longest ago goes first."""
 MOST_BYTES = 1_000_000
-"""Google reads half of that."""
+READ_BYTES = 500 * 1024
+"""So much is read of what came; the rest is passed over, as RFC 9309 allows."""
 LONGEST_DELAY_SECONDS = 60.0
 """A site that asks for more is asked once in so many: a slip there (an hour between two pages) must not starve us."""
 _LOCKS = 64
+US, THEM = "us", "them"
+_AGENT = re.compile(r"\s*user[-\s]?agent\s*[:\s]([^#]*)", re.IGNORECASE)
 
 
 class Rules(Record, frozen=True):
@@ -36,8 +40,8 @@ class Rules(Record, frozen=True):
     """Of those who keep to its pause; None: it asks for none."""
     until: datetime
 
-    def allows(self, place: Place, user_agent: str) -> bool:
-        return bool(self.said.can_fetch(place.url, user_agent))
+    def allows(self, place: Place) -> bool:
+        return bool(self.said.can_fetch(place.url, US))
 
 
 class Robots:
@@ -55,7 +59,7 @@ class Robots:
         `ask` follows the request to its answer; it raises what keeps it from one.
         """
         rules = self._rules(place, now, ask)
-        if not rules.allows(place, self._user_agent):
+        if not rules.allows(place):
             raise Disallowed(
                 f"the robots.txt of {place.site} asks programs to stay away from this address",
                 "follow a page that it allows, or ask the site's operator",
@@ -73,8 +77,8 @@ class Robots:
             return known
 
     def _read(self, answer: Answer, now: datetime) -> Rules:
-        said = Protego.parse(text_of(answer, now))
-        delay = min(said.crawl_delay(self._user_agent) or 0.0, LONGEST_DELAY_SECONDS)
+        said = Protego.parse(addressed(text_of(answer, now), self._user_agent))
+        delay = min(said.crawl_delay(US) or 0.0, LONGEST_DELAY_SECONDS)
         turns = Turns(1 / delay, 1, self._longest_wait) if delay > 0 else None
         return Rules(said, turns, now + KEPT)
 
@@ -102,7 +106,45 @@ def text_of(answer: Answer, now: datetime) -> str:
     error = http_refusal(answer, now)
     if isinstance(error, ServerTrouble | SlowDown):
         raise _about_robots(error)
-    return "" if error is not None else answer.body.decode("utf-8-sig", "replace")
+    return "" if error is not None else _whole_lines(answer.body).decode("utf-8-sig", "replace")
+
+
+def _whole_lines(body: bytes) -> bytes:
+    """As much as is read. Half a line might forbid what the whole one does not."""
+    return body if len(body) <= READ_BYTES else body[: body.rfind(b"\n", 0, READ_BYTES) + 1]
+
+
+def addressed(text: str, user_agent: str) -> str:
+    """The same rules for two agents in place of all that are named: us, and all others.
+
+    Every rule is kept once for each agent of its group: ten thousand of both would be a hundred million.
+    """
+    lines = text.splitlines()
+    named = [_agent(line) for line in lines]
+    best = max(dict.fromkeys(filter(None, named)), key=lambda name: _likeness(name, user_agent.lower()), default="")
+    ours = best if _likeness(best, user_agent.lower()) else None
+    return "\n".join(
+        line if name is None else f"User-agent: {US if name == ours else THEM}"
+        for line, name in zip(lines, named, strict=True)
+    )
+
+
+def _agent(line: str) -> str | None:
+    """Whom a line names, in small letters; None: it is none of those that name somebody."""
+    match = _AGENT.match(line)
+    if match is None:
+        return None
+    name = match[1].strip().lower()
+    # Some write `somebody*`.
+    return name if name == "*" else name.replace("*", "")
+
+
+def _likeness(name: str, user_agent: str) -> int:
+    """How closely somebody who is called so is meant to be us: the longest name counts, any name more than a star."""
+    if name in ("", "*"):
+        return len(name)
+    # Where a word begins: "bot" is not meant for a "robot".
+    return len(name) + 1 if re.search(rf"(?<![\w-]){re.escape(name)}", user_agent) else 0
 
 
 def _answer(place: Place, ask: Callable[[Request], Answer]) -> Answer:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from random import Random
 
 import pytest
+from protego import Protego
 
 from catchment.errors import AddressRefused, Disallowed, NetworkError, ServerTrouble, SlowDown, TooLarge
 from catchment.fetch import robots
@@ -242,3 +244,52 @@ def test_a_clock_that_was_set_back_has_the_rules_asked_for_again():
     sites.check("https://a.example/", NOW)
     sites.check("https://a.example/", NOW - timedelta(days=365))
     assert len(sites.asked) == 2
+
+
+def test_what_lies_beyond_the_part_that_is_read_is_passed_over_and_no_line_is_torn():
+    rule = b"Disallow: /elsewhere/page\n"
+    kept, lost = b"User-agent: *\nDisallow: /kept\n", b"Disallow: /lost\n"
+    # The last line that is read in part would forbid everything, if it ended after its first slash.
+    torn = robots.READ_BYTES - len(kept) - len(b"Disallow: /")
+    body = kept + b"#" * (torn % len(rule) - 1) + b"\n" + rule * (torn // len(rule)) + rule + lost
+    rules = Robots("catchment", timedelta(seconds=5))
+    answer = Answer(200, {}, body, f"{PUBLIC}/robots.txt", NOW)
+    assert len(body) < robots.MOST_BYTES
+
+    def is_allowed(path: str) -> bool:
+        try:
+            rules.check(placed(f"{PUBLIC}{path}"), NOW, lambda request: answer)
+        except Disallowed:
+            return False
+        return True
+
+    assert [is_allowed(path) for path in ("/", "/kept", "/lost")] == [True, False, True]
+
+
+def test_rules_for_however_many_agents_become_rules_for_two():
+    agents = "".join(f"User-agent: agent-{number}\n" for number in range(5_000))
+    text = robots.addressed(f"{agents}User-agent: Catchment*\nDisallow: /a\n\n{agents}Disallow: /b\n", "catchment/1.0")
+    named = [line for line in text.splitlines() if line.startswith("User-agent")]
+    assert set(named) == {"User-agent: us", "User-agent: them"}
+    assert named.count("User-agent: us") == 1
+
+
+AGENTS = ("*", "catchment", "Catchment-Test", "catch", "test", "other", "other*", "ment", "", "**")
+LINES = (
+    *(f"User-agent: {one}" for one in AGENTS),
+    *("useragent: test # or so", "USER AGENT catchment", "User-agent:*", "  user-agent  :  catchment-test  "),
+    *("Disallow: /a", "Disallow: /", "Allow: /a/b", "Disallow:", "Crawl-delay: 3", "Sitemap: /s", "Host: h", "", "# x"),
+    *("Unknown: word", "nonsense"),
+)
+
+
+@pytest.mark.parametrize("user_agent", ["catchment", "catchment-test/1.0 (+https://a.example)", "Somebody/2 catchment"])
+def test_rules_for_two_mean_to_us_what_the_rules_for_all_mean(user_agent):
+    chance = Random(user_agent)
+    for _ in range(300):
+        text = "\n".join(chance.choices(LINES, k=chance.randrange(1, 14)))
+        whole, ours = Protego.parse(text), Protego.parse(robots.addressed(text, user_agent))
+        assert ours.crawl_delay(robots.US) == whole.crawl_delay(user_agent), text
+        for path in ("/", "/a", "/a/b", "/c"):
+            url = f"{PUBLIC}{path}"
+            assert ours.can_fetch(url, robots.US) == whole.can_fetch(url, user_agent), (text, path)

@@ -17,7 +17,7 @@ from catchment.collect.following import checked_settings
 from catchment.errors import CatchmentError, InvalidInput, Missing, PlatformError, Refused, Unreadable
 from catchment.model import Answer, Ask, Blame, Item, Progress, Reading, Request, Source
 from catchment.platforms import website
-from catchment.platforms.website import maintext
+from catchment.platforms.website import about, maintext
 from catchment.platforms.website.links import normalised
 from catchment.refine import refine
 
@@ -211,6 +211,28 @@ def test_the_encoding_is_what_the_bytes_are():
     text = "十一个星期之后，渡船在星期六早上又一次横渡港口，船上有两百个人和一支铜管乐队。" * 8
     (found,) = read(body.format(text).encode("gb18030"), content_type="text/html; charset=utf-8").items
     assert (found.title, "铜管乐队" in (found.text or "")) == ("渡船", True)
+
+
+class Counted(list[Any]):
+    """A list that counts what is taken from it."""
+
+    taken = 0
+
+    def __iter__(self):
+        for one in super().__iter__():
+            self.taken += 1
+            yield one
+
+
+def test_however_much_a_page_tells_about_itself_so_many_nodes_are_looked_at():
+    many = Counted([{"@type": "Thing"}] * 50_000)
+    found = list(about.objects({"@graph": [[many]]}))
+    assert len(found) == many.taken + 1 < about.MOST_NODES
+
+
+def test_objects_are_found_in_their_order_however_they_lie():
+    document = [{"n": 1, "@graph": [{"n": 2, "mainEntity": {"n": 3}}, [[{"n": 4}]]]}, {"n": 5}, 7, []]
+    assert [node["n"] for node in about.objects(document)] == [1, 2, 3, 4, 5]
 
 
 # ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────

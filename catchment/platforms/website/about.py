@@ -19,6 +19,9 @@ from catchment.platforms.website.links import base_of, normalised
 
 ARTICLES = ("Article", "NewsArticle", "BlogPosting", "Report", "TechArticle", "ScholarlyArticle", "WebPage", "Posting")
 LONGEST_JSON, MOST_NODES = 500_000, 1_000
+MOST_NAMES = 20
+"""Of sorts and of authors: no page has more that mean anything."""
+_END = object()
 
 TITLES = ("og:title", "twitter:title", "dc.title", "title")
 AUTHORS = ("article:author", "author", "byl", "dc.creator", "parsely-author", "sailthru.author")
@@ -70,30 +73,37 @@ def _article(page: LexborHTMLParser) -> dict[str, Any]:
 
 
 def _nodes(text: str) -> Iterator[dict[str, Any]]:
-    """Objects, wherever they lie: alone, in a list, in a graph."""
     try:
-        waiting: list[Any] = [json.loads(text)] if len(text) <= LONGEST_JSON else []
+        document = json.loads(text) if len(text) <= LONGEST_JSON else None
     except (ValueError, RecursionError):
         return
+    yield from objects(document)
+
+
+def objects(document: Any) -> Iterator[dict[str, Any]]:
+    """Those in a document, wherever they lie: alone, in a list, in a graph. So many nodes are looked at, however many
+    there are."""
+    waiting: list[Iterator[Any]] = [iter((document,))]
     for _ in range(MOST_NODES):
+        while waiting and (node := next(waiting[-1], _END)) is _END:
+            waiting.pop()
         if not waiting:
             return
-        node = waiting.pop(0)
         if isinstance(node, list):
-            waiting[:0] = node
+            waiting.append(iter(node))
         elif isinstance(node, dict):
             yield node
-            waiting[:0] = [node[name] for name in ("@graph", "mainEntity") if name in node]
+            waiting.append(iter([node[name] for name in ("@graph", "mainEntity") if name in node]))
 
 
 def _sort(node: dict[str, Any]) -> str | None:
     sorts = node.get("@type")
-    named = [str(sort) for sort in (sorts if isinstance(sorts, list) else [sorts])]
+    named = [str(sort) for sort in (sorts[:MOST_NAMES] if isinstance(sorts, list) else [sorts])]
     return next((sort for sort in ARTICLES for one in named if one == sort), None)
 
 
 def _people(given: Any) -> Iterator[str | None]:
-    for one in given if isinstance(given, list) else [given]:
+    for one in given[:MOST_NAMES] if isinstance(given, list) else [given]:
         yield _text(one.get("name")) if isinstance(one, dict) else _text(one)
 
 
