@@ -92,8 +92,7 @@ def redact(text: str) -> str:
     for value in _known:
         if value in text:
             text = text.replace(value, HIDDEN)
-    lower = text.lower()
-    if not any(trigger in lower for trigger in TRIGGERS):
+    if not may_hold_traces(text):
         return text
     for _, pattern, hide in _SHAPES:
         text = pattern.sub(hide, text)
@@ -102,10 +101,15 @@ def redact(text: str) -> str:
 
 def traces(text: str) -> list[str]:
     """What of a text would be hidden for the shape that it has, in words; nothing, if it may be kept as it is."""
-    lower = text.lower()
-    if not any(trigger in lower for trigger in TRIGGERS):
+    if not may_hold_traces(text):
         return []
     return [what for what, pattern, hide in _SHAPES if pattern.sub(hide, text) != text]
+
+
+def may_hold_traces(text: str) -> bool:
+    """Whether it is worth to look closer: a cheap question, and for most texts the last one."""
+    lower = text.lower()
+    return any(trigger in lower for trigger in TRIGGERS)
 
 
 def is_secret_name(name: str) -> bool:

@@ -24,10 +24,10 @@ def security_audit(
 ) -> int:
     """Look for secrets that stand anywhere in plain.
 
-    The vault is opened, and what is in it is looked for in the database, in all files of CATCHMENT_HOME, in files of
-    settings, and in the logs that are given. In our own writing (requests, errors, records of runs, logs) whatever has
-    the shape of a secret is found as well; in what others post it is not. Nothing that is found is shown. Exits with 1
-    if there is something.
+    The vault is opened, and what is in it is looked for in the database, in Redis if CATCHMENT_REDIS_URL names one, in
+    all files of CATCHMENT_HOME, in files of settings, and in the logs that are given. In our own writing (requests,
+    errors, records of runs, logs) whatever has the shape of a secret is found as well; in what others post it is not.
+    Nothing that is found is shown. Exits with 1 if there is something, or if something could not be searched.
     """
     with doors.opened_shop("security-audit") as shop:
         from catchment.vault.auditing import audit
@@ -38,6 +38,7 @@ def security_audit(
                 shop.store,
                 shop.settings,
                 Path.cwd(),
+                redis=shop.redis,
                 lent=shop.safe.lent.values(),
                 logs=[file for path in log or () for file in _files(path)],
                 told=bar.move,

@@ -1,4 +1,5 @@
-"""Whether a secret stands anywhere in plain: in the database, in logs, in files of settings, in what else lies at home.
+"""Whether a secret stands anywhere in plain: in the database, in Redis, in logs, in files of settings, in what else
+lies at home.
 
 What we know is looked for everywhere: the vault is opened for that. What we do not know is looked for by its shape, but
 only in our own writing: there nothing but its redacted form is accepted. In what others say it may stand at will:
@@ -16,6 +17,7 @@ import msgspec
 
 from catchment.errors import VaultError
 from catchment.model import Record
+from catchment.redis_link import RedisLink
 from catchment.settings import DEFINED, Settings
 from catchment.settings.files import dotenv, toml
 from catchment.store import Store
@@ -51,16 +53,20 @@ def audit(
     settings: Settings,
     folder: Path,
     *,
+    redis: RedisLink | None = None,
     lent: Iterable[Lent] = (),
     logs: Iterable[Path] = (),
     told: Callable[[int, str], None] = lambda count, where: None,
 ) -> Audit:
-    """Look everywhere: in the database, in all that lies at home, in the files of settings of this folder and of home,
-    and in these logs."""
+    """Look everywhere: in the database, in Redis where there is one, in all that lies at home, in the files of settings
+    of this folder and of home, and in these logs."""
     findings = Findings()
     wanted = [*_sealed_secrets(store.sealed, Box(settings.master_key), findings), *_of_settings(settings, lent)]
     search = Search(wanted, findings)
     search.database(store.auditing, told)
+    if redis is not None:
+        told(search.rows, "Redis")
+        search.redis(redis)
     written = _settings_files(settings, folder)
     for path, given in written.items():
         search.settings(str(path), _harmless(given, settings), _is_ours)
@@ -108,7 +114,11 @@ def _of_settings(settings: Settings, lent: Iterable[Lent]) -> Iterator[Sought]:
         yield from sought(f"the secret of {one.name!r}", one.secret.values())
     yield from sought("CATCHMENT_API_KEY", [settings.api_key or ""])
     yield from sought("COOKIE_MASTER_KEY", (settings.master_key or "").split(","))
-    for name, address in (("CATCHMENT_DATABASE_URL", settings.database_url), ("CATCHMENT_PROXY", settings.proxy)):
+    for name, address in (
+        ("CATCHMENT_DATABASE_URL", settings.database_url),
+        ("CATCHMENT_REDIS_URL", settings.redis_url),
+        ("CATCHMENT_PROXY", settings.proxy),
+    ):
         yield from sought(f"the password of {name}", [unquote(urlsplit(address or "").password or "")])
 
 

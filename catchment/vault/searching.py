@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
-from catchment.logs import SHORTEST, looks_random, spellings, traces
+from catchment.logs import SHORTEST, looks_random, may_hold_traces, spellings, traces
 from catchment.model import Record
-from catchment.store.auditing import Auditing, Row
+from catchment.redis_link import Away, RedisLink
+from catchment.store.auditing import Auditing, Cell, Row
 
 _CHUNK = 1 << 20
-_LONGEST_LINE = 1 << 16
+_PIECE = 1 << 16
 _MOST_EXAMPLES = 3
 _A_FEW = 100
+_PLACE = re.compile(rb"hot:(?:set|cached|counts)(?::\d+)?|[a-z]+")
 
 
 class Sought(Record, frozen=True):
@@ -111,26 +115,64 @@ class Search:
         self._opened(path, look)
 
     def log(self, path: Path) -> None:
-        """Line by line: for what we know, and for all that has the shape of a secret."""
+        """For what we know, and for all that has the shape of a secret: in pieces, and line by line only where a piece
+        has something to look at."""
 
         def look(file: IO[bytes]) -> None:
-            number, is_new_line = 0, True
-            while line := file.readline(_LONGEST_LINE):
-                number += is_new_line
-                is_new_line = line.endswith(b"\n")
-                self.bytes += len(line)
-                self._line(str(path), f"line {number}", line)
+            number = 1
+            for piece in self._pieces(file):
+                self._piece(str(path), number, piece)
+                number += piece.count(b"\n")
 
         self._opened(path, look)
+
+    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
+        """Whole lines, many at a time; one that is longer than a piece in parts, which overlap."""
+        rest = b""
+        while chunk := file.read(_PIECE):
+            self.bytes += len(chunk)
+            lines, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                yield lines + newline
+            if len(rest) > _PIECE:
+                yield rest
+                rest = rest[-self._longest :]
+        yield rest
+
+    def _piece(self, where: str, first: int, piece: bytes) -> None:
+        known = [one for one in self._wanted if any(spelling in piece for spelling in one.spellings)]
+        has_shape = may_hold_traces(piece.decode("utf-8", "replace"))
+        if not known and not has_shape:
+            return
+        for number, line in enumerate(piece.split(b"\n"), first):
+            if line.strip():
+                self._line(where, f"line {number}", line, known, has_shape=has_shape)
 
     def settings(self, name: str, given: Mapping[str, str], is_ours: Callable[[str], bool]) -> None:
         """What stands in a file of settings. Others may keep theirs beside ours, and in any shape."""
         self.files += 1
         for setting, value in given.items():
-            self._line(name, setting, f"{setting}={value}".encode(), has_shape=is_ours(setting))
+            self._line(name, setting, f"{setting}={value}".encode(), self._wanted, has_shape=is_ours(setting))
 
-    def _line(self, where: str, place: str, line: bytes, *, has_shape: bool = True) -> None:
-        for one in self._wanted:
+    def redis(self, link: RedisLink) -> None:
+        """What we keep there, and nothing of what others do: keys and values, a few at a time."""
+        try:
+            for key in _scanned(link, lambda client, cursor: client.scan(cursor, f"{link.prefix}*", _A_FEW)):
+                self._redis_key(link, key)
+        except Away as away:
+            self._findings.add("Redis", f"it cannot be searched: {away}", link.shown_url)
+
+    def _redis_key(self, link: RedisLink, key: bytes) -> None:
+        name = key.removeprefix(link.prefix.encode())
+        # What others say is kept hot. All else is our own writing.
+        is_said = name.startswith(b"hot:")
+        part, place = name.partition(b":")[0].decode("ascii", "replace"), _place(name)
+        for texts in chain([[name]], _texts(link, key)):
+            self._row(Row("Redis", place, tuple(Cell(part, text, is_said) for text in texts)))
+            self.rows += 1
+
+    def _line(self, where: str, place: str, line: bytes, wanted: Iterable[Sought], *, has_shape: bool) -> None:
+        for one in wanted:
             if any(spelling in line for spelling in one.spellings):
                 self._findings.add(where, one.what, place)
         for what in traces(line.decode("utf-8", "replace")) if has_shape else ():
@@ -146,3 +188,42 @@ class Search:
             return
         except (OSError, EOFError) as error:
             self._findings.add(str(path), f"it cannot be read: {type(error).__name__}", "the file")
+
+
+# ── what Redis holds ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _place(name: bytes) -> str:
+    """As much of a key's name as cannot be a secret."""
+    match = _PLACE.match(name)
+    return match[0].decode() if match else "a key"
+
+
+def _texts(link: RedisLink, key: bytes) -> Iterator[list[bytes]]:
+    """All that stands under a key, a few at a time. What has gone meanwhile holds nothing."""
+    sort = link.ask(lambda client: client.type(key))
+    if sort == b"string":
+        value = link.ask(lambda client: client.get(key))
+        yield [value] if value is not None else []
+    elif sort == b"hash":
+        pairs = _scanned(link, lambda client, cursor: _listed(client.hscan(key, cursor, count=_A_FEW)))
+        yield from ([name, value] for name, value in pairs)
+    elif sort == b"zset":
+        yield from (
+            [name] for name, _ in _scanned(link, lambda client, cursor: client.zscan(key, cursor, count=_A_FEW))
+        )
+
+
+def _listed(page: tuple[int, dict[bytes, bytes]]) -> tuple[int, list[tuple[bytes, bytes]]]:
+    cursor, found = page
+    return cursor, list(found.items())
+
+
+def _scanned(link: RedisLink, page: Callable[[Any, int], tuple[int, Iterable[Any]]]) -> Iterator[Any]:
+    """Everything that a scan gives, page by page; some of it perhaps twice, as Redis has it."""
+    cursor = 0
+    while True:
+        cursor, found = link.ask(lambda client, cursor=cursor: page(client, cursor))  # type: ignore[misc]
+        yield from found
+        if cursor == 0:
+            return

@@ -6,16 +6,20 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
+import redis
 import zstandard
 
+from catchment.logs import traces
 from catchment.model import Item, Target
 from catchment.store.database import Database
+from catchment.vault import searching
 from catchment.vault.searching import Findings, Search, sought
 from tests.cli.conftest import Catchment, Said
+from tests.redis_server import RedisServer
 from tests.store.desk import Desk, opened, post
 
 SECRET = "s3same/open&7731"
@@ -226,6 +230,82 @@ def test_in_our_own_writing_nothing_but_the_redacted_form_is_accepted(
     assert found(kept, "--log", log) == set()
 
 
+# ── Redis ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def beside_redis(kept: Catchment, desk: Desk, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch) -> Planted:
+    """The same with a Redis; what is planted there stands under names of this deployment."""
+    monkeypatch.setenv("CATCHMENT_REDIS_URL", redis_server.url)
+    return Planted(kept, redis_server.client, f"catchment:{desk.store.settings.deployment(desk.now)}:")
+
+
+class Planted(NamedTuple):
+    audit: Catchment
+    client: redis.Redis
+    prefix: str
+
+
+def in_a_hot_set(there: Planted) -> None:
+    there.client.hset(f"{there.prefix}hot:set:1", mapping={"stamp": 1, "end": 9, "0": json.dumps({"text": SECRET})})
+
+
+def in_what_is_cached(there: Planted) -> None:
+    there.client.hset(f"{there.prefix}hot:cached:1", "\x1fp", json.dumps({"author": SECRET}))
+
+
+def in_a_key_that_is_cached(there: Planted) -> None:
+    there.client.zadd(f"{there.prefix}hot:cached:1:ends", {f"\x1f{SECRET}": 9})
+
+
+@pytest.mark.parametrize("plant", [in_a_hot_set, in_what_is_cached, in_a_key_that_is_cached])
+def test_a_secret_of_the_vault_is_found_in_what_is_kept_hot_in_redis(
+    beside_redis: Planted, plant: Callable[[Planted], None]
+) -> None:
+    assert found(beside_redis.audit) == set()
+    plant(beside_redis)
+    assert found(beside_redis.audit) == {("Redis.hot", "the secret of 'main' (credentials)")}
+
+
+def test_it_is_found_in_budgets_in_redis_and_so_is_what_has_its_shape(beside_redis: Planted) -> None:
+    beside_redis.client.set(f"{beside_redis.prefix}budget:reddit", json.dumps({"owner": SECRET}))
+    beside_redis.client.set(f"{beside_redis.prefix}budget:{TOKEN}", "{}")
+    findings = audited(beside_redis.audit).json["findings"]
+    assert {one["where"] for one in findings} == {"Redis.budget"}
+    assert len(findings) == 2
+
+
+def test_what_others_say_may_have_any_shape_in_redis_and_what_others_keep_there_is_theirs(
+    beside_redis: Planted,
+) -> None:
+    beside_redis.client.hset(f"{beside_redis.prefix}hot:set:1", "0", f"Authorization: Bearer {TOKEN}")
+    beside_redis.client.set("somebody:else", SECRET)
+    said = audited(beside_redis.audit).json
+    assert said["passed"] is True
+
+
+def test_more_than_a_page_of_keys_and_of_entries_is_searched_to_the_end(beside_redis: Planted) -> None:
+    for number in range(250):
+        beside_redis.client.set(f"{beside_redis.prefix}budget:{number}", "{}")
+    there = f"{beside_redis.prefix}hot:set:1"
+    beside_redis.client.hset(there, mapping={str(number): "x" * 100 for number in range(1000)})
+    before = audited(beside_redis.audit).json
+    assert before["rows"] > 1_500
+    beside_redis.client.hset(there, "1000", SECRET)
+    assert [one["count"] for one in audited(beside_redis.audit).json["findings"]] == [1]
+
+
+def test_a_redis_that_is_away_is_said_so_without_its_password(
+    kept: Catchment, monkeypatch: pytest.MonkeyPatch, free_port: int
+) -> None:
+    monkeypatch.setenv("CATCHMENT_REDIS_URL", f"redis://:opensesame77@127.0.0.1:{free_port}/0")
+    said = audited(kept)
+    (finding,) = said.json["findings"]
+    assert (finding["where"], said.code) == ("Redis", 1)
+    assert "it cannot be searched: ConnectionError" in finding["what"]
+    assert "opensesame77" not in said.out + said.err
+
+
 # ── searching ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -257,3 +337,28 @@ def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_pa
     assert [(one.where, one.what) for one in findings.all()] == [
         (str(tmp_path / "a.gz"), "it cannot be read: BadGzipFile")
     ]
+
+
+def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    findings, log, looked = Findings(), tmp_path / "a.log", list[str]()
+
+    def counted(text: str) -> list[str]:
+        looked.append(text)
+        return traces(text)
+
+    monkeypatch.setattr(searching, "traces", counted)
+    log.write_bytes(b"\n" * 1_000_000 + b"all is well, and stays so\n" * 100_000 + b"password=hunter22\n\n")
+    Search(sought("a secret", [SECRET]), findings).log(log)
+    assert [one.examples for one in findings.all()] == [("line 1100001",)]
+    # Those of the one piece that has something to look at.
+    assert len(looked) < 5_000
+
+
+@pytest.mark.parametrize("before", [0, 1, 65_530, 65_536, 65_541, 200_000])
+def test_a_known_secret_is_found_in_a_line_of_any_length_and_named_by_its_line(tmp_path: Path, before: int) -> None:
+    findings, log = Findings(), tmp_path / "a.log"
+    log.write_bytes(b"one\ntwo\n" + b"-" * before + SECRET.encode() + b"-" * 70_000 + b"\nfour\n")
+    Search(sought("a secret", [SECRET]), findings).log(log)
+    assert [(one.what, one.examples[0]) for one in findings.all()] == [("a secret", "line 3")]

@@ -6,9 +6,9 @@ banners and comments, with title, author and date as the page tells them; every 
 Encodings are found out as for feeds. A feed, where there is one, is the better source: see `rss`.
 
 **Limits.** One polite request a visit, conditional where the server gave an ETag or a date. The site's robots.txt is
-asked for once a day and obeyed, its Crawl-delay too, up to a minute. Of a page with more than 5,000 such links, the
-rest is counted as invalid. Pages of more than 20,000 tags are too much to find a main text in; their links can be
-followed.
+asked for once a day and obeyed (its first 500 KiB), its Crawl-delay too, up to a minute. Of a page with more than 5,000
+such links, the rest is counted as invalid. Pages of more than 20,000 tags are too much to find a main text in; their
+links can be followed.
 
 **Blind spots.** What a page shows only to browsers that run its scripts. What stood there between two visits. Which
 part is the main text is a guess, though a good one; when the site is laid out anew, the guess may change, and leaves a
