@@ -18,15 +18,16 @@ from shutil import which
 from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
-SIZE: ViewportSize = {"width": 1200, "height": 940}
-SECONDS = 75
-"""How long the demo runs before the first picture: by then something has failed, recovered, been edited and missed."""
+SIZE: ViewportSize = {"width": 1200, "height": 1180}
+RATE, SECONDS = 900, 120
+"""How fast and how long the demo runs before the first picture: by then something has failed, recovered, been edited
+and missed, and a day and a half of it is to be seen."""
 
 
 @contextmanager
 def demo(folder: str) -> Iterator[str]:
     """The demo, a process of its own; gives the link that lets in."""
-    words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", "1500", "--keep", f"{folder}/home"]
+    words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", str(RATE), "--keep", f"{folder}/home"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
         try:
@@ -39,10 +40,20 @@ def demo(folder: str) -> Iterator[str]:
 def take(page: Page, base: str, ending: str) -> None:
     page.goto(base)
     page.screenshot(path=IMAGES / f"overview{ending}.png")
-    page.goto(f"{base}/items?state=edited")
-    page.locator("a.headline").first.click()
-    page.locator("#history").scroll_into_view_if_needed()
+    open_telling_item(page, base)
     page.screenshot(path=IMAGES / f"item{ending}.png")
+
+
+def open_telling_item(page: Page, base: str) -> None:
+    """One with counters and a change of which both sides are seen, short enough to be seen whole; else the last."""
+    page.goto(f"{base}/items?state=edited&platform=reddit&kind=post")
+    for path in page.locator("a.headline").evaluate_all("links => links.map(one => one.href)"):
+        page.goto(path)
+        history = page.locator("#history")
+        box = history.bounding_box()
+        is_whole = box is not None and box["y"] + box["height"] < SIZE["height"]
+        if is_whole and page.locator(".growth").count() and history.locator("del").count():
+            return
 
 
 def main() -> None:

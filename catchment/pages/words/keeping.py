@@ -49,6 +49,17 @@ WORDS = {
     "credential_added": ("Added", "添加时间"),
     "credential_story": ("What became of it", "变化记录"),
     "credential_story_none": ("Nothing yet.", "还没有。"),
+    "credential_reason:added": ("added", "添加"),
+    "credential_reason:replaced": ("replaced", "更换"),
+    "credential_reason:removed": ("removed", "移除"),
+    "credential_reason:found in the environment": ("found in the environment", "在环境变量中发现"),
+    "credential_reason:another one stands in the environment": (
+        "another one stands in the environment",
+        "环境变量中换了新的",
+    ),
+    "credential_reason:it is accepted again": ("it is accepted again", "重新被接受"),
+    "credential_reason:paused by a person": ("paused by a person", "人工暂停"),
+    "credential_reason:resumed by a person": ("resumed by a person", "人工恢复"),
     "credential_removed": ("removed", "已移除"),
     "done:credential_paused": ("Paused. It is not used until you resume it.", "已暂停。恢复之前不会使用。"),
     "done:credential_resumed": (
