@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from catchment import logs
 from catchment.clock import EPOCH, moment
 from catchment.collect import tiering
-from catchment.collect.planning import alarms_of
+from catchment.collect.planning import alarms_of, keep_taken
 from catchment.collect.rounds import emptiness
 from catchment.collect.warming import warmable
 from catchment.errors import StoreError
@@ -161,7 +161,8 @@ def monitor_warm_up(shop: Shop) -> None:
 
 
 def plan_budgets(shop: Shop) -> None:
-    shop.monitors().budgets(alarms_of(shop.plans()))
+    taken = keep_taken(shop.store, shop.clock.now())
+    shop.monitors().budgets(alarms_of(shop.plans(taken)))
 
 
 def measure_hours(shop: Shop) -> None:

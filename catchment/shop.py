@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from threading import Event, RLock
 
@@ -16,11 +17,11 @@ from catchment.collect.asking import Rules
 from catchment.collect.line import Lane
 from catchment.collect.looking import Looking
 from catchment.collect.naming import Names
-from catchment.collect.planning import plans
+from catchment.collect.planning import plans, taken_lately
 from catchment.collect.rounds import Rounds
 from catchment.collect.visit import Visitor
 from catchment.collect.warming import Warmer
-from catchment.fetch import Fetch, FetchSettings, PlatformSettings, budgets_in
+from catchment.fetch import Asked, Budgets, Fetch, FetchSettings, Level, PlatformSettings, budgets_in
 from catchment.health.measuring import Measuring
 from catchment.health.watching import Monitors
 from catchment.hot import Hot, open_hot
@@ -32,6 +33,7 @@ from catchment.redis_link import RedisLink, open_link
 from catchment.refine import fingerprint
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
+from catchment.store.planning import Taken
 from catchment.tell import hooks
 from catchment.tell.delivering import MOST_LISTENERS, Deliverer
 from catchment.tell.webhooks import Webhook
@@ -91,7 +93,7 @@ class Shop:
                     self.clock,
                     stop=self.stop,
                     cut=self.cut,
-                    budgets=budgets_in(self.store.budgets, self.redis),
+                    budgets=self.windows,
                     credentials=self.pool,
                 )
             return self._fetch
@@ -106,7 +108,7 @@ class Shop:
                     self.clock,
                     stop=self.stop,
                     cut=self.cut,
-                    budgets=budgets_in(self.store.budgets, self.redis),
+                    budgets=self.windows,
                     credentials=self.pool,
                 )
             return self._post
@@ -166,25 +168,40 @@ class Shop:
     def tiers(self) -> Tiers:
         return tiers_of(self.settings)
 
-    def budgets(self) -> dict[str, Budget]:
-        """What the whole deployment may ask of each platform that declares a budget, with the credentials that are
-        usable at this moment. Without one, a platform that counts by them counts us as one."""
+    @cached_property
+    def windows(self) -> Budgets:
+        """The windows of all budgets, as the whole deployment shares them."""
+        return budgets_in(self.store.budgets, self.redis)
+
+    def budgets_by_credential(self) -> dict[str, list[Asked]]:
+        """The budgets of each platform that declares one, with the credentials that are usable at this moment."""
         usable, given = self.keeper.usable(), fetch_settings(self.settings)
         budgets = {one.NAME: budget for one in self.platforms if (budget := given.budget(one)) is not None}
+        return {name: _counted_by(budget, usable.get(name, [])) for name, budget in budgets.items()}
+
+    def budgets(self) -> dict[str, Budget]:
+        """What the whole deployment may ask of each platform that declares a budget, with all of its credentials."""
         return {
-            name: budget.plus(limit=budget.limit * max(1, usable[name])) if budget.is_per_credential else budget
-            for name, budget in budgets.items()
+            name: one.plus(limit=sum(budget.limit for budget, _ in asked))
+            for name, asked in self.budgets_by_credential().items()
+            for one, _ in asked[:1]
         }
 
-    def plans(self) -> list[Plan]:
-        """Whether the budgets suffice for what is followed."""
-        intervals = self.intervals()
+    def levels(self, platforms: Collection[str]) -> dict[str, list[Level]]:
+        """How full the budgets of these platforms are at this moment."""
+        asked = {name: those for name, those in self.budgets_by_credential().items() if name in platforms}
+        found = iter(self.windows.levels([one for those in asked.values() for one in those], self.clock.now()))
+        return {name: list(islice(found, len(those))) for name, those in asked.items()}
+
+    def plans(self, taken: Taken | None = None) -> list[Plan]:
+        """Whether the budgets suffice for what is followed. `taken`: by what visits took, where that is known."""
+        intervals, now = self.intervals(), self.clock.now()
         return plans(
             self.store,
             self.platforms,
             lambda kind: intervals.get(kind, UNKNOWN_KIND_MINUTES),
             self.budgets(),
-            self.clock.now(),
+            taken or taken_lately(self.store, now),
         )
 
     @property
@@ -249,6 +266,13 @@ class Shop:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _counted_by(budget: Budget, credentials: Sequence[str]) -> list[Asked]:
+    """What a platform counts us by: each of these credentials, or all that we ask. To a stranger it may allow less."""
+    if not credentials:
+        return [(budget.of(None), None)]
+    return [(budget, name) for name in credentials] if budget.is_per_credential else [(budget, None)]
 
 
 def wish_of(settings: Settings) -> Wish:

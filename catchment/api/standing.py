@@ -9,6 +9,7 @@ from catchment import __version__
 from catchment.api.door import Door
 from catchment.api.pulse import seen_in
 from catchment.collect.lateness import Around
+from catchment.collect.planning import taken_of_late
 from catchment.errors import StoreError
 from catchment.hot import keeps_hot
 from catchment.jobs import JOBS
@@ -164,10 +165,15 @@ def overview(door: Door) -> dict[str, Any]:
 
 
 def budget_rows(shop: Shop) -> list[dict[str, Any]]:
-    """The platforms that are followed and declare how often they may be asked, and how much of that was used lately."""
-    followed = shop.store.sources.platforms()
+    """The platforms that are followed and declare how often they may be asked: how much of that is used at this moment
+    and was used in a day, and what will be needed of it."""
+    now, followed = shop.clock.now(), shop.store.sources.platforms()
     budgets = {name: one for name, one in shop.budgets().items() if name in followed}
-    used = shop.monitors().budgets_used(budgets)
+    if not budgets:
+        return []
+    used, levels = shop.monitors().budgets_used(budgets), shop.levels(budgets)
+    plans = {one.platform: one for one in shop.plans(taken_of_late(shop.store, now))}
+    day = shop.store.metrics.calls_since(now - timedelta(days=1))
     return [
         {
             "platform": name,
@@ -175,8 +181,13 @@ def budget_rows(shop: Shop) -> list[dict[str, Any]]:
             "window_seconds": one.window_seconds,
             "is_per_credential": one.is_per_credential,
             "used": used[name],
+            "levels": levels[name],
+            "day_used": day.get(name, 0),
+            "plan": plans[name],
         }
         for name, one in sorted(budgets.items())
+        # The last source of one may have been paused since we looked.
+        if name in plans
     ]
 
 

@@ -14,7 +14,7 @@ from catchment.model import Alarm, Budget, Severity
 from catchment.plan import Late, Need, Plan, planned
 from catchment.platforms import Platforms
 from catchment.store import Store
-from catchment.store.planning import Followed
+from catchment.store.planning import Followed, Taken
 
 COLLECT_DUE = "collect-due"
 """The job that visits at the intervals that are planned here; what others ask comes besides."""
@@ -25,19 +25,38 @@ _BESIDES_LOOKED_AT = timedelta(days=1)
 _DAY_MINUTES = 24 * 60
 
 
+def taken_lately(store: Store, now: datetime) -> Taken:
+    """Goes through the visits of a few days."""
+    return Taken(
+        store.planning.requests_per_visit(now - _LOOKED_AT),
+        store.planning.requests_besides(COLLECT_DUE, now - _BESIDES_LOOKED_AT),
+    )
+
+
+def keep_taken(store: Store, now: datetime) -> Taken:
+    """Count it, for all who need it soon and often: a page that is open renews itself every few seconds."""
+    taken = taken_lately(store, now)
+    store.planning.keep(taken, now)
+    return taken
+
+
+def taken_of_late(store: Store, now: datetime) -> Taken:
+    """As it was counted last; counted now, as long as nobody has: then there is little to go through."""
+    return store.planning.kept() or taken_lately(store, now)
+
+
 def plans(
-    store: Store, platforms: Platforms, minutes: Callable[[str], int], budgets: Mapping[str, Budget], now: datetime
+    store: Store, platforms: Platforms, minutes: Callable[[str], int], budgets: Mapping[str, Budget], taken: Taken
 ) -> list[Plan]:
     """The plan of each platform on which something is followed. `minutes` are those of a kind."""
     followed = store.planning.followed()
-    took = _requests(followed, store.planning.requests_per_visit(now - _LOOKED_AT), platforms)
-    besides = store.planning.requests_besides(COLLECT_DUE, now - _BESIDES_LOOKED_AT)
+    took = _requests(followed, taken.a_visit, platforms)
     needs: dict[str, list[Need]] = defaultdict(list)
     for one in followed:
         interval = one.interval_minutes or minutes(one.kind)
         needs[one.platform].append(Need(one.id, one.name, one.priority, interval, took[one.id]))
     return [
-        planned(name, of_it, budgets.get(name), besides.get(name, 0) / _DAY_MINUTES, AIM)
+        planned(name, of_it, budgets.get(name), taken.besides.get(name, 0) / _DAY_MINUTES, AIM)
         for name, of_it in sorted(needs.items())
     ]
 

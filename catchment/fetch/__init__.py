@@ -6,7 +6,7 @@ exchange itself), `encodings` and `headers` (what came), `refusals` (what it mea
 share between requests is held beside them.
 """
 
-from catchment.fetch.budgets import AIM, Budgets, Grant, MemoryBudgets, StoredBudgets
+from catchment.fetch.budgets import AIM, Asked, Budgets, Grant, Level, MemoryBudgets, StoredBudgets
 from catchment.fetch.client import Fetch
 from catchment.fetch.headers import cache_seconds, keepable_headers, validators
 from catchment.fetch.manners import Pauses
@@ -16,11 +16,13 @@ from catchment.fetch.urls import may_share
 
 __all__ = [
     "AIM",
+    "Asked",
     "Attempt",
     "Budgets",
     "Fetch",
     "FetchSettings",
     "Grant",
+    "Level",
     "MemoryBudgets",
     "Pauses",
     "PlatformSettings",

@@ -7,7 +7,7 @@ whoever keeps it implements `Rows`. A process takes small blocks of tokens and h
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -51,9 +51,30 @@ class Grant(Record, frozen=True):
         return self.tokens > 0 and self.granted_at <= now <= self.lapses_at
 
 
+class Level(Record, frozen=True):
+    """How full a budget is at one moment."""
+
+    credential: str | None
+    """Whose it is, where the platform counts by credentials."""
+    used: int
+    """So many tokens of the window that ends now are granted …"""
+    limit: int
+    """… of so many that the platform allows."""
+    opens_at: datetime | None = None
+    """When the next one can be had; None: at once."""
+
+
+Asked = tuple[Budget, str | None]
+"""A budget, and the credential of whom it is."""
+
+
 class Budgets(Protocol):
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
         """A block of `block_size(budget)` tokens at most, of the budget that `key` names."""
+        ...
+
+    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
+        """How full each of them is. Only looks."""
         ...
 
 
@@ -80,14 +101,27 @@ def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple
     bounds what is sent in any stretch of one window. Tokens are never given back.
     """
     at, span = micros(now), span_of(budget)
-    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never opens the
-    # gate early, and a clock that was once a year ahead does not close it for a year.
-    counted = tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
+    counted = _counted(state, at, span)
     free = _aim(budget) - sum(count for _, count in counted)
     granted = max(0, min(want, free))
     if granted == 0:
         return state.plus(blocks=counted), 0, moment(counted[0][0] + span + 1)
     return state.plus(blocks=_with(counted, at, granted, slot=span // _SLOTS)), granted, None
+
+
+def level(state: WindowState, budget: Budget, credential: str | None, now: datetime) -> Level:
+    """How full the window is in which that was granted."""
+    used = sum(count for _, count in _counted(state, micros(now), span_of(budget)))
+    opens_at = grant(state, budget, now, want=1)[2]
+    # What may have been granted elsewhere counts as granted: together that can be more than there is.
+    return Level(credential, min(used, budget.limit), budget.limit, opens_at)
+
+
+def _counted(state: WindowState, at: int, span: int) -> tuple[tuple[int, int], ...]:
+    """The blocks that count at that moment."""
+    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never opens the
+    # gate early, and a clock that was once a year ahead does not close it for a year.
+    return tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
 
 
 def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -> tuple[tuple[int, int], ...]:
@@ -126,9 +160,13 @@ def grant_in_redis(
     own: WindowState, stored: WindowState, budget: Budget, now: datetime, want: int
 ) -> tuple[WindowState, int, datetime | None]:
     """As `grant`, of what is kept in Redis; what was granted lately in the database counts as well."""
-    both = own.plus(blocks=tuple(sorted((*own.blocks, *stored.blocks))))
-    _, granted, wait_until = grant(both, budget, now, want)
+    _, granted, wait_until = grant(merged(own, stored), budget, now, want)
     return (grant(own, budget, now, granted)[0] if granted else own), granted, wait_until
+
+
+def merged(own: WindowState, stored: WindowState) -> WindowState:
+    """What was granted in either home."""
+    return own.plus(blocks=tuple(sorted((*own.blocks, *stored.blocks))))
 
 
 def _aim(budget: Budget) -> int:
@@ -143,8 +181,8 @@ def span_of(budget: Budget) -> int:
 class Rows(Protocol):
     """Where windows are kept, by name."""
 
-    def kept(self, name: str) -> Any | None:
-        """What is kept at this moment."""
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        """What is kept under these names at this moment."""
         ...
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
@@ -164,6 +202,10 @@ class StoredBudgets:
 
         return changed(self._rows, key(budget, credential), now, deed)
 
+    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
+        kept = states_of(self._rows, asked)
+        return [level(kept[key(*one)], *one, now) for one in asked]
+
 
 def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowState, Grant]:
     state, tokens, wait_until = grant(state, budget, now, want=block_size(budget))
@@ -172,6 +214,13 @@ def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowSt
 
 def state_of(kept: Any | None) -> WindowState:
     return WindowState() if kept is None else msgspec.convert(kept, WindowState)
+
+
+def states_of(rows: Rows, asked: Sequence[Asked]) -> dict[str, WindowState]:
+    """The windows of all these budgets, by their keys."""
+    names = [key(*one) for one in asked]
+    kept = rows.kept(names)
+    return {name: state_of(kept.get(name)) for name in names}
 
 
 def changed(rows: Rows, name: str, now: datetime, deed: Callable[[WindowState], tuple[WindowState, T]]) -> T:
@@ -187,8 +236,8 @@ class MemoryRows:
         self._kept: dict[str, Any] = {}
         self._lock = Lock()
 
-    def kept(self, name: str) -> Any | None:
-        return self._kept.get(name)
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: self._kept[name] for name in names if name in self._kept}
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         with self._lock:

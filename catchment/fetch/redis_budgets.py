@@ -7,7 +7,7 @@ there, counts all that Redis may have granted, and goes on in the database; and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -15,8 +15,10 @@ import msgspec
 
 from catchment.clock import micros
 from catchment.fetch.budgets import (
+    Asked,
     Budgets,
     Grant,
+    Level,
     Rows,
     StoredBudgets,
     WindowState,
@@ -26,9 +28,12 @@ from catchment.fetch.budgets import (
     granted,
     is_without_redis,
     key,
+    level,
     life,
+    merged,
     span_of,
     state_of,
+    states_of,
     used_up,
 )
 from catchment.model import Budget
@@ -51,8 +56,15 @@ class RedisRows:
     def is_there(self) -> bool:
         return self._link.check() is None
 
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        found = self._link.ask(lambda client: client.mget([self._key(name) for name in names])) if names else []
+        return {name: msgspec.json.decode(kept) for name, kept in zip(names, found, strict=True) if kept is not None}
+
+    def _key(self, name: str) -> str:
+        return f"{self._link.prefix}budget:{name}"
+
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
-        key = f"{self._link.prefix}budget:{name}"
+        key = self._key(name)
 
         def step(watched: Any) -> T:
             kept = watched.get(key)
@@ -77,7 +89,8 @@ class RedisBudgets:
         self._without_redis = StoredBudgets(database)
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        stored = state_of(self._database.kept(key(budget, credential)))
+        name = key(budget, credential)
+        stored = state_of(self._database.kept([name]).get(name))
         if is_without_redis(stored, budget, now):
             return self._take_with_others(budget, credential, now)
         try:
@@ -88,6 +101,15 @@ class RedisBudgets:
             # Before the first of them is used. What is not used is not given back either.
             stored = self._told_of_redis(budget, credential, now)
         return taken if not is_without_redis(stored, budget, now) else self._take_with_others(budget, credential, now)
+
+    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
+        """What was granted in either home counts."""
+        stored = states_of(self._database, asked)
+        try:
+            own = states_of(self._redis, asked)
+        except Away:
+            own = dict.fromkeys(stored, WindowState())
+        return [level(merged(own[key(*one)], stored[key(*one)]), *one, now) for one in asked]
 
     def _told_of_redis(self, budget: Budget, credential: str | None, now: datetime) -> WindowState:
         """The database learns, once in every span, that Redis is in use; gives what it knows."""

@@ -7,13 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, quantiles
 from typing import Any, NamedTuple
 
+from catchment.collect.planning import is_tight
 from catchment.errors import SlowDown
+from catchment.fetch import Level
 from catchment.pages import charts
 from catchment.pages.live import live_told
 from catchment.pages.reading import headline
 from catchment.pages.records import alarming, without_name
 from catchment.pages.showing import Reader, page, plain_error
 from catchment.pages.words import Speech
+from catchment.plan import Late, Plan
 
 _SHOWN = 8
 """Of those that need a look; the rest is counted."""
@@ -21,6 +24,9 @@ _MOST_SERIES = 6
 """Platforms that have a colour of their own; the smallest share the last one."""
 _USED_UP = 0.97
 _LABELS = 5
+_MOST_KEYS = 6
+_FEW_LATE = 3
+_DAY_MINUTES = 24 * 60
 _LEAST_HOURS = 12
 _LEAST_FOR_TENTHS = 10
 """With fewer values, nine of ten cannot be told."""
@@ -58,7 +64,7 @@ def start(known: Mapping[str, Any], reader: Reader) -> str:
         delay=_delay(hours, delays, say),
         labels=_labels(hours, say),
         jobs_wrong=sum(1 for one in known["jobs"] if one["is_late"] or one["last_error"]),
-        budgets=[one | {"name": say.named("platform", one["platform"])} for one in known["budgets"]],
+        budgets=[_budget(one, say) for one in known["budgets"]],
         hot=_hot(known["hot"], hours, say),
         live=live_told(reader, known["live"]),
     )
@@ -228,6 +234,69 @@ def _labels(hours: Sequence[Mapping[str, Any]], say: Speech) -> list[str]:
     last = len(hours) - 1
     chosen = [hours[round(place * last / (_LABELS - 1))] for place in range(_LABELS)]
     return [say.hour(one["starts_at"]) for one in chosen]
+
+
+# ── budgets ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Forecast(NamedTuple):
+    """What will be needed of a budget, and whether that is there."""
+
+    share: float
+    needs: str
+    verdict: str
+    is_enough: bool
+    late: list[tuple[str, str, str]]
+    """Who gives way, the worst first: its name, its page, and by how much."""
+    more: int
+    """So many more do."""
+
+
+def _budget(one: Mapping[str, Any], say: Speech) -> dict[str, Any]:
+    levels = one["levels"]
+    used, limit = sum(level.used for level in levels), sum(level.limit for level in levels)
+    return {
+        "name": say.named("platform", one["platform"]),
+        "share": used / limit,
+        "window": say(
+            "budget_of", used=say.number(used), count=say.number(limit), span=say.span(one["window_seconds"])
+        ),
+        "day": say.counted("budget_day", one["day_used"]),
+        "keys": [_level(level, say) for level in levels[:_MOST_KEYS]] if len(levels) > 1 else [],
+        "more_keys": max(0, len(levels) - _MOST_KEYS),
+        "forecast": _forecast(one["plan"], say),
+    }
+
+
+def _level(level: Level, say: Speech) -> str:
+    said = say("budget_key", name=level.credential, used=say.number(level.used), count=say.number(level.limit))
+    if level.opens_at is None:
+        return said
+    return f"{said} – {say('budget_opens', when=say.next(level.opens_at.isoformat()))}"
+
+
+def _forecast(plan: Plan, say: Speech) -> Forecast:
+    needs = say.counted("forecast_needs", plan.source_count, pace=_pace_said(plan, say))
+    late = [(one.need.name, f"/sources/{one.need.source_id}", _gives_way(one, say)) for one in plan.late[:_FEW_LATE]]
+    more = len(plan.late) - len(late)
+    return Forecast(plan.share or 0.0, needs, _verdict(plan, say), not plan.late, late, more)
+
+
+def _verdict(plan: Plan, say: Speech) -> str:
+    if plan.late:
+        return say.counted("forecast_late", len(plan.late))
+    return say("forecast_tight" if is_tight(plan) else "forecast_suffices")
+
+
+def _pace_said(plan: Plan, say: Speech) -> str:
+    """By the minute, or by the day where a minute needs less than one request."""
+    needed, allowed = plan.needed + plan.besides, plan.allowed or 0.0
+    name, times = ("forecast_minute", 1) if needed >= 1 else ("forecast_day", _DAY_MINUTES)
+    return say(name, needed=say.number(round(needed * times)), allowed=say.number(round(allowed * times)))
+
+
+def _gives_way(one: Late, say: Speech) -> str:
+    return say("forecast_never") if one.minutes is None else say("forecast_by", span=say.span(one.minutes * 60))
 
 
 def _hot(known: Mapping[str, Any] | None, hours: Sequence[Mapping[str, Any]], say: Speech) -> dict[str, Any] | None:

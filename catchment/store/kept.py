@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ class KeptSettings:
 
     def deployment(self, now: datetime) -> str:
         """A name that all processes on this database share, and no others: for what they keep elsewhere together."""
-        name = self._get(_DEPLOYMENT)
+        name = self.get(_DEPLOYMENT)
         if name is None:
             row = (_DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))
             # Of two that begin together, the first one names it.
@@ -48,10 +48,10 @@ class KeptSettings:
                     "settings", ("name", "value", "updated_at"), [row], "ON CONFLICT (name) DO NOTHING"
                 )
             )
-            name = self._get(_DEPLOYMENT)
+            name = self.get(_DEPLOYMENT)
         return str(name)
 
-    def _get(self, name: str) -> Any | None:
+    def get(self, name: str) -> Any | None:
         row = self._db.read(lambda tx: tx.one("SELECT value FROM settings WHERE name = ?", name))
         return decode(row[0]) if row else None
 
@@ -70,10 +70,10 @@ class BudgetRows:
     def __init__(self, database: Database) -> None:
         self._db = database
 
-    def kept(self, name: str) -> Any | None:
-        """The window as it is at this moment."""
-        row = self._db.read(lambda tx: tx.one("SELECT blocks FROM budgets WHERE name = ?", name))
-        return decode(row[0]) if row else None
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        """The windows of these names as they are at this moment; those that nobody has used yet are left out."""
+        rows = self._db.read(lambda tx: tx.among("SELECT name, blocks FROM budgets WHERE name IN {few}", names))
+        return {name: decode(blocks) for name, blocks in rows}
 
     def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
         """`deed` gets the stored window (None at first) and gives the next one with its own result."""

@@ -128,6 +128,15 @@ class Metrics:
         )
         return [(platform, outcome, moment(minute), count) for platform, outcome, minute, count in rows]
 
+    def calls_since(self, since: datetime) -> dict[str, int]:
+        """How many attempts were made since then, by platform."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                "SELECT platform, sum(count) FROM attempts WHERE minute >= ? GROUP BY platform", micros(since)
+            )
+        )
+        return {platform: int(count) for platform, count in rows}
+
     # ── as they are kept ──────────────────────────────────────────────────────────────────────────────────────────
 
     def keep(self, span: Span, starts_at: datetime, measures: Iterable[Measure], now: datetime) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
+
+from msgspec import convert, to_builtins
 
 from catchment.clock import micros
 from catchment.model import Record
 from catchment.store.database import Database
+from catchment.store.kept import KeptSettings
 from catchment.store.metrics import LOOK_AGAIN
 
 
@@ -22,9 +26,22 @@ class Followed(Record, frozen=True):
     """Its own, or else its tier's; None: its kind's."""
 
 
+class Taken(Record, frozen=True):
+    """How many requests things took lately."""
+
+    a_visit: Mapping[int, float]
+    """By source, on average."""
+    besides: Mapping[str, int]
+    """By platform, in a day: all that was not asked for at an interval."""
+
+
+_TAKEN = "requests_taken"
+
+
 class Planning:
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._settings = KeptSettings(database)
 
     def followed(self) -> list[Followed]:
         """All active sources."""
@@ -68,3 +85,13 @@ class Planning:
             )
         )
         return {platform: int(count) for platform, count in rows}
+
+    def keep(self, taken: Taken, now: datetime) -> None:
+        """Have it at hand: to count it anew takes longer than a page may."""
+        rounded = {source_id: round(requests, 2) for source_id, requests in taken.a_visit.items()}
+        self._settings.put(_TAKEN, to_builtins(taken.plus(a_visit=rounded), str_keys=True), now)
+
+    def kept(self) -> Taken | None:
+        """As it was counted last; None: it never was."""
+        known = self._settings.get(_TAKEN)
+        return None if known is None else convert(known, Taken, strict=False)

@@ -3,7 +3,7 @@ down, and the alerts that should be open follow from where that leads."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 
@@ -55,11 +55,13 @@ class Keeper:
         """Those that have a credential in their pool, usable or not."""
         return self.credentials.platforms() | {one.platform for one in self._safe.lent.values()}
 
-    def usable(self) -> Counter[str]:
-        """How many of each platform's pool can be used at this moment."""
-        now = self._clock.now()
-        pool = [passed(one, self.rules, now) for one in self.pool(self.credentials.known())]
-        return Counter(one.platform for one in pool if is_usable(one, now))
+    def usable(self) -> dict[str, list[str]]:
+        """The names of those of each platform's pool that can be used at this moment."""
+        now, found = self._clock.now(), defaultdict[str, list[str]](list)
+        for one in self.pool(self.credentials.known()):
+            if is_usable(passed(one, self.rules, now), now):
+                found[one.platform].append(one.name)
+        return found
 
     def pause(self, name: str, reason: str) -> None:
         self._safe.announce(self._clock.now())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from catchment.errors import Missing, SlowDown
-from catchment.model import Source
+from catchment.model import Source, Target
 from catchment.pages import charts
+from catchment.store.credentials import Terms
 from tests.api.browsing import opened, plain
 from tests.api.desk import Desk
 from tests.town import TownShop
@@ -92,18 +94,79 @@ def test_where_nobody_collects_that_is_what_needs_a_look(town: TownShop, monkeyp
     assert "catchment collect --loop" in needs
 
 
-def test_a_budget_that_is_used_up_is_told(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def communities(desk: Desk, count: int, **more: Any) -> None:
+    for number in range(count):
+        name = f"r/{more.get('priority', 'medium')}{number}"
+        desk.here.shop.store.sources.follow(Target("reddit", name, name), "reddit", desk.here.clock.now(), **more)
+
+
+def keys(desk: Desk, *names: str) -> None:
+    for name in names:
+        terms = Terms(is_shared=True)
+        desk.here.shop.store.credentials.add("reddit", name, "key", b"x", desk.here.clock.now(), terms=terms)
+
+
+def test_a_budget_that_is_used_up_is_told(desk: Desk) -> None:
     here = desk.here
     a_busy_feed(desk)
-    here.follow(here.town.feed("reddit"), kind="rss", name="r/webdev")
-    here.shop.store.database.write(lambda tx: tx.run("UPDATE sources SET platform = 'reddit' WHERE id = 2"))
+    communities(desk, 1)
+    keys(desk, "one")
     minute = here.clock.now().replace(second=0, microsecond=0) - timedelta(minutes=2)
     columns = ("minute", "platform", "outcome", "count")
     row = (int(minute.timestamp()) * 1_000_000, "reddit", "200", 60)
     here.shop.store.database.write(lambda tx: tx.insert("attempts", columns, [row]))
-    page = opened(desk, "/")
-    assert "Reddit</b> <span>100 % used" in page
-    assert "was asked as often as it allows" in plain(page)
+    page = plain(opened(desk, "/"))
+    assert "was asked as often as it allows" in page
+    assert "60 in 24 hours" in page
+
+
+def test_how_full_a_budget_is_now_is_told_key_by_key_and_until_when(desk: Desk) -> None:
+    shop, now = desk.here.shop, desk.here.clock.now()
+    communities(desk, 1)
+    keys(desk, "one", "two")
+    ((budget, _), _) = shop.budgets_by_credential()["reddit"]
+    while shop.windows.take(budget, "two", now).tokens:
+        pass
+    shop.windows.take(budget, "one", now)
+    desk.here.clock.advance(5)
+    said = plain(opened(desk, "/"))
+    assert "Reddit 49 % used now 59 of 120 requests in 1 min" in said
+    assert "one: 1 of 60" in said
+    assert "two: 58 of 60 – used up, the next one in 1 min" in said
+    assert "two：58 / 60 – 已用完，1 分钟后恢复" in plain(opened(desk, "/", language="zh"))
+    desk.here.clock.advance(70)
+    assert "Reddit < 1 % used now" not in (later := plain(opened(desk, "/")))
+    assert "Reddit 0 % used now 0 of 120 requests in 1 min" in later
+
+
+# Each needs two requests for a visit; with a key there are 60 a minute.
+@pytest.mark.parametrize(
+    ("counts", "told"),
+    [
+        ({"medium": 1}, ["Forecast 3 % 1 source needs 2 of 60 requests a minute. The budget suffices."]),
+        ({"medium": 26}, ["Forecast 87 % 26 sources need 52 of 60 requests a minute.", "with little to spare"]),
+        (
+            {"high": 20, "low": 20},
+            ["Forecast 133 %", "does not suffice: those of high priority go first, and 20 sources will be late"],
+        ),
+        ({"high": 30, "low": 1}, ["31 sources will be late", "r/low0 : not visited at all", "and 28 more"]),
+    ],
+)
+def test_the_forecast_says_what_is_needed_whether_it_suffices_and_who_gives_way(
+    desk: Desk, counts: dict[str, int], told: list[str]
+) -> None:
+    keys(desk, "one")
+    for priority, count in counts.items():
+        communities(desk, count, priority=priority, interval_minutes=1)
+    said = plain(opened(desk, "/"))
+    assert [one for one in told if one not in said] == []
+    assert "预测" in opened(desk, "/", language="zh")
+
+
+def test_a_little_is_forecast_by_the_day(desk: Desk) -> None:
+    keys(desk, "one")
+    communities(desk, 1, interval_minutes=1440)
+    assert "1 source needs 2 of 86,400 requests a day. The budget suffices." in plain(opened(desk, "/"))
 
 
 # ── how it runs ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -7,10 +7,12 @@ from datetime import timedelta
 import pytest
 
 from catchment import jobs
+from catchment.collect.planning import taken_lately, taken_of_late
 from catchment.model import Counts, Outcome, Result, Source, Target
 from catchment.plan import Plan
 from catchment.store.credentials import Terms
 from catchment.store.endings import note_result
+from catchment.store.planning import Taken
 from tests.town import TownShop
 
 HOUR = timedelta(hours=1)
@@ -43,7 +45,7 @@ def test_before_the_first_visit_each_listing_is_reckoned_with_a_request(here: To
     communities(here, 30)
     here.follow(here.town.feed())
     plan = plan_of(here)
-    assert (plan.source_count, plan.needed, plan.allowed) == (30, pytest.approx(1.0), 60.0)
+    assert (plan.source_count, plan.needed) == (30, pytest.approx(1.0))
     assert (plan_of(here, "feeds").needed, plan_of(here, "feeds").allowed) == (1 / 240, None)
 
 
@@ -90,9 +92,27 @@ def test_each_usable_credential_has_the_whole_budget(quick: TownShop) -> None:
     assert plan_of(quick).allowed == 120
     quick.shop.keeper.pause("two", "on leave")
     assert plan_of(quick).allowed == 60
+    quick.shop.keeper.pause("one", "on leave")
+    assert plan_of(quick).allowed == 10, "what Reddit allows a stranger"
+
+
+def test_for_a_page_visits_are_counted_by_the_job_and_what_is_followed_counts_at_once(here: TownShop) -> None:
+    (source,) = communities(here, 1)
+    visited(here, source, 3)
+    visited(here, source, 1440, job="look-again")
+    store, now = here.shop.store, here.clock.now()
+    assert taken_of_late(store, now) == taken_lately(store, now) == Taken({source.id: 3.0}, {"reddit": 1440})
+    jobs.plan_budgets(here.shop)
+    visited(here, source, 9)
+    communities(here, 1, priority="low")
+    (plan,) = here.shop.plans(taken_of_late(store, now))
+    assert (plan.source_count, plan.needed, plan.besides) == (2, pytest.approx(2 * 3 / 60), 1.0)
+    jobs.plan_budgets(here.shop)
+    assert taken_of_late(store, now).a_visit == {source.id: 6}
 
 
 def test_a_budget_that_does_not_suffice_is_told_until_it_does(quick: TownShop) -> None:
+    quick.shop.store.credentials.add("reddit", "one", "key", b"x", quick.clock.now(), terms=Terms(is_shared=True))
     sources = communities(quick, 10, interval_minutes=1) + communities(quick, 50, interval_minutes=1, priority="low")
     jobs.plan_budgets(quick.shop)
     (alert,) = quick.shop.store.alerts.open()

@@ -37,6 +37,7 @@ from catchment.store.mending import Wanted
 from catchment.store.merging import Described
 from catchment.store.metrics import Span
 from catchment.store.owing import owe, settle
+from catchment.store.planning import Taken
 from catchment.store.schema import metadata
 from catchment.store.sources import Wanted as Following
 from catchment.store.visits import NextLook, Owed
@@ -171,8 +172,13 @@ QUESTIONS: dict[str, Asking] = {
     "which platforms are followed": lambda desk: desk.store.sources.platforms(),
     "who needs how much": lambda desk: desk.store.planning.followed(),
     "what visits took": lambda desk: desk.store.planning.requests_per_visit(days_ago(desk, 3)),
+    "what was taken": lambda desk: [
+        desk.store.planning.keep(Taken({1: 2.0}, {}), desk.now),
+        desk.store.planning.kept(),
+    ],
     "what others asked": lambda desk: desk.store.planning.requests_besides("collect-due", days_ago(desk, 1)),
     "which calls were made": lambda desk: desk.store.metrics.calls(days_ago(desk, 1), desk.now),
+    "how many calls were made": lambda desk: desk.store.metrics.calls_since(days_ago(desk, 1)),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
     "gaps since": lambda desk: desk.store.gaps.since(1, desk.now),

@@ -58,8 +58,8 @@ class Speech:
     def __call__(self, name: str, /, **values: object) -> str:
         return CATALOGUE[name][self._column].format(**values)
 
-    def counted(self, name: str, count: int) -> str:
-        return self(f"{name}_one" if count == 1 else f"{name}_many", count=self.number(count))
+    def counted(self, name: str, count: int, **values: object) -> str:
+        return self(f"{name}_one" if count == 1 else f"{name}_many", count=self.number(count), **values)
 
     def named(self, group: str, name: str) -> str:
         """Of a name that comes from elsewhere (a job, a kind): our word for it, or the name itself."""
