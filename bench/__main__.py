@@ -2,7 +2,8 @@
 
 Ends with 1 if a promise is broken. `--quick` tells in about a minute whether everything works; it keeps no figures.
 Parts can be measured one by one (`python -m bench rounds`): what each measured last is kept in build/bench, and the
-page is made of that, so that the machine need not be quiet for an hour at once.
+page is made of that, so that the machine need not be quiet for an hour at once. Large archives take long to fill:
+`--archives FOLDER` keeps them for the next time.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ import platform
 import sqlite3
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import collecting, comparing, scale, serving, ticking
+from bench import collecting, comparing, pages, scale, serving, ticking
 from bench.collecting import Collected
 from bench.comparing import Compared
 from bench.processes import Cost, run, served_world
@@ -52,19 +53,21 @@ class Sizes:
     world: World
     repeats: int
     followed: tuple[int, ...]
-    archives: tuple[int, int]
+    archives: scale.Sizes
     served: World
     day_seconds: float
     """A day of `serve` on the wall."""
+    kept_in: Path | None = None
+    """Where archives stay for the next time."""
 
 
-FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), (25_000, LARGE), World(10_000, 10), 20.0)
-QUICK = Sizes(World(50), 1, (1_000,), (1_000, 2_000), World(100, 10), 1.5)
+FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), scale.Sizes(10_000, 25_000, LARGE), World(10_000, 10), 20.0)
+QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(1_000, 1_000, 2_000), World(100, 10), 1.5)
 
 
 def main() -> int:
     asked = options().parse_args()
-    sizes = QUICK if asked.quick else FULL
+    sizes = replace(QUICK if asked.quick else FULL, kept_in=asked.archives)
     kept = {} if asked.quick else kept_parts()
     for part in asked.parts or PARTS:
         kept[part] = PARTS[part](sizes)
@@ -85,6 +88,7 @@ def main() -> int:
 def options() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="everything small, once; judges and keeps nothing")
+    parser.add_argument("--archives", type=Path, metavar="FOLDER", help="where archives are kept for the next time")
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"only these of {', '.join(PARTS)}")
     return parser
 
@@ -154,9 +158,9 @@ def measure_ticks(sizes: Sizes) -> list[Tick]:
 
 def measure_scale(sort: str) -> Callable[[Sizes], Scale]:
     def measured(sizes: Sizes) -> Scale:
-        small, large = sizes.archives
-        tell(f"{scale.SORTS[sort]}: archives of {small:,} and {large:,} items are filled, indexed and read")
-        return scale.measure(sort, small, large)
+        told = " and ".join(f"{size:,}" for size in sizes.archives)
+        tell(f"{scale.SORTS[sort]}: archives of {told} items are filled, indexed and read")
+        return scale.measure(sort, sizes.archives, sizes.kept_in)
 
     return measured
 
@@ -319,7 +323,7 @@ class Report:
                 f"| **{each.times:.1f}** | {each.most:.0f} |"
                 for each in one.answers
             )
-            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second."
+            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second.\n\n{_shown(one)}"
             for one in self.scales
         ]
 
@@ -359,8 +363,13 @@ came with it, and after each pass that every item is there once, and every edit 
 
 Readers are measured by the store's own verbs, those that the API calls, in archives that `bench/archives.py` fills and
 the real indexer indexes: the median of {scale.REPEATS} warm answers on the clock, the small and the large archive by
-turns. `serve` is the real command, whose clock runs so fast that a week takes minutes; its resident memory is looked at
-twice a second. Parts may have been measured one after the other; within each all is of one run.
+turns. The pages are measured as a browser gets them from the application that `serve` runs, over HTTP on the same
+machine: from the request to the last byte, the median and the worst of {pages.REPEATS}. Beside the items there is what
+three months of running leave (`bench/records.py`), so that the overview has as much to sum up as in life. A small
+archive has no page {pages.FAR_PAGE:,}; there it is the last one.
+
+`serve` is the real command, whose clock runs so fast that a week takes minutes; its resident memory is looked at twice
+a second. Parts may have been measured one after the other; within each all is of one run.
 
 {self.text()}
 
@@ -368,6 +377,19 @@ twice a second. Parts may have been measured one after the other; within each al
 
 catchment {__version__} · {datetime.now(UTC):%Y-%m-%d} · {machine()} · `make bench`
 """
+
+
+def _shown(one: Scale) -> str:
+    """What the pages took."""
+    head = (
+        f"| page | {one.smallest:,} items, ms | worst | {one.large:,} items, ms | worst | × | at most |\n"
+        "|---|---|---|---|---|---|---|\n"
+    )
+    return head + "\n".join(
+        f"| {each.page} | {each.small_ms:.1f} | {each.small_worst_ms:.0f} | {each.large_ms:.1f} "
+        f"| {each.large_worst_ms:.0f} | **{each.times:.1f}** | {each.promise} |"
+        for each in one.pages
+    )
 
 
 def machine() -> str:

@@ -2,13 +2,13 @@
 
 What an archive says is a function of its size alone: a source for every 500 items, an author for every 25, tags of
 which some are everywhere and some hardly anywhere, three texts of five in English and two in Chinese. Ids follow the
-order of storing, as they do in life, and one item in 50 was edited since.
+order of storing, as they do in life, one item in 50 was edited since, and one in 500 is the head of a thread.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from functools import cached_property
 from hashlib import blake2b
@@ -27,6 +27,10 @@ RARE_ITEMS = 20
 BATCH = 5_000
 PAGE, EDITED = 50, 50
 """So many items were stored at once; one in so many was edited since."""
+HEADS, REPLIES = 500, 40
+"""One item in so many is the head of a thread, and so many that follow it are the replies."""
+COUNTED = 12
+"""So often the counters of a head were noted down while it grew."""
 _EVERY = 20_000_000
 """Microseconds from one item to the next."""
 
@@ -58,6 +62,10 @@ class Archive:
     def kind_of(self, number: int) -> str:
         return "story" if number % 4 == 0 else "entry"
 
+    def head_of(self, number: int) -> int | None:
+        """The head of the thread that it is a reply in; None: it is none."""
+        return number - number % HEADS if number > HEADS and 0 < number % HEADS <= REPLIES else None
+
     def time_of(self, number: int) -> int:
         return self._begin + number * _EVERY
 
@@ -86,11 +94,12 @@ class Archive:
 
     def item(self, number: int) -> Row:
         at, change, text = self.time_of(number), self.change_of(number), self.text_of(number)
+        head = self.head_of(number)
         return {
             "id": number,
             "platform": "feeds",
             "scope": "",
-            "external_id": f"tag:archive.example,2026:{number}",
+            "external_id": external_id(number),
             "kind": self.kind_of(number),
             "source_id": self.source_of(number),
             "created_at": at,
@@ -107,7 +116,9 @@ class Archive:
             "fingerprint_rule": 1,
             "volatile_count": 0,
             "score": number % 1_000,
+            "reply_count": 0 if number % HEADS else REPLIES,
             "rounded": "[]",
+            "thread_id": external_id(head) if head else None,
             "is_deleted": False,
             "is_folded": False,
             "is_pinned": False,
@@ -133,6 +144,15 @@ class Archive:
             "valid_to": item["first_seen_at"] + _EVERY,
             "reasons": "text",
         }
+
+    def counter_points(self, number: int) -> Iterator[Row]:
+        for place in range(COUNTED):
+            yield {
+                "item_id": number,
+                "at": self.time_of(number) + (place + 1) * _EVERY,
+                "score": number % 1_000 * place // COUNTED,
+                "reply_count": REPLIES * place // COUNTED,
+            }
 
     def sighting(self, number: int) -> Row:
         at = self.time_of(number)
@@ -163,6 +183,10 @@ class Archive:
         }
 
 
+def external_id(number: int) -> str:
+    return f"tag:archive.example,2026:{number}"
+
+
 def fill(store: Store, archive: Archive) -> None:
     """All rows but the index's, a few thousand items in each transaction."""
     store.database.write(lambda tx: _begin(tx, archive))
@@ -186,16 +210,18 @@ def index(store: Store) -> float:
 
 
 def _begin(tx: Transaction, archive: Archive) -> None:
-    _insert(tx, "sources", map(archive.source, range(1, archive.sources + 1)))
-    _insert(tx, "tags", ({"id": at, "name": name, "first_seen_at": 0} for name, at in _tag_ids().items()))
+    insert(tx, "sources", map(archive.source, range(1, archive.sources + 1)))
+    insert(tx, "tags", ({"id": at, "name": name, "first_seen_at": 0} for name, at in _tag_ids().items()))
 
 
 def _add(tx: Transaction, archive: Archive, numbers: range) -> None:
-    _insert(tx, "items", map(archive.item, numbers))
-    _insert(tx, "sightings", map(archive.sighting, numbers))
-    _insert(tx, "revisions", (archive.revision(number) for number in numbers if number % EDITED == 0))
+    insert(tx, "items", map(archive.item, numbers))
+    insert(tx, "sightings", map(archive.sighting, numbers))
+    insert(tx, "revisions", (archive.revision(number) for number in numbers if number % EDITED == 0))
+    heads = [number for number in numbers if number % HEADS == 0]
+    insert(tx, "counter_points", (point for number in heads for point in archive.counter_points(number)))
     ids = _tag_ids()
-    _insert(
+    insert(
         tx,
         "item_tags",
         (
@@ -210,7 +236,8 @@ def _tag_ids() -> dict[str, int]:
     return {name: at for at, name in enumerate((*ENGLISH[:7], *CHINESE), 1)}
 
 
-def _insert(tx: Transaction, table: str, rows: Iterator[Row]) -> None:
+def insert(tx: Transaction, table: str, rows: Iterable[Row]) -> None:
+    """Rows of one shape."""
     told = list(rows)
     if told:
         tx.insert(table, list(told[0]), [tuple(row.values()) for row in told])

