@@ -62,7 +62,7 @@ class Sizes:
 
 
 FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), scale.Sizes(10_000, 25_000, LARGE), World(10_000, 10), 20.0)
-QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(1_000, 1_000, 2_000), World(100, 10), 1.5)
+QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(5_000, 5_000, 6_000), World(100, 10), 1.5)
 
 
 def main() -> int:

@@ -97,7 +97,7 @@ def questions(archive: Archive) -> Iterator[Question]:
     yield Question("… what needs a look first", "/sources?order=troubled", None, "sources", 1)
     yield Question("a source", f"/sources/{source_id}", None, "runs", 10)
     yield Question("the runs", "/runs", None, "runs")
-    yield Question("a run", f"/runs/{Records(archive).run_count - 1}", None, "sources", 1)
+    yield Question("a run", f"/runs/{Records(archive).last_run_of(source_id) + 1}", None, "sources", 1)
     yield Question("the gaps", "/gaps", None, "sources", 1)
     yield Question("the alerts", "/alerts", None, "sources", 1)
 

@@ -49,7 +49,7 @@ class Records:
 
     def progress(self, source_id: int) -> Row:
         is_failing, is_community = self.is_failing(source_id), source_id in self.communities
-        last = self.run_at(self.run_count - 1 - (self.run_count - 1 - source_id) % _TURNS)
+        last = self.run_at(self.last_run_of(source_id))
         return {
             "source_id": source_id,
             "kind": "reddit" if is_community else "rss",
@@ -86,6 +86,10 @@ class Records:
     def run_at(self, number: int) -> int:
         """When a run began; they are numbered from 0, the oldest."""
         return self._now - (self.run_count - number) * _RUN_EVERY
+
+    def last_run_of(self, source_id: int) -> int:
+        newest = self.run_count - 1
+        return newest - (newest - source_id) % _TURNS
 
     def run(self, number: int) -> Row:
         visited = self.visited(number)

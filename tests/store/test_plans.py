@@ -1,7 +1,7 @@
 """Ten million items cost no more than ten: every question runs along an index, and every list stops at its end.
 
-What is asked is found by looking: every reading path of the API with every parameter it describes, every command that
-reads with every option, every verb of the store. What the database is really told is taken down and its plans are read.
+What is asked is found by looking: every reading path of the API with every parameter it describes, every page with every
+field that leads back to it, every command that reads with every option, every verb of the store. What the database is really told is taken down and its plans are read.
 """
 
 from __future__ import annotations
@@ -10,14 +10,18 @@ import pkgutil
 import re
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
+from html import unescape
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 import typer
+from fastapi.routing import APIRoute
 
 import catchment.store
+from catchment.api import browsing
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
 from catchment.health.measuring import Measuring
@@ -330,7 +334,22 @@ EXAMPLES = {
     "span": "day",
     "hours": "3",
     "state": "active",
+    "page /items after": "1700000000000000-1",
+    "page /items/{item_id} after": "1700000000000000-1",
+    "page /items state": "edited",
+    "page /search after": str(2**62),
+    "page /search state": "deleted",
+    "page /search order": "best",
+    "page /sources order": "troubled",
+    "page /sources/add target": "https://one.example/",
+    "page /gaps show": "closed",
+    "page /runs/{run_id} outcome": "failed",
 }
+
+# Pages that ask nothing of the archive, or never end.
+NOT_OF_THE_ARCHIVE = {"/login", "/static/{name}", "/live"}
+# What addresses say beside fields and declared parameters.
+ALSO = {"/items": ("after", "format"), "/search": ("after", "format", "order"), "/sources": ("after",)}
 
 READING = {
     *("metrics", "alerts", "plan", "tiers"),
@@ -467,6 +486,46 @@ def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
         told = told_by(watched, lambda path=path, params=params: answered(api, path, params))  # type: ignore[misc]
         found |= {(path, *params, sql): faults for sql, faults in faults_of(watched, told).items()}
     assert found == {}
+
+
+def test_every_page_runs_along_an_index_whatever_its_fields_say(
+    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    # What is asked at every request is asked of this, too; and nobody collects, so that it is asked who else does.
+    api = api_desk.Desk(TownShop(tmp_path / "home", empty_url, api_key="a key"), collects=False)
+    api.here.clock.advance((watched.now - api.here.clock.now()).total_seconds())
+    api.client = api.browser()
+    found = {}
+    for path, params in all_pages(api):
+        told = told_by(watched, lambda path=path, params=params: answered(api, path, params))  # type: ignore[misc]
+        found |= {(path, *params, sql): faults for sql, faults in faults_of(watched, told).items()}
+    assert found == {}
+
+
+def all_pages(api: api_desk.Desk) -> Iterator[tuple[str, dict[str, str]]]:
+    """Every page: as it is, with each of its parameters alone, with all of them, and by its links to itself."""
+    for part in browsing.PARTS:
+        for route in part.router.routes:
+            if not isinstance(route, APIRoute) or "GET" not in route.methods or route.path in NOT_OF_THE_ARCHIVE:
+                continue
+            path = re.sub(r"\{\w+}", "1", route.path)
+            page = api.client.get(path).text
+            names = [*(one.name for one in route.dependant.query_params), *fields_of(page, path), *ALSO.get(path, ())]
+            given = {name: example_of(f"page {route.path}", name) for name in names}
+            for params in ({}, *({name: value} for name, value in given.items()), given, *links_back(page, path)):
+                yield path, params
+
+
+def fields_of(page: str, path: str) -> list[str]:
+    """Those of forms whose answer is the same page."""
+    forms = re.findall(rf'<form([^>]*action="{re.escape(path)}".*?)</form>', page, re.DOTALL)
+    asking = [form for form in forms if "method=" not in form.partition(">")[0]]
+    return [name for form in asking for name in re.findall(r'<(?:input|select)\b[^>]*\bname="(\w+)"', form)]
+
+
+def links_back(page: str, path: str) -> list[dict[str, str]]:
+    return [dict(parse_qsl(unescape(query))) for query in re.findall(rf'href="{re.escape(path)}\?([^"#]*)', page)]
 
 
 def answered(api: api_desk.Desk, path: str, params: dict[str, str]) -> None:
