@@ -1,7 +1,8 @@
 """Ten million items cost no more than ten: every question runs along an index, and every list stops at its end.
 
-What is asked is found by looking: every reading path of the API with every parameter it describes, every page with every
-field that leads back to it, every command that reads with every option, every verb of the store. What the database is really told is taken down and its plans are read.
+What is asked is found by looking: every reading path of the API with every parameter it describes, every page with
+every field that leads back to it, every command that reads with every option, every verb of the store. What the
+database is really told is taken down and its plans are read.
 """
 
 from __future__ import annotations
