@@ -230,7 +230,7 @@ def _has_kind(tx: Transaction, kind: str) -> bool:
     row = tx.one(
         f"""
         SELECT 1 FROM (SELECT kind FROM items WHERE (content_change_number, id) > (?, ?)
-                        ORDER BY content_change_number, id LIMIT {MOST_SCANNED}) AS waiting
+                        ORDER BY content_change_number, id LIMIT {MOST_SCANNED}) AS few
          WHERE kind = ? LIMIT 1
         """,
         *mark_of(tx).position,

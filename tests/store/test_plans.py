@@ -175,6 +175,10 @@ QUESTIONS: dict[str, Asking] = {
     "what is late": lambda desk: desk.store.lateness.waiting(MINUTES, 60, desk.now + timedelta(days=9)),
     "who waits for a first visit": lambda desk: [desk.follow("unseen"), desk.store.lateness.warm_ups()],
     "which platforms are followed": lambda desk: desk.store.sources.platforms(),
+    "what was ever followed": lambda desk: [desk.store.sources.kinds(), desk.store.sources.platforms_ever()],
+    "whether there is anything of a kind": lambda desk: [
+        desk.store.items.has_kind(kind) for kind in ("rss", "never seen")
+    ],
     "who needs how much": lambda desk: desk.store.planning.followed(),
     "what visits took": lambda desk: desk.store.planning.requests_per_visit(days_ago(desk, 3)),
     "what was taken": lambda desk: [
