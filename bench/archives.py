@@ -18,6 +18,8 @@ from bench.world import CHINESE, ENGLISH, World
 from catchment.clock import micros
 from catchment.store import Store
 from catchment.store.database import Transaction
+from catchment.store.facets import kind_facet, platform_facet
+from catchment.store.replying import ALL, source_list
 from catchment.store.rows import to_json
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -63,8 +65,12 @@ class Archive:
         return "story" if number % 4 == 0 else "entry"
 
     def head_of(self, number: int) -> int | None:
-        """The head of the thread that it is a reply in; None: it is none."""
-        return number - number % HEADS if number > HEADS and 0 < number % HEADS <= REPLIES else None
+        """The head of the thread that it belongs to, if only as that head; None: to none."""
+        return number - number % HEADS if number >= HEADS and number % HEADS <= REPLIES else None
+
+    def last_reply_at(self, number: int) -> int | None:
+        last = min(number + REPLIES, self.size)
+        return self.time_of(last) if self.head_of(number) == number < last else None
 
     def time_of(self, number: int) -> int:
         return self._begin + number * _EVERY
@@ -119,6 +125,8 @@ class Archive:
             "reply_count": 0 if number % HEADS else REPLIES,
             "rounded": "[]",
             "thread_id": external_id(head) if head else None,
+            "is_head": head == number,
+            "last_reply_at": self.last_reply_at(number),
             "is_deleted": False,
             "is_folded": False,
             "is_pinned": False,
@@ -144,6 +152,13 @@ class Archive:
             "valid_to": item["first_seen_at"] + _EVERY,
             "reasons": "text",
         }
+
+    def replied(self, number: int) -> Iterator[Row]:
+        """Its places in the lists by last reply."""
+        at = self.last_reply_at(number)
+        facets = (platform_facet("feeds"), kind_facet(self.kind_of(number)), kind_facet("rss"))
+        for name in (ALL, *facets, source_list(self.source_of(number))) if at else ():
+            yield {"list": name, "last_reply_at": at, "item_id": number}
 
     def counter_points(self, number: int) -> Iterator[Row]:
         for place in range(COUNTED):
@@ -219,6 +234,7 @@ def _add(tx: Transaction, archive: Archive, numbers: range) -> None:
     insert(tx, "sightings", map(archive.sighting, numbers))
     insert(tx, "revisions", (archive.revision(number) for number in numbers if number % EDITED == 0))
     heads = [number for number in numbers if number % HEADS == 0]
+    insert(tx, "replied", (place for number in heads for place in archive.replied(number)))
     insert(tx, "counter_points", (point for number in heads for point in archive.counter_points(number)))
     ids = _tag_ids()
     insert(

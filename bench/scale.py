@@ -19,14 +19,14 @@ from statistics import median
 from typing import NamedTuple, Protocol
 
 from bench import pages, records
-from bench.archives import CHINESE_WORD, FREQUENT, MIXED, NOW, RARE, RARE_ITEMS, Archive, fill, index
+from bench.archives import CHINESE_WORD, FREQUENT, HEADS, MIXED, NOW, RARE, RARE_ITEMS, Archive, fill, index
 from bench.pages import Shown
 from bench.postgres import postgres
 from bench.processes import run
 from catchment.refine import fingerprint
 from catchment.store import Store, open_store
 from catchment.store.changes import Place
-from catchment.store.filtering import Filter
+from catchment.store.filtering import Filter, Ordering
 
 SORTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 LIST, FAR_PAGE, FAR_SIZE, READ_ON = 30, 1_000, 20, 50
@@ -105,6 +105,7 @@ class Readers:
         number, archive = self._number, self._archive
         source_id, author = archive.source_of(number), archive.author_of(number)
         tag, common = archive.tags_of(number)[1], archive.tags_of(number)[0]
+        replied_in = archive.source_of(archive.size // 2 // HEADS * HEADS)
         yield f"newest {LIST}", 2, lambda: self._listed(Filter())
         yield "of a kind", 2, lambda: self._listed(Filter(kind="story"))
         yield "of an author", 2, lambda: self._listed(Filter(author=author))
@@ -121,6 +122,8 @@ class Readers:
             2,
             lambda: len(self._store.items.listed(Filter(), FAR_SIZE, self._far).items),
         )
+        yield "by last reply", 2, lambda: self._listed(Filter(), Ordering.REPLIED)
+        yield "of a source, by last reply", 2, lambda: self._listed(Filter(source_id=replied_in), Ordering.REPLIED)
         yield "search: a rare word", 5, lambda: self._found(RARE)
         yield "search: a frequent word", 5, lambda: self._found(FREQUENT)
         yield "search: two Chinese characters", 5, lambda: self._found(CHINESE_WORD)
@@ -146,8 +149,8 @@ class Readers:
         last_before = self._archive.size - (self._pages - 1) * FAR_SIZE + 1
         return self._archive.time_of(last_before), last_before
 
-    def _listed(self, wanted: Filter) -> int:
-        return len(self._store.items.listed(wanted, LIST).items)
+    def _listed(self, wanted: Filter, order: Ordering = Ordering.POSTED) -> int:
+        return len(self._store.items.listed(wanted, LIST, order=order).items)
 
     def _found(self, words: str, *, is_best: bool = False) -> int:
         return len(self._store.search.find(words, is_best=is_best, limit=LIST).items)

@@ -199,7 +199,8 @@ def up_to_now(shop: Shop, runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def hot_figures(shop: Shop) -> dict[str, Any] | None:
     """How often what was asked for lay ready; None: nothing that is followed is kept so."""
-    if not any(keeps_hot(one) for one in shop.platforms if one.NAME in shop.store.sources.platforms()):
+    followed = shop.store.sources.platforms()
+    if not any(keeps_hot(one) for one in shop.platforms if one.NAME in followed):
         return None
     counts = shop.hot.counts(shop.clock.now() - timedelta(days=1))
     home, entries = shop.hot.standing()
