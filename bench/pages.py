@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from queue import SimpleQueue
-from statistics import median
 from threading import Thread
 from typing import NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from bench.archives import CHINESE_WORD, FREQUENT, HEADS, MIXED, NOW, RARE, Archive
 from bench.records import Records
+from bench.timing import Times, by_turns
 from catchment import logs
 from catchment.api.browsing.reading import A_PAGE
 from catchment.api.serving import serve
@@ -49,14 +49,12 @@ class Shown:
 
     page: str
     most_times: float | None
-    small_ms: float
-    small_worst_ms: float
-    large_ms: float
-    large_worst_ms: float
+    small: Times
+    large: Times
 
     @property
     def times(self) -> float:
-        return self.large_ms / self.small_ms
+        return self.large.fastest / self.small.fastest
 
     @property
     def promise(self) -> str:
@@ -64,7 +62,7 @@ class Shown:
 
     @property
     def is_kept(self) -> bool:
-        return self.large_ms < MOST_MS if self.most_times is None else self.times <= self.most_times
+        return self.large.median < MOST_MS if self.most_times is None else self.times <= self.most_times
 
 
 class Question(NamedTuple):
@@ -129,11 +127,6 @@ class Browser:
             raise SystemExit(f"{path} answers {answer.status}:\n{page[:2_000]}")
         return page
 
-    def milliseconds(self, path: str) -> float:
-        begun = time.perf_counter()
-        self.get(path)
-        return (time.perf_counter() - begun) * 1e3
-
     def close(self) -> None:
         self._connection.close()
 
@@ -180,17 +173,10 @@ def compare(small: tuple[Browser, Archive], large: tuple[Browser, Archive]) -> l
 def _shown_by_turns(small: tuple[Browser, Question], large: tuple[Browser, Question]) -> Shown:
     for browser, question in (small, large):
         check(question, browser.get(question.path))
-    both = [(browser, question.path) for browser, question in (small, large)]
-    for _ in range(WARM_UPS):
-        _asked(both)
-    times = [_asked(both) for _ in range(REPEATS)]
-    of_small, of_large = ([one[place] for one in times] for place in (0, 1))
-    page, most = large[1].page, large[1].most_times
-    return Shown(page, most, median(of_small), max(of_small), median(of_large), max(of_large))
-
-
-def _asked(both: Sequence[tuple[Browser, str]]) -> list[float]:
-    return [browser.milliseconds(path) for browser, path in both]
+        for _ in range(WARM_UPS):
+            browser.get(question.path)
+    of_small, of_large = by_turns(lambda: small[0].get(small[1].path), lambda: large[0].get(large[1].path), REPEATS)
+    return Shown(large[1].page, large[1].most_times, of_small, of_large)
 
 
 def check(question: Question, page: str) -> None:

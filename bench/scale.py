@@ -10,12 +10,10 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple, Protocol
 
 from bench import pages, records
@@ -23,6 +21,7 @@ from bench.archives import CHINESE_WORD, FREQUENT, HEADS, MIXED, NOW, RARE, RARE
 from bench.pages import Shown
 from bench.postgres import postgres
 from bench.processes import run
+from bench.timing import Times, by_turns
 from catchment.refine import fingerprint
 from catchment.store import Store, open_store
 from catchment.store.changes import Place
@@ -76,7 +75,7 @@ class Scale:
             if one.times > one.most
         ]
         return slow + [
-            f"{SORTS[self.sort]}: the page “{one.page}” takes {one.large_ms:.0f} ms with {self.large:,} items, "
+            f"{SORTS[self.sort]}: the page “{one.page}” takes {one.large.median:.0f} ms with {self.large:,} items, "
             f"{one.times:.1f} × as long as with {self.smallest:,}; promised are {one.promise}"
             for one in self.pages
             if not one.is_kept
@@ -88,8 +87,12 @@ def measure(sort: str, sizes: Sizes, kept_in: Path | None = None) -> Scale:
     with tempfile.TemporaryDirectory() if kept_in is None else nullcontext(kept_in) as folder:
         answer, _ = run([sys.executable, "-m", "bench.scale", sort, *map(str, sizes), str(folder)], weighs=False)
     told = json.loads(answer)
-    answers, shown = [Answer(**one) for one in told["answers"]], [Shown(**one) for one in told["pages"]]
+    answers, shown = [Answer(**one) for one in told["answers"]], [_shown(**one) for one in told["pages"]]
     return Scale(**told | {"answers": answers, "pages": shown})
+
+
+def _shown(page: str, most_times: float | None, small: dict[str, float], large: dict[str, float]) -> Shown:
+    return Shown(page, most_times, Times(**small), Times(**large))
 
 
 class Readers:
@@ -172,15 +175,8 @@ def _asked_by_turns(question: str, most: float, small: Callable[[], int], large:
     for _ in range(WARM_UPS):
         if not (small() and large()):
             raise SystemExit(f"{question}: no answer")
-    times = [(_milliseconds(small), _milliseconds(large)) for _ in range(REPEATS)]
-    return Answer(question, most, median(one for one, _ in times), median(other for _, other in times))
-
-
-def _milliseconds(ask: Callable[[], int]) -> float:
-    # On the clock: a PostgreSQL works in processes of its own.
-    begun = time.perf_counter()
-    ask()
-    return (time.perf_counter() - begun) * 1e3
+    of_small, of_large = by_turns(small, large, REPEATS)
+    return Answer(question, most, of_small.fastest, of_large.fastest)
 
 
 # ── the archives ──────────────────────────────────────────────────────────────────────────────────────────────────
