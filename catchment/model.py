@@ -621,6 +621,14 @@ class Point(Record, frozen=True):
     view_count: int | None = None
 
 
+class Ordering(StrEnum):
+    """What a list is ordered by, newest first."""
+
+    POSTED = "posted"
+    REPLIED = "replied"
+    """By the last reply; what has none, as far as is known, is not in the list."""
+
+
 class Deed(StrEnum):
     NEW = "new"
     EDITED = "edited"

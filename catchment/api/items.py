@@ -20,6 +20,7 @@ from catchment.api.values import (
     limit,
     whole,
 )
+from catchment.model import Ordering
 from catchment.store.changes import place_from
 from catchment.store.filtering import Filter
 from catchment.store.items import key_from, key_text
@@ -41,19 +42,27 @@ def list_items(
     platform: Annotated[Name, Query(description="Of this platform.")] = None,
     author: Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")] = None,
     tag: Annotated[AskedText | None, Query(description="With this tag.")] = None,
-    since: Annotated[AskedMoment | None, Query(description="Listed at this moment (`ordered_at`) or later …")] = None,
+    since: Annotated[
+        AskedMoment | None,
+        Query(description="Listed at this moment or later, by the time that the list is ordered by …"),
+    ] = None,
     until: Annotated[AskedMoment | None, Query(description="… and before this one.")] = None,
     is_deleted: Annotated[bool | None, Query(description="Deleted by its source, or not.")] = None,
     changed_since: Annotated[
         int | None, Query(ge=0, le=LARGEST, description="New or changed after this change number (see /api/changes).")
     ] = None,
+    order: Annotated[
+        Ordering, Query(description="By what: when it was posted (`ordered_at`), or last answered (`last_reply_at`).")
+    ] = Ordering.POSTED,
 ) -> dict[str, Any]:
     """Newest first, what every filter lets through.
 
     What is rare is looked for in steps: a page may be short, even empty, and `next` goes on; null only at the end.
+    Ordered by replies, the list has only what was answered, as far as is known; and what is answered while you read
+    moves to its front.
     """
     wanted = shop.names.checked(Filter(source_id, kind, platform, author, tag, since, until, is_deleted, changed_since))
-    found = shop.hot.listed(wanted, most, key_from(after))
+    found = shop.hot.listed(wanted, most, key_from(after), order)
     return {"items": found.items, "next": key_text(found.next) if found.next else None}
 
 

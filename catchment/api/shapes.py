@@ -308,7 +308,9 @@ class Item(Told):
     first_seen_at: Moment
     last_seen_at: Moment | None
     content_last_changed_at: Moment
-    ordered_at: Moment = Field(description="What lists are ordered by: created or first seen, whichever was earlier.")
+    ordered_at: Moment = Field(
+        description="What lists are ordered by, unless by replies: created or first seen, whichever was earlier."
+    )
     score: int | None
     reply_count: int | None
     view_count: int | None

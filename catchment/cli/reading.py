@@ -14,6 +14,7 @@ import typer
 from catchment.cli import doors, showing
 from catchment.cli.given import AsJson, ItemId, Limit, OfSource, moment, reached
 from catchment.cli.sources import show_gaps
+from catchment.model import Ordering
 
 if TYPE_CHECKING:
     from catchment.hot import Hot
@@ -35,7 +36,10 @@ def items(
     ] = None,
     tag: Annotated[str | None, typer.Option(metavar="TAG", help="Only with this tag.")] = None,
     since: Annotated[
-        datetime | None, typer.Option(parser=moment, metavar="TIME", help="Only from this time on; UTC.")
+        datetime | None,
+        typer.Option(
+            parser=moment, metavar="TIME", help="Only from this time on, by what the list is ordered by; UTC."
+        ),
     ] = None,
     until: Annotated[
         datetime | None, typer.Option(parser=moment, metavar="TIME", help="Only before this time; UTC.")
@@ -47,6 +51,9 @@ def items(
         int | None,
         typer.Option(metavar="N", callback=reached, help="Only what is new or has changed after this change number."),
     ] = None,
+    order: Annotated[
+        Ordering, typer.Option(help="Newest first by what: posting time, or last reply, of what has one.")
+    ] = Ordering.POSTED,
     limit: Limit = 30,
     before: Annotated[
         str | None, typer.Option(metavar="KEY", help="Only those behind this place: the key of the last one shown.")
@@ -65,7 +72,7 @@ def items(
     settings = doors.settings()
     with doors.opened_store(settings) as (store, now), doors.opened_hot(settings, store) as hot:
         doors.check(store, wanted)
-        found = _listed(hot, wanted, limit, place)
+        found = _listed(hot, wanted, limit, place, order)
         first = list(islice(found, 1))
         if source is not None and not first:
             # Nothing of it: is there such a source at all? One that was removed has its items still.
@@ -73,7 +80,7 @@ def items(
         if as_json:
             showing.lines(chain(first, found))
         else:
-            _show_items([*first, *found], now, limit)
+            _show_items([*first, *found], now, limit, order)
 
 
 def _check_source(store: Store, source_id: int) -> None:
@@ -81,27 +88,30 @@ def _check_source(store: Store, source_id: int) -> None:
         store.sources.get(source_id)
 
 
-def _listed(hot: Hot, wanted: Filter, limit: int, place: tuple[int, int] | None) -> Iterator[dict[str, Any]]:
+def _listed(
+    hot: Hot, wanted: Filter, limit: int, place: tuple[int, int] | None, order: Ordering
+) -> Iterator[dict[str, Any]]:
     """Page by page, so that a long list is neither held in memory nor in one long read."""
     from catchment.store.items import key_of
 
     while limit > 0:
-        page = hot.listed(wanted, min(limit, _PAGE), place)
+        page = hot.listed(wanted, min(limit, _PAGE), place, order)
         for item in page.items:
-            yield item | {"key": key_of(item)}
+            yield item | {"key": key_of(item, order)}
         if page.next is None:
             return
         limit -= len(page.items)
         place = page.next
 
 
-def _show_items(found: Sequence[dict[str, Any]], now: datetime, limit: int) -> None:
+def _show_items(found: Sequence[dict[str, Any]], now: datetime, limit: int, order: Ordering) -> None:
+    word, time = ("posted", "created_at") if order == Ordering.POSTED else ("last reply", "last_reply_at")
     showing.table(
-        ("#id", "posted", "author", "title", "#score", "#replies", "#version"),
+        ("#id", word, "author", "title", "#score", "#replies", "#version"),
         (
             (
                 str(one["id"]),
-                showing.when(one["created_at"], now),
+                showing.when(one[time], now),
                 one["author_display_name"] or one["author"],
                 _headline(one),
                 one["score"],
@@ -154,6 +164,7 @@ def _show_item(item: dict[str, Any], now: datetime) -> None:
             ("tags", item["tags"]),
             ("score", item["score"]),
             ("replies", item["reply_count"]),
+            ("last reply", item["last_reply_at"] and showing.at(item["last_reply_at"], now)),
             ("views", item["view_count"]),
             ("said", since + until),
             ("first seen", showing.at(item["first_seen_at"], now)),

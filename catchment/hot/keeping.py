@@ -18,11 +18,11 @@ from catchment.errors import StoreError
 from catchment.hot.entries import seen_entry
 from catchment.hot.homes import Home
 from catchment.hot.redis import RedisHome
-from catchment.model import Kind, Platform, RefinedItem, Source
+from catchment.model import Kind, Ordering, Platform, RefinedItem, Source
 from catchment.redis_link import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
-from catchment.store.filtering import Filter, Ordering
+from catchment.store.filtering import Filter
 from catchment.store.hot import MOST, HotCounts, HotSet
 from catchment.store.items import ItemPage, page_of
 from catchment.store.warming import Warmth

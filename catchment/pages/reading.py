@@ -66,6 +66,7 @@ def headline(item: Mapping[str, Any], source_name: str | None) -> dict[str, Any]
         "is_pinned": item["is_pinned"],
         "score": item["score"],
         "reply_count": item["reply_count"],
+        "last_reply_at": item["last_reply_at"],
         "tags": item["tags"][:6],
         "media_count": len(item["media"]),
         "language": item["language"],

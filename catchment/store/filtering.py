@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
-from enum import StrEnum
 from heapq import merge
 from itertools import islice
 from typing import NamedTuple
@@ -42,14 +41,6 @@ Groups = tuple[tuple[str, ...], ...]
 """Names of facets: an item must have one of each group."""
 LARGEST = 2**63 - 1
 TOP: Key = (LARGEST, LARGEST)
-
-
-class Ordering(StrEnum):
-    """What a list is ordered by, newest first."""
-
-    POSTED = "posted"
-    REPLIED = "replied"
-    """By the last reply; what has none, as far as is known, is not in the list."""
 
 
 class Wanted(Record, frozen=True):

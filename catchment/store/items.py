@@ -8,12 +8,12 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import InvalidInput, NotFound
-from catchment.model import Record
+from catchment.model import Ordering, Record
 from catchment.store import series
 from catchment.store.by_reply import replied_with
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.facets import facet_ids, kind_facet
-from catchment.store.filtering import Filter, Ordering, newest_with
+from catchment.store.filtering import Filter, newest_with
 from catchment.store.indexing import MOST_SCANNED, mark_of
 from catchment.store.past import as_it_was
 from catchment.store.rows import decode, with_iso

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from catchment.model import Ordering
 from catchment.store import by_reply, filtering, indexing
-from catchment.store.filtering import Filter, Ordering
+from catchment.store.filtering import Filter
 from tests.store.desk import Desk, days, post
 
 SITUATIONS = ("nothing is indexed", "half is indexed", "all is indexed", "the index is too far behind")

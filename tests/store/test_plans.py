@@ -26,13 +26,13 @@ from catchment.api import browsing
 from catchment.cli import run as cli_run
 from catchment.cli.app import app
 from catchment.health.measuring import Measuring
-from catchment.model import Alarm, Outcome, Request, Result, SourceState, Target, Watch
+from catchment.model import Alarm, Ordering, Outcome, Request, Result, SourceState, Target, Watch
 from catchment.refine import fingerprint
 from catchment.store import Store
 from catchment.store.changes import Place
 from catchment.store.credentials import Decided
 from catchment.store.exports import Chosen
-from catchment.store.filtering import Filter, Ordering, newest_with
+from catchment.store.filtering import Filter, newest_with
 from catchment.store.filtering import Wanted as Asked
 from catchment.store.forgetting import Forget
 from catchment.store.hot import HotCounts
@@ -333,6 +333,8 @@ EXAMPLES = {
     "/api/tiers after": "12.5-1",
     "search after": str(2**62),
     "order": "newest",
+    "/api/items order": "replied",
+    "items order": "replied",
     "since": "2020-01-01T00:00:00Z",
     "source": "1",
     "source_id": "1",

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from catchment.model import Deed, Item
+from catchment.model import Deed, Item, Ordering
 from catchment.store.changes import Place
-from catchment.store.filtering import Filter, Ordering
+from catchment.store.filtering import Filter
 from catchment.store.forgetting import Forget
 from tests.store.desk import Desk, days, post
 

@@ -19,6 +19,7 @@ from catchment.api.standing import with_source_names
 from catchment.api.values import LARGEST, ItemId
 from catchment.dates import asked_moment
 from catchment.errors import InvalidInput
+from catchment.model import Ordering
 from catchment.pages import Reader
 from catchment.pages.feeds import About
 from catchment.shop import Shop
@@ -38,14 +39,19 @@ _LONGEST = 500
 @router.get("/items")
 def items(request: Request, door: TheDoor, reader: AnyReader) -> Response:
     shop, asked, format = door.shop, Asked(request, reader), format_of(request)
-    page = shop.hot.listed(shop.names.checked(asked.filter()), format.most if format else A_PAGE, key_from(asked.after))
+    order = Ordering.REPLIED if request.query_params.get("order") == Ordering.REPLIED else Ordering.POSTED
+    asked.also = {"order": order} if order != Ordering.POSTED else {}
+    wanted = shop.names.checked(asked.filter())
+    page = shop.hot.listed(wanted, format.most if format else A_PAGE, key_from(asked.after), order)
     if format is not None:
         following = asked.onwards(request, key_text(page.next) if page.next else None)
         rows = with_source_names(shop, page.items)
-        return outgoing.answer(request, format, rows, asked.about(request, "items_title"), following)
+        return outgoing.answer(request, format, rows, asked.about(request, f"items_{order}_title"), following)
     found = asked.surroundings(door) | {
         "items": with_source_names(shop, page.items),
         "next": asked.address(after=key_text(page.next)) if page.next else None,
+        "order": order,
+        "orders": {one: asked.address(order=one if one != Ordering.POSTED else None) for one in Ordering},
     }
     return HTMLResponse(pages.items_page(reader, found))
 
@@ -179,6 +185,7 @@ class Asked:
         return {
             "path": self.path,
             "given": dict.fromkeys(_GIVEN) | self.given,
+            "also": self.also,
             "is_filtered": bool(self.given),
             "chips": [self._chip(shop, name, value) for name, value in self.given.items()],
             "platforms": shop.names.platforms(),

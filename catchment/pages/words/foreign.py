@@ -91,6 +91,7 @@ FIELDS = {
         "Its score, likes or points": "得分、点赞或积分",
         "How many replies it has": "回复数",
         "How often it was seen": "浏览数",
+        "When it was last answered": "最后回复时间",
         "Its tags: a list, or a text with commas": "标签：列表，或逗号分隔的文本",
         "Its images, films, sounds and files: addresses, or objects with one": (
             "图片、视频、音频和文件：地址，或含地址的对象"

@@ -5,18 +5,32 @@ from __future__ import annotations
 WORDS = {
     # the list
     "items_title": ("Items", "条目"),
-    "items_all": ("Everything that is kept, newest first", "全部内容，最新在前"),
+    "items_posted": ("By posting time", "按发布时间"),
+    "items_posted_title": ("Items", "条目"),
+    "items_posted_all": ("Everything that is kept, newest first", "全部内容，最新在前"),
+    "items_replied": ("By last reply", "按最后回复"),
+    "items_replied_title": ("Items by last reply", "按最后回复排列的条目"),
+    "items_replied_all": (
+        "What was answered last comes first. What has no reply that is known is not in this list.",
+        "最近有回复的在前。没有已知回复的内容不在此列表中。",
+    ),
     "items_none": ("Nothing fits", "没有符合条件的内容"),
     "items_none_why": (
         "No item passes these filters. Take one of them away, or look further back.",
         "没有条目符合这些条件。去掉其中一个，或查看更早的内容。",
     ),
-    "items_empty": ("Nothing is kept yet", "还没有保存任何内容"),
-    "items_empty_why": (
+    "items_replied_empty": ("No reply is known of yet", "还没有已知的回复"),
+    "items_replied_empty_why": (
+        "Items appear here when a platform tells when they were last answered, or when their replies are kept.",
+        "平台给出最后回复时间，或保存了回复之后，条目会出现在这里。",
+    ),
+    "items_posted_empty": ("Nothing is kept yet", "还没有保存任何内容"),
+    "items_posted_empty_why": (
         "Follow a source, and what it says appears here within a minute.",
         "关注一个来源，一分钟内内容就会出现在这里。",
     ),
     "items_add": ("Follow a source", "关注来源"),
+    "order": ("Order", "排序"),
     "older": ("Older", "更早"),
     "newest": ("Newest", "最新"),
     "goes_on": (
@@ -58,6 +72,7 @@ WORDS = {
     "folded": ("folded", "已折叠"),
     "pinned": ("pinned", "置顶"),
     "score": ("score {count}", "得分 {count}"),
+    "last_reply": ("last reply", "最后回复"),
     "replies_one": ("{count} reply", "{count} 条回复"),
     "replies_many": ("{count} replies", "{count} 条回复"),
     "media_one": ("{count} attachment", "{count} 个附件"),
@@ -68,7 +83,6 @@ WORDS = {
     "search_go": ("Search", "搜索"),
     "search_best": ("Best first", "最相关在前"),
     "search_newest": ("Newest first", "最新在前"),
-    "search_order": ("Order", "排序"),
     "search_count_one": ("{count} item", "{count} 条"),
     "search_count_many": ("{count} items", "{count} 条"),
     "search_about": ("about {count} items", "约 {count} 条"),

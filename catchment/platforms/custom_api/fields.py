@@ -83,6 +83,7 @@ OF_ITEMS = (
     _path("score", "Its score, likes or points"),
     _path("reply_count", "How many replies it has"),
     _path("view_count", "How often it was seen"),
+    _path("last_reply_at", "When it was last answered"),
     _path("tags", "Its tags: a list, or a text with commas"),
     _path("media", "Its images, films, sounds and files: addresses, or objects with one"),
     _path("language", "Its language"),

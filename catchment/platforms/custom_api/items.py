@@ -32,6 +32,7 @@ USUAL: dict[str, tuple[str, ...]] = {
         "edited_at": "editedat updatedat datemodified modifiedat modifiedgmt modified edited updated lastmodified",
         "score": "score points likecount likes favoritecount upvotes ups votes stars reactioncount",
         "reply_count": "replycount commentcount commentscount numcomments repliescount answercount replies comments",
+        "last_reply_at": "lastreplyat lastreplytime lastreplied lastcommentat lastpostedat lastanswerat",
         "view_count": "viewcount views impressioncount impressions reads playcount",
         "tags": "tags keywords categories labels topics hashtags",
         "media": "media images photos attachments enclosures image imageurl thumbnail picture video",
@@ -73,7 +74,7 @@ def _item(entry: Any, settings: Mapping[str, Any], search: Searching, url: str) 
     if not isinstance(entry, dict):
         raise Unusable("not an object")
     part = _parts(entry, settings, search)
-    created, edited = values.moment(part("created_at")), values.moment(part("edited_at"))
+    created, edited, replied = (values.moment(part(name)) for name in ("created_at", "edited_at", "last_reply_at"))
     text, html = _text(part)
     counters = {name: values.count(part(name)) for name in ("score", "reply_count", "view_count")}
     item = Item(
@@ -91,6 +92,7 @@ def _item(entry: Any, settings: Mapping[str, Any], search: Searching, url: str) 
         score=counters["score"][0],
         reply_count=counters["reply_count"][0],
         view_count=counters["view_count"][0],
+        last_reply_at=replied.at if replied else None,
         rounded=tuple(name for name, (_, is_rounded) in counters.items() if is_rounded),
         is_pinned=values.truth(part("is_pinned")),
         is_deleted=values.truth(part("is_deleted")),
