@@ -15,8 +15,10 @@ import pytest
 from catchment.model import Answer, Request
 from catchment.platforms import feeds
 from tests.api.desk import Desk
+from tests.store.desk import Desk as StoreDesk
+from tests.store.desk import post
 
-HOUR = timedelta(hours=1)
+HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 ATOM = "{http://www.w3.org/2005/Atom}"
 
 
@@ -51,6 +53,65 @@ def test_the_list_goes_on_page_by_page_and_every_page_has_an_address(both: Desk)
     assert titles(first) + titles(second) == [f"Gazette {number}" for number in range(45)]
     assert 'rel="next"' not in second
     assert 'rel="prev"' in second
+
+
+def answered(desk: Desk, *replies: tuple[str, int], **more: Any) -> None:
+    """Posts, and how many days ago each was answered last; nothing is known of it for 0."""
+    at = StoreDesk(desk.here.shop.store, desk.here.clock)
+    told = [
+        post(key, title=key, created_at=at.now - 99 * DAY, last_reply_at=at.now - days * DAY if days else None, **more)
+        for key, days in replies
+    ]
+    at.show(at.follow(), *told)
+    at.presence.leave(at.now)
+    while desk.here.shop.store.index.advance():
+        pass
+
+
+def test_the_list_by_last_reply_has_what_was_answered_and_says_so(both: Desk) -> None:
+    answered(both, ("old", 9), ("silent", 0), ("lively", 1), ("middling", 3), author="ada")
+    page = opened(both, "/items?order=replied")
+    assert titles(page) == ["lively", "middling", "old"]
+    assert page.count("last reply <time") == 3
+    assert "no reply that is known is not in this list" in page
+    # A filter keeps the order, the order keeps the filter; a feed of the list has both.
+    assert '<input type="hidden" name="order" value="replied">' in page
+    page = opened(both, "/items?order=replied&author=ada&since=2000-01-01")
+    assert titles(page) == ["lively", "middling", "old"]
+    (by_time, by_reply) = re.findall(r'<a href="([^"]+)"(?: aria-current="true")?>By ', page)
+    assert unescape(by_time) == "/items?author=ada&since=2000-01-01"
+    assert unescape(by_reply) == "/items?order=replied&author=ada&since=2000-01-01"
+    assert len(titles(opened(both, unescape(by_time)))) == 4
+    told = both.browser().get(formats(page)["JSON Feed"]).json()
+    assert [one["title"] for one in told["items"]] == ["lively", "middling", "old"]
+    assert told["title"].startswith("catchment · Items by last reply")
+    lines = both.browser().get(formats(page)["CSV"]).text.splitlines()
+    assert all(line["last_reply_at"] for line in csv.DictReader(lines))
+
+
+def test_the_list_by_last_reply_goes_on_page_by_page(both: Desk) -> None:
+    answered(both, *((f"{number}", 1 + number * 7 % 45) for number in range(45)))
+    first = opened(both, "/items?order=replied")
+    (onwards,) = re.findall(r'href="([^"]+)" rel="next"', first)
+    found = titles(first) + titles(opened(both, unescape(onwards)))
+    assert found == sorted(map(str, range(45)), key=lambda key: int(key) * 7 % 45)
+
+
+def test_where_nothing_was_answered_the_list_by_last_reply_explains_itself(desk: Desk) -> None:
+    a_feed(desk, 2)
+    page = opened(desk, "/items?order=replied")
+    assert "No reply is known of yet" in page
+    assert '<a class="button primary" href="/items">By posting time</a>' in page
+    assert "还没有已知的回复" in opened(desk, "/items?order=replied", language="zh-CN")
+    # What is no order is none; the list is as it always is.
+    assert len(titles(opened(desk, "/items?order=sideways"))) == 2
+
+
+def test_an_item_tells_when_it_was_last_answered(desk: Desk) -> None:
+    answered(desk, ("lively", 1), ("silent", 0))
+    (lively, silent) = (one["id"] for one in reversed(desk.get("/api/items")["items"]))
+    assert "last reply <time" in opened(desk, f"/items/{lively}")
+    assert "last reply" not in opened(desk, f"/items/{silent}")
 
 
 def test_an_empty_archive_teaches_the_next_step(desk: Desk) -> None:
@@ -343,7 +404,7 @@ def test_an_unknown_format_is_said(desk: Desk) -> None:
 def test_a_thread_shows_what_was_said_in_it(both: Desk) -> None:
     a_feed(both, 40)
     both.here.shop.store.database.write(
-        lambda tx: tx.run("UPDATE items SET thread_id = 'Gazette-39' WHERE external_id <> 'Gazette-39'")
+        lambda tx: tx.run("UPDATE items SET thread_id = 'a topic', is_head = external_id = 'Gazette-39'")
     )
     head = next(one["id"] for one in both.get("/api/items", limit=200)["items"] if one["external_id"] == "Gazette-39")
     said = both.pages(f"/api/items/{head}/replies", limit=25)
