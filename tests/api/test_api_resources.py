@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from catchment.api import shapes
 from catchment.errors import Missing
 from tests.api.desk import Desk
+from tests.store.desk import Desk as StoreDesk
+from tests.store.desk import post
 
 HOUR = timedelta(hours=1)
 
@@ -134,6 +136,23 @@ def test_an_item_is_told_as_it_was_at_a_moment(both: Desk) -> None:
     too_early = both.client.get(path, params={"at": "2000-01-01T00:00:00Z"})
     assert too_early.status_code == 404
     assert f"first seen at {before}" in too_early.json()["error"]["message"]
+
+
+def test_items_are_listed_by_last_reply_as_far_as_one_is_known(both: Desk) -> None:
+    at = StoreDesk(both.here.shop.store, both.here.clock)
+    replied = {"a": 3, "b": 1, "c": None, "d": 2}
+    told = [post(key, last_reply_at=days and at.now - timedelta(days=days)) for key, days in replied.items()]
+    at.show(at.follow(), *told)
+    at.presence.leave(at.now)
+    found = both.get("/api/items", order="replied")["items"]
+    assert [one["external_id"] for one in found] == ["b", "d", "a"]
+    pages = both.pages("/api/items", order="replied", limit=2, platform="feeds", source_id=1)
+    assert [[one["external_id"] for one in page] for page in pages] == [["b", "d"], ["a"]]
+    times = {"since": found[1]["last_reply_at"], "until": found[0]["last_reply_at"]}
+    assert both.get("/api/items", order="replied", **times)["items"] == [found[1]]
+    assert len(both.get("/api/items", order="posted")["items"]) == 4
+    refused = both.client.get("/api/items", params={"order": "sideways"})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "INVALID_INPUT")
 
 
 def test_items_are_filtered_by_whatever_is_asked(both: Desk) -> None:

@@ -132,6 +132,23 @@ def test_colours_are_for_terminals_that_want_them(catchment: Catchment) -> None:
     assert "\x1b" not in catchment("sources", "show", "1").out
 
 
+def test_what_was_answered_last_is_listed_first_where_that_is_asked(catchment: Catchment) -> None:
+    replied = {"Locks": "2026-01-03T00:00:00Z", "Weirs": "2026-01-05T00:00:00Z", "Silence": None}
+    posts = [{"id": key, "title": key, "last_reply_at": at} for key, at in replied.items()]
+    with Hostile() as server:
+        url = server.on("/posts", reply(json.dumps(posts).encode(), content_type="application/json"))
+        catchment("sources", "add", "custom_api", url)
+        catchment("collect", "--all")
+    said = catchment("items", "--order", "replied").out
+    assert said.index("last reply") < said.index("Weirs") < said.index("Locks")
+    assert "Silence" not in said
+    first, second = catchment("items", "--order", "replied", "--json").lines
+    assert (first["title"], second["title"]) == ("Weirs", "Locks")
+    (after,) = catchment("items", "--order", "replied", "--before", first["key"], "--json").lines
+    assert after == second
+    assert "2026-01-05" in catchment("show", str(first["id"])).out
+
+
 def test_a_dry_run_shows_people_what_would_be_stored(catchment: Catchment) -> None:
     posts = [
         {"id": 7, "title": "Ferry is late", "text": "By ten minutes.", "author": "ada", "likes": 3, "url": "/n/7"},

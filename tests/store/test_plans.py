@@ -56,6 +56,8 @@ from tests.town import TownShop
 # They do not grow with what is collected.
 SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "index_mark", "told", "few"}
 SMALL |= {"webhooks", "deliveries", "watches"}
+# What waits to be indexed, as far as it is looked through.
+SMALL |= {"waiting"}
 # They grow with what is followed: a figure may be counted over all of it, along an index.
 FOLLOWED = {"sources", "progress"}
 # Kept answers are gone through whole by whoever reads them again, in short reads.
@@ -103,6 +105,11 @@ QUESTIONS: dict[str, Asking] = {
     "a reply, and a head after its reply": lambda desk: [
         desk.show(desk.store.sources.get(1), post("early", thread_id="t"), post("t", thread_id="t", is_head=True)),
         desk.show(desk.store.sources.get(1), post("late", thread_id="t"), post("t", last_reply_at=desk.now)),
+    ],
+    "which names there are": lambda desk: [
+        desk.store.items.has_kind("no such kind"),
+        desk.store.sources.kinds(),
+        desk.store.sources.platforms_ever(),
     ],
     "one item": lambda desk: desk.store.items.get(1),
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
