@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from catchment.model import Result
     from catchment.shop import Shop
 
+_FEW_NAMES = 3
+
 
 def serve(
     host: Annotated[
@@ -157,6 +159,7 @@ def _told(shop: Shop, results: list[Result], began: datetime, as_json: bool) -> 
         showing.document(summary)
     else:
         _show(summary)
+        _show_notes(results)
     if shop.stop.is_set():
         return 1 if any(_is_cut_off(one) for one in results) else 0
     return 3 if summary["failed"] else 0
@@ -214,6 +217,17 @@ def _show(summary: dict[str, Any]) -> None:
     if troubled:
         rows = [(one["source_id"], one["name"], one["outcome"], _error(one["error"])) for one in troubled]
         showing.table(("#id", "source", "outcome", "why"), rows)
+
+
+def _show_notes(results: Sequence[Result]) -> None:
+    """What is to be known of visits that went well, each thing once, with those that it is about."""
+    about: dict[str, list[str]] = {}
+    for one in results:
+        for note in one.notes if one.error is None else ():
+            about.setdefault(note, []).append(one.name)
+    for note, names in about.items():
+        more = f" and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else ""
+        showing.say(f"{', '.join(names[:_FEW_NAMES])}{more}: {note}")
 
 
 def _error(error: dict[str, Any]) -> str:

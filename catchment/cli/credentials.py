@@ -33,6 +33,7 @@ Expires = Annotated[
     typer.Option(metavar="TIME", parser=moment, help="When it ends, where that is known: warned of in advance."),
 ]
 _MOST_CHARACTERS = 100_000
+_TIMES = ("state_since", "state_until", "usable_from", "last_error_at", "last_used_at", "expires_at", "created_at")
 
 
 @app.command()
@@ -141,7 +142,11 @@ def show(name: Name, as_json: AsJson = False) -> None:
     if as_json:
         showing.document(one | {"changes": changes})
         return
-    showing.facts((label.replace("_", " "), value) for label, value in one.items())
+    if one["is_usable"]:
+        one["usable_from"] = None
+    showing.facts(
+        (label.replace("_", " "), showing.at(value, now) if label in _TIMES else value) for label, value in one.items()
+    )
     showing.table(
         ("when", "from", "to", "why"),
         (
@@ -167,10 +172,15 @@ def change(
     changed: dict[str, Any] = {field: value for field, value in told.items() if value is not None}
     if daily_limit is not None:
         changed["daily_limit"] = daily_limit or None
+    if not changed:
+        raise InvalidInput("change what?", "give --priority, --daily-limit or --expires")
     with doors.opened_shop("credentials change") as shop:
         shop.keeper.change(name, lambda one, now: one.plus(**changed))
-        shown = _shown(shop, name)
+        now, shown = shop.clock.now(), _shown(shop, name)
     _show_changed(shown, as_json)
+    if not as_json:
+        limit = f"{shown['daily_limit']:,} uses a day" if shown["daily_limit"] else "any number of uses a day"
+        showing.say(f"priority {shown['priority']} · {limit} · ends: {showing.at(shown['expires_at'], now)}")
 
 
 @app.command()
@@ -297,7 +307,7 @@ def rotate_key(as_json: AsJson = False) -> None:
     if done.locked:
         raise VaultError(
             f"{done.resealed} sealed anew; no given key opens {'; '.join(done.locked)}",
-            "give COOKIE_MASTER_KEY=NEW,OLD with the key that they were locked with, or remove them",
+            "set COOKIE_MASTER_KEY to both keys (the new one, a comma, the one they were locked with), or remove them",
         )
     if as_json:
         showing.document({"key_id": done.key_id, "resealed": done.resealed})

@@ -27,12 +27,13 @@ def prove(fetch: Fetch, platform: Platform, credential: Credential) -> Proof:
         helps = "collect a source that names it, and see"
         return _proof(credential, None, f"{platform.NAME} has nothing to test a credential with: {helps}")
     asked = probe.plus(identity=Identity.NEEDED, credential=credential.name, is_keepable=False)
+    subject = f"credential {credential.name}"
     try:
-        answer = fetch(asked, platform, subject=f"credential {credential.name}", attempts=[])
+        answer = fetch(asked, platform, subject=subject, attempts=[])
     except PlatformError as error:
         if not error.is_credentials or isinstance(error, SlowDown):
             raise
-        return _proof(credential, False, str(error))
+        return _proof(credential, False, str(error).removeprefix(f"{subject}: "))
     return _proof(credential, True, f"{platform.NAME} accepts it (HTTP {answer.status})")
 
 

@@ -102,7 +102,8 @@ class Credentials:
         def deed(tx: Transaction) -> None:
             known = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
             if known and not replace:
-                raise Conflict(f"there is a credential named {name!r} already (for {known[0]})", "remove it first")
+                what = f"there is a credential named {name!r} already (for {known[0]})"
+                raise Conflict(what, "choose another name, or give --replace to put this one in its place")
             if known:
                 _renew(tx, platform, name, key_id, sealed, now, terms)
             else:

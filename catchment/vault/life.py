@@ -175,7 +175,7 @@ def hindrance(one: Credential, now: datetime) -> str | None:
     if is_expired(one, now):
         return f"expired on {one.expires_at:%Y-%m-%d %H:%M} UTC"
     if left_today(one, now) == 0:
-        return f"its {one.daily_limit} uses of this day are used up"
+        return f"used up for today: its limit is {one.daily_limit:,} a day"
     return None
 
 

@@ -106,9 +106,36 @@ def test_pausing_and_resuming_are_told_with_the_reason(catchment: Catchment) -> 
 
 
 @pytest.mark.usefixtures("reddit")
+def test_a_change_says_what_holds_now_and_a_change_of_nothing_is_a_mistake(catchment: Catchment) -> None:
+    added(catchment)
+    said = catchment("credentials", "change", "main", "--daily-limit", "1500", "--priority", "7").out
+    assert "priority 7 · 1,500 uses a day · ends: –" in said
+    assert catchment("credentials", "change", "main", "--json").failure == (2, "INVALID_INPUT")
+
+
+@pytest.mark.usefixtures("reddit")
+def test_a_name_that_is_taken_says_how_to_take_its_place(catchment: Catchment) -> None:
+    added(catchment)
+    said = catchment("credentials", "add", "reddit", "main", stdin=b"another:secret-of-mine")
+    assert (said.code, "--replace" in said.err) == (5, True)
+    added(catchment, "main", "--replace")
+
+
+@pytest.mark.usefixtures("reddit")
+def test_people_are_shown_times_they_can_read(catchment: Catchment) -> None:
+    added(catchment)
+    said = catchment("credentials", "show", "main").out
+    assert "UTC (" in said
+    assert "T00:00" not in said
+    # It can be used: there is no moment from which on it can.
+    assert [line.split()[-1] for line in said.splitlines() if line.startswith("usable from")] == ["–"]
+
+
+@pytest.mark.usefixtures("reddit")
 @pytest.mark.parametrize("deed", ["show", "pause", "resume", "test", "remove", "change"])
 def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, deed: str) -> None:
-    assert catchment("credentials", deed, "nobody", "--json").failure == (4, "NOT_FOUND")
+    how = ("--priority", "1") if deed == "change" else ()
+    assert catchment("credentials", deed, "nobody", *how, "--json").failure == (4, "NOT_FOUND")
 
 
 # ── using ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -159,6 +186,15 @@ def test_an_exhausted_pool_says_when_to_come_back_and_charges_no_source(catchmen
     assert "pool reddit exhausted" in catchment("status", "--json").out
 
 
+@pytest.mark.usefixtures("reddit")
+def test_one_whose_uses_of_the_day_are_over_says_so_in_a_sentence(catchment: Catchment) -> None:
+    added(catchment, "main", "--daily-limit", "1")
+    source = followed(catchment)
+    assert collected(catchment, source)["error"] is None
+    words = collected(catchment, source)["error"]["message"]
+    assert "main is used up for today: its limit is 1 a day — the next one is usable from" in words
+
+
 def test_a_source_that_names_one_is_charged_and_goes_on_with_it(catchment: Catchment, reddit: Hostile) -> None:
     added(catchment)
     added(catchment, "spare")
@@ -184,6 +220,21 @@ def test_a_test_really_asks_and_what_comes_counts(catchment: Catchment, reddit: 
     assert (said.code, said.json["is_accepted"], said.json["state"]) == (1, False, "banned")
     reddit.on("/api/v1/access_token", token)
     assert catchment("credentials", "test", "main", "--json").json["state"] == "active"
+
+
+def test_whom_a_refusal_is_about_is_said_once(catchment: Catchment, reddit: Hostile) -> None:
+    added(catchment)
+    reddit.on("/api/v1/access_token", reply(b'{"error": "invalid_grant"}', content_type="application/json"))
+    assert catchment("credentials", "test", "main").out.startswith("credential main: Reddit gives no token")
+
+
+def test_people_are_told_that_a_community_is_read_without_a_key(catchment: Catchment, reddit: Hostile) -> None:
+    entry = "<entry><id>t3_a{0}</id><title>Boat {0}</title><updated>2026-01-0{0}T00:00:00Z</updated></entry>"
+    feed = f'<feed xmlns="http://www.w3.org/2005/Atom">{"".join(entry.format(one) for one in (1, 2))}</feed>'
+    reddit.on("/r/webdev/new/.rss", reply(feed.encode(), content_type="application/atom+xml"))
+    source = followed(catchment)
+    assert "r/webdev: read without a key" in catchment("collect", "--source", source).out
+    assert "read without a key" in catchment("sources", "show", source, "--json").json["note"]
 
 
 def test_a_platform_in_trouble_says_nothing_about_a_credential(catchment: Catchment, reddit: Hostile) -> None:
@@ -230,6 +281,8 @@ def test_what_no_given_key_opens_is_named_and_the_rest_is_done(
     said = catchment("credentials", "rotate-key", "--json")
     assert said.failure == (7, "VAULT_ERROR")
     assert "1 sealed anew; no given key opens main (credentials)" in said.err
+    # What helps is no secret, and is not hidden as one.
+    assert ("set COOKIE_MASTER_KEY to both keys" in said.err, "REDACTED" in said.err) == (True, False)
     monkeypatch.delenv("COOKIE_MASTER_KEY")
     assert "new-key" in catchment("credentials", "rotate-key").err
 
