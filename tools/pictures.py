@@ -45,13 +45,27 @@ def take(page: Page, base: str, ending: str) -> None:
 
 
 def open_telling_item(page: Page, base: str) -> None:
-    """One whose counters and last change are seen without scrolling; else the last that is tried."""
-    page.goto(f"{base}/items?state=edited&platform=reddit&kind=post")
-    for path in page.locator("a.headline").evaluate_all("links => links.map(one => one.href)"):
-        page.goto(path)
-        box = page.locator(".history > li").first.bounding_box()
-        if box is not None and box["y"] + box["height"] < SIZE["height"] and page.locator(".growth").count():
+    for address in edited_posts(page, base):
+        page.goto(address)
+        if is_telling(page):
             return
+    raise SystemExit("no item of the demo shows its growth and a change at a glance: let it run longer")
+
+
+def edited_posts(page: Page, base: str) -> Iterator[str]:
+    following: str | None = f"{base}/items?state=edited&platform=reddit&kind=post"
+    while following:
+        page.goto(following)
+        further = page.locator("[data-next]")
+        following = f"{base}{further.get_attribute('href')}" if further.count() else None
+        yield from page.locator("a.headline").evaluate_all("links => links.map(one => one.href)")
+
+
+def is_telling(page: Page) -> bool:
+    """Whether its counters have grown, and new words of its last change are seen without scrolling."""
+    change = page.locator(".history > li:first-child:has(ins)")
+    box = change.bounding_box() if change.count() else None
+    return box is not None and box["y"] + box["height"] < SIZE["height"] and page.locator(".growth circle").count() > 8
 
 
 def main() -> None:
