@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,18 @@ def test_a_stub_of_a_million_ids_is_asked_for_in_bounds() -> None:
     many = [f"{number:x}" for number in range(200_000)]
     reading = read(encoded([listing(), listing(stub(*many))]), THREAD)
     assert {len(one.params["children"].split(",")) for one in reading.follow} == {requests.MOST_IDS}
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["<!-- SC_OFF -->" * 70_000, '<a href="' * 100_000, "<!-- SC_OFF -->" + "<" * 200_000 + "<!-- SC_ON -->"],
+    ids=["beginnings without an end", "links without an end", "tags without an end"],
+)
+def test_a_feed_that_begins_and_never_ends_something_is_read_all_the_same(content: str) -> None:
+    (asked,) = reddit.first(SOURCE, Progress(), Ask("new", 100))
+    entry = f'<entry><id>t3_a1</id><title>Boat</title><content type="html">{escape(content)}</content></entry>'
+    body = f'<feed xmlns="http://www.w3.org/2005/Atom">{entry}</feed>'.encode()
+    assert [item.external_id for item in read(body, asked).items] == ["t3_a1"]
 
 
 # ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -14,7 +14,8 @@ from catchment.platforms import feeds
 from catchment.platforms.reddit import media, posts, wire
 
 NOTE = "read without a key, from the community's feed: no scores, no comment counts, no edits, no removals"
-_WORDS = re.compile(r"<!-- SC_OFF -->(.*?)<!-- SC_ON -->", re.DOTALL)
+# What stands around a post's own words.
+_BEFORE, _AFTER = "<!-- SC_OFF -->", "<!-- SC_ON -->"
 _TAG = re.compile(r"<[^<>]*>")
 _LINK = re.compile(r'<a href="([^"<>]{1,4000})">\[link\]</a>')
 _THREAD = re.compile(r"/comments/([0-9a-z]{1,13})(?:/|$)")
@@ -62,8 +63,8 @@ def _item(entry: Item) -> Item | None:
 
 def _words(html: str) -> str | None:
     """The post's own; none where only a mark says that there were some."""
-    found = _WORDS.search(html)
-    words = found[1].strip() if found else ""
+    told, is_ended, _ = html.partition(_BEFORE)[2].partition(_AFTER)
+    words = told.strip() if is_ended else ""
     return None if posts.marked_by(_TAG.sub("", words)) else words or None
 
 
