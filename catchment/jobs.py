@@ -276,6 +276,13 @@ JOBS = (
 NAMES = [job.name for job in JOBS]
 
 
+def tell_others(shop: Shop) -> None:
+    """What an engine does with every tick for those who watch and listen, once, unless the settings switch it off."""
+    for job in JOBS:
+        if job.queue == "events" and job.period(shop.settings) is not None and not shop.stop.is_set():
+            job.run(shop)
+
+
 def run_if_due(shop: Shop, job: Job) -> bool:
     """Run the job if it is due and nobody else does; gives whether it ran. Its failure is written down, and it comes
     back at its next time."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -515,7 +515,8 @@ class Platform(Protocol):
     can; the answers go to `read`. `OBEYS_ROBOTS = True` has every site's robots.txt asked first. Where the platform has
     hosts of its own, requests to them whose `identity` is not `NONE` are sent with a credential of its pool; `PROBE:
     Request` is a cheap one that only goes with a credential, to test one by; `CREDENTIAL_SETTINGS: CredentialSettings`
-    are the settings that make one.
+    are the settings that make one. `USER_AGENT: str` is what it asks to be told of who asks, unless the operator says
+    something else.
     """
 
     NAME: str
@@ -813,10 +814,17 @@ class Credential(Record, frozen=True):
 class Event(Record, frozen=True):
     """Something that happened, for whoever wants to act on it."""
 
+    FORGOTTEN: ClassVar[str] = "forgotten"
+
     id: int
     name: str
     created_at: datetime
     data: dict[str, Any]
+
+    @property
+    def is_forgotten(self) -> bool:
+        """What it told of was forgotten for good: only its number is left, and nobody is told."""
+        return self.name == Event.FORGOTTEN
 
 
 class Severity(StrEnum):

@@ -752,7 +752,7 @@ class Listener(Told):
     events: list[str] = Field(description="None: all of them.")
     is_active: bool
     off_because: str | None
-    waiting_count: int = Field(description="Events that happened since the last one that it is done with.")
+    waiting_count: int = Field(description="Events that it wants, and is still to be told of.")
     delivered_count: int
     given_up_count: int = Field(description="Events that it did not take for too long.")
     failures_in_a_row: int

@@ -72,7 +72,8 @@ def collect(
     """Visit sources now, and store what they show.
 
     Exits with 0 if every source succeeded or was skipped, with 3 if one failed; the others are collected all the
-    same. A source that another process is collecting at this moment is skipped.
+    same. A source that another process is collecting at this moment is skipped. Then watches are run over what came,
+    and webhooks and hooks are told once; what they do not take waits for the next run, and is said.
 
     On SIGTERM or Ctrl-C no new source is begun, and what is under way may finish for CATCHMENT_STOP_SECONDS; a second
     signal cuts it off. The exit code is then 0 if nothing was cut off, else 1: it is taken up again next time.
@@ -147,7 +148,20 @@ def _collect(shop: Shop, ids: list[int] | None, as_json: bool) -> int:
     with _watched(shop, None if ids is None else len(ids), as_json) as seen:
         rounds, who = shop.rounds(), ("collect", "command", seen)
         results = rounds.due(*who) if ids is None else rounds.these(ids, *who)
-    return _told(shop, results, began, as_json)
+    code = _told(shop, results, began, as_json)
+    _tell_others(shop)
+    return code
+
+
+def _tell_others(shop: Shop) -> None:
+    """Those who watch and those who listen hear of it now: there may be no engine to do it later."""
+    from catchment.jobs import tell_others
+
+    tell_others(shop)
+    for one in shop.store.deliveries.page():
+        if one["is_active"] and one["waiting_count"]:
+            why = f": {one['last_error']}" if one["last_error"] else ""
+            showing.note(f"{showing.counted(one['waiting_count'], 'event')} still to be told to {one['listener']}{why}")
 
 
 def _told(shop: Shop, results: list[Result], began: datetime, as_json: bool) -> int:

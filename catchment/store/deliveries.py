@@ -12,7 +12,7 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.model import Alarm, Lease, Record, Severity
+from catchment.model import Alarm, Event, Lease, Record, Severity
 from catchment.store import alerts, leases
 from catchment.store.database import Database, Transaction
 from catchment.store.outbox import head
@@ -123,7 +123,7 @@ class Deliveries:
                   FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook_id ORDER BY d.id
                 """
             )
-            return [_shown(row, newest) for row in rows]
+            return [_shown(row) | {"waiting_count": _waiting(tx, row, newest)} for row in rows]
 
         return self._db.read(question)
 
@@ -308,12 +308,24 @@ def _switch(tx: Transaction, where: str, which: Any, because: str | None) -> Non
     )
 
 
-def _shown(row: dict[str, Any], newest: int) -> dict[str, Any]:
+def _waiting(tx: Transaction, row: dict[str, Any], newest: int) -> int:
+    """How many events it is still to be told of: of those that it wants."""
+    wanted = decode(row["events"]) if row["events"] else []
+    named = f"AND event IN ({', '.join('?' * len(wanted))})" if wanted else ""
+    found = tx.one(
+        f"SELECT count(*) FROM outbox WHERE id > ? AND id <= ? AND event <> '{Event.FORGOTTEN}' {named}",
+        row["position"],
+        newest,
+        *wanted,
+    )
+    return int(found[0]) if found else 0
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
     shown = with_iso(row, *_TIMES, "created_at")
     return shown | {
         "is_active": bool(row["is_active"]),
         "events": decode(row["events"]) if row["events"] else [],
-        "waiting_count": max(0, newest - row["position"]),
     }
 
 

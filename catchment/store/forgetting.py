@@ -15,7 +15,7 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import NotFound
-from catchment.model import Record, RefinedItem
+from catchment.model import Event, Record, RefinedItem
 from catchment.store import hot
 from catchment.store.database import Database, Row, Transaction
 from catchment.store.removing import remove_items
@@ -255,7 +255,8 @@ def _forget_answers(tx: Transaction, ids: Sequence[int]) -> int:
 
 
 def _forget_told(tx: Transaction, record_id: int, events: Sequence[tuple[int]]) -> None:
-    tx.many("DELETE FROM outbox WHERE id = ?", events)
+    # Its number stays: a hole would look like an event that nobody took in time.
+    tx.many(f"UPDATE outbox SET event = '{Event.FORGOTTEN}', body = '{{}}' WHERE id = ?", events)
     tx.run("UPDATE forgotten SET event_count = event_count + ? WHERE id = ?", len(events), record_id)
 
 

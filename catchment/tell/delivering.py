@@ -151,7 +151,7 @@ class Deliverer:
         for event in events:
             if self._stop.is_set():
                 return None
-            if not listener.wants(event):
+            if not _is_for(listener, event):
                 continue
             try:
                 listener.take(event, delivery.failures_in_a_row + 1)
@@ -191,7 +191,7 @@ class Deliverer:
             old = list(takewhile(lambda event: event.created_at < before, events))
             if not old:
                 return delivery, total
-            count = sum(1 for event in old if listener.wants(event))
+            count = sum(1 for event in old if _is_for(listener, event))
             delivery = self._pass_over(lease, delivery, old[-1].id, count)
             total += count
 
@@ -210,3 +210,7 @@ class Deliverer:
             alert = f"{delivery.listener} has not taken its events {failures} times in a row{lost}: {words}"
         self._store.deliveries.failed(lease, delivery, words, now, next_attempt(failures, now, asked_for), alert=alert)
         log.warning("an event was not taken", listener=delivery.listener, failures=failures, error=words)
+
+
+def _is_for(listener: Listener, event: Event) -> bool:
+    return not event.is_forgotten and listener.wants(event)

@@ -101,6 +101,42 @@ def test_a_watch_is_tried_added_shown_paused_and_removed(catchment: Catchment, s
     assert catchment("watches", "show", "w", "--json").failure == (4, "NOT_FOUND")
 
 
+@pytest.mark.usefixtures("_key")
+def test_one_run_of_collect_tells_those_who_watch_and_listen(
+    catchment: Catchment, site: FeedSite, receiver: Hostile
+) -> None:
+    feed = site.feed("news")
+    feed.post("1")
+    feed.post("2")
+    catchment("sources", "add", "rss", feed.url)
+    catchment("watches", "add", "all", "--kind", "rss")
+    catchment("webhooks", "add", "mine", receiver.on("/hook", reply()), "--event", "watch.matched")
+    collected = catchment("collect", "--json")
+    assert (collected.code, collected.json["new"]) == (0, len(receiver.seen))
+    assert {one.headers["x-catchment-event"] for one in receiver.seen} == {"watch.matched"}
+    assert catchment("watches", "show", "all", "--json").json["hit_count"] == len(receiver.seen) == 2
+
+
+@pytest.mark.usefixtures("_key")
+def test_what_a_webhook_did_not_take_is_said_and_told_by_a_later_run(
+    catchment: Catchment, site: FeedSite, receiver: Hostile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feed = site.feed("news")
+    feed.post("1")
+    catchment("sources", "add", "rss", feed.url)
+    catchment("webhooks", "add", "mine", receiver.on("/hook", status(500), reply()), "--event", "items.collected")
+    collected = catchment("collect")
+    assert collected.code == 0
+    assert "1 event still to be told to webhook mine" in collected.err
+    monkeypatch.setenv("CATCHMENT_JOB_DELIVER_EVENTS", "off")
+    catchment("webhooks", "resume", "mine")
+    catchment("collect")
+    assert len(receiver.seen) == 1
+    monkeypatch.delenv("CATCHMENT_JOB_DELIVER_EVENTS")
+    assert "still to be told" not in catchment("collect").err
+    assert [one.headers["x-catchment-event"] for one in receiver.seen] == ["items.collected"] * 2
+
+
 def test_a_watch_for_nothing_and_one_on_a_source_that_is_not_there_are_refused(catchment: Catchment) -> None:
     assert catchment("watches", "add", "w", "--json").failure == (2, "INVALID_INPUT")
     assert catchment("watches", "add", "w", "a", "--source", 7, "--json").failure == (4, "NOT_FOUND")

@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
+from catchment.clock import micros
 from catchment.errors import AddressRefused, Gone, InvalidInput, VaultError
+from catchment.store.forgetting import Forget
+from catchment.store.outbox import tell
 from catchment.tell import webhooks
 from tests.hostile import Behaviour, Connection, Hostile, Seen, redirect, reply, status
 from tests.tell.teller import SECRET, Teller, heard
@@ -180,7 +183,7 @@ def test_after_its_days_an_event_is_given_up_counted_and_said_and_the_alert_clos
     both.happen("young")
     both.round(timedelta(days=1.5))
     state = both.state()
-    assert (state["given_up_count"], state["delivered_count"], state["waiting_count"]) == (2, 0, 2)
+    assert (state["given_up_count"], state["delivered_count"], state["waiting_count"]) == (2, 0, 1)
     (alert,) = both.alerts()
     assert "webhook mine" in alert
     assert "given up (events: 2)" in alert
@@ -240,6 +243,35 @@ def test_what_was_cleared_before_a_listener_came_back_is_counted_as_given_up(tel
     teller.round()
     assert heard(receiver.seen) == ["four"]
     assert teller.state()["given_up_count"] == 3
+
+
+def test_what_was_forgotten_is_told_to_nobody_and_counts_for_nothing(both: Teller, receiver: Hostile) -> None:
+    feed = both.town.feed()
+    feed.post("a")
+    both.collect(both.follow(feed))
+    both.webhook(receiver.on("/hook", reply()))
+    about = {"what": "a", "item_id": both.item("a")["id"]}
+    both.happen("one")
+    both.store.database.write(lambda tx: tell(tx, "watch.matched", about, micros(both.clock.now())))
+    both.happen("two")
+    both.store.database.write(lambda tx: tell(tx, "watch.matched", about, micros(both.clock.now())))
+    assert both.state()["waiting_count"] == 4
+    item = Forget("item", "feeds", by="somebody", reason="asked to", item_id=about["item_id"])
+    both.store.forgetting.forget(item, both.clock.now())
+    assert both.state()["waiting_count"] == 2
+    both.round()
+    assert heard(receiver.seen) == ["one", "two"]
+    assert [both.state()[name] for name in ("waiting_count", "delivered_count", "given_up_count")] == [0, 2, 0]
+    assert both.store.deliveries.due(both.clock.now(), 10) == []
+
+
+def test_only_what_a_webhook_wants_waits_for_it(both: Teller, receiver: Hostile) -> None:
+    both.webhook(receiver.on("/hook", status(500)), events=["alert.opened", "items.collected"])
+    both.happen("one", "two", event="watch.matched")
+    assert both.state()["waiting_count"] == 0
+    both.happen("three")
+    both.happen("four", event="watch.matched")
+    assert both.state()["waiting_count"] == 1
 
 
 def clear(teller: Teller) -> int:
