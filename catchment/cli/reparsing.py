@@ -62,7 +62,8 @@ def _reparsed(
 ) -> Reparsed:
     from catchment.collect.reparse import Reparsing
 
-    reparsing = Reparsing(shop.store, shop.platforms, shop.settings.text_limit, shop.stop, is_dry=dry_run)
+    limit, now = shop.settings.text_limit, shop.clock.now()
+    reparsing = Reparsing(shop.store, shop.platforms, limit, shop.stop, now, is_dry=dry_run)
     wanted: Wanted = reparsing.wanted(source, kind, since, again)
     total = shop.store.mending.count(wanted)
     with showing.bar("reading again", total, is_shown=showing.is_watched() and not as_json) as bar:

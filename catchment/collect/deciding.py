@@ -8,6 +8,7 @@ from typing import Any
 
 from catchment import continuity, pace, tiers
 from catchment.continuity import End, Walk
+from catchment.errors import StaleAnswer
 from catchment.judge import is_worth_a_point, is_worth_asking, judge
 from catchment.model import (
     Counts,
@@ -309,7 +310,7 @@ class PageDeciding:
             stale_count=visit.known.stale_count + 1,
             failure_count=visit.known.failure_count + 1,
             last_error=words,
-            last_error_code="STALE_ANSWER",
+            last_error_code=StaleAnswer.code,
             next_due_at=due.at,
             due_reason=due.reason,
         )
@@ -318,7 +319,7 @@ class PageDeciding:
             counts=visit.before.counts + counts,
             valid=visit.before.valid + valid,
             finished_at=self._at,
-            error_code="STALE_ANSWER",
+            error_code=StaleAnswer.code,
             error=words,
             is_retryable=True,
             watermark_after=visit.before.watermark_before,

@@ -12,11 +12,13 @@ import zstandard
 from catchment.collect.mending import ReadingAgain
 from catchment.errors import Unreadable
 from catchment.model import Answer, Lease, Platform, Reading, Record, Request, Source
+from catchment.pace import next_look
 from catchment.platforms import Platforms
 from catchment.refine import FINGERPRINT_RULE, refine
 from catchment.store import Store
 from catchment.store.mending import Kept, KeptAnswer, Mended, Wanted
-from catchment.store.visits import Page
+from catchment.store.visits import Key, Page
+from catchment.store.writing import key_of
 
 log = structlog.get_logger(__name__)
 
@@ -37,9 +39,11 @@ class Reparsed(Record, frozen=True):
 class Reparsing:
     """Goes through the kept answers in order of their time, one transaction each: kill it anywhere."""
 
-    def __init__(self, store: Store, platforms: Platforms, text_limit: int, stop: Event, *, is_dry: bool) -> None:
+    def __init__(
+        self, store: Store, platforms: Platforms, text_limit: int, stop: Event, now: datetime, *, is_dry: bool
+    ) -> None:
         self._store, self._platforms, self._text_limit, self._stop = store, platforms, text_limit, stop
-        self._is_dry = is_dry
+        self._now, self._is_dry = now, is_dry
         self._sources: dict[int, Source] = {}
         # Where nothing is written, every answer that shows an unknown item would count it once more.
         self._told_new: set[tuple[str, str, str]] = set()
@@ -99,13 +103,29 @@ class Reparsing:
         )
         again = ReadingAgain(kept)
         mended, new = self._store.mending.apply(
-            kept, page, platform.READER_VERSION, again, again.correct, is_dry=self._is_dry
+            kept,
+            page,
+            platform.READER_VERSION,
+            again,
+            again.correct,
+            first_looks=self._first_looks(source, page),
+            is_dry=self._is_dry,
         )
         if not self._is_dry:
             return mended
         never_told = {(platform.NAME, *one) for one in new} - self._told_new
         self._told_new |= never_told
         return mended.plus(new=len(never_told))
+
+    def _first_looks(self, source: Source, page: Page) -> dict[Key, datetime]:
+        """When what is new is looked at again: at the first of its ages that is still to come. A visit would have seen
+        to those that are over."""
+        kind = self._platforms.kind(source.kind)
+        if kind is None or not kind.look_after:
+            return {}
+        born = {key_of(one): min(one.item.created_at or page.answered_at, page.answered_at) for one in page.items}
+        planned = {key: next_look(kind.look_after, at, self._now) for key, at in born.items()}
+        return {key: at for key, at in planned.items() if at is not None}
 
     def _source(self, source_id: int) -> Source:
         if source_id not in self._sources:

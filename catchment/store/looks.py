@@ -100,15 +100,6 @@ class Looks:
 
         self._db.write(deed)
 
-    def of_item(self, item_id: int) -> dict[str, Any] | None:
-        """When it is looked at next, how often it was, and since when it is gone."""
-        row = self._db.read(
-            lambda tx: tx.one("SELECT next_look_at, look_count, gone_since FROM looks WHERE item_id = ?", item_id)
-        )
-        if row is None:
-            return None
-        return {"next_look_at": to_moment(row[0]), "look_count": row[1], "gone_since": to_moment(row[2])}
-
 
 _DAY = 24 * 60 * 60 * 1_000_000
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from catchment.clock import micros, moment
+from catchment.errors import StaleAnswer
 from catchment.model import Counts, Deed, Item, Judged, Record, RefinedItem
 from catchment.store import hot, indexing
 from catchment.store.database import Database, Transaction, placeholders
@@ -21,7 +22,7 @@ from catchment.store.removing import hanging
 from catchment.store.replying import relist
 from catchment.store.rows import decode, to_micros
 from catchment.store.schema import metadata
-from catchment.store.visits import Conclusion, Deciding, Page
+from catchment.store.visits import Conclusion, Deciding, Key, Page
 from catchment.store.writing import content_values, is_better, refer, see, short_json, tag_again, write_items
 
 MENDED = "parser_mended"
@@ -145,7 +146,7 @@ class Mending:
                 limit,
             )
         )
-        return [Kept(row[0], row[1], row[2], moment(row[3]), bool(row[4]), row[5] == "STALE_ANSWER") for row in rows]
+        return [Kept(row[0], row[1], row[2], moment(row[3]), bool(row[4]), row[5] == StaleAnswer.code) for row in rows]
 
     def answer(self, answer_id: int) -> KeptAnswer | None:
         """None: its time was over meanwhile."""
@@ -163,15 +164,24 @@ class Mending:
         self._db.write(lambda tx: _note(tx, answer_id, reader_version, is_read))
 
     def apply(
-        self, kept: Kept, page: Page, reader_version: int, deciding: Deciding, correcting: Correcting, *, is_dry: bool
+        self,
+        kept: Kept,
+        page: Page,
+        reader_version: int,
+        deciding: Deciding,
+        correcting: Correcting,
+        *,
+        first_looks: Mapping[Key, datetime],
+        is_dry: bool,
     ) -> tuple[Mended, tuple[tuple[str, str], ...]]:
         """Correct what the page, read again, shows to be wrong; gives also the scope and id of what was never seen.
+        `first_looks` says when each of its items is looked at again, should it be new.
 
         No lease is needed: the rows are locked, and nothing that a visit carries from page to page is touched.
         """
 
         def deed(tx: Transaction) -> tuple[Mended, tuple[tuple[str, str], ...]]:
-            done = self._apply(tx, kept, page, deciding, correcting)
+            done = self._apply(tx, kept, page, deciding, correcting, first_looks)
             if is_dry:
                 raise _OnlyTried(*done)
             _note(tx, kept.id, reader_version, is_read=True)
@@ -183,13 +193,20 @@ class Mending:
             return tried.mended, tried.new
 
     def _apply(
-        self, tx: Transaction, kept: Kept, page: Page, deciding: Deciding, correcting: Correcting
+        self,
+        tx: Transaction,
+        kept: Kept,
+        page: Page,
+        deciding: Deciding,
+        correcting: Correcting,
+        first_looks: Mapping[Key, datetime],
     ) -> tuple[Mended, tuple[tuple[str, str], ...]]:
         at = micros(page.answered_at)
         judged = self._pages.judged(tx, page, deciding)
         new = tuple(one for one in judged if one.verdict.deed == Deed.NEW)
         held = [one for one in judged if one.known is not None]
-        number, answered = write_items(tx, page, Conclusion(new, Counts(new=len(new)), is_seen=False), at)
+        shown = Conclusion(new, Counts(new=len(new)), is_seen=False, first_looks=first_looks)
+        number, answered = write_items(tx, page, shown, at)
         mended = _mend_all(tx, kept, page, held, correcting, number)
         hot.changed_items(tx, [*(one.known.id for one in held if one.known), *answered], page.source.id)
         ids = tuple((one.item.item.scope, one.item.item.external_id) for one in new)

@@ -14,6 +14,7 @@ from catchment.collect.looking import MOST_A_RUN
 from catchment.errors import LoginNeeded, Missing, ServerTrouble, SlowDown, Unreadable
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Look, Outcome, Request, SourceState
+from catchment.store.rows import to_moment
 from tests.collect.numbers import AGES, START, Numbers
 from tests.town import TownShop
 
@@ -40,7 +41,14 @@ def numbers(here: TownShop) -> Numbers:
 
 
 def planned(numbers: Numbers, key: str) -> Any:
-    return numbers.here.shop.store.looks.of_item(numbers.here.item(key)["id"])
+    """When it is looked at next, how often it was, and since when it is gone; None: it is not looked at."""
+    here = numbers.here
+    row = here.shop.store.database.read(
+        lambda tx: tx.one(
+            "SELECT next_look_at, look_count, gone_since FROM looks WHERE item_id = ?", here.item(key)["id"]
+        )
+    )
+    return row and {"next_look_at": to_moment(row[0]), "look_count": row[1], "gone_since": to_moment(row[2])}
 
 
 # ── when ──────────────────────────────────────────────────────────────────────────────────────────────────────────

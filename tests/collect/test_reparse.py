@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from catchment.clock import micros
 from catchment.collect.reparse import Reparsed, Reparsing
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Platform, Reading, Request
@@ -47,14 +48,14 @@ def in_brief(item: Item) -> Item | None:
     return item.plus(is_brief=True) if "whole" not in said(item) else item
 
 
-def reader(version: int, flaw: Flaw = none) -> Platform:
+def reader(version: int, flaw: Flaw = none, **more: Any) -> Platform:
     """The reader of feeds, with a flaw."""
 
     def read(answer: Answer, request: Request) -> Reading:
         reading = feeds.read(answer, request)
         return reading.plus(items=tuple(seen for one in reading.items if (seen := flaw(one)) is not None))
 
-    return cast(Platform, SimpleNamespace(**(vars(feeds) | {"read": read, "READER_VERSION": version})))
+    return cast(Platform, SimpleNamespace(**(vars(feeds) | {"read": read, "READER_VERSION": version} | more)))
 
 
 def use(here: TownShop, platform: Platform) -> None:
@@ -63,7 +64,7 @@ def use(here: TownShop, platform: Platform) -> None:
 
 def reparse(here: TownShop, *, is_dry: bool = False, **wanted: Any) -> Reparsed:
     shop = here.shop
-    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, is_dry=is_dry)
+    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, here.clock.now(), is_dry=is_dry)
     return reparsing.run(reparsing.wanted(**wanted))
 
 
@@ -178,6 +179,22 @@ def test_items_that_only_now_can_be_read_are_added_as_of_their_answer(here: Town
     assert len(here.items(source)) == 2
 
 
+def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_come(here: TownShop) -> None:
+    ages = timedelta(hours=1), timedelta(days=3)
+    looking = {"KINDS": tuple(kind.plus(look_after=ages) for kind in feeds.KINDS)}
+    use(here, reader(1, blind_to_long_ones, **looking))
+    feed, posted_at = here.town.feed(), here.clock.now() - timedelta(hours=2)
+    feed.post("a", "long and longer", at=posted_at)
+    feed.post("b", "old and older", at=posted_at - timedelta(days=3))
+    here.collect(here.follow(feed))
+    here.clock.advance(86_400)
+
+    use(here, reader(2, **looking))
+    assert reparse(here).done == Mended(new=2)
+    planned = here.shop.store.database.read(lambda tx: tx.all("SELECT item_id, next_look_at, look_count FROM looks"))
+    assert planned == [(here.item("a")["id"], micros(posted_at + ages[1]), 0)]
+
+
 def test_an_item_that_was_shown_before_it_could_be_read_begins_earlier(here: TownShop) -> None:
     use(here, reader(1, blind_to_long_ones))
     feed = here.town.feed()
@@ -288,7 +305,7 @@ def test_it_stops_between_two_answers_and_goes_on_from_there(here: TownShop) -> 
         here.collect(source)
     use(here, reader(2))
     shop = here.shop
-    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, is_dry=False)
+    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, here.clock.now(), is_dry=False)
     first = reparsing.run(reparsing.wanted(), lambda _: shop.stop.set())
     assert (first.answers, first.is_cut_off) == (1, True)
     shop.stop.clear()

@@ -304,7 +304,7 @@ def test_what_a_mended_reader_corrects_is_seen_at_once(village: Village) -> None
         return told.plus(items=tuple(item.plus(text=f"{item.text}!") for item in told.items))
 
     mended = SimpleNamespace(**vars(PLATFORM) | {"READER_VERSION": 2, "read": louder})
-    reparsing = Reparsing(village.store, Platforms((mended,)), 1_000, Event(), is_dry=False)
+    reparsing = Reparsing(village.store, Platforms((mended,)), 1_000, Event(), village.here.clock.now(), is_dry=False)
     assert reparsing.run(reparsing.wanted()).done.mended == 1
     assert not is_hit(village, source)
     assert village.shop.hot.listed(Filter(source.id), 5).items[0]["text"] == "about a!"

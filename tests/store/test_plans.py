@@ -131,7 +131,6 @@ QUESTIONS: dict[str, Asking] = {
     "its revisions": lambda desk: desk.store.items.revisions(1),
     "its counters": lambda desk: desk.store.items.counters(1),
     "its appearances": lambda desk: desk.store.items.appearances(1),
-    "its next look": lambda desk: desk.store.looks.of_item(1),
     "whether looks are due": lambda desk: desk.store.looks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
     "the looks that are due": lambda desk: due_looks(desk),
     "what is owed about items": lambda desk: [desk.store.owing.of_source(2, 3), desk.store.owing.count(2)],
