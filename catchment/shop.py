@@ -290,6 +290,7 @@ def tiers_of(settings: Settings) -> Tiers:
 def fetch_settings(settings: Settings) -> FetchSettings:
     return FetchSettings(
         user_agent=settings.user_agent,
+        is_user_agent_given="CATCHMENT_USER_AGENT" in settings.origins,
         timeout_seconds=settings.timeout_seconds,
         max_bytes=settings.max_bytes,
         max_wire_bytes=settings.max_bytes,

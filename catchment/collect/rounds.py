@@ -85,7 +85,8 @@ class Rounds:
 
         def claim(line: Line) -> list[Claimed]:
             claimed: list[Claimed] = []
-            # Asked for by name, a few may wait in line for a hand: one claim for many costs as much as one for one.
+            # Asked for by name, a few may wait in line for a hand: one claim for many costs as much as one for one. The
+            # batch of a lane leaves what is due to other processes, too; this was asked of us.
             most = line.free + self.concurrency if line.free and 0 not in line.room().values() else 0
             while not claimed and (ids := list(islice(left, most))):
                 claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())

@@ -282,7 +282,7 @@ class Fetch:
 
     def _dressed(self, errand: Errand) -> Request:
         request = errand.request
-        if (name := self._settings.of(errand.platform).user_agent) is not None:
+        if (name := self._settings.user_agent_for(errand.platform)) != self._settings.user_agent:
             request = request.plus(headers={"User-Agent": name, **request.headers})
         if self._cured_cookies and (cookies := self._cured_cookies.get(self._jar(errand))):
             request = with_cookies(request, cookies)

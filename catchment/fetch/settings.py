@@ -36,6 +36,8 @@ class PlatformSettings(Record, frozen=True):
 
 class FetchSettings(Record, frozen=True):
     user_agent: str
+    is_user_agent_given: bool = False
+    """By the operator: then platforms that ask for a form of their own do not get it."""
     timeout_seconds: float = 30.0
     """For one attempt as a whole, redirects included; a request may bring its own."""
     connect_timeout_seconds: float = 10.0
@@ -69,7 +71,9 @@ class FetchSettings(Record, frozen=True):
         return self.platforms.get(platform.NAME, _AS_DECLARED)
 
     def user_agent_for(self, platform: Platform) -> str:
-        return self.of(platform).user_agent or self.user_agent
+        """What the operator says, for it or for all; else what the platform asks for; else what we call ourselves."""
+        asked_for = None if self.is_user_agent_given else getattr(platform, "USER_AGENT", None)
+        return self.of(platform).user_agent or asked_for or self.user_agent
 
     def budget(self, platform: Platform) -> Budget | None:
         """The budget of a platform: as it declares it, unless the operator says otherwise."""

@@ -192,7 +192,8 @@ class Settings:
         "CRAWLER_BATCH_SIZE",
         whole(1, 10_000),
         12,
-        "How many communities of a kind are claimed at a time; the next batch when all of one are under way.",
+        "How many communities of a kind are claimed at a time when they are due; the next batch when all of one are "
+        "under way. What is asked for by name (`collect --source`, `--kind`, `--all`) is claimed as hands come free.",
     )
     crawler_concurrency: int = setting(
         "CRAWLER_MAX_CONCURRENCY",
@@ -341,7 +342,8 @@ class Settings:
         "<PLATFORM>_USER_AGENT",
         line,
         "What we call ourselves to one platform; else CATCHMENT_USER_AGENT. Reddit wants to know who asks: "
-        "REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME).",
+        "REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME); without either it is told in this form that no name is "
+        "given.",
     )
     is_private_allowed: bool = setting(
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS",

@@ -132,6 +132,24 @@ def test_communities_that_were_asked_for_by_name_keep_to_their_lane_too(tmp_path
     here.close()
 
 
+def test_what_was_asked_for_by_name_is_claimed_as_hands_come_free_whatever_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = shop_with(tmp_path, CRAWLER_BATCH_SIZE="1", CRAWLER_MAX_CONCURRENCY="2", COLLECTOR_CONCURRENCY="3")
+    crowd, sizes = Crowd(here), list[int]()
+    sources, claim = crowd.follow("crowd", 6), here.shop.store.sources.claim
+
+    def counted(ids: list[int], *more: Any) -> list[Claimed]:
+        sizes.append(len(ids))
+        return claim(ids, *more)
+
+    monkeypatch.setattr(here.shop.store.sources, "claim", counted)
+    assert len(crowd.collect(*sources)) == 6
+    assert (sizes[0], sum(sizes)) == (6, 6)
+    assert crowd.most_at_once["crowd"] <= 2
+    here.close()
+
+
 def test_a_stop_frees_those_that_wait_and_they_are_as_due_as_before(here: TownShop) -> None:
     crowd = Crowd(here)
     sources = crowd.follow("crowd", 6)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from catchment.errors import SlowDown, TimedOut
 from catchment.fetch import FetchSettings, PlatformSettings
 from catchment.model import Budget
+from catchment.platforms import reddit
 from catchment.settings import read_settings
 from catchment.shop import fetch_settings
 from tests.fetch.surroundings import Door, SomePlatform
@@ -46,6 +48,29 @@ def test_we_call_ourselves_to_a_platform_as_it_is_set_for_that_one(
     door.ask(server.on("/", reply()))
     names = [seen.headers["user-agent"] for seen in server.seen]
     assert names == ["linux:archive:1.0 (by u/somebody)", "catchment-test"]
+
+
+@pytest.mark.parametrize(
+    ("environ", "name"),
+    [
+        ({}, reddit.USER_AGENT),
+        ({"CATCHMENT_USER_AGENT": "catchment-test"}, "catchment-test"),
+        ({"CATCHMENT_USER_AGENT": "any", "REDDIT_USER_AGENT": "linux:a:1 (by /u/b)"}, "linux:a:1 (by /u/b)"),
+    ],
+)
+def test_reddit_is_told_who_asks_in_its_own_form_unless_the_operator_says_otherwise(
+    new_door: Callable[..., Door], tmp_path: Path, server: Hostile, environ: dict[str, str], name: str
+) -> None:
+    given = fetch_settings(read_settings(environ, tmp_path, platforms=["reddit"]))
+    door = new_door(retry_waits=(), platforms=given.platforms, is_user_agent_given=given.is_user_agent_given)
+    door.platform = Reddit()
+    door.platform.USER_AGENT = reddit.USER_AGENT
+    door.ask(server.on("/", reply()))
+    assert server.seen[0].headers["user-agent"] == name
+
+
+def test_reddits_own_form_names_the_platform_the_program_and_its_version() -> None:
+    assert re.fullmatch(r"\w+:catchment:[\w.]+ \(by [^()]+\)", reddit.USER_AGENT)
 
 
 def test_what_robots_txt_says_to_that_name_counts(door_with: Callable[..., Door], server: Hostile) -> None:

@@ -172,8 +172,10 @@ SETTINGS = {
     ),
     "The low-quality round visits what nobody has for so many hours.": ("低质量轮次访问超过多少小时无人访问的社区。"),
     "How many it visits at most, the oldest visit first.": "该轮次最多访问的数量，最久未访问的优先。",
-    "How many communities of a kind are claimed at a time; the next batch when all of one are under way.": (
-        "每次领取同一类型的社区数；一批全部开始后再领取下一批。"
+    "How many communities of a kind are claimed at a time when they are due; the next batch when all of one are "
+    "under way. What is asked for by name (`collect --source`, `--kind`, `--all`) is claimed as hands come free.": (
+        "到期时每次领取同一类型的社区数；一批全部开始后再领取下一批。"
+        "点名采集的（`collect --source`、`--kind`、`--all`）有空闲即领取。"
     ),
     "How many communities of a kind are collected at once, within COLLECTOR_CONCURRENCY; other sources go on.": (
         "同时采集的同类社区数，不超过 COLLECTOR_CONCURRENCY；其他来源照常进行。"
@@ -202,9 +204,11 @@ SETTINGS = {
         "等待平台响应的最长秒数；未设置则用 CATCHMENT_TIMEOUT_SECONDS。"
     ),
     "What we call ourselves to one platform; else CATCHMENT_USER_AGENT. Reddit wants to know who asks: "
-    "REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME).": (
+    "REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME); without either it is told in this form that no name is "
+    "given.": (
         "对某个平台使用的标识；未设置则用 CATCHMENT_USER_AGENT。"
-        "Reddit 希望知道是谁在请求：REDDIT_USER_AGENT=linux:my-archive:1.0 (by u/NAME)。"
+        "Reddit 希望知道是谁在请求：REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME)；"
+        "两者都未设置时，会以这种格式说明未提供名字。"
     ),
     "How long work under way may go on after a stop was asked for, in seconds.": (
         "要求停止后，进行中的工作最多可继续的秒数。"

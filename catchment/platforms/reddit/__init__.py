@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 
+from catchment import __version__
 from catchment.errors import LoginNeeded
 from catchment.model import (
     Answer,
@@ -54,6 +55,8 @@ BUDGET: Budget | None = Budget(
 )
 IS_SCOPED = False  # t3_abc is unique on the whole site
 READER_VERSION = 1
+USER_AGENT = f"python:catchment:{__version__} (by an operator who gave no name)"
+"""In the form that Reddit asks for; REDDIT_USER_AGENT gives a name."""
 CREDENTIAL_SETTINGS = CredentialSettings(
     (
         Field("REDDIT_CLIENT_ID", "The id of an app that is registered with Reddit: a key, beside those in the vault."),
