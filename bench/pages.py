@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -114,18 +114,24 @@ class Browser:
         where = urlsplit(link)
         self._connection = HTTPConnection(where.hostname or "", where.port)
         self._headers = {"Accept": "text/html"}
-        self._connection.request("GET", f"{where.path}?{where.query}", headers=self._headers)
-        answer = self._connection.getresponse()
+        answer = self._asked(f"{where.path}?{where.query}")
         answer.read()
         self._headers["Cookie"] = (answer.getheader("Set-Cookie") or "").partition(";")[0]
 
     def get(self, path: str) -> str:
-        self._connection.request("GET", path, headers=self._headers)
-        answer = self._connection.getresponse()
+        try:
+            answer = self._asked(path)
+        except RemoteDisconnected:
+            # While the other archive was asked nobody spoke here, and the server hung up; the next request calls again.
+            answer = self._asked(path)
         page = answer.read().decode()
         if answer.status != 200:
             raise SystemExit(f"{path} answers {answer.status}:\n{page[:2_000]}")
         return page
+
+    def _asked(self, path: str) -> HTTPResponse:
+        self._connection.request("GET", path, headers=self._headers)
+        return self._connection.getresponse()
 
     def close(self) -> None:
         self._connection.close()

@@ -29,20 +29,30 @@ class Rhythm:
 
         What was posted before its source was first visited is none of it, nor is what told no time of its own.
         """
-        found = self._db.read(lambda tx: [_delays(tx, micros(at), micros(at + length), limit) for at in starts])
-        return [[max(seen - created, 0) / 1_000_000 for created, seen in rows] for rows in found]
+        if not starts:
+            return []
+        found: list[list[float]] = [[] for _ in starts]
+        stretches = [(micros(at), micros(at + length)) for at in starts]
+        for place, created, seen in self._db.read(lambda tx: _delays(tx, stretches, limit)):
+            found[place].append(max(seen - created, 0) / 1_000_000)
+        return found
 
 
-def _delays(tx: Transaction, since: int, until: int, limit: int) -> list[Row]:
+def _delays(tx: Transaction, stretches: Sequence[tuple[int, int]], limit: int) -> list[Row]:
+    # Each stretch has its own few rows, along the index; all of them are asked for at once, since what costs most is
+    # to ask a server dozens of times.
+    few = " UNION ALL ".join(_STRETCH.format(place=place) for place in range(len(stretches)))
     return tx.all(
-        """
-        WITH few AS MATERIALIZED
-             (SELECT source_id, created_at, first_seen_at, is_created_at_guessed FROM items
-               WHERE ordered_at >= ? AND ordered_at < ? ORDER BY ordered_at LIMIT ?)
-        SELECT few.created_at, few.first_seen_at FROM few JOIN progress p ON p.source_id = few.source_id
+        f"""
+        WITH few AS MATERIALIZED ({few})
+        SELECT few.place, few.created_at, few.first_seen_at FROM few JOIN progress p ON p.source_id = few.source_id
          WHERE NOT few.is_created_at_guessed AND few.created_at >= p.first_polled_at
         """,
-        since,
-        until,
-        limit,
+        *(value for since, until in stretches for value in (since, until, limit)),
     )
+
+
+_STRETCH = """
+    SELECT * FROM (SELECT {place} AS place, source_id, created_at, first_seen_at, is_created_at_guessed FROM items
+                    WHERE ordered_at >= ? AND ordered_at < ? ORDER BY ordered_at LIMIT ?) AS told
+"""

@@ -10,7 +10,7 @@ from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.model import Lease, Outcome
 from catchment.store import leases
-from catchment.store.database import Database, Row, Transaction
+from catchment.store.database import Database, Transaction
 from catchment.store.rows import decode, with_iso
 
 _COUNTS = (
@@ -151,30 +151,22 @@ class Runs:
 
     def last_day(self, now: datetime) -> dict[str, int]:
         """Visits, failures and new items of the last 24 hours."""
-        row = self._db.read(lambda tx: _visits_since(tx, micros(now - timedelta(days=1))))
+        row = self._db.read(
+            lambda tx: tx.one(
+                """
+                SELECT count(*), coalesce(sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END), 0),
+                       coalesce(sum(new_count), 0), coalesce(sum(request_count), 0)
+                  FROM run_sources WHERE started_at >= ? AND (outcome IS NULL OR outcome <> 'skipped')
+                """,
+                micros(now - timedelta(days=1)),
+            )
+        )
+        assert row is not None
         return {"fetches": int(row[0]), "errors": int(row[1]), "items": int(row[2]), "requests": int(row[3])}
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     return with_iso(row, "started_at", "finished_at") | {"is_cut_off": bool(row["is_cut_off"])}
-
-
-def _visits_since(tx: Transaction, since: int) -> Row:
-    # SQLite keeps visits in the order of their runs: from the first run on they are read one after the other, while
-    # along the index of their times each would be looked for on its own. The pluses keep the planner from that.
-    row = tx.one(
-        """
-        SELECT count(*), coalesce(sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END), 0),
-               coalesce(sum(new_count), 0), coalesce(sum(request_count), 0)
-          FROM run_sources
-         WHERE run_id >= (SELECT min(+run_id) FROM run_sources WHERE started_at >= ?) AND +started_at >= ?
-           AND (outcome IS NULL OR outcome <> 'skipped')
-        """,
-        since,
-        since,
-    )
-    assert row is not None
-    return row
 
 
 def _under_way(tx: Transaction, limit: int) -> list[dict[str, Any]]:
