@@ -13,6 +13,7 @@ from itertools import islice
 
 from bench.archives import BATCH, NOW, Archive, Row, insert
 from catchment.clock import micros
+from catchment.collect.planning import keep_taken
 from catchment.jobs import JOBS
 from catchment.store import Store
 from catchment.store.metrics import SUMS, Span
@@ -228,6 +229,8 @@ def keep(store: Store, archive: Archive) -> None:
     for table, rows in tables.items():
         while few := list(islice(rows, BATCH)):
             store.database.write(lambda tx, table=table, few=few: insert(tx, table, few))  # type: ignore[misc]
+    # As its job does every few minutes.
+    keep_taken(store, NOW)
     if store.database.is_postgres:
         # What its own housekeeping does within minutes, before anybody looks.
         store.database.write(lambda tx: tx.run("ANALYZE"))
