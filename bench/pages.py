@@ -86,6 +86,7 @@ def questions(archive: Archive) -> Iterator[Question]:
     until = urlencode({"tag": tag, "until": moment(archive.time_of(number)).isoformat()})
     yield Question("… with a tag, up to a day", f"/items?{until}", LISTS, "items")
     yield Question(f"… page {FAR_PAGE:,} by key", f"/items?after={key_text(far_key(archive))}", LISTS, "items")
+    yield Question("… by last reply", "/items?order=replied", LISTS, "items", 5)
     head = archive.size // 2 // HEADS * HEADS
     yield Question("an item with its history and its replies", f"/items/{head}", LISTS, "items")
     for what, words in SEARCHES.items():

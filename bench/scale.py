@@ -22,10 +22,11 @@ from bench.pages import Shown
 from bench.postgres import postgres
 from bench.processes import run
 from bench.timing import Times, by_turns
+from catchment.model import Ordering
 from catchment.refine import fingerprint
 from catchment.store import Store, open_store
 from catchment.store.changes import Place
-from catchment.store.filtering import Filter, Ordering
+from catchment.store.filtering import Filter
 
 SORTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 LIST, FAR_PAGE, FAR_SIZE, READ_ON = 30, 1_000, 20, 50

@@ -350,6 +350,7 @@ EXAMPLES = {
     "page /items after": "1700000000000000-1",
     "page /items/{item_id} after": "1700000000000000-1",
     "page /items state": "edited",
+    "page /items order": "replied",
     "page /search after": str(2**62),
     "page /search state": "deleted",
     "page /search order": "best",
@@ -362,7 +363,7 @@ EXAMPLES = {
 # Pages that ask nothing of the archive, or never end.
 NOT_OF_THE_ARCHIVE = {"/login", "/static/{name}", "/live"}
 # What addresses say beside fields and declared parameters.
-ALSO = {"/items": ("after", "format"), "/search": ("after", "format", "order"), "/sources": ("after",)}
+ALSO = {"/items": ("after", "format", "order"), "/search": ("after", "format", "order"), "/sources": ("after",)}
 
 READING = {
     *("metrics", "alerts", "plan", "tiers"),
