@@ -81,7 +81,7 @@ WORDS = {
     "chart_top": ("up to {value}", "最高 {value}"),
     "success_title": ("Visits that went well", "访问成功率"),
     "delay_title": ("Post to capture", "从发布到采集"),
-    "delay_legend": ("half, and nine of ten, are faster", "半数和九成快于此值"),
+    "delay_legend": ("thick: half are faster; thin: nine of ten are", "粗线：半数快于此；细线：九成快于此"),
     "delay_half": ("half within {span}", "半数在 {span} 内"),
     "delay_tenth": ("nine of ten within {span}", "九成在 {span} 内"),
     "delay_none": ("Too little is known yet.", "数据还太少。"),
