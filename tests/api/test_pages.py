@@ -230,3 +230,4 @@ def test_a_filter_is_named_in_the_readers_language(desk: Desk) -> None:
     page = desk.browser("zh").get("/items?platform=feeds&kind=entry&state=edited").text
     assert re.findall(r'class="chip">\S+ <b>(.*?)</b>', page) == ["订阅源", "文章", "已修改"]
     assert '<option value="feeds" selected>订阅源</option>' in page
+    assert "符合条件的内容，最新在前" in page

@@ -193,7 +193,6 @@ class Asked:
             "states": STATES,
             "formats": outgoing.addresses(door, self.path, {**self.also, **self.given}),
             "first": self.address() if self.after else None,
-            "said": None,
         }
 
     def _chip(self, shop: Shop, name: str, value: str) -> Mapping[str, Any]:

@@ -8,6 +8,7 @@ WORDS = {
     "items_posted": ("By posting time", "按发布时间"),
     "items_posted_title": ("Items", "条目"),
     "items_posted_all": ("Everything that is kept, newest first", "全部内容，最新在前"),
+    "items_posted_some": ("What passes the filters, newest first", "符合条件的内容，最新在前"),
     "items_replied": ("By last reply", "按最后回复"),
     "items_replied_title": ("Items by last reply", "按最后回复排列的条目"),
     "items_replied_all": (
