@@ -54,7 +54,9 @@ def texts(templates: Iterable[str], code: Iterable[str]) -> Texts:
                 whole.add(one.value)
             elif isinstance(one, ast.JoinedStr):
                 joined.append((_written(one.values[0]), _written(one.values[-1])))
-    beginnings = {first for first, _ in joined if first and re.fullmatch(r"[a-z_]+[_:]", first)}
+    # A text that ends like a beginning is one, wherever it is joined to the rest.
+    firsts = {first for first, _ in joined if first} | {one for one in whole if one.endswith("_")}
+    beginnings = {first for first in firsts if re.fullmatch(r"[a-z_]+[_:]", first)}
     endings = {last for _, last in joined if last and re.fullmatch(r"_[a-z]+", last)}
     return Texts(whole, beginnings, endings)
 
@@ -78,6 +80,7 @@ def test_every_word_is_said_somewhere() -> None:
         ('{{ say("hello") }}', "", "hello"),
         ('{{ say("hello" if new else "bye") }}', "", "bye"),
         ('{{ say("tone_" ~ tone) }}', "", "tone_loud"),
+        ('{{ told("tone_", tone) }}', "", "tone_loud"),
         ('{{ say(word ~ "_why") }}{{ told("hello") }}', "", "hello_why"),
         ("", 'say("hello")', "hello"),
         ("", 'say(f"tone_{tone}")', "tone_loud"),

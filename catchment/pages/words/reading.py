@@ -81,7 +81,6 @@ WORDS = {
     # search
     "search_title": ("Search", "搜索"),
     "search_words": ("Search all that is kept", "搜索全部内容"),
-    "search_go": ("Search", "搜索"),
     "search_best": ("Best first", "最相关在前"),
     "search_newest": ("Newest first", "最新在前"),
     "search_count_one": ("{count} item", "{count} 条"),
