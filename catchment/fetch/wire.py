@@ -67,10 +67,13 @@ class Transfer:
         self.objections: list[str] = []
         self.max_wire_bytes = 0
         self.is_too_large = False
+        self.is_sent_again = False
+        self._is_sent = False
         self._sockets: list[socket.socket] = []
 
     def begin(self, max_wire_bytes: int) -> None:
         self.max_wire_bytes, self.is_too_large = max_wire_bytes, False
+        self._is_sent = self.is_sent_again = False
 
     def end(self) -> None:
         # Now rather than at the next beginning: an idle thread must not hold on to a large body.
@@ -89,6 +92,12 @@ class Transfer:
             return pycurl.SOCKET_BAD
         self._sockets.append(socket.socket(address.family, address.socktype, address.protocol))
         return self._sockets[-1]
+
+    def send(self, *_addresses: Any) -> int:
+        """The connection stands, the request is about to go out. If a connection that was used before dies with it,
+        libcurl would send it once more, by itself: what nobody granted, and nobody would count, stays here."""
+        self.is_sent_again, self._is_sent = self._is_sent, True
+        return int(pycurl.PREREQFUNC_ABORT if self.is_sent_again else pycurl.PREREQFUNC_OK)
 
     def watch(self, announced: int, came: int, *_upload: int) -> bool:
         """Called all the time during a transfer; true ends it."""
@@ -130,6 +139,7 @@ class Wire:
             (pycurl.BUFFERSIZE, _BUFFER_BYTES),
             (pycurl.WRITEFUNCTION, self._transfer.chunks.append),
             (pycurl.HEADERFUNCTION, self._transfer.lines.append),
+            (pycurl.PREREQFUNCTION, self._transfer.send),
             (pycurl.XFERINFOFUNCTION, self._transfer.watch),
             (pycurl.NOPROGRESS, 0),
         ):
@@ -199,11 +209,11 @@ class Wire:
         transfer = self._transfer
         if transfer.is_too_large:
             return too_large(transfer.max_wire_bytes)
-        if code == pycurl.E_ABORTED_BY_CALLBACK:
+        if code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
             return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
         if transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             return _refused(sending.host, transfer.objections[0])
-        error, what, helps = _FAILURES.get(code, _ANY_FAILURE)
+        error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
         failure = error(what.format(host=sending.host, words=words), helps)
         failure.is_contact = self._is_contact()
         return failure

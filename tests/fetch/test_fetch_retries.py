@@ -35,6 +35,13 @@ def test_it_ends_after_the_last_wait(new_door, server, trouble, error):
     assert door.attempts[1].at - door.attempts[0].at == timedelta(seconds=1)
 
 
+def test_what_dies_with_a_connection_that_was_used_before_is_sent_again_by_nobody_but_us(door, server):
+    url = server.on("/", reply(b"first"), reset(), reply(b"at last"))
+    assert door.ask(url).body == b"first"
+    assert door.ask(url).body == b"at last"
+    assert (len(server.seen), len(door.attempts), door.clock.waits) == (3, 3, [1.0])
+
+
 def test_nobody_listening_is_a_network_error(new_door, server):
     door = new_door(retry_waits=())
     with pytest.raises(NetworkError, match="takes no connection"):
