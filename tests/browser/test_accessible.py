@@ -26,8 +26,8 @@ def a_lively_place(site: Site) -> None:
 
 
 PAGES = (
-    "/", "/items", "/items?kind=entry&state=edited", "/items?tag=none", "/items/1", "/search", "/search?q=words",
-    *EVERY_PLACE,
+    "/", "/items", "/items?kind=entry&state=edited", "/items?tag=none", "/items?order=replied", "/items/1",
+    "/search", "/search?q=words", *EVERY_PLACE,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 from itertools import islice
 
 from lxml import etree
@@ -22,6 +23,8 @@ XHTML = "http://www.w3.org/1999/xhtml"
 RDF_ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
 NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+# When an entry was last answered (RFC 4685).
+REPLIED = ("{http://purl.org/syndication/thread/1.0}updated", "thr:updated")
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
 # Namespaces of the formats themselves. "" is RSS, which has none; a prefix stands for itself where it is not declared.
@@ -218,7 +221,7 @@ def _item(entry: Element, around: Around) -> Item:
     created, edited = _dates(parts)
     author, author_id = _author(parts, around)
     # No keyword for what stays as it is: every one costs, fifty times a feed.
-    return Item(
+    item = Item(
         external_id=_text(parts, "id") or _text(parts, "guid") or entry.get(RDF_ABOUT, "").strip(),
         created_at=created.at if created else None,
         is_zone_guessed=created.is_zone_guessed if created else False,
@@ -235,6 +238,15 @@ def _item(entry: Element, around: Around) -> Item:
         tags=_tags_of(parts) if "category" in parts else (),
         language=_language(entry, parts) or around.language,
     )
+    replied = _last_reply(parts)
+    return item.plus(last_reply_at=replied) if replied else item
+
+
+def _last_reply(parts: Parts) -> datetime | None:
+    """The newest time that a link to its replies tells: there may be one for each form that they are given in."""
+    links = [link for link in parts.get("link", ()) if link.get("rel", "") == "replies"]
+    told = [read_date(at) for link in links[:MOST_DATES] for name in REPLIED if (at := link.get(name))]
+    return max((date.at for date in told if date), default=None)
 
 
 def _text(parts: Parts, meaning: str) -> str | None:
