@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import timedelta
 from html import unescape
@@ -10,6 +11,8 @@ import pytest
 
 from catchment.errors import Missing, SlowDown
 from catchment.model import Source
+from catchment.pages.words.foreign import FOREIGN
+from catchment.platforms.reddit import atom
 from tests.api.browsing import led_to, opened, plain, sent
 from tests.api.desk import Desk
 from tests.town import TownShop
@@ -47,6 +50,16 @@ def test_an_empty_list_teaches_the_next_step(desk: Desk) -> None:
     assert "Nothing is followed yet" in page
     assert 'href="/sources/add"' in page
     assert 'href="/sources/import"' in page
+
+
+def test_a_source_that_is_read_in_brief_says_so_in_the_list_and_on_its_page_in_both_languages(both: Desk) -> None:
+    source = a_feed(both)
+    told = json.dumps({"note": atom.NOTE})
+    both.here.shop.store.database.write(lambda tx: tx.run("UPDATE progress SET cursor = ?", told))
+    assert both.get(f"/api/sources/{source.id}")["note"] == atom.NOTE
+    for path in ("/sources", f"/sources/{source.id}"):
+        assert atom.NOTE in plain(opened(both, path))
+        assert FOREIGN[atom.NOTE] in plain(opened(both, path, language="zh"))
 
 
 def test_a_row_tells_how_a_source_stands_and_what_it_brought(both: Desk) -> None:
