@@ -19,9 +19,9 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE: ViewportSize = {"width": 1200, "height": 1180}
-RATE, SECONDS = 240, 240
+RATE, SECONDS = 240, 200
 """How fast and how long the demo runs before the first picture: by then something has failed, recovered, been edited
-and missed, and most of a day is to be seen; faster, and all would be late."""
+and missed, and half a day is to be seen."""
 
 
 @contextmanager
@@ -38,10 +38,19 @@ def demo(folder: str) -> Iterator[str]:
 
 
 def take(page: Page, base: str, ending: str) -> None:
-    page.goto(base)
+    open_punctual_overview(page, base)
     page.screenshot(path=IMAGES / f"overview{ending}.png")
     open_telling_item(page, base)
     page.screenshot(path=IMAGES / f"item{ending}.png")
+
+
+def open_punctual_overview(page: Page, base: str) -> None:
+    """As it is where the machine keeps up: on one that has other work, a fast clock makes all late for a while."""
+    for _ in range(120):
+        page.goto(base)
+        if not page.locator(".need a.headline[href='/sources?order=troubled']").count():
+            return
+        page.wait_for_timeout(500)
 
 
 def open_telling_item(page: Page, base: str) -> None:
