@@ -36,7 +36,8 @@ def search_items(
 ) -> dict[str, Any]:
     """Items by their words: whole words, whatever their case; Chinese, Japanese and Korean by any part.
 
-    `best` compares the newest thousand that answer.
+    `best` compares the newest thousand that answer. A page may be short, even empty, and `next` goes on; null only at
+    the end.
     """
     wanted = shop.names.checked(Filter(source_id, kind, platform, author, tag, since, until, is_deleted))
     found = shop.store.search.find(q, wanted, is_best=order == "best", limit=most, after=after)

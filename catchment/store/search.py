@@ -1,7 +1,8 @@
 """Search: what the index finds and what waits to be indexed, by the same rules, in one list.
 
 The index gives places, newest first; whether an item is as it was indexed, and answers, is seen in its row. Newest
-first stops at the end of the page, however many there are. Best first compares the newest thousand that answer.
+first stops at the end of the page, however many there are. Best first compares the newest thousand that answer. Texts
+that have too many words for the index are read, so many for a page: where there are more, the page ends at the last.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ COUNTED = 1_000
 """So many are counted; beyond, the count is an estimate."""
 MOST_READ = 5_000
 """A source with no more items than these is read through: it may have none of the many that have a word."""
+LONG_READ = 50
+"""So many of the texts that have too many words for the index are read for one page."""
 _MOST_CHECKED = 2_000
 _READ_AT_ONCE = 100
 
@@ -36,6 +39,7 @@ class Found(Record, frozen=True):
     items: list[dict[str, Any]]
     """Each with its `snippet`, the `title_marks`, and its `key`."""
     next: str | None
+    """Where to go on; None: this was the end. A page may be short, even empty, and go on all the same."""
     behind: int
     """How many items were not looked at, because the index is so far behind. 0: nothing is missing."""
     count: int | None
@@ -90,18 +94,22 @@ class _Asking:
         indexed = list(islice(found.places, wanted))
         # Asked for last: what is edited meanwhile leaves the former and enters the latter, never the other way round.
         scan = scan_of(self._tx, self._mark)
-        read = {*self._read(self._too_long(match)), *self._among(scanned(self._tx, scan, _READ))}
+        long, end = self._too_long(match)
+        read = {*self._read(iter(long)), *self._among(scanned(self._tx, scan, _READ))}
         waiting = {one for one in read if match.low <= one < match.high}
         newest = sorted(waiting.union(indexed), reverse=True)[:wanted]
+        if not is_best:
+            # What is older than the last long text that was read may have more between it: that is the next page's.
+            newest = [one for one in newest if end is None or one >= end]
         ranked = sorted(self._ranked(newest), reverse=True) if is_best else [_Hit(0, one) for one in newest]
         hits = [one for one in ranked if one < begin][: limit + 1]
         is_first = begin == _FIRST
         return Found(
             self._shown(hits[:limit]),
-            hits[limit - 1].key if len(hits) > limit else None,
+            hits[limit - 1].key if len(hits) > limit else None if is_best or end is None else _Hit(0, end).key,
             scan.behind,
             found.how_many + len(waiting.difference(indexed)) if is_first else None,
-            found.is_estimated,
+            found.is_estimated or end is not None,
         )
 
     def _indexed(self, match: Match, wanted: int) -> Places:
@@ -132,14 +140,18 @@ class _Asking:
             return None
         return sorted((one for row in rows if match.low <= (one := place(*row)) < match.high), reverse=True)
 
-    def _too_long(self, match: Match) -> Iterator[int]:
-        """Those that have too many words for the index."""
+    def _too_long(self, match: Match) -> tuple[list[int], int | None]:
+        """The newest of those that have too many words for the index, and the last of them; None: these are all."""
         rows = self._tx.all(
-            "SELECT place FROM indexed WHERE is_too_long AND place >= ? AND place < ? ORDER BY place DESC",
+            f"""
+            SELECT place FROM indexed WHERE is_too_long AND place >= ? AND place < ?
+             ORDER BY place DESC LIMIT {LONG_READ + 1}
+            """,
             match.low,
             match.high,
         )
-        return (row[0] for row in rows)
+        found = [row[0] for row in rows]
+        return found[:LONG_READ], found[LONG_READ - 1] if len(found) > LONG_READ else None
 
     # ── whether an item answers ───────────────────────────────────────────────────────────────────────────────────
 

@@ -14,10 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from catchment import wording
 from catchment.errors import InvalidInput
 from catchment.store import indexing, search
 from catchment.store.filtering import Filter
 from catchment.store.search import Found
+from catchment.wording import is_answered
 from tests.store.desk import Desk, days, opened, post
 from tests.store.test_indexing import index_all
 
@@ -253,6 +255,48 @@ def test_newest_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
     assert len(listed) == 25
     for limit in (1, 4, 25):
         assert walked(desk, "fox", limit=limit) == [one["external_id"] for one in everything]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5, 50])
+def test_however_many_texts_are_too_long_for_the_index_a_page_reads_a_few_and_the_pages_have_all(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    monkeypatch.setattr(indexing, "_MOST_TERM_BYTES", 100)
+    monkeypatch.setattr(search, "LONG_READ", 3)
+    source, keys = desk.follow("r/one", "reddit"), [f"{number:02}" for number in range(24)]
+    long = "fox " + " ".join(f"word{number}" for number in range(40))
+    texts = {key: long if int(key) % 3 else "a fox" for key in keys} | {"05": long.replace("fox", "dog")}
+    desk.show(source, *(post(key, texts[key], title=None, created_at=desk.now - days(int(key))) for key in keys))
+    index_all(desk)
+    read: list[str] = []
+
+    def counted(query: Any, title: str | None, text: str) -> bool:
+        read.append(text)
+        return is_answered(query, title, text)
+
+    monkeypatch.setattr(wording, "is_answered", counted)
+    pages, after = list[Found](), None
+    while not pages or after is not None:
+        read.clear()
+        pages.append(desk.store.search.find("fox", limit=limit, after=after))
+        assert sum(1 for text in read if len(text) > 100) <= 3
+        after = pages[-1].next
+    assert [one["external_id"] for page in pages for one in page.items] == [key for key in keys if key != "05"]
+    assert pages[0].is_count_estimated
+
+
+def test_a_page_of_texts_that_do_not_answer_is_empty_and_goes_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(indexing, "_MOST_TERM_BYTES", 10)
+    monkeypatch.setattr(search, "LONG_READ", 2)
+    source = desk.follow("r/one", "reddit")
+    desk.show(source, *(post(f"{n}", f"many words {n}", title=None, created_at=desk.now - days(n)) for n in range(5)))
+    index_all(desk)
+    first = desk.store.search.find("4")
+    assert (first.items, first.next is None) == ([], False)
+    second = desk.store.search.find("4", after=first.next)
+    assert (second.items, second.next is None) == ([], False)
+    third = desk.store.search.find("4", after=second.next)
+    assert ([one["external_id"] for one in third.items], third.next) == (["4"], None)
 
 
 def test_best_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
