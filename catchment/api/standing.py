@@ -8,6 +8,7 @@ from typing import Any
 from catchment import __version__
 from catchment.api.door import Door
 from catchment.api.pulse import seen_in
+from catchment.collect.closings import Closings
 from catchment.collect.lateness import Around
 from catchment.collect.planning import taken_of_late
 from catchment.errors import StoreError
@@ -107,6 +108,7 @@ def around(door: Door) -> Around:
         now=shop.clock.now(),
         patience=patience(shop),
         is_collecting=door.collects or _is_collected_elsewhere(shop),
+        closed=Closings(shop.store.budgets).until((one.NAME for one in shop.platforms), shop.clock.now()),
         waiting_count=len(overdue(shop, MOST_WAITING)),
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -21,7 +22,7 @@ class Why(StrEnum):
     NOBODY = "nobody"
     """It was due, and no process collects."""
     BUDGET = "budget"
-    """It was due, and the platform's requests are used up for now."""
+    """It was due, and the platform is left alone for now: its requests are used up, or it told us to wait."""
     CROWDED = "crowded"
     """It was due, and so were many others."""
     STUCK = "stuck"
@@ -47,7 +48,8 @@ class Around(Record, frozen=True):
     is_collecting: bool = True
     is_held: bool = False
     """Somebody visits the source right now."""
-    is_budget_used: bool = False
+    closed: Mapping[str, datetime] = {}
+    """The platforms that are left alone, and until when."""
     waiting_count: int = 0
     """How many sources are overdue, this one included."""
 
@@ -56,6 +58,8 @@ class Lateness(Record, frozen=True):
     why: Why
     at: datetime | None = None
     """When it was due, or expected, or will be visited, as the reason goes."""
+    until: datetime | None = None
+    """How long what keeps it waiting lasts, where that is known."""
 
     @property
     def is_late(self) -> bool:
@@ -71,9 +75,9 @@ def lateness(source: Source, progress: Progress, minutes: int, around: Around) -
         return Lateness(Why.VISITING)
     if due_at is None:
         is_old = around.now - source.created_at > around.patience
-        return Lateness(_overdue(around), source.created_at) if is_old else Lateness(Why.FIRST)
+        return _overdue(source, source.created_at, around) if is_old else Lateness(Why.FIRST)
     if around.now - due_at > around.patience:
-        return Lateness(_overdue(around), due_at)
+        return _overdue(source, due_at, around)
     if due_at > around.now and progress.due_reason in _PUT_OFF:
         return Lateness(_PUT_OFF[progress.due_reason], due_at)
     if progress.last_error is not None:
@@ -89,9 +93,9 @@ def is_silent(progress: Progress, now: datetime) -> bool:
     return expected is not None and expected < now and seen is not None and seen > expected
 
 
-def _overdue(around: Around) -> Why:
+def _overdue(source: Source, due_at: datetime, around: Around) -> Lateness:
     if not around.is_collecting:
-        return Why.NOBODY
-    if around.is_budget_used:
-        return Why.BUDGET
-    return Why.CROWDED if around.waiting_count > 1 else Why.STUCK
+        return Lateness(Why.NOBODY, due_at)
+    if source.platform in around.closed:
+        return Lateness(Why.BUDGET, due_at, around.closed[source.platform])
+    return Lateness(Why.CROWDED if around.waiting_count > 1 else Why.STUCK, due_at)

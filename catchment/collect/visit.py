@@ -8,12 +8,13 @@ import structlog
 
 from catchment.clock import Clock
 from catchment.collect.asking import Rules
+from catchment.collect.closings import Closings
 from catchment.collect.leaving import Leaving
 from catchment.collect.more import More
 from catchment.collect.reachability import Reachability, host_of
 from catchment.collect.walking import Plan, Walking
 from catchment.errors import CatchmentError, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
-from catchment.fetch import Fetch, Pauses
+from catchment.fetch import Fetch
 from catchment.hot import Hot
 from catchment.model import Answer, Kind, Outcome, Platform, Record, Result, Source
 from catchment.platforms import Platforms
@@ -38,8 +39,7 @@ class Visitor:
         self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
         self.hot = hot
         self._reachability = Reachability()
-        self._closed = Pauses()
-        """The platforms whose budget is used up, or that told us to wait."""
+        self._closings = Closings(store.budgets)
         self._warned_kinds: set[str] = set()
         # One page is read at a time. Threads are for waiting; where they think side by side, they only quarrel over
         # the interpreter, and the same work costs a fifth more.
@@ -84,11 +84,10 @@ class Visitor:
 
     def closed_kinds(self) -> frozenset[str]:
         """The kinds of which nothing can be asked at this moment: their sources wait, and take nobody's hand."""
-        if not self._closed:
-            return frozenset()
-        now = self.clock.now()
-        closed = [platform for platform in self.platforms if self._closed.until(platform.NAME, now)]
-        return frozenset(kind.name for platform in closed for kind in platform.KINDS)
+        # Where sources bring their own hosts, one that must wait closes nothing.
+        closable = {platform.NAME: platform for platform in self.platforms if platform.HOSTS}
+        closed = self._closings.until(closable, self.clock.now())
+        return frozenset(kind.name for name in closed for kind in closable[name].KINDS)
 
     def _close(self, source: Source, error: SlowDown) -> None:
         """Leave a platform alone, if it is the platform that must wait."""
@@ -98,9 +97,7 @@ class Visitor:
         is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
         if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
             return
-        if not self._closed.until(platform.NAME, self.clock.now()):
-            log.info("a platform is left alone", platform=platform.NAME, until=error.retry_at.isoformat())
-        self._closed.begin(platform.NAME, error.retry_at)
+        self._closings.close(platform.NAME, error.retry_at, self.clock.now())
 
     def _blames_source(self, source: Source, error: PlatformError) -> bool:
         if error.is_credentials and source.credential is None:

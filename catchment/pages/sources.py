@@ -90,7 +90,8 @@ def sentence(say: Speech, source: Mapping[str, Any], late: Lateness, known: Mapp
         failures=say.number(source["failures_in_a_row"]),
         count=say.number(known["waiting_count"]),
         work=holder.work if holder else "",
-        platform=source["platform"],
+        platform=say.named("platform", source["platform"]),
+        until=say.day_and_time(late.until.isoformat()) if late.until else "",
         new=say.when(source["last_new_at"]),
     )
 

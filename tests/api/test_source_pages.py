@@ -9,8 +9,9 @@ from html import unescape
 
 import pytest
 
+from catchment.collect.closings import Closings
 from catchment.errors import Missing, SlowDown
-from catchment.model import Source
+from catchment.model import Source, Target
 from catchment.pages.words.foreign import FOREIGN
 from catchment.platforms.reddit import atom
 from tests.api.browsing import led_to, opened, plain, sent
@@ -282,6 +283,20 @@ def test_hours_are_those_of_the_reader(desk: Desk) -> None:
         page = browser.get(f"/sources/{source.id}").text
         shown.append(re.findall(r'class="warm"[^>]*><title>(\w+ \d\d)', page))
     assert shown[0] != shown[1]
+
+
+def test_who_is_late_because_its_platform_is_left_alone_is_told_so_and_until_when(both: Desk) -> None:
+    here = both.here
+    source, _ = here.shop.store.sources.follow(Target("reddit", "r/one", "r/one"), "reddit", here.clock.now())
+    here.clock.advance(3600)
+    now = here.clock.now()
+    assert "left alone" not in plain(opened(both, f"/sources/{source.id}"))
+    Closings(here.shop.store.budgets).close("reddit", now + timedelta(minutes=10), now)
+    said = plain(opened(both, f"/sources/{source.id}"))
+    assert f"Reddit is left alone until {now + timedelta(minutes=10):%Y-%m-%d %H:%M}" in said
+    assert "其请求额度已用完，或对方要求等待" in opened(both, f"/sources/{source.id}", language="zh")
+    here.clock.advance(600)
+    assert "left alone" not in plain(opened(both, f"/sources/{source.id}"))
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

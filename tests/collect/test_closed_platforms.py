@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from catchment.collect.closings import Closings
 from catchment.errors import PlatformError, SlowDown
 from catchment.model import Outcome, Request
 from tests.collect.crowd import Crowd
@@ -99,3 +100,35 @@ def test_where_sources_bring_their_own_hosts_one_that_must_wait_closes_nothing(q
     crowd.follow("crowd", 8)
     refusing(crowd, the_budget_is_used_up)
     assert len(crowd.collect()) == 8
+
+
+# ── two processes ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("why", [the_budget_is_used_up, the_platform_tells_to_wait])
+def test_what_one_process_was_told_all_obey(here: TownShop, why: Callable[[TownShop], PlatformError]) -> None:
+    crowd = Crowd(here)
+    crowd.follow("crowd", 8)
+    refusing(crowd, why)
+    crowd.collect()
+    crowd.asked.clear()
+    crowd.follow("others", 1)
+    with here.another("serve") as second:
+        second.platforms, second._fetch = here.shop.platforms, crowd  # type: ignore[assignment]
+        assert [one.kind for one in second.rounds().due("collect-due", "schedule")] == ["others"]
+        assert crowd.asked == ["others 0"]
+        crowd.before_answering = lambda request: None
+        here.clock.advance(601)
+        assert len([one for one in second.rounds().due("collect-due", "schedule") if one.kind == "crowd"]) == 8
+
+
+def test_the_later_end_wins_and_what_a_clock_that_was_wrong_has_told_is_not_believed(here: TownShop) -> None:
+    one, other = Closings(here.shop.store.budgets), Closings(here.shop.store.budgets)
+    now = here.clock.now()
+    one.close("crowd", now + 10 * MINUTES, now)
+    other.close("crowd", now + 5 * MINUTES, now)
+    for each in (one, other):
+        assert each.until(["crowd", "others"], now) == {"crowd": now + 10 * MINUTES}
+    assert other.until(["crowd"], now + 10 * MINUTES) == {}
+    one.close("others", now + 900 * MINUTES, now + 800 * MINUTES)
+    assert other.until(["others"], now) == {}

@@ -74,8 +74,9 @@ WORDS = {
         "它在{at}就该访问，但没有进程在采集。请启动 `catchment serve`。",
     ),
     "late_budget": (
-        "It was due {at}, and the requests that {platform} allows are used up for now. It goes on by itself.",
-        "它在{at}就该访问，但 {platform} 允许的请求次数暂时用完，稍后会自动继续。",
+        "It was due {at}, and {platform} is left alone until {until}: the requests that it allows are used up, or it"
+        " asked us to wait. It goes on by itself then.",
+        "它在{at}就该访问，但在 {until} 之前不会访问 {platform}：其请求额度已用完，或对方要求等待。之后会自动继续。",
     ),
     "late_crowded": (
         "It was due {at}, and so were others: {count} sources wait, more than can be visited at once."
