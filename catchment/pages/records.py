@@ -77,7 +77,7 @@ def told_alert(say: Speech, alert: Mapping[str, Any]) -> dict[str, Any]:
         "what": what or "",
         "helps": say.known("alert_helps", sort) or say.known("alert_helps", last),
         "href": f"/sources/{alert['source_id']}" if name else _PLACES.get(first),
-        "detail": without_name(alert["message"], name, alert["source_id"]),
+        "detail": say.said(without_name(alert["message"], name, alert["source_id"])),
         "tone": _TONES[alert["severity"]],
     }
 

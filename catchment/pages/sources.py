@@ -67,7 +67,7 @@ def source_page(reader: Reader, known: Mapping[str, Any]) -> str:
         url=web_address(source["target"]),
         tone=TONES[late.why],
         sentence=sentence(say, source, late, known),
-        because=say.named("due", source["next_fetch_reason"]),
+        because=say.known("due", source["next_fetch_reason"]) or say.said(source["next_fetch_reason"]),
         error=plain_error(say, source["last_error_code"], source["last_error"]) if source["last_error"] else None,
         heat=heat(known["posted"], reader),
         calendar=calendar(known["coverage"]["calendar"], say),

@@ -323,6 +323,21 @@ def test_why_it_is_late_is_answered_in_one_sentence(both: Desk, language: str) -
     )
 
 
+def test_why_it_is_visited_then_and_what_was_noted_is_told_in_the_readers_language(both: Desk) -> None:
+    source = a_feed(both)
+    both.here.shop.store.database.write(
+        lambda tx: [
+            tx.run("UPDATE progress SET next_due_at = last_polled_at, due_reason = 'tier1: every 2 h'"),
+            tx.run("UPDATE run_sources SET notes = ?", '["junk after the feed", "new <words>"]'),
+        ]
+    )
+    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=one)) for one in ("en", "zh"))
+    assert "tier1: every 2 h" in english
+    assert "junk after the feed new <words>" in english
+    assert "tier1：每 2 小时一次" in chinese
+    assert "订阅源之后有多余内容 new <words>" in chinese
+
+
 def test_where_nobody_collects_that_is_the_reason(town: TownShop) -> None:
     desk = Desk(town, collects=False)
     source = town.follow(town.town.feed("one"), name="One")

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from catchment.clock import EPOCH
 from catchment.pages.words import common, entering, errors, keeping, live, overview, reading, records, sources
 from catchment.pages.words.foreign import FOREIGN
+from catchment.pages.words.sentences import in_chinese
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 
@@ -73,6 +74,10 @@ class Speech:
     def told(self, words: str) -> str:
         """What another part of the product says in English (a kind, a setting), in this language."""
         return words if self.language == "en" else FOREIGN.get(words, words)
+
+    def said(self, sentence: str) -> str:
+        """What another part of the product has written down in English, in this language."""
+        return sentence if self.language == "en" else in_chinese(sentence)
 
     @staticmethod
     def number(count: int) -> str:

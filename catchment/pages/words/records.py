@@ -116,6 +116,16 @@ WORDS = {
         "Follow less of it, or less often; or add a credential.",
         "请减少关注或调长间隔，或添加凭据。",
     ),
+    "alert:platform budget": ("does not allow as much as is followed", "请求额度不够用"),
+    "alert_helps:platform budget": (
+        "Follow less of it, or less often; or add a credential. The overview shows the forecast.",
+        "请减少关注或调长间隔，或添加凭据。概览中有预测。",
+    ),
+    "alert:redis away": ("Redis is away", "Redis 不可用"),
+    "alert_helps:redis away": (
+        "The database does its work meanwhile. See that Redis runs, or unset CATCHMENT_REDIS_URL.",
+        "暂由数据库代替。请确认 Redis 在运行，或取消 CATCHMENT_REDIS_URL。",
+    ),
     "alert:platform visits": ("fails more often than it should", "失败次数过多"),
     "alert_helps:platform visits": (
         "The sources that fail come first in the list of sources, each with the reason.",
