@@ -366,9 +366,9 @@ Readers are measured by the store's own verbs, those that the API calls, in arch
 the real indexer indexes: {scale.REPEATS} warm answers on the clock, the small and the large archive by turns. Compared
 is what the fastest tenth stayed below, since what disturbs a measurement only ever adds to it. The pages are measured
 as a browser gets them from the application that `serve` runs, over HTTP on the same machine: from the request to the
-last byte, {pages.REPEATS} times. Beside the items there is what three months of running leave (`bench/records.py`), so
-that the overview has as much to sum up as in life. A small archive has no page {pages.FAR_PAGE:,}; there it is the
-last one.
+last byte, {pages.REPEATS} times; compared are the medians. Beside the items there is what three months of running leave
+(`bench/records.py`), so that the overview has as much to sum up as in life. A small archive has no page
+{pages.FAR_PAGE:,}; there it is the last one.
 
 `serve` is the real command, whose clock runs so fast that a week takes minutes; its resident memory is looked at twice
 a second. Parts may have been measured one after the other; within each all is of one run.

@@ -13,8 +13,7 @@ class Times:
     """Of many, in milliseconds."""
 
     fastest: float
-    """What the fastest tenth stayed below. By this two are compared: what disturbs a measurement only ever adds to
-    it."""
+    """What the fastest tenth stayed below. Short questions are compared by this: what disturbs only ever adds."""
     median: float
     worst: float
 
