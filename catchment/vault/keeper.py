@@ -56,11 +56,14 @@ class Keeper:
         return self.credentials.platforms() | {one.platform for one in self._safe.lent.values()}
 
     def usable(self) -> dict[str, list[str]]:
-        """The names of those of each platform's pool that can be used at this moment."""
-        now, found = self._clock.now(), defaultdict[str, list[str]](list)
-        for one in self.pool(self.credentials.known()):
+        """The names of those of each platform's pool that can be used at this moment. Only looks."""
+        now, known, found = self._clock.now(), self.credentials.known(), defaultdict[str, list[str]](list)
+        for one in self.pool(known):
             if is_usable(passed(one, self.rules, now), now):
                 found[one.platform].append(one.name)
+        # What stands in the environment and was never used is not noted down yet, and as good as any.
+        for name in self._safe.lent.keys() - {one.name for one in known}:
+            found[self._safe.lent[name].platform].append(name)
         return found
 
     def pause(self, name: str, reason: str) -> None:

@@ -13,6 +13,8 @@ from tests.cli.conftest import Catchment
 def _database(database_url: str, monkeypatch: pytest.MonkeyPatch, home: object) -> None:
     """All of this holds on SQLite and on PostgreSQL."""
     monkeypatch.setenv("CATCHMENT_DATABASE_URL", database_url)
+    # With a key Reddit allows 60 a minute.
+    monkeypatch.setenv("REDDIT_CLIENT_ID", "a-client-id")
 
 
 def follow(catchment: Catchment, count: int, interval: int) -> None:
@@ -36,6 +38,14 @@ def test_the_plan_says_who_needs_how_much_and_who_will_be_late(catchment: Catchm
     assert "feeds: 1 source needs" in shown
     assert "feeds" not in catchment("plan", "--platform", "reddit").out
     assert catchment("plan", "--platform", "myspace", "--json").failure == (2, "INVALID_INPUT")
+
+
+def test_without_a_key_it_is_planned_with_what_a_stranger_is_allowed(
+    catchment: Catchment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("REDDIT_CLIENT_ID")
+    follow(catchment, 4, 1)
+    assert "reddit: 4 sources need 8 of 10 requests a minute (80 %)" in catchment("plan").out
 
 
 def test_status_has_a_line_for_a_budget_only_while_it_is_tight(catchment: Catchment) -> None:
