@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catchment.fetch.budgets import MemoryRows, StoredBudgets, Tokens, block_size, life, span_of
+from catchment.fetch.budgets import AIM, Level, MemoryRows, StoredBudgets, Tokens, block_size, life, span_of
 from catchment.fetch.redis_budgets import RedisBudgets, RedisRows, budgets_in
 from catchment.model import Budget
 from catchment.redis_link import Away, RedisLink
@@ -180,3 +180,19 @@ def test_processes_that_take_tokens_at_once_together_get_no_more_than_there_is(
     assert redis_server.client.get("test:budget:small") is not None
     link.close()
     desk.close()
+
+
+def test_how_full_a_budget_is_counts_both_homes_and_looking_takes_nothing(link: CutLink) -> None:
+    budget = some(REDDIT)
+    shared = in_use(link, budget, NOW)
+    assert shared.levels([(budget, None)], NOW) == [Level(None, 0, budget.limit)]
+    taken = [shared.take(budget, None, NOW).tokens for _ in range(3)]
+    for _ in range(2):
+        assert shared.levels([(budget, None)], NOW) == [Level(None, sum(taken), budget.limit)]
+    while shared.take(budget, None, NOW).tokens:
+        pass
+    (full,) = shared.levels([(budget, None)], NOW)
+    assert (full.used, full.opens_at) == (int(budget.limit * AIM), NOW + SPAN + TICK)
+    link.is_cut = True
+    shared.take(budget, None, NOW)
+    assert shared.levels([(budget, None)], NOW)[0].opens_at is not None
