@@ -31,6 +31,8 @@ BUSY_SECONDS = 30
 RETRIES = 8
 # serialisation failure, deadlock, and a unique key that somebody else took between our look and our write
 _RETRIED = {"40001", "40P01", "23505"}
+_IDLE = 0
+"""What libpq calls a connection on which nothing is under way."""
 # SQLite takes 32,766 values a statement; PostgreSQL gets one array instead.
 _MOST_VALUES = 30_000
 
@@ -166,13 +168,24 @@ class Database:
             return psycopg.connect(plain, autocommit=True)
 
     def read(self, question: Callable[[Transaction], T]) -> T:
-        """Ask something. On SQLite each statement sees the newest commit; no read is held open."""
-        with self.said_plainly(), self._connection() as connection:
-            try:
-                return question(self.transaction(connection, self.is_postgres))
-            finally:
-                if self.is_postgres:
-                    connection.rollback()
+        """Ask something. Each statement sees the newest commit; no read is held open."""
+        with self.said_plainly(), self._connection() as connection, self._each_alone(connection):
+            return question(self.transaction(connection, self.is_postgres))
+
+    @contextmanager
+    def _each_alone(self, connection: Any) -> Iterator[None]:
+        """No transaction around the statements. SQLite is asked like that anyway; with PostgreSQL it saves the way to
+        the server and back for each BEGIN and ROLLBACK."""
+        if not self.is_postgres:
+            yield
+            return
+        connection.autocommit = True
+        try:
+            yield
+        finally:
+            # One that broke in the middle of something cannot be changed; it is not given back to the pool either.
+            if connection.pgconn.transaction_status == _IDLE:
+                connection.autocommit = False
 
     def write(self, deed: Callable[[Transaction], T]) -> T:
         """Do `deed` in one transaction; again from the start, if another transaction was in its way."""

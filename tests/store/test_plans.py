@@ -683,7 +683,7 @@ def postgres_faults(desk: Desk, sql: str, values: tuple[Any, ...]) -> list[str]:
         tx.cursor.execute(f"EXPLAIN (FORMAT JSON) {sql}", values)
         return tx.cursor.fetchone()[0][0]["Plan"]
 
-    nodes = list(every_node(desk.store.database.read(question)))
+    nodes = list(every_node(desk.store.database.write(question)))
     scanned = [f"{node['Node Type']} {node['Relation Name']}" for node in nodes if is_whole_scan(node)]
     sorts = [node["Node Type"] for node in nodes if "Sort" in node["Node Type"] and sorted_tables(node) - SMALL]
     filtered = [f"{node['Relation Name']} filtered by {node['Filter']}" for node in nodes if is_filtered(node)]

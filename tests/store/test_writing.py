@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from threading import Barrier
 
@@ -128,7 +128,8 @@ def test_of_two_that_wait_for_each_other_one_begins_again(standing_postgres: str
     database.close()
 
 
-def test_a_connection_that_the_server_closed_is_replaced(standing_postgres: str) -> None:
+@pytest.mark.parametrize("verb", ["read", "write"])
+def test_a_connection_that_the_server_closed_is_replaced(standing_postgres: str, verb: str) -> None:
     database = Database(standing_postgres, pool_size=1)
     with psycopg.connect(standing_postgres.replace("+psycopg", ""), autocommit=True) as other:
 
@@ -138,9 +139,25 @@ def test_a_connection_that_the_server_closed_is_replaced(standing_postgres: str)
             other.execute("SELECT pg_terminate_backend(%s)", [row[0]])
             tx.one("SELECT 1")
 
-        with pytest.raises(StoreError):
-            database.write(deed)
+        with pytest.raises(StoreError, match="failed"):
+            getattr(database, verb)(deed)
     assert database.read(lambda tx: tx.one("SELECT 1")) == (1,)
+    database.close()
+
+
+@pytest.mark.parametrize("asked", ["SELECT 1", "SELECT * FROM no_such_table"])
+def test_a_connection_that_was_asked_writes_all_or_nothing_afterwards(standing_postgres: str, asked: str) -> None:
+    database = Database(standing_postgres, pool_size=1)
+    with suppress(StoreError):
+        database.read(lambda tx: tx.one(asked))
+
+    def half(tx: Transaction) -> None:
+        tx.insert("budgets", ("name", "blocks", "updated_at"), [("half", "", 0)])
+        raise KeyError("in the middle")
+
+    with pytest.raises(KeyError):
+        database.write(half)
+    assert database.read(lambda tx: tx.all("SELECT name FROM budgets WHERE name = 'half'")) == []
     database.close()
 
 
