@@ -268,7 +268,7 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
-        connection.execute("PRAGMA journal_mode = WAL")
+        _use_wal(connection)
         # With WAL, NORMAL survives the death of the process; power loss may cost the last seconds, never the file.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -276,6 +276,19 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
         connection.execute("PRAGMA temp_store = MEMORY")
 
     return engine
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite waits for other programs with everything but this: several that open an empty file together meet here."""
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.01)
 
 
 def _make_folder(folder: Path) -> None:

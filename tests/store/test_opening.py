@@ -12,7 +12,7 @@ from threading import Barrier, Event, Thread
 import pytest
 
 from catchment.errors import InvalidInput, SchemaMismatch, StoreError
-from catchment.store import opening
+from catchment.store import database, opening
 from catchment.store.database import Database
 from tests.clocks import HandClock
 from tests.store.desk import Desk, opened, post
@@ -152,6 +152,17 @@ def test_threads_that_open_an_empty_database_together_set_it_up_once(database_ur
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(open_it, range(4))) == {opening.HEAD}
+
+
+def test_an_empty_file_that_somebody_is_setting_up_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "catchment.db"
+    with closing(sqlite3.connect(file, isolation_level=None)) as somebody:
+        somebody.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr(database.time, "sleep", lambda _: somebody.execute("ROLLBACK"))
+        opened(f"sqlite:///{file}", tmp_path).close()
+        assert not somebody.in_transaction
 
 
 @pytest.mark.parametrize(
