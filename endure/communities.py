@@ -70,8 +70,10 @@ def run(week: Week, folder: Path) -> Verdict:
         figures, details = judged(settings, world, sources, log, slack=timedelta())
         secrets = secrets_found(folder, settings)
     figures |= {"secrets": len(secrets), "tiers": tiers, **_counted(log)}
-    is_good = not any(figures[name] for name in FAULTS) and figures["false_gaps"] < 0.05
-    return Verdict(figures, tuple(details + secrets), is_good and figures["most_in_a_window"] <= _limit())
+    # How much of the gaps was none is told, and not judged: there are few, and of a walk that broke off nobody can say
+    # how far it came.
+    is_good = not any(figures[name] for name in FAULTS) and figures["most_in_a_window"] <= _limit()
+    return Verdict(figures, tuple(details + secrets), is_good)
 
 
 def _live(shop: Shop, clock: PatientClock, until: datetime) -> None:

@@ -241,7 +241,7 @@ class Trial:
         # A deletion, and a title that was changed, leave a revision with the same text.
         told = _without_repeats(held.texts)
         # It may have been gone when it was first stored: of an answer to a process that was ended nothing is left.
-        if was_gone and told[0] == "":
+        if was_gone and told[0] == "" and all(text for text, _ in said):
             del told[0]
         if not _is_subsequence(told, [text for text, _ in said]):
             return f"{subject}: stored {told!r:.300}, said {said!r:.300}"
