@@ -24,6 +24,8 @@ _STALE_ENOUGH = 3
 _FLIPS_A_DAY = 3
 # Platforms leave out what was removed: a listing that ends by itself beyond this share of its reach was cut there.
 _SURELY_WITHIN_REACH = 0.5
+# While a listing is walked down it may be so many times as lively as what it shows: bursts.
+_LIVELIER = 2
 
 
 class End(StrEnum):
@@ -44,6 +46,8 @@ class Walk(Record, frozen=True):
     listing: Listing
     watermark: Watermark | None
     """Where the last whole walk began; None: there was none."""
+    began_at: datetime | None = None
+    """When its first answer came."""
     shown: int = 0
     unusable: int = 0
     """Items that were left out for what they are; they fill the platform's reach like the others."""
@@ -92,6 +96,7 @@ def step(
         is_below = is_below or _is_below(walk, one)
         is_reached = is_reached or is_below or _meets(walk, one)
     return walk.plus(
+        began_at=walk.began_at or answered_at,
         shown=walk.shown + len(judged),
         unusable=walk.unusable + unusable,
         unpinned=unpinned,
@@ -205,7 +210,7 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
         cause = "window" if walk.unpinned >= _SMALLEST_WINDOW else None
     elif end == End.LAST_PAGE:
         # A listing that ended by itself before its reach has shown all there is.
-        reach, seen = walk.listing.reach, len(walk.ids) + walk.unusable
+        reach, seen = walk.listing.reach, len(walk.ids) + walk.unusable + _came_meanwhile(walk, answered_at)
         cause = "reach" if reach is not None and seen >= _SURELY_WITHIN_REACH * reach else None
     else:
         cause = str(end)
@@ -213,6 +218,14 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
         return None
     to_at = max((at for at in (_oldest_after(walk, mark), walk.lowest_at) if at is not None), default=answered_at)
     return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
+
+
+def _came_meanwhile(walk: Walk, answered_at: datetime) -> float:
+    """How many posts may have come on top while the listing was walked down: they use up its reach, unseen."""
+    if walk.began_at is None or walk.newest is None or walk.oldest_at is None:
+        return 0.0
+    stretch = walk.newest.at - walk.oldest_at
+    return max(0.0, _LIVELIER * len(walk.ids) * ((answered_at - walk.began_at) / stretch)) if stretch else 0.0
 
 
 def _oldest_after(walk: Walk, mark: Watermark) -> datetime | None:

@@ -32,7 +32,10 @@ class Window:
     def __init__(
         self, timeline: Timeline, gaps: Sequence[Gap], slack: timedelta, told: Sequence[Asked], good: Sequence[Asked]
     ) -> None:
-        self.timeline, self.place, self.slack, self.told, self.good = timeline, timeline.place, slack, told, good
+        self.timeline, self.place, self.slack, self.told = timeline, timeline.place, slack, told
+        # An old copy at the very end: nobody came back to notice what had left the window since.
+        last = next((place for place in range(len(good), 0, -1) if good[place - 1].fault != "stale"), 0)
+        self.good = good[:last]
         self.posts = {post.id: post for post in timeline.posts}
         self.gaps = [(gap.from_at, self._end_of(gap)) for gap in gaps]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 POSTGRES_FOLDER = pytest.StashKey[Path]()
 CAPTURES = Path(__file__).parents[2] / "shared" / "captures"
+MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
+"""A folder that Linux keeps in memory, and how much must be free there."""
 HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 """What protects a database against power cuts, and costs time. A test's database may die with the machine."""
 
@@ -37,9 +40,20 @@ settings.load_profile("catchment")
 
 def pytest_configure(config: pytest.Config) -> None:
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+    work_in_memory()
     # Not below pytest's own folder, which is kept for three runs, and whose path is too long for a socket's name.
     folder = workerinput["postgres_folder"] if workerinput else tempfile.mkdtemp(prefix="catchment-postgres-")
     config.stash[POSTGRES_FOLDER] = Path(folder)
+
+
+def work_in_memory() -> None:
+    """Tests write gigabytes that nobody reads again: where memory has room for them, no disk must keep up."""
+    if "TMPDIR" in os.environ or not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
+        return
+    room = os.statvfs(MEMORY)
+    if room.f_bavail * room.f_frsize >= ROOM and not room.f_flag & os.ST_NOEXEC:
+        os.environ["TMPDIR"] = str(MEMORY)
+        tempfile.tempdir = None
 
 
 @pytest.hookimpl(optionalhook=True)

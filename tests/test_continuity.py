@@ -172,6 +172,16 @@ def test_a_listing_that_ends_at_its_reach_leaves_a_gap_and_one_that_ends_before_
     assert gap_after(endless, End.LAST_PAGE, NOW) is None
 
 
+@pytest.mark.parametrize(("minutes", "cause"), [(0, None), (1, None), (10, "reach")])
+def test_what_comes_while_a_listing_is_walked_down_uses_up_its_reach(minutes: float, cause: str | None) -> None:
+    # 40 of 100 are shown, two a minute.
+    first = walked(MARK, [fresh(f"{number}", number / 2) for number in range(20)])
+    later = NOW + timedelta(minutes=minutes)
+    walk = step(first, [fresh(f"{number}", number / 2) for number in range(20, 40)], later)
+    gap = gap_after(walk, End.LAST_PAGE, later)
+    assert (gap and gap.cause) == cause
+
+
 def test_a_window_that_shares_nothing_with_what_is_stored_leaves_a_possible_gap() -> None:
     walk = walked(MARK, [fresh("a", 1), fresh("b", 2), fresh("c", 3)], listing=WINDOW)
     assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",))

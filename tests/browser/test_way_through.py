@@ -81,11 +81,12 @@ def visitor(internet: Internet, tmp_path: Path, chromium: Browser) -> Iterator[V
 
 def until(page: Page, path: str, selector: str) -> None:
     """Open the page again and again, until it shows that."""
-    for _ in range(PATIENCE // 250):
+    for _ in range(PATIENCE // 1_000):
         page.goto(path)
         if page.locator(selector).count():
             return
-        page.wait_for_timeout(250)
+        # Every page takes its time from the server that we wait for.
+        page.wait_for_timeout(1_000)
     raise AssertionError(f"{path} never showed {selector}")
 
 
