@@ -15,6 +15,7 @@ from apscheduler.executors.pool import ThreadPoolExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
 
 from catchment import logs
+from catchment.engines.memory import share_memory
 from catchment.errors import CatchmentError
 from catchment.jobs import JOBS, Job, run_if_due
 from catchment.shop import Shop
@@ -40,6 +41,7 @@ class Embedded:
 
     def start(self) -> None:
         """Begin: every job is looked at once right away."""
+        share_memory()
         shop, now = self._shop, self._shop.clock.now()
         for job in self._jobs:
             shop.store.jobs.announce(job.name, now)

@@ -256,7 +256,16 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
             raise InvalidInput(
                 "the driver for PostgreSQL is not installed", "install catchment with the extra `postgres` (psycopg)"
             )
-        return create_engine(url, pool_size=pool_size, max_overflow=4, pool_pre_ping=True, pool_recycle=1800)
+        engine = create_engine(url, pool_size=pool_size, max_overflow=4, pool_pre_ping=True, pool_recycle=1800)
+
+        @event.listens_for(engine, "connect")
+        def plan_anew(connection: Any, _: object) -> None:
+            # The same statement is about the last hour and about all years, about rare words and frequent ones: a plan
+            # for any of them, which PostgreSQL would settle for after some time, is a bad one for most.
+            connection.execute("SET plan_cache_mode = force_custom_plan")
+            connection.commit()
+
+        return engine
     engine = create_engine(
         url,
         pool_size=pool_size,
