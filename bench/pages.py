@@ -17,19 +17,18 @@ from http.client import HTTPConnection, HTTPResponse, RemoteDisconnected
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 from bench.archives import CHINESE_WORD, FREQUENT, HEADS, MIXED, NOW, RARE, Archive
 from bench.records import Records
 from bench.timing import Times, by_turns
-from catchment import logs
-from catchment.api.browsing.reading import A_PAGE
-from catchment.api.serving import serve
 from catchment.clock import MovedClock, moment
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
 from catchment.store.items import key_text
+
+if TYPE_CHECKING:
+    from catchment.shop import Shop
 
 LISTS, SEARCH, MOST_MS = 2.0, 5.0, 300.0
 """At most so many times as long as with the small archive; the pages about running at most so many milliseconds."""
@@ -104,6 +103,9 @@ def questions(archive: Archive) -> Iterator[Question]:
 
 def far_key(archive: Archive) -> tuple[int, int]:
     """Where the far page begins, as whoever walks there page by page would get it; in a small archive, its last one."""
+    # Here, not above, as all of the application: the benchmark itself must stay smaller than what it weighs.
+    from catchment.api.browsing.reading import A_PAGE
+
     pages = min(FAR_PAGE, archive.size // A_PAGE)
     last_before = archive.size - (pages - 1) * A_PAGE + 1
     return archive.time_of(last_before), last_before
@@ -142,6 +144,9 @@ class Browser:
 @contextmanager
 def browser_of(address: str, home: Path) -> Iterator[Browser]:
     """In the pages of a deployment with this database, which is served as long as the block lasts."""
+    from catchment import logs
+    from catchment.shop import open_shop
+
     logs.configure(level="warning")
     shop = open_shop(Settings(home=home, database_url=address), "bench", may_migrate=True)
     shop.clock = MovedClock(NOW + timedelta(minutes=1), 1.0, time.time())
@@ -159,6 +164,8 @@ def browser_of(address: str, home: Path) -> Iterator[Browser]:
 
 
 def _serve(shop: Shop, said: SimpleQueue[str]) -> None:
+    from catchment.api.serving import serve
+
     try:
         serve(shop, "127.0.0.1", 0, collects=False, announce=said.put)
     finally:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -104,3 +106,10 @@ def test_what_disturbs_most_of_many_does_not_change_the_fastest_tenth():
     quiet, disturbed = [10.0] * 20, [10.0] * 8 + [900.0] * 12
     assert times_of(quiet).fastest == times_of(disturbed).fastest == 10.0
     assert (times_of(disturbed).median, times_of(disturbed).worst) == (900.0, 900.0)
+
+
+def test_the_benchmark_itself_stays_smaller_than_what_it_weighs() -> None:
+    asked = "import sys, bench.__main__; print({'catchment.api', 'catchment.collect'} & set(sys.modules))"
+    root = Path(__file__).parents[1]
+    said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=root)
+    assert said.stdout == "set()\n"
