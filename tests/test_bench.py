@@ -15,6 +15,7 @@ from bench.pages import Shown
 from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
 from bench.timing import Times, times_of
+from catchment.api.browsing.reading import A_PAGE
 from catchment.refine import fingerprint
 from catchment.store import Store, open_store
 from catchment.store.metrics import Span
@@ -87,8 +88,8 @@ def test_every_page_is_shown_and_full_and_an_archive_that_is_kept_is_used_again(
 
 def test_the_far_page_of_the_pages_is_the_one_a_reader_comes_to(store: Store, archive: Archive):
     key = None
-    for _ in range(SIZE // pages.A_PAGE - 1):
-        key = store.items.listed(scale.Filter(), pages.A_PAGE, key).next
+    for _ in range(SIZE // A_PAGE - 1):
+        key = store.items.listed(scale.Filter(), A_PAGE, key).next
     assert pages.far_key(archive) == key
 
 
