@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import subprocess
 import sys
 
@@ -35,7 +36,7 @@ together.wait()
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only glibc has several heaps")
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has several heaps")
 @pytest.mark.parametrize(("how", "few"), [("shared", True), ("by itself", False)])
 def test_threads_share_two_heaps_instead_of_having_each_their_own(how: str, few: bool) -> None:
     said = subprocess.run([sys.executable, "-c", HEAPS, how], capture_output=True, text=True, check=True)
