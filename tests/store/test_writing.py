@@ -145,6 +145,14 @@ def test_a_connection_that_the_server_closed_is_replaced(standing_postgres: str,
     database.close()
 
 
+def test_postgres_plans_each_question_anew_also_after_a_failed_one(standing_postgres: str) -> None:
+    database = Database(standing_postgres, pool_size=1)
+    with suppress(StoreError):
+        database.write(lambda tx: tx.run("SELECT * FROM no_such_table"))
+    assert database.read(lambda tx: tx.one("SHOW plan_cache_mode")) == ("force_custom_plan",)
+    database.close()
+
+
 @pytest.mark.parametrize("asked", ["SELECT 1", "SELECT * FROM no_such_table"])
 def test_a_connection_that_was_asked_writes_all_or_nothing_afterwards(standing_postgres: str, asked: str) -> None:
     database = Database(standing_postgres, pool_size=1)
