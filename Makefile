@@ -3,15 +3,20 @@
 BIN := .venv/bin
 # More than there are cores: tests that start processes mostly wait for them.
 WORKERS ?= 3
+# Where it is set, every process that a test starts compiles all modules anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
 	@echo "make demo    watch it at work on a made-up internet; no account, no network"
+	@echo "make check   style, types, and every test that starts no process: for while you work"
 	@echo "make test    check style and types, run every test"
 	@echo "make lint    check style and types"
 	@echo "make bench   run the benchmarks"
 	@echo "make endure  100,000 mutated answers; a simulated week under faults and kills, on both databases"
 	@echo "make docs    build the pages that come from the code's own words"
+	@echo "make messages  update the catalogue of translations from the code, and compile it"
+	@echo "make audit   look up known vulnerabilities of the installed packages (needs the internet)"
 	@echo "make clean   remove what these targets made; data stays"
 
 run: .venv/ready-to-run
@@ -23,6 +28,12 @@ demo: .venv/ready-to-run
 test: lint
 	tools/get-chromium
 	$(BIN)/pytest -n $(WORKERS)
+
+# Types are checked beside the tests: on two cores both are done sooner.
+check: .venv/ready-to-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 -m "not process"; tests=$$?; wait $$types && exit $$tests
 
 lint: .venv/ready-to-test
 	$(BIN)/ruff check .
@@ -39,13 +50,22 @@ endure: .venv/ready-to-test
 docs: .venv/ready-to-run
 	$(BIN)/python -m tools.docs
 
+messages: .venv/ready-to-test
+	$(BIN)/python -m tools.messages
+
+# pip-audit has packages of its own, which are not to be mixed with ours.
+audit: .venv/ready-to-run
+	$(BIN)/python -m venv .venv-audit
+	.venv-audit/bin/pip install --quiet --disable-pip-version-check "pip-audit>=2.7,<3"
+	.venv-audit/bin/pip-audit --path $(BIN)/../lib/python3*/site-packages
+
 clean:
-	rm -rf .venv .venv-bench build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-audit build catchment.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # Touched when the packages are as pyproject.toml wants them: the next run starts at once.
 .venv/ready-to-run: pyproject.toml tools/make-venv
-	tools/make-venv
+	tools/make-venv "[parquet]"
 	@touch $@
 
 .venv/ready-to-test: pyproject.toml tools/make-venv
@@ -65,4 +85,4 @@ clean:
 	done < bench/peers/requirements.txt
 	@touch $@
 
-.PHONY: help run demo test lint bench endure docs clean
+.PHONY: help run demo check test lint bench endure docs messages audit clean

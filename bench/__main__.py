@@ -324,7 +324,7 @@ class Report:
                 f"| **{each.times:.1f}** | {each.most:.0f} |"
                 for each in one.answers
             )
-            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second.\n\n{_shown(one)}"
+            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second. {_gained(one)}\n\n{_shown(one)}"
             for one in self.scales
         ]
 
@@ -379,6 +379,17 @@ a second. Parts may have been measured one after the other; within each all is o
 
 catchment {__version__} · {datetime.now(UTC):%Y-%m-%d} · {machine()} · `make bench`
 """
+
+
+def _gained(one: Scale) -> str:
+    """What the cache gains over the archive; figures of an earlier run may lack it."""
+    took = {each.question: each.large_ms for each in one.answers}
+    if scale.CACHED not in took:
+        return ""
+    archive, cache = took[scale.OF_SOURCE], took[scale.CACHED]
+    return (
+        f"The cache answers a source's list in {cache:.2f} ms, the archive in {archive:.2f} ({archive / cache:.1f} ×)."
+    )
 
 
 def _shown(one: Scale) -> str:

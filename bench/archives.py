@@ -18,9 +18,10 @@ from bench.world import CHINESE, ENGLISH, World
 from catchment.clock import micros
 from catchment.store import Store
 from catchment.store.database import Transaction
-from catchment.store.facets import kind_facet, platform_facet
-from catchment.store.replying import ALL, source_list
-from catchment.store.rows import to_json
+from catchment.store.item_fields import to_json
+from catchment.store.schema import metadata
+from catchment.store.search.facets import kind_facet, platform_facet
+from catchment.store.search.lists import ALL, source_list
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 RARE, FREQUENT, CHINESE_WORD, MIXED = "quokkaqx", "everywhereqx", "河口", "iphoneqx 手机壳"
@@ -37,6 +38,7 @@ _EVERY = 20_000_000
 """Microseconds from one item to the next."""
 
 Row = dict[str, Any]
+_FLAGS: Row = {column.name: False for column in metadata.tables["items"].c if column.name.startswith("is_")}
 
 
 class Archive:
@@ -101,7 +103,7 @@ class Archive:
     def item(self, number: int) -> Row:
         at, change, text = self.time_of(number), self.change_of(number), self.text_of(number)
         head = self.head_of(number)
-        return {
+        return _FLAGS | {
             "id": number,
             "platform": "feeds",
             "scope": "",
@@ -109,8 +111,6 @@ class Archive:
             "kind": self.kind_of(number),
             "source_id": self.source_of(number),
             "created_at": at,
-            "is_created_at_guessed": False,
-            "is_zone_guessed": False,
             "ordered_at": at,
             "first_seen_at": at + _EVERY,
             "content_last_changed_at": at + _EVERY,
@@ -127,12 +127,6 @@ class Archive:
             "thread_id": external_id(head) if head else None,
             "is_head": head == number,
             "last_reply_at": self.last_reply_at(number),
-            "is_deleted": False,
-            "is_folded": False,
-            "is_pinned": False,
-            "is_digest": False,
-            "is_adult": False,
-            "is_text_cut": False,
             "author": self.author_of(number),
             "title": f"{text[:60]} #{number}",
             "url": f"https://archive.example/p/{number}",

@@ -25,10 +25,10 @@ from bench.records import Records
 from bench.timing import Times, by_turns
 from catchment.clock import MovedClock, moment
 from catchment.settings import Settings
-from catchment.store.items import key_text
+from catchment.store.items.items import key_text
 
 if TYPE_CHECKING:
-    from catchment.shop import Shop
+    from catchment.app import App
 
 LISTS, SEARCH, MOST_MS = 2.0, 5.0, 300.0
 """At most so many times as long as with the small archive; the pages about running at most so many milliseconds."""
@@ -104,7 +104,7 @@ def questions(archive: Archive) -> Iterator[Question]:
 def far_key(archive: Archive) -> tuple[int, int]:
     """Where the far page begins, as whoever walks there page by page would get it; in a small archive, its last one."""
     # Here, not above, as all of the application: the benchmark itself must stay smaller than what it weighs.
-    from catchment.api.browsing.reading import A_PAGE
+    from catchment.web.pages.items import A_PAGE
 
     pages = min(FAR_PAGE, archive.size // A_PAGE)
     last_before = archive.size - (pages - 1) * A_PAGE + 1
@@ -145,29 +145,29 @@ class Browser:
 def browser_of(address: str, home: Path) -> Iterator[Browser]:
     """In the pages of a deployment with this database, which is served as long as the block lasts."""
     from catchment import logs
-    from catchment.shop import open_shop
+    from catchment.app import open_app
 
     logs.configure(level="warning")
-    shop = open_shop(Settings(home=home, database_url=address), "bench", may_migrate=True)
-    shop.clock = MovedClock(NOW + timedelta(minutes=1), 1.0, time.time())
+    app = open_app(Settings(home=home, database_url=address), "bench", may_migrate=True)
+    app.clock = MovedClock(NOW + timedelta(minutes=1), 1.0, time.time())
     said: SimpleQueue[str] = SimpleQueue()
-    serving = Thread(target=_serve, args=(shop, said))
+    serving = Thread(target=_serve, args=(app, said))
     serving.start()
     browser = Browser(_link_in(said))
     try:
         yield browser
     finally:
         browser.close()
-        shop.stop.set()
+        app.stop.set()
         serving.join()
-        shop.close()
+        app.close()
 
 
-def _serve(shop: Shop, said: SimpleQueue[str]) -> None:
-    from catchment.api.serving import serve
+def _serve(app: App, said: SimpleQueue[str]) -> None:
+    from catchment.web.server import serve
 
     try:
-        serve(shop, "127.0.0.1", 0, collects=False, announce=said.put)
+        serve(app, "127.0.0.1", 0, collects=False, announce=said.put)
     finally:
         # Whoever waits for the link must not wait for ever.
         said.put("")

@@ -14,7 +14,7 @@ from itertools import islice
 from bench.archives import BATCH, NOW, Archive, Row, insert
 from catchment.clock import micros
 from catchment.store import Store
-from catchment.store.metrics import SUMS, Span
+from catchment.store.sources.metrics import SUM_COLUMNS, MetricSpan
 
 RUNS_DAYS, METRICS_DAYS, ATTEMPTS_DAYS = 90, 730, 7
 """So long records are kept by default."""
@@ -143,7 +143,7 @@ class Records:
         for span, starts_at in self._spans():
             for kind, platform in _KINDS.items():
                 key = {"span": span, "starts_at": starts_at, "kind": kind, "platform": platform}
-                yield key | dict.fromkeys(SUMS, 7) | {"measured_at": starts_at}
+                yield key | dict.fromkeys(SUM_COLUMNS, 7) | {"measured_at": starts_at}
 
     def standings(self) -> Iterator[Row]:
         for span, starts_at in self._spans():
@@ -151,7 +151,7 @@ class Records:
 
     def _spans(self) -> Iterator[tuple[str, int]]:
         """All that are over but the last: what has just ended is counted by whoever asks."""
-        for span, days in ((Span.HOUR, RUNS_DAYS), (Span.DAY, METRICS_DAYS)):
+        for span, days in ((MetricSpan.HOUR, RUNS_DAYS), (MetricSpan.DAY, METRICS_DAYS)):
             for number in range(2, timedelta(days=days) // span.length):
                 yield str(span), micros(NOW - number * span.length)
 
@@ -231,7 +231,7 @@ def keep(store: Store, archive: Archive) -> None:
         while few := list(islice(rows, BATCH)):
             store.database.write(lambda tx, table=table, few=few: insert(tx, table, few))  # type: ignore[misc]
     # As its job does every few minutes.
-    from catchment.collect.planning import keep_taken
+    from catchment.collect.budget_plan import keep_taken
 
     keep_taken(store, NOW)
     if store.database.is_postgres:

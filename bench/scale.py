@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -22,15 +23,19 @@ from bench.pages import Shown
 from bench.postgres import postgres
 from bench.processes import run
 from bench.timing import Times, by_turns
-from catchment.model import Ordering
-from catchment.refine import fingerprint
+from catchment.cache import Cache
+from catchment.clock import SystemClock
+from catchment.model import Kind, Listing, Order, Ordering
 from catchment.store import Store, open_store
-from catchment.store.changes import Place
-from catchment.store.filtering import Filter
+from catchment.store.items.changes import ChangeCursor
+from catchment.store.search.lists import Filter
+from catchment.text.clean import fingerprint
 
 SORTS = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 LIST, FAR_PAGE, FAR_SIZE, READ_ON = 30, 1_000, 20, 50
 WARM_UPS, REPEATS = 5, 60
+OF_SOURCE, CACHED = "of a source", "of a source, from the cache"
+_COMMUNITY = Kind("community", "", 60, "", (Listing("new", Order.NEWEST_FIRST),), is_tiered=True)
 
 
 @dataclass(frozen=True)
@@ -114,7 +119,10 @@ class Readers:
         yield "of a kind", 2, lambda: self._listed(Filter(kind="story"))
         yield "of an author", 2, lambda: self._listed(Filter(author=author))
         yield "with a tag", 2, lambda: self._listed(Filter(tag=tag))
-        yield "of a source", 2, lambda: self._listed(Filter(source_id=source_id))
+        yield OF_SOURCE, 2, lambda: self._listed(Filter(source_id=source_id))
+        cache = Cache(self._store, None, SystemClock(), timedelta(days=1), timedelta(days=1))
+        cache.refresh(source_id, _COMMUNITY)
+        yield CACHED, 2, lambda: len(cache.listed(Filter(source_id=source_id), LIST).items)
         yield (
             "of a kind, with two conditions more",
             2,
@@ -160,7 +168,7 @@ class Readers:
         return len(self._store.search.find(words, is_best=is_best, limit=LIST).items)
 
     def _changed(self, number: int, *, counters: bool = False) -> int:
-        return len(self._store.changes.after(Place(number), READ_ON, counters=counters).items)
+        return len(self._store.changes.after(ChangeCursor(number), READ_ON, counters=counters).items)
 
 
 def compare(small: Readers, large: Readers) -> list[Answer]:

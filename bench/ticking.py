@@ -12,8 +12,8 @@ from statistics import median
 
 from catchment.clock import micros
 from catchment.model import Target
-from catchment.refine import fingerprint
 from catchment.store import Store, leases, open_store
+from catchment.text.clean import fingerprint
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 INTERVAL_MINUTES = 240

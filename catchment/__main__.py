@@ -1,4 +1,4 @@
-"""`python -m catchment` is the command `catchment`."""
+"""Runs the CLI: `python -m catchment` is the same as `catchment`."""
 
 from catchment.cli import main
 

@@ -1,4 +1,4 @@
-"""The one clock. Everything the product decides by time asks it; socket time-outs and OS locks stay on wall time."""
+"""The clock that all time-based decisions use. Socket timeouts and OS locks use wall time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 def micros(moment: datetime) -> int:
-    """Microseconds since 1970, exactly. Refuses a time without a zone: a naive time is a bug, not a guess."""
+    """Microseconds since 1970, exact. Raises for a time without a zone: a naive time is a bug."""
     if moment.tzinfo is None:
         raise ValueError(f"a time without a zone: {moment!r}")
     return (moment - EPOCH) // MICROSECOND
@@ -31,16 +31,16 @@ class Clock(Protocol):
     def now(self) -> datetime: ...
 
     def wait(self, seconds: float, stop: Event) -> bool:
-        """Wait so many seconds of this clock, or until `stop` is set; true if it was."""
+        """Wait this many seconds of this clock, or until `stop` is set; true if it was set."""
         ...
 
     def wall_seconds(self, seconds: float) -> float:
-        """How long so many seconds of this clock last on the wall: for those who must sleep elsewhere (a scheduler)."""
+        """This many seconds of this clock in wall time: for code that has to sleep elsewhere (a scheduler)."""
         ...
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The machine's time."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
@@ -53,7 +53,7 @@ class SystemClock:
 
 
 class MovedClock:
-    """Time that began at `start` when the wall said `anchor`, and runs `rate` times as fast. For tests and the demo."""
+    """Starts at `start` when wall time is `anchor`, and runs `rate` times as fast. For tests and the demo."""
 
     def __init__(self, start: datetime, rate: float, anchor: float) -> None:
         self.start, self.rate, self.anchor = start, rate, anchor
@@ -71,7 +71,7 @@ class MovedClock:
 def clock_from(spec: str | None, home: Path) -> Clock:
     """The clock that `CATCHMENT_CLOCK=<start>,<rate>` asks for, or the machine's.
 
-    The first process of a deployment writes down when it began, so that all processes of one home agree.
+    The first process of a deployment records when it started, so that all processes of one home agree.
     """
     if not spec:
         return SystemClock()
@@ -88,17 +88,17 @@ def clock_from(spec: str | None, home: Path) -> Clock:
 
 
 def _anchor(file: Path, spec: str) -> float:
-    file.parent.mkdir(parents=True, exist_ok=True)
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
-        known, at = file.read_text().rsplit(" ", 1)
-        if known == spec:
+        spec_text, at = file.read_text().rsplit(" ", 1)
+        if spec_text == spec:
             return float(at)
     except (FileNotFoundError, ValueError):
         pass
-    # Written aside and linked into place: two processes that begin together must end up with one anchor.
+    # Written to a temporary file and linked into place: two processes that start together must agree on one anchor.
     own = file.with_name(f"clock.{os.getpid()}")
-    own.write_text(f"{spec} {time.time()!r}")
     try:
+        own.write_text(f"{spec} {time.time()!r}")
         if file.exists():
             os.replace(own, file)
         else:

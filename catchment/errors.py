@@ -1,7 +1,7 @@
-"""What can go wrong, as a small family. A class exists where somebody acts differently; the rest is the message.
+"""The exceptions of catchment. A class exists where a caller acts differently; the rest is the message.
 
-The tree says what each one means; a class's first paragraph says what a person does about it. docs/errors.md is built
-from both.
+The tree says what each class means; the first paragraph of a class says what a person does about it. docs/errors.md is
+built from both.
 
 CatchmentError              what nobody foresaw: a mistake of ours
 ├── InvalidInput            what a person or program gave is wrong; the text says what would be right
@@ -18,10 +18,12 @@ CatchmentError              what nobody foresaw: a mistake of ours
     ├── NetworkError        no connection, reset, cut body: tried again
     ├── TimedOut            too slow: tried again
     ├── ServerTrouble       5xx: tried again
-    ├── SlowDown            429 or the like: wait as told; counts against nobody
+    ├── SlowDown            429 or the like, or our own budget: wait as told; counts against nobody
     ├── CredentialsExhausted  there are credentials, and none of them is usable now: says when one will be
     ├── Unreadable          the answer came and is kept; our reader is behind, or it is not what was asked for
-    │   └── TooLarge        the answer was cut off at the size limit, and is not kept
+    │   ├── NoFeed          a site answers, but announces no feed, and none is at the usual addresses
+    │   ├── TooLarge        the answer was cut off at the size limit, and is not kept
+    │   └── TooComplex      reading the answer would take too much time or memory
     ├── Missing             404: perhaps for now; asked again with growing pauses
     ├── Gone                410, banned, deleted for good: a fact to record; not asked again
     ├── Refused             403 and other refusals: a person should look
@@ -34,23 +36,29 @@ CatchmentError              what nobody foresaw: a mistake of ours
 from __future__ import annotations
 
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
+
+from catchment.messages import Message, message
 
 
 class CatchmentError(Exception):
     """Please report it, with the log lines of that moment; `CATCHMENT_LOG_LEVEL=debug` tells more.
 
-    Base of all our failures. `str()` is fit for people: no secret, no stack trace, ends with what helps.
+    Base of all our failures. `str()` is fit for people: no secret, no stack trace, ends with what helps. What varies in
+    `what` and `helps` are parameters: `NotFound("there is no source {id}", id=7)`; so they can be translated.
     """
 
     code: ClassVar[str] = "INTERNAL"
     retryable: ClassVar[bool] = False
     exit_code: ClassVar[int] = 1
+    is_logged = False
+    """Whether it is in the log already: an outage is logged when it starts and when it ends, not at each failure."""
 
-    def __init__(self, what: str, helps: str = "") -> None:
-        super().__init__(f"{what} — {helps}" if helps else what)
-        self.what = what
-        self.helps = helps
+    def __init__(self, what: str, helps: str = "", **params: Any) -> None:
+        self.what = what if isinstance(what, Message) else Message(what, params)
+        self.helps = helps if isinstance(helps, Message) else Message(helps, params)
+        self.message = message("error.helps", what=self.what, helps=self.helps) if helps else self.what
+        super().__init__(str(self.message))
 
 
 class InvalidInput(CatchmentError):
@@ -58,8 +66,8 @@ class InvalidInput(CatchmentError):
 
     code, exit_code = "INVALID_INPUT", 2
 
-    def __init__(self, what: str, helps: str = "", field: str | None = None) -> None:
-        super().__init__(what, helps)
+    def __init__(self, what: str, helps: str = "", field: str | None = None, **params: Any) -> None:
+        super().__init__(what, helps, **params)
         self.field = field
 
 
@@ -129,9 +137,15 @@ class PlatformError(CatchmentError):
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
 
     def __init__(
-        self, what: str, helps: str = "", *, status: int | None = None, retry_at: datetime | None = None
+        self,
+        what: str,
+        helps: str = "",
+        *,
+        status: int | None = None,
+        retry_at: datetime | None = None,
+        **params: Any,
     ) -> None:
-        super().__init__(what, helps)
+        super().__init__(what, helps, **params)
         self.status = status
         self.retry_at = retry_at
         self.is_contact = False
@@ -162,6 +176,11 @@ class SlowDown(PlatformError):
 
     code = "SLOW_DOWN"
 
+    @property
+    def is_own_limit(self) -> bool:
+        """True if our own limits made the request wait (budget, politeness, cooldown); no server answered."""
+        return self.status is None
+
 
 class CredentialsExhausted(PlatformError):
     """`catchment credentials list` shows how each one stands: resume, renew or add one, or wait as the message says."""
@@ -175,10 +194,25 @@ class Unreadable(PlatformError):
     code, retryable = "UNREADABLE", False
 
 
+class NoFeed(Unreadable):
+    """Look on the site for the address of its feed; a page without one is followed as `website`."""
+
+    code = "NO_FEED"
+
+
 class TooLarge(Unreadable):
     """If the source is worth it, raise CATCHMENT_MAX_BYTES."""
 
     code = "TOO_LARGE"
+
+
+class TooComplex(Unreadable):
+    """Look at the address in a browser: the site may be broken, or made to keep its readers busy.
+
+    Follow another address of the same content, if there is one: a feed in place of a page, a shorter list.
+    """
+
+    code = "TOO_COMPLEX"
 
 
 class Missing(PlatformError):

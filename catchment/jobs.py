@@ -1,4 +1,4 @@
-"""What runs when: a table. The engines read it, and know nothing else."""
+"""Which job runs when: a table that every engine reads."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from catchment import logs
-from catchment.clock import EPOCH, moment
-from catchment.collect import tiering
-from catchment.collect.planning import alarms_of, keep_taken
-from catchment.collect.rounds import emptiness
-from catchment.collect.warming import warmable
+from catchment.app import App
+from catchment.clock import EPOCH
+from catchment.collect import outages
+from catchment.collect.budget_plan import alarms_of, keep_taken
+from catchment.collect.cache_warmup import warmable
+from catchment.collect.scheduler import emptiness
 from catchment.errors import StoreError
-from catchment.health.monitors import HITS_LOOKED_AT
-from catchment.health.silence import Late, Rhythm, alarms_for, canaries_among
-from catchment.model import Record
-from catchment.pace import UNKNOWN_KIND_MINUTES
+from catchment.events import watches
+from catchment.health.monitors import HITS_LOOKED_AT, alarms_for, canaries_among
+from catchment.model import Record, View
+from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
-from catchment.shop import Shop
-from catchment.store.metrics import Span
-from catchment.tell import watching
+from catchment.sources import intervals as source_intervals
+from catchment.sources.add import COLLECT_REQUESTED
+from catchment.store.sources.metrics import MetricSpan
+from catchment.store.sources.runs import JobState
 
 log = logs.logger(__name__)
 
@@ -28,172 +30,186 @@ WARM_UP, SEEDS = timedelta(hours=2), timedelta(minutes=30)
 
 
 class Job(Record, frozen=True):
-    """A piece of work that comes back."""
+    """A recurring job."""
 
     name: str
     every: timedelta | None
-    """None: with every tick of the collector."""
-    run: Callable[[Shop], None]
+    """None: on every tick of the collector."""
+    run: Callable[[App], None]
     queue: str
     why: str
     is_off: bool = False
-    """Runs only where a setting gives it a period."""
+    """Runs only if a setting gives it a period."""
     is_on_the_clock: bool = False
-    """At whole multiples of its period: an hourly one at full hours, a daily one at 00:00 UTC."""
+    """Runs at whole multiples of its period: hourly on the hour, daily at 00:00 UTC."""
 
     def period(self, settings: Settings) -> timedelta | None:
-        """How often, by the settings; None: switched off."""
+        """How often the job runs, by the settings; None if it is switched off."""
         if self.name in settings.jobs:
             minutes = settings.jobs[self.name]
             return None if minutes is None else timedelta(minutes=minutes)
         return None if self.is_off else self.every or timedelta(seconds=settings.tick_seconds)
 
     def next_run(self, started_at: datetime, now: datetime, period: timedelta) -> datetime:
-        """When it runs next, after a run that began then and is over now."""
+        """When the job runs next, after a run that started at `started_at` and ended `now`."""
         if self.is_on_the_clock:
             return now - (now - EPOCH) % period + period
         return max(started_at + period, now)
 
 
-def collect_due(shop: Shop) -> None:
-    shop.rounds().due("collect-due", "schedule")
+def collect_due(app: App) -> None:
+    app.scheduler().due("collect-due", "schedule")
 
 
-def index_items(shop: Shop) -> None:
-    index, count = shop.store.index, 0
-    while not shop.stop.is_set() and (indexed := index.advance()):
+def collect_requested(app: App) -> None:
+    app.scheduler().requested(COLLECT_REQUESTED, "request")
+
+
+def index_items(app: App) -> None:
+    index, count = app.store.index, 0
+    while not app.stop.is_set() and (indexed := index.advance()):
         count += indexed
     if count:
         index.settle()
         log.debug("indexed", items=count)
 
 
-def look_again(shop: Shop) -> None:
-    shop.looking().run("look-again", "schedule")
+def recheck(app: App) -> None:
+    app.rechecks().run("look-again", "schedule")
 
 
-def crawl_low_quality(shop: Shop) -> None:
-    settings, since = shop.settings, shop.clock.now() - timedelta(hours=shop.settings.low_quality_hours)
-    kinds = [kind.name for kind in shop.platforms.kinds() if kind.is_tiered]
-    ids = shop.store.tiering.left_alone(kinds, settings.low_quality_below, since, settings.low_quality_sources)
-    results = shop.rounds().these(ids, "crawl-low-quality", "schedule") if ids else []
+def crawl_low_quality(app: App) -> None:
+    settings, since = app.settings, app.clock.now() - timedelta(hours=app.settings.low_quality_hours)
+    kinds = [kind.name for kind in app.platforms.kinds() if kind.is_tiered]
+    ids = app.store.tier_stats.left_alone(kinds, settings.low_quality_below, since, settings.low_quality_sources)
+    results = app.scheduler().these(ids, "crawl-low-quality", "schedule") if ids else []
     if results:
         log.info("visited communities that were left alone", visited=len(results), **emptiness(results))
 
 
-def assign_tiers(shop: Shop) -> None:
-    changed = tiering.assign_tiers(shop.store, shop.tiers, shop.stop.is_set)
+def assign_tiers(app: App) -> None:
+    changed = source_intervals.assign_tiers(app.store, app.tiers, app.stop.is_set)
     if changed:
         log.info("communities are in other tiers now", communities=len(changed))
 
 
-def clear_old(shop: Shop) -> None:
-    gone = shop.store.clearing.clear(
-        shop.clock.now(),
-        raw_days=shop.settings.raw_answers_days,
-        run_days=shop.settings.runs_days,
-        attempt_days=shop.settings.attempts_days,
-        event_days=shop.settings.events_days,
-        metrics_days=shop.settings.metrics_days,
+def clear_old(app: App) -> None:
+    cleared = app.store.cleanup.clear(
+        app.clock.now(),
+        raw_days=app.settings.raw_answers_days,
+        run_days=app.settings.runs_days,
+        attempt_days=app.settings.attempts_days,
+        event_days=app.settings.events_days,
+        metrics_days=app.settings.metrics_days,
     )
-    gone["items"] = shop.store.retention.clear(shop.settings.retention_days, shop.clock.now(), shop.stop.is_set)
-    if any(gone.values()):
-        log.info("cleared what is past its time", **gone)
+    cleared["items"] = app.store.retention.clear(app.settings.retention_days, app.clock.now(), app.stop.is_set)
+    if any(cleared.values()):
+        log.info("cleared what is past its time", **cleared)
 
 
-def clear_expired(shop: Shop) -> None:
-    if gone := shop.hot.clear_expired():
-        log.info("cleared what is no longer hot", entries=gone)
+def clear_expired(app: App) -> None:
+    if cleared := app.cache.clear_expired():
+        log.info("cleared what is no longer hot", entries=cleared)
 
 
-def warm_up(shop: Shop) -> None:
-    _warm(shop, "warm-up", WARM_UP)
+def warm_up(app: App) -> None:
+    _warm(app, "warm-up", WARM_UP)
 
 
-def crawl_seed_communities(shop: Shop) -> None:
-    _warm(shop, "crawl-seed-communities", SEEDS)
+def crawl_seed_communities(app: App) -> None:
+    _warm(app, "crawl-seed-communities", SEEDS)
 
 
-def _warm(shop: Shop, job: str, every: timedelta) -> None:
-    """Cache-only, what nobody has read within half the job's period."""
-    minutes = shop.settings.jobs.get(job)
+def _warm(app: App, job: str, every: timedelta) -> None:
+    """Crawl, into the cache only, what has not been read within half the job's period."""
+    minutes = app.settings.jobs.get(job)
     period = every if minutes is None else timedelta(minutes=minutes)
-    cold = shop.store.warming.cold(warmable(shop.platforms), shop.clock.now() - period / 2)
-    results = shop.warming().these(cold, job, "schedule")
+    cold = app.store.cached_sources.cold(warmable(app.platforms), app.clock.now() - period / 2)
+    results = app.cache_warmup().these(cold, job, "schedule")
     if results:
-        outcomes = Counter(str(one.outcome) for one in results)
-        log.info("warmed", communities=len(results), posts=sum(one.counts.duplicate for one in results), **outcomes)
+        outcomes = Counter(str(result.outcome) for result in results)
+        log.info(
+            "warmed", communities=len(results), posts=sum(result.counts.duplicate for result in results), **outcomes
+        )
 
 
-def notice_silence(shop: Shop) -> None:
-    alerts = shop.store.alerts
-    now = shop.clock.now()
-    late = [Late(one[0], one[1], one[2], moment(one[3])) for one in alerts.late_sources(now)]
-    followed = [Rhythm(*one) for one in alerts.with_rhythm()]
+def notice_silence(app: App) -> None:
+    alerts = app.store.alerts
+    now = app.clock.now()
+    rhythms = alerts.with_rhythm()
     # Where sources bring their own hosts, one of them says nothing about the others.
-    of_one_place = {platform.NAME for platform in shop.platforms if platform.HOSTS}
-    canaries = canaries_among(followed, of_one_place, shop.settings.canaries)
-    opened, closed = alerts.keep_open(" silent", alarms_for(late, followed, canaries), now)
+    single_host = {platform.NAME for platform in app.platforms if platform.HOSTS}
+    canaries = canaries_among(rhythms, single_host, app.settings.canaries)
+    opened, closed = alerts.keep_open(" silent", alarms_for(alerts.late_sources(now), rhythms, canaries), now)
     if opened or closed:
         log.warning("silence", opened=opened, closed=closed)
 
 
-def monitor_api_calls(shop: Shop) -> None:
-    shop.monitors().api_calls(shop.budgets())
+def monitor_api_calls(app: App) -> None:
+    app.monitors().api_calls(app.budgets())
 
 
-def monitor_cache_health(shop: Shop) -> None:
-    counts = shop.hot.counts(shop.clock.now() - HITS_LOOKED_AT)
-    shop.monitors().cache_health(counts.hits, counts.misses)
-    shop.monitors().redis(shop.redis.check() if shop.redis else None)
+def monitor_cache_health(app: App) -> None:
+    counts = app.cache.counts(app.clock.now() - HITS_LOOKED_AT)
+    app.monitors().cache_health(counts.hits, counts.misses)
+    app.monitors().redis(app.redis.check() if app.redis else None)
 
 
-def monitor_crawler_health(shop: Shop) -> None:
-    shop.monitors().crawler_health(shop.intervals(), UNKNOWN_KIND_MINUTES)
+def monitor_crawler_health(app: App) -> None:
+    now, intervals = app.clock.now(), app.intervals()
+    app.collecting_monitor().watch(lambda: app.store.lateness_stats.waiting(intervals, UNKNOWN_KIND_MINUTES, now))
 
 
-def monitor_success(shop: Shop) -> None:
-    shop.monitors().success()
+def monitor_success(app: App) -> None:
+    app.monitors().success(app.collecting_monitor().explained)
 
 
-def monitor_warm_up(shop: Shop) -> None:
-    shop.monitors().warm_up()
+def monitor_warm_up(app: App) -> None:
+    app.monitors().warm_up()
 
 
-def plan_budgets(shop: Shop) -> None:
-    taken = keep_taken(shop.store, shop.clock.now())
-    shop.monitors().budgets(alarms_of(shop.plans(taken)))
+def plan_budgets(app: App) -> None:
+    taken = keep_taken(app.store, app.clock.now())
+    app.monitors().budgets(alarms_of(app.plans(taken)))
 
 
-def measure_hours(shop: Shop) -> None:
-    shop.measuring.measure(Span.HOUR, shop.clock.now(), shop.stop.is_set)
+def measure_hours(app: App) -> None:
+    app.measuring.measure(MetricSpan.HOUR, app.clock.now(), app.stop.is_set)
 
 
-def daily_metrics(shop: Shop) -> None:
-    shop.measuring.measure(Span.DAY, shop.clock.now(), shop.stop.is_set)
+def daily_metrics(app: App) -> None:
+    app.measuring.measure(MetricSpan.DAY, app.clock.now(), app.stop.is_set)
 
 
-def recover_leases(shop: Shop) -> None:
-    now = shop.clock.now()
-    freed, ahead = shop.presence.bury(now), shop.store.sources.forget_the_future(now)
+def recover_leases(app: App) -> None:
+    now = app.clock.now()
+    freed, ahead = app.presence.bury(now), app.store.sources.forget_the_future(now)
     if freed or ahead:
         log.warning("recovered", dead_processes=freed, sources_visited_in_the_future=ahead)
 
 
-def run_watches(shop: Shop) -> None:
-    watching.run_watches(shop.store.watches, shop.clock.now, shop.stop)
+def run_watches(app: App) -> None:
+    watches.run_watches(app.store.watches, app.clock.now, app.stop)
 
 
-def deliver_events(shop: Shop) -> None:
-    shop.deliverer.round()
+def deliver_events(app: App) -> None:
+    app.deliverer.round()
 
 
-def watch_credentials(shop: Shop) -> None:
-    shop.keeper.settle_all()
+def watch_credentials(app: App) -> None:
+    app.credential_manager.settle_all()
+    app.monitors().guessing()
 
 
 JOBS = (
     Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
+    Job(
+        COLLECT_REQUESTED,
+        None,
+        collect_requested,
+        "crawler",
+        "what somebody has just added, or wants to be collected now",
+    ),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
@@ -205,7 +221,7 @@ JOBS = (
         "quiet communities that nobody has visited for long",
     ),
     Job("assign-tiers", timedelta(days=1), assign_tiers, "maintenance", "communities where their visits put them"),
-    Job("look-again", timedelta(minutes=5), look_again, "crawler", "edits and removals after an item left its listing"),
+    Job("look-again", timedelta(minutes=5), recheck, "crawler", "edits and removals after an item left its listing"),
     Job(
         "recover-leases",
         timedelta(minutes=15),
@@ -218,11 +234,11 @@ JOBS = (
     Job("monitor-cache-health", timedelta(minutes=5), monitor_cache_health, "monitoring", "a hot store that is cold"),
     Job("monitor-success", timedelta(minutes=5), monitor_success, "monitoring", "a platform where too much fails"),
     Job(
-        "monitor-crawler-health",
-        timedelta(minutes=5),
+        outages.JOB,
+        outages.PERIOD,
         monitor_crawler_health,
         "monitoring",
-        "nothing is visited although something is due",
+        "hosts, platforms or the network do not answer; nothing is collected",
     ),
     Job(
         "monitor-warmup-metrics",
@@ -276,34 +292,69 @@ JOBS = (
 NAMES = [job.name for job in JOBS]
 
 
-def tell_others(shop: Shop) -> None:
-    """What an engine does with every tick for those who watch and listen, once, unless the settings switch it off."""
+class JobView(View, frozen=True):
+    """A job and its state in the database. A job that is switched off has no period and no next run."""
+
+    name: str
+    why: str
+    period_seconds: float | None
+    next_run_at: datetime | None
+    last_started_at: datetime | None
+    last_finished_at: datetime | None
+    last_error: str | None
+    run_count: int
+
+
+def job_views(app: App) -> list[JobView]:
+    """Returns every job of this program."""
+    states = {state.name: state for state in app.store.jobs.all()}
+    views = []
     for job in JOBS:
-        if job.queue == "events" and job.period(shop.settings) is not None and not shop.stop.is_set():
-            job.run(shop)
+        period, state = job.period(app.settings), states.get(job.name, JobState(job.name))
+        views.append(
+            JobView(
+                job.name,
+                job.why,
+                period.total_seconds() if period else None,
+                state.next_run_at if period else None,
+                state.last_started_at,
+                state.last_finished_at,
+                state.last_error,
+                state.run_count,
+            )
+        )
+    return views
 
 
-def run_if_due(shop: Shop, job: Job) -> bool:
-    """Run the job if it is due and nobody else does; gives whether it ran. Its failure is written down, and it comes
-    back at its next time."""
-    period = job.period(shop.settings)
-    if period is None or shop.stop.is_set():
+def tell_others(app: App) -> None:
+    """Run the watches and deliver events once, as an engine does on every tick, unless the settings switch that off."""
+    for job in JOBS:
+        if job.queue == "events" and job.period(app.settings) is not None and not app.stop.is_set():
+            job.run(app)
+
+
+def run_if_due(app: App, job: Job) -> bool:
+    """Run the job if it is due and no other process runs it; returns whether it ran. A failure is recorded, and the job
+    runs again at its next time."""
+    period = job.period(app.settings)
+    if period is None or app.stop.is_set():
         return False
-    started_at = shop.clock.now()
-    lease = shop.store.jobs.claim(job.name, shop.presence.owner_id, started_at, period)
+    started_at = app.clock.now()
+    lease = app.store.jobs.claim(job.name, app.presence.owner_id, started_at, period)
     if lease is None:
         return False
     error = None
     try:
-        job.run(shop)
-    except Exception as failure:  # noqa: BLE001 — a job that fails must come back, and the others must go on
+        job.run(app)
+    except Exception as failure:  # noqa: BLE001 — a failed job must run again, and the others must continue
         error = logs.redact(f"{type(failure).__name__}: {failure}")
-        log.error("job failed", job=job.name, error=error)
-    now = shop.clock.now()
+        if not getattr(failure, "is_logged", False):
+            log.error("job failed", job=job.name, error=error)
+    now = app.clock.now()
     try:
-        shop.store.jobs.done(lease, started_at, job.next_run(started_at, now, period), now, error)
+        app.store.jobs.done(lease, started_at, job.next_run(started_at, now, period), now, error)
     except StoreError:
-        # Freed once the database is back; otherwise nobody alive could ever run it again.
-        shop.presence.owe(lease)
+        # Released once the database is back; otherwise no live process could ever run the job again.
+        app.presence.owe(lease)
         raise
     return True

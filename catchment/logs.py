@@ -1,7 +1,7 @@
-"""Logs, and the one redaction step that everything printed or stored passes through.
+"""Logging, and the redaction that everything printed or stored passes through.
 
-Two things keep a secret out of a text: its value, where we know it (`know_secret`), and its surroundings, where we do
-not (a name that promises a secret, a scheme of HTTP, the user part of an address). Ordinary words stay as they are.
+Two things identify a secret in a text: its value, where we know it (`know_secret`), and its context, where we do not (a
+name that suggests a secret, an HTTP auth scheme, the user part of a URL). Ordinary words stay as they are.
 """
 
 from __future__ import annotations
@@ -13,10 +13,15 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from datetime import date
-from typing import Any, TextIO
-from urllib.parse import quote, quote_plus
+from typing import TYPE_CHECKING, Any, TextIO, cast
+from urllib.parse import quote, quote_plus, unquote_plus
 
-import structlog
+from catchment.messages import Message
+from catchment.text.printable import escaped
+
+if TYPE_CHECKING:
+    # Imported with the first event: structlog takes long to load, and commands that read log nothing.
+    import structlog
 
 HIDDEN = "***REDACTED***"
 
@@ -30,8 +35,34 @@ NAMES = r"""(?:
     # only as a name, or a part of one: "classid" and "co-author" are none
     | (?<![a-z0-9]) (?:(?:\w{1,20}_)?session | sid | ct0 | a1 | kdt | pwd | csrf | xsrf | signature)
 )"""
-QUERY_NAMES = frozenset({"key", "auth", "sig", "sign", "hmac", "code_verifier"})
-"""Names that promise a secret in an address, and mean too many other things elsewhere."""
+QUERY_NAMES = frozenset({"key", "auth", "sig", "sign", "hmac", "code_verifier", "access_code"})
+"""Names that suggest a secret in a URL, and mean too many other things elsewhere."""
+QUERY_PARTS = frozenset(
+    (
+        *("pass", "passcode", "passkey", "pw", "jwt", "bearer", "auth", "authkey", "authcode", "credential"),
+        *("credentials", "creds", "pswd", "torrentpass", "userpass", "rsspass", "rssauth"),
+    )
+)
+"""Parts of a name, between separators, that suggest a secret: auth_code, user_credentials."""
+QUERY_KEYS = re.compile(
+    r"(?:feed|rss|app|auth|subscription|licen[cs]e|user|client|account|member|reader|site|service|shared|security|tracker)"
+    r"s?[_.-]?key",
+    re.IGNORECASE,
+)
+"""Keys of things that one subscribes to, signs in with or pays for."""
+NUMBERED = re.compile(r"(?:\[\w*\]|\d{1,2})\Z")
+OTHER_KEY = re.compile(r".*key", re.IGNORECASE)
+NO_SECRETS = frozenset(
+    {
+        *("id", "ids", "uuid", "guid", "v", "list", "channel_id", "playlist_id", "video_id"),
+        *("user_id", "post_id", "q", "query", "search", "cursor", "after", "before", "page"),
+        *("page_token", "next", "offset", "hash", "etag", "ref", "url", "uri", "link"),
+        *("path", "file", "date", "since", "until", "lang", "format", "tag", "tags"),
+        *("category", "fields", "filter", "sort", "order", "include", "expand", "continuation", "_next"),
+        "_page",
+    }
+)
+"""Names under which long random values are ordinary."""
 
 SECRET_NAME = re.compile(rf"{NAMES}\Z", re.VERBOSE | re.IGNORECASE)
 
@@ -50,18 +81,48 @@ COOKIE_LINE = re.compile(r"((?:^|[^\w])(?:set-)?cookie\s{0,3}:\s{0,3})([^\s=;\"'
 COOKIE_VALUE = re.compile(r"(=)([^;]*[^;\s])")
 SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,3}|%20)([\w.~+/=-]{6,})", re.IGNORECASE)
 SCHEME_WORDS = re.compile(r"tokens?|auth\w*|schemes?|credentials?|headers?", re.IGNORECASE)
-USER_INFO = re.compile(r"(?<=://)[^\s/?#\"<>\x80-\U0010ffff]+@")
-QUERY_VALUE = re.compile(rf"([?&](?:{'|'.join(sorted(QUERY_NAMES))})=)[^\s&;#\"'<>]+", re.IGNORECASE)
+# Except in the placeholder form in which our own messages show a database URL.
+USER_INFO = re.compile(r"(?<=://)(?!USER:PASSWORD@HOST/)[^\s/?#\"<>\x80-\U0010ffff]+@")
+QUERY_VALUE = re.compile(r"([?&]([\w.\[\]%-]{1,60})=)([^\s&;#\"'<>]+)")
 WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")
 
 TRIGGERS = (
-    *("token", "secret", "passw", "passphrase", "key", "sess", "passport", "auth", "cookie", "sid", "ct0", "a1", "kdt"),
-    *("pwd", "csrf", "xsrf", "sig", "bearer", "basic", "@", "eyj", "hmac", "code_verifier"),
+    *(
+        "token",
+        "secret",
+        "pass",
+        "pw=",
+        "jwt",
+        "credential",
+        "key",
+        "sess",
+        "auth",
+        "cookie",
+        "sid",
+        "ct0",
+        "a1",
+        "kdt",
+    ),
+    *(
+        "pwd",
+        "csrf",
+        "xsrf",
+        "sig",
+        "bearer",
+        "basic",
+        "@",
+        "eyj",
+        "hmac",
+        "code_verifier",
+        "creds",
+        "pswd",
+        "access_code",
+    ),
 )
-"""No pattern above matches a text that has none of these: most texts are done after looking for them."""
+"""No pattern above matches a text that contains none of these: for most texts this check is enough."""
 
 AMBIGUOUS = frozenset({"session", "sid", "a1"})
-"""Names that are often something else: with a short value they are left alone."""
+"""Names that often mean something else: their value is not redacted if it is short."""
 HARMLESS = frozenset(
     {HIDDEN.lower(), "null", "none", "true", "false", "undefined", "set", "missing", "expired", "invalid"}
 )
@@ -70,25 +131,28 @@ HARMLESS = frozenset(
 # ── redaction ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 SHORTEST = 6
-"""Shorter secrets cannot be told from ordinary words."""
+"""Shorter secrets cannot be distinguished from ordinary words."""
 _known: tuple[str, ...] = ()
 
 
 def know_secret(value: str) -> None:
-    """From now on, hide this value wherever it occurs, as it is or encoded. Short ones would hide ordinary words."""
+    """Redact this value from now on wherever it occurs, plain or encoded. Short values are ignored: they would hide
+    ordinary words."""
     global _known
     fit = {spelling for spelling in spellings(value) if len(value) >= SHORTEST and spelling not in HIDDEN}
-    # The longest first, so that a secret within another does not leave the rest of it standing.
+    # Longest first, so that a secret inside another one does not leave the rest of it visible.
     _known = tuple(sorted({*_known, *fit}, key=len, reverse=True))
 
 
 def spellings(value: str) -> set[str]:
-    """A secret as it may stand in a text: as it is, in an address, in JSON."""
+    """The spellings in which a secret may occur in a text: plain, URL-encoded, in JSON."""
     return {value, quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1]}
 
 
 def redact(text: str) -> str:
-    """The text without secrets. Twice gives the same as once."""
+    """The text without secrets. Idempotent."""
+    if isinstance(text, Message):
+        return _redacted(text)
     for value in _known:
         if value in text:
             text = text.replace(value, HIDDEN)
@@ -99,34 +163,84 @@ def redact(text: str) -> str:
     return text
 
 
+def _redacted(message: Message) -> Message:
+    """The message without secrets in its text or its parameters."""
+    return Message(redact(str(message.code)), {name: redact_value(value) for name, value in message.params.items()})
+
+
 def traces(text: str) -> list[str]:
-    """What of a text would be hidden for the shape that it has, in words; nothing, if it may be kept as it is."""
+    """Descriptions of what would be redacted in a text because of its form; empty if it may be kept as it is."""
     if not may_hold_traces(text):
         return []
     return [what for what, pattern, hide in _SHAPES if pattern.sub(hide, text) != text]
 
 
 def may_hold_traces(text: str) -> bool:
-    """Whether it is worth to look closer: a cheap question, and for most texts the last one."""
+    """Whether a text needs a closer check: cheap, and false for most texts."""
     lower = text.lower()
     return any(trigger in lower for trigger in TRIGGERS)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether what stands under this name is to be hidden: password, access_token, X-API-Key …"""
+    """Whether a value under this name has to be hidden: password, access_token, X-API-Key …"""
     return SECRET_NAME.search(name) is not None
 
 
 def is_secret_parameter(name: str, value: str) -> bool:
-    """The same for a parameter of an address, by its value too."""
+    """Whether a URL parameter has to be hidden; also considers its value."""
     if name.lower() in AMBIGUOUS and value.isdigit():
-        # The number of a section, say. Taken out, two addresses would become one.
+        # The number of a section, for example. Without it, two URLs would become one.
         return False
-    return (name.lower() in QUERY_NAMES or is_secret_name(name)) and not _is_harmless(name, value)
+    return _promises_secret(name, value) and not _is_harmless(name, value)
+
+
+def _promises_secret(name: str, value: str) -> bool:
+    lower = name.lower()
+    if lower in QUERY_NAMES or is_secret_name(name) or QUERY_KEYS.fullmatch(name):
+        return True
+    # token2, password[]: one of several.
+    unnumbered = NUMBERED.sub("", lower)
+    if unnumbered not in AMBIGUOUS and is_secret_name(unnumbered):
+        return True
+    if QUERY_PARTS & {*re.split(r"[^a-z0-9]+", unnumbered)}:
+        return True
+    # sortkey=title is no secret, whateverkey=9f3a77c1 is.
+    return OTHER_KEY.fullmatch(name) is not None and len(value) >= _KEY_LENGTH and _is_mixed(value)
+
+
+_KEY_LENGTH = 8
+_LONG, _LONG_HEX = 20, 32
+
+
+def looks_secret(name: str, value: str) -> bool:
+    """Whether a URL parameter may be a secret although its name does not say so: long and random. Not certain enough to
+    remove it from the URL without asking: many sites use such ids."""
+    if name.lower() in NO_SECRETS or is_secret_parameter(name, value):
+        return False
+    is_hex = re.fullmatch(r"[0-9a-fA-F]+", value) is not None
+    if is_hex or not re.fullmatch(r"[\w.~+/=-]+", value):
+        return is_hex and len(value) >= _LONG_HEX and _is_mixed(value)
+    return len(value) >= _LONG and _is_mixed(value) and len({*value}) >= 10 and not _has_words(value)
+
+
+def _is_mixed(value: str) -> bool:
+    """Letters and digits mixed, as in no readable word."""
+    return any(sign.isdigit() for sign in value) and any(sign.isalpha() for sign in value)
+
+
+def _has_words(value: str) -> bool:
+    """Whether most of it is words or dates joined by separators: 2026-01-31-a-title."""
+    parts = [part for part in re.split(r"[^A-Za-z0-9]+", value) if part]
+    plain = sum(len(part) for part in parts if part.isdigit() or not looks_random(part))
+    return len(parts) > 1 and plain * 2 > len(value)
 
 
 def _hide_cookies(match: re.Match[str]) -> str:
     return match[1] + COOKIE_VALUE.sub(rf"\1{HIDDEN}", match[2])
+
+
+def _hide_parameter(match: re.Match[str]) -> str:
+    return f"{match[1]}{HIDDEN}" if is_secret_parameter(unquote_plus(match[2]), match[3]) else match[0]
 
 
 def _hide_pair(match: re.Match[str]) -> str:
@@ -156,7 +270,7 @@ def _hide_scheme(match: re.Match[str]) -> str:
 
 
 def looks_random(value: str) -> bool:
-    """Unlike a word: digits, signs, capitals inside, or no end."""
+    """Unlike a word: has digits, symbols or inner capitals, or is very long."""
     return len(value) > 24 or not value.isalpha() or not (value.islower() or value.istitle() or value.isupper())
 
 
@@ -165,22 +279,22 @@ _SHAPES: tuple[tuple[str, re.Pattern[str], Callable[[re.Match[str]], str] | str]
     ("a value whose name promises a secret", PAIR, _hide_pair),
     ("a login of HTTP", SCHEME, _hide_scheme),
     ("the user of an address", USER_INFO, f"{HIDDEN}@"),
-    ("a key in an address", QUERY_VALUE, rf"\1{HIDDEN}"),
+    ("a key in an address", QUERY_VALUE, _hide_parameter),
     ("a web token", WEB_TOKEN, HIDDEN),
 )
-"""In this order; what each one is, in words."""
+"""Applied in this order; each with a description."""
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:
-    """The same for whatever an event may hold. What is neither text nor number becomes redacted text."""
+    """Redact any value that an event may contain. What is neither text nor number becomes redacted text."""
     if value is None or isinstance(value, bool | int | float | date):
         return value
     if isinstance(value, str):
         return redact(value)
     if depth < 6 and isinstance(value, Mapping):
-        return {redact(str(name)): _redact_named(str(name), one, depth) for name, one in value.items()}
+        return {redact(str(name)): _redact_named(str(name), inner, depth) for name, inner in value.items()}
     if depth < 6 and isinstance(value, list | tuple | set | frozenset):
-        return [redact_value(one, depth + 1) for one in value]
+        return [redact_value(inner, depth + 1) for inner in value]
     if isinstance(value, bytes):
         return redact(value.decode("utf-8", "replace"))
     return redact(str(value) if isinstance(value, BaseException) else repr(value))
@@ -193,15 +307,20 @@ def _redact_named(name: str, value: Any, depth: int) -> Any:
 
 # ── events ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-QUIET = ("apscheduler", "sqlalchemy", "alembic", "asyncio")
-"""Libraries whose remarks on ordinary work would drown ours: a tick with nothing due is silent."""
+QUIET = ("sqlalchemy", "alembic", "asyncio")
+"""Libraries whose routine messages would drown ours: a tick with nothing due logs nothing."""
+_MULTILINE = frozenset({"exception", "stack"})
+"""Tracebacks; every other value stays on one line."""
+_LINES = "\n\t"
 BRINGS_HANDLERS = ("uvicorn", "uvicorn.error", "uvicorn.access")
 
 
 def configure(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
-    """Set up logging for this process: ours and that of all libraries, one event a line, to stderr, redacted."""
+    """Set up logging for this process, libraries included: one event per line, to stderr, redacted."""
+    import structlog
+
     stream = stream or sys.stderr
-    # Everything that is in an event before it is redacted; libraries' events take the same way.
+    # Everything is added to an event before redaction; events of libraries take the same path.
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -227,6 +346,8 @@ def configure(format: str = "auto", level: str = "info", stream: TextIO | None =
 
 
 def _formatter(shared: list[structlog.typing.Processor], is_for_people: bool, stream: TextIO) -> logging.Formatter:
+    import structlog
+
     renderer: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
     if is_for_people:
         plain = structlog.dev.plain_traceback
@@ -237,32 +358,58 @@ def _formatter(shared: list[structlog.typing.Processor], is_for_people: bool, st
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
             redact_event,
+            escape_event,
             renderer,
         ],
     )
 
 
 def _tame(level: str) -> None:
-    # It warns whenever a wake finds the last one still at work: every few seconds of a long round.
-    logging.getLogger("apscheduler.scheduler").setLevel(logging.ERROR)
     for name in QUIET:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLevelNamesMapping()[level.upper()]))
     for name in BRINGS_HANDLERS:
-        # Their own handlers would print the line once more, unredacted.
+        # Their own handlers would print the line a second time, unredacted.
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
 
 
 def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The processor that every event passes last before it is rendered, its traceback included."""
+    """The last processor before rendering: redacts the event, its traceback included."""
     return {name: _redact_named(name, value, 0) for name, value in event.items()}
 
 
+def escape_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Names and messages come from third parties: no value may move the cursor, recolour the terminal or start a new
+    line."""
+    return {escaped(name): _escaped(value, _LINES if name in _MULTILINE else "") for name, value in event.items()}
+
+
+def _escaped(value: Any, keeps: str) -> Any:
+    if isinstance(value, str):
+        return escaped(value, keeps)
+    if isinstance(value, dict):
+        return {escaped(name): _escaped(inner, keeps) for name, inner in value.items()}
+    return [_escaped(inner, keeps) for inner in value] if isinstance(value, list) else value
+
+
 def logger(name: str) -> structlog.stdlib.BoundLogger:
-    bound: structlog.stdlib.BoundLogger = structlog.get_logger(name)
-    return bound
+    return cast("structlog.stdlib.BoundLogger", _Logger(name))
+
+
+class _Logger:
+    """A logger of structlog, which is imported with the first event."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, method: str) -> Any:
+        import structlog
+
+        return getattr(structlog.get_logger(self._name), method)
 
 
 def bound(**context: Any) -> AbstractContextManager[None]:
-    """Within this block, every event of this thread carries these: request_id, run, source …"""
+    """Within this block, every event of this thread has these fields: request_id, run, source …"""
+    import structlog
+
     return structlog.contextvars.bound_contextvars(**context)

@@ -12,21 +12,21 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from catchment.app import App, open_app
+from catchment.credentials import Secret
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Record
 from catchment.platforms import reddit
+from catchment.playground.faults import Moods
 from catchment.playground.log import read_log
-from catchment.playground.moods import Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.reddit.keys import client
+from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import World
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
 from catchment.store.credentials import Terms
-from catchment.vault import Secret
 from endure.clocks import PatientClock
 from endure.following import KEY, community, followed
-from endure.trial import FAULTS, START, Postgres, Sqlite, Verdict, judged, most_within, secrets_found
+from endure.trial import FAULTS, START, Verdict, database_of, judged, most_within, secrets_found
 
 TICK = timedelta(minutes=1)
 CRAWLER = tuple(job for job in JOBS if job.queue == "crawler")
@@ -46,7 +46,7 @@ def run(week: Week, folder: Path) -> Verdict:
     home.mkdir(parents=True, exist_ok=True)
     world = World(week.seed, START, 0, week.days, others={"reddit": week.communities})
     with ExitStack() as ending:
-        database = Sqlite(folder) if week.database == "sqlite" else Postgres(folder)
+        database = database_of(week.database, folder)
         ending.callback(database.close)
         clock = PatientClock(START)
         # Outages would only leave the budget alone; and slow answers are slow on the wall, which tells nothing here.
@@ -59,16 +59,16 @@ def run(week: Week, folder: Path) -> Verdict:
             is_private_allowed=True,
             base_urls={"reddit": playground.url},
         )
-        with open_shop(settings, "endure") as shop:
-            shop.clock = clock
+        with open_app(settings, "endure") as app:
+            app.clock = clock
             # In the pool, for whoever needs one; its tier is all that a community goes by.
             terms = Terms(is_shared=True)
-            shop.safe.add("reddit", KEY, Secret.parse(":".join(client())), clock.now(), terms=terms)
-            sources = [followed(shop, place, community(place, {}).plus(has_key=False)) for place in world.places]
-            _live(shop, clock, world.end)
-            tiers = _tiers(shop, week.days)
+            app.secrets.add("reddit", KEY, Secret.parse(":".join(client())), clock.now(), terms=terms)
+            sources = [followed(app, place, community(place, {}).replace(has_key=False)) for place in world.places]
+            _live(app, clock, world.end)
+            tiers = _tiers(app, week.days)
         figures, details = judged(settings, world, sources, log, slack=timedelta())
-        secrets = secrets_found(folder, settings)
+        secrets = secrets_found((folder, *database.folders()), settings)
     figures |= {"secrets": len(secrets), "tiers": tiers, **_counted(log)}
     # How much of the gaps was none is told, and not judged: there are few, and of a walk that broke off nobody can say
     # how far it came.
@@ -76,15 +76,15 @@ def run(week: Week, folder: Path) -> Verdict:
     return Verdict(figures, tuple(details + secrets), is_good)
 
 
-def _live(shop: Shop, clock: PatientClock, until: datetime) -> None:
+def _live(app: App, clock: PatientClock, until: datetime) -> None:
     """Minute by minute, whatever is due."""
     for job in CRAWLER:
-        shop.store.jobs.announce(job.name, clock.now())
+        app.store.jobs.announce(job.name, clock.now())
     while clock.now() < until:
         next_tick = clock.now() + TICK
-        shop.presence.heartbeat(clock.now())
+        app.presence.heartbeat(clock.now())
         for job in CRAWLER:
-            run_if_due(shop, job)
+            run_if_due(app, job)
         clock.go_on(next_tick)
 
 
@@ -107,9 +107,9 @@ def _counted(log: Path) -> dict[str, Any]:
     }
 
 
-def _tiers(shop: Shop, days: float) -> dict[str, Any]:
+def _tiers(app: App, days: float) -> dict[str, Any]:
     """How many communities came to be in each tier, and how often a day each of them was visited."""
-    rows = shop.store.database.read(
+    rows = app.store.database.read(
         lambda tx: tx.all(
             """
             SELECT p.tier, count(DISTINCT p.source_id), count(s.run_id)

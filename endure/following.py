@@ -6,15 +6,15 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from catchment.collect.following import follow
+from catchment.app import App
+from catchment.credentials import Secret
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.voices import generic, github, website
-from catchment.playground.voices.reddit import names
-from catchment.playground.voices.reddit.keys import client
+from catchment.playground.sites import github, json_api, website
+from catchment.playground.sites.reddit import names
+from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import Place, World
-from catchment.shop import Shop
-from catchment.vault import Secret
+from catchment.sources.add import follow
 
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 SEARCHED = "the"
@@ -88,7 +88,7 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
         yield Manner("website", f"{address}/index", {"links": website.SELECTOR}, visits=index)
     elif place.form == "json_api":
         # So seldom that the smaller ones overflow what they show in between.
-        yield Manner("custom_api", address, generic.settings(place), interval_minutes=720, walk="pages")
+        yield Manner("custom_api", address, json_api.settings(place), interval_minutes=720, walk="pages")
     elif place.form == "discourse":
         listings = re.compile(r"/discourse/\d+/(?:latest|posts)\.json")
         yield Manner("discourse_forum", address, visits=listings, looks=FORUM_LOOK, walk="pages")
@@ -114,22 +114,22 @@ def _order(world: World, place: Place) -> int:
     return sum(1 for one in world.places[: place.number] if one.form == place.form)
 
 
-def follow_all(shop: Shop, world: World, port: int) -> list[Followed]:
+def follow_all(app: App, world: World, port: int) -> list[Followed]:
     """Every place, in each of its manners; one of them with a secret in its address, others by a key."""
     if any(place.form == "reddit" for place in world.places):
         # Not shared: who is to be read without a key finds none.
-        shop.safe.add("reddit", KEY, Secret.parse(":".join(client())), shop.clock.now())
-    return [followed(shop, place, manner) for place in world.places for manner in manners(world, place, port)]
+        app.secrets.add("reddit", KEY, Secret.parse(":".join(client())), app.clock.now())
+    return [followed(app, place, manner) for place in world.places for manner in manners(world, place, port)]
 
 
-def followed(shop: Shop, place: Place, manner: Manner) -> Followed:
+def followed(app: App, place: Place, manner: Manner) -> Followed:
     source, _ = follow(
-        shop.store,
-        shop.safe,
-        shop.platforms,
+        app.store,
+        app.secrets,
+        app.platforms,
         manner.kind,
         manner.target,
-        shop.clock.now(),
+        app.clock.now(),
         settings=manner.settings,
         interval_minutes=manner.interval_minutes,
         credential=KEY if manner.has_key else None,

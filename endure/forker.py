@@ -11,12 +11,13 @@ import sys
 
 
 def main() -> None:
-    import catchment.cli
+    import catchment.app
     import catchment.engines.embedded
     import catchment.platforms
-    import catchment.shop
+    from catchment.cli.main import commands
 
     catchment.platforms.installed()
+    commands(is_loaded=True)
     answer: int | str
     while line := sys.stdin.readline():
         verb, *words = line.split()
@@ -34,14 +35,14 @@ def main() -> None:
 
 
 def _become(words: list[str]) -> None:
-    import catchment.cli
+    from catchment.cli.main import run
 
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
     code = 1
     try:
-        code = catchment.cli.run(words)
+        code = run(words)
     finally:
         os._exit(code)
 

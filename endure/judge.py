@@ -15,12 +15,12 @@ from datetime import datetime, timedelta
 
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.voices import Entry, discourse
+from catchment.playground.sites import Entry, discourse
 from catchment.playground.world import Place, Timeline, World
 from endure.following import FORUM_LOOK, OF_A_FEED, Followed
 from endure.missing import Missed, Pages, Window, good_walks
 from endure.stored import Held, Stored, Visit
-from endure.texts import Texts, is_brief
+from endure.texts import Texts, is_partial
 
 _STALE = "STALE_ANSWER"
 _GOOD = ("succeeded", "unchanged")
@@ -39,7 +39,7 @@ def by_place(asked: Iterable[Asked]) -> dict[int, list[Asked]]:
         if one.place is not None and not OF_ALL.fullmatch(one.path):
             places.add(one.place)
         for place in places:
-            found[place].append(one.plus(entries=tuple(entry for entry in one.entries if entry.place == place)))
+            found[place].append(one.replace(entries=tuple(entry for entry in one.entries if entry.place == place)))
     return found
 
 
@@ -51,6 +51,11 @@ class Heard(Record, frozen=True):
     """None: nobody can tell whose it was."""
     is_sure: bool
     """It came whole, to a visit that succeeded, and nothing told of the same items at the same time."""
+
+    @property
+    def possible_times(self) -> tuple[datetime, ...]:
+        """The earliest and the latest moment at which the visit can have read it."""
+        return (self.asked.at, self.visit.finished_at) if self.visit else (self.asked.at,)
 
     @property
     def is_stale(self) -> bool:
@@ -111,8 +116,9 @@ class Trial:
         is_cut_off = any(begin <= one.at <= end for begin, end in self.stored.cut_off)
         # A visit that was stopped politely counts as skipped, whatever it has stored before.
         is_finished = any(visit.outcome != "skipped" for visit in visits)
-        if not is_finished and self.place.form in SHARED and is_cut_off:
-            # A run that was cut off may have stored a part of what it was told.
+        if not is_finished and is_cut_off:
+            # A run that was cut off may have stored a part of what it was told; the record of its visit begins with
+            # the first page it stored.
             self.heard.append(Heard(one, None, is_sure=False))
         elif (one.is_whole or one.entries) and is_finished:
             visit = visits[0] if len(visits) == 1 else None
@@ -131,7 +137,8 @@ class Trial:
         if visit is None or not one.is_whole or visit.outcome != "succeeded":
             return False
         if self.place.form not in SHARED:
-            return True
+            # More answers than the visit asked for: one of them went to a process that had been ended by then.
+            return sum(visit.started_at <= asked.at <= visit.finished_at for asked in self.asked) <= visit.requests
         # Of answers that were on their way side by side, the later one may have been applied first. And a story may
         # have been asked for by a run that was cut off while this visit went on.
         others = (other for other in self.stored.visits if other is not visit)
@@ -141,7 +148,8 @@ class Trial:
 
     def findings(self) -> Findings:
         lost, wrong = self._lost_and_wrong()
-        twice = [f"{name}: {len(items)} items" for name, items in self._items_by_subject().items() if len(items) > 1]
+        items = self._items_by_subject()
+        twice = [f"{name}: {len(found)} items" for name, found in items.items() if len(found) > self._most_items()]
         wrong += [*self._scores(), *self._deletions(), *self._appearances()]
         missed = self._missed()
         return Findings(
@@ -154,6 +162,23 @@ class Trial:
             needed_gaps=sum(one.needed for one in missed),
             unseen=self.unseen + sum(one.unseen for one in missed),
         )
+
+    def _most_items(self) -> int:
+        """As how many items a post may be stored. Two, if the place changed its ids while less than half of what it
+        shows was known: then nobody can tell new ids from new posts."""
+        changed_at = self.place.new_ids_at
+        after = [one for one in self.heard if one.asked.entries and changed_at and one.asked.at >= changed_at]
+        if changed_at is None or not after:
+            return 1
+        shown = {entry.post for entry in after[0].asked.entries}
+        known = {
+            entry.post
+            for one in self.asked
+            if one.at < changed_at
+            for entry in one.entries
+            if entry.wire_id in self.by_wire_id
+        }
+        return 2 if 2 * len(shown & known) < len(shown) else 1
 
     def _missed(self) -> list[Missed]:
         return [missed for source in self.followed if (missed := self._missed_by(source)) is not None]
@@ -176,15 +201,15 @@ class Trial:
         """What is shown of the place, to who sees it through a window."""
         if self.place.form != "reddit":
             return self.world.timeline(self.place)
-        pace = self.place.pace.plus(window=OF_A_FEED)
-        return Timeline(self.place.plus(pace=pace), self.world.posts(self.place))
+        pace = self.place.pace.replace(window=OF_A_FEED)
+        return Timeline(self.place.replace(pace=pace), self.world.posts(self.place))
 
     def _first_seen(self) -> dict[str, datetime]:
         """When each post that is stored was first seen."""
         return {
             entry.post: items[0].first_seen_at
-            for one in self.heard
-            for entry in one.asked.entries
+            for one in self.asked
+            for entry in one.entries
             if (items := self.by_wire_id.get(entry.wire_id))
         }
 
@@ -224,7 +249,7 @@ class Trial:
                 # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
                 # the collector knows how much it took from it.
                 if not one.is_stale or subject not in said:
-                    is_sure = one.is_sure and not is_brief(one.asked.path)
+                    is_sure = one.is_sure and not is_partial(one.asked.path)
                     said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), is_sure))
         items = self._items_by_subject()
         told_wrongly = (
@@ -311,7 +336,8 @@ class Trial:
             if one.is_sure
             for entry in one.asked.entries
             for item in self.by_wire_id.get(entry.wire_id, ())
-            if (item.id, f"{one.asked.at:%Y-%m-%d}") not in self.stored.appearances
+            # Midnight may pass between the answer and its arrival.
+            if not any((item.id, f"{at:%Y-%m-%d}") in self.stored.appearances for at in one.possible_times)
         ]
 
 

@@ -9,8 +9,13 @@ from itertools import pairwise
 
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.voices import hackernews, reddit
-from catchment.playground.world import Place, Post, Timeline, World
+from catchment.playground.sites import hackernews, json_api, reddit
+from catchment.playground.world import (
+    Place,
+    Post,
+    Timeline,
+    World,
+)
 from endure.following import SEARCHED, Manner
 from endure.stored import Gap, Visit
 
@@ -96,10 +101,18 @@ WALKS_ENOUGH = 3
 answer whose dates were off, or a story that could not be had just then."""
 
 
+class Span(Record, frozen=True):
+    """When a walk sent its first and its last request."""
+
+    began: datetime
+    ended: datetime
+
+
 class Pages:
     """A listing that is walked down to what is stored: posts that came out between walks, and that none has brought.
     All of these listings go by the server's own clock, so that nothing comes late; what moderators of a community let
-    through, or let back in, slips in below what is known, and is not owed."""
+    through, or let back in, slips in below what is known, and is not owed. Nor is what moved up by one place, from the
+    next numbered page to the one just read, because a newer post was removed in between."""
 
     def __init__(
         self,
@@ -108,11 +121,12 @@ class Pages:
         manner: Manner,
         gaps: Sequence[Gap],
         slack: timedelta,
-        walks: Sequence[datetime],
+        walks: Sequence[Span],
         first_seen: Mapping[str, datetime],
     ) -> None:
         self.world, self.place, self.manner, self.gaps, self.slack = world, place, manner, gaps, slack
         self.walks, self.first_seen = walks, first_seen
+        self.is_numbered = _is_numbered(place, manner)
 
     def missed(self) -> Missed:
         needed, unexplained, unseen = 0, [], 0
@@ -120,8 +134,10 @@ class Pages:
         for post in posts:
             if post.id in self.first_seen:
                 continue
-            later = self.walks[bisect_left(self.walks, self._listed_from(post)) :][:WALKS_ENOUGH]
-            if len(later) < WALKS_ENOUGH or any(post.is_removed(at) for at in later):
+            first = bisect_left(self.walks, self._listed_from(post), key=lambda walk: walk.began)
+            later = self.walks[first : first + WALKS_ENOUGH]
+            is_gone = any(post.is_removed(walk.began) for walk in later)
+            if len(later) < WALKS_ENOUGH or is_gone or any(self._may_slip(post, walk, posts) for walk in later):
                 unseen += 1
                 continue
             needed += 1
@@ -135,7 +151,7 @@ class Pages:
         if not self.walks:
             return []
         posts = self.world.posts(self.place)
-        came = posts[bisect_right(posts, self.walks[0], key=lambda post: post.shown_from) :]
+        came = posts[bisect_right(posts, self.walks[0].began, key=lambda post: post.shown_from) :]
         return [post for post in came if self._is_meant(post)]
 
     def _is_meant(self, post: Post) -> bool:
@@ -150,6 +166,14 @@ class Pages:
         said = (f"{version.title} {version.text} {post.author}".casefold() for version in post.versions)
         return sort != "job" and all(SEARCHED in words for words in said)
 
+    def _may_slip(self, post: Post, walk: Span, posts: Sequence[Post]) -> bool:
+        """Whether a newer post was removed while this walk turned numbered pages."""
+        return self.is_numbered and any(
+            other.removed_at is not None and walk.began < other.removed_at <= walk.ended
+            for other in posts
+            if other.shown_from > post.shown_from
+        )
+
     def _listed_from(self, post: Post) -> datetime:
         """From when on a walk can have it."""
         return post.shown_from + (hackernews.INDEXED_AFTER if self.place.form == hackernews.NAME else timedelta())
@@ -162,15 +186,22 @@ class Pages:
         return self._lies_in(post, gap) and (seen_at is None or seen_at > gap.opened_at)
 
 
-def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[datetime]:
-    """When each of these visits began to walk. One that was shown an old copy began in the past, and proves nothing."""
+def _is_numbered(place: Place, manner: Manner) -> bool:
+    """Whether its pages are told apart by a number or an offset, not by a cursor."""
+    if place.form == json_api.NAME:
+        return json_api.manner(place) != "cursor"
+    return manner.target.startswith("search:")
+
+
+def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[Span]:
+    """When each of these visits walked. One that was shown an old copy began in the past, and proves nothing."""
     times = [one.at for one in asked]
-    began = []
+    walks = []
     for visit in visits:
         during = asked[bisect_left(times, visit.started_at) : bisect_right(times, visit.finished_at)]
         if during and not any(one.fault == "stale" for one in during):
-            began.append(during[0].at)
-    return began
+            walks.append(Span(during[0].at, during[-1].at))
+    return walks
 
 
 def _seconds(gaps: Sequence[Gap]) -> float:

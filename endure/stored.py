@@ -22,6 +22,7 @@ class Visit(Record, frozen=True):
     finished_at: datetime
     outcome: str
     error_code: str | None
+    requests: int
 
     def overlaps(self, other: Visit) -> bool:
         return self.started_at <= other.finished_at and other.started_at <= self.finished_at
@@ -63,36 +64,37 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
     ids = [one.source_id for one in followed]
 
     def question(tx: Any) -> Stored:
-        visits = tx.among(
+        visits = tx.select_in(
             """
-            SELECT s.source_id, r.job = 'look-again', s.started_at, s.finished_at, s.outcome, s.error_code
+            SELECT s.source_id, r.job = 'look-again', s.started_at, s.finished_at, s.outcome, s.error_code,
+                   s.request_count
               FROM run_sources s JOIN runs r ON r.id = s.run_id
-             WHERE s.finished_at IS NOT NULL AND s.source_id IN {few} ORDER BY s.started_at
+             WHERE s.finished_at IS NOT NULL AND s.source_id IN {values} ORDER BY s.started_at
             """,
             ids,
         )
-        items = tx.among(
+        items = tx.select_in(
             """
             SELECT id, external_id, text, volatile_count, is_deleted, score, first_seen_at
-              FROM items WHERE id IN (SELECT item_id FROM sightings WHERE source_id IN {few}) ORDER BY id
+              FROM items WHERE id IN (SELECT item_id FROM sightings WHERE source_id IN {values}) ORDER BY id
             """,
             ids,
         )
         aliases, earlier = defaultdict(list), defaultdict(list)
-        for item_id, external_id in tx.among(
-            "SELECT item_id, external_id FROM aliases WHERE item_id IN {few}", [row[0] for row in items]
+        for item_id, external_id in tx.select_in(
+            "SELECT item_id, external_id FROM aliases WHERE item_id IN {values}", [row[0] for row in items]
         ):
             aliases[item_id].append(external_id)
-        for item_id, text in tx.among(
-            "SELECT item_id, text FROM revisions WHERE item_id IN {few} ORDER BY item_id, version",
+        for item_id, text in tx.select_in(
+            "SELECT item_id, text FROM revisions WHERE item_id IN {values} ORDER BY item_id, version",
             [row[0] for row in items],
         ):
             earlier[item_id].append(plain(text))
-        gaps = tx.among("SELECT source_id, from_at, to_at, opened_at FROM gaps WHERE source_id IN {few}", ids)
+        gaps = tx.select_in("SELECT source_id, from_at, to_at, opened_at FROM gaps WHERE source_id IN {values}", ids)
         cut_off = tx.all("SELECT started_at, finished_at FROM runs WHERE is_cut_off AND finished_at IS NOT NULL")
-        appearances = tx.among("SELECT item_id, day FROM appearances WHERE source_id IN {few}", ids)
+        appearances = tx.select_in("SELECT item_id, day FROM appearances WHERE source_id IN {values}", ids)
         return Stored(
-            tuple(Visit(row[0], bool(row[1]), moment(row[2]), moment(row[3]), row[4], row[5]) for row in visits),
+            tuple(Visit(row[0], bool(row[1]), moment(row[2]), moment(row[3]), *row[4:7]) for row in visits),
             tuple(
                 Held(
                     id=row[0],

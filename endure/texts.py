@@ -7,11 +7,21 @@ from functools import lru_cache
 
 from catchment.model import Answer, Reading, Request
 from catchment.platforms import website as reader
-from catchment.playground.voices import Ask, github, reddit, website
-from catchment.playground.voices.reddit.natures import WORDLESS
-from catchment.playground.voices.reddit.site import Site
-from catchment.playground.world import Place, Post, Version, World
-from catchment.refine import refine
+from catchment.playground.sites import (
+    Ask,
+    github,
+    reddit,
+    website,
+)
+from catchment.playground.sites.reddit.fates import WORDLESS
+from catchment.playground.sites.reddit.site import Site
+from catchment.playground.world import (
+    Place,
+    Post,
+    Version,
+    World,
+)
+from catchment.text.clean import refine
 from endure.stored import plain
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -50,10 +60,10 @@ class Texts:
         if sort != "poll":
             return words
         # What can be chosen is told to those who have a key.
-        return f"{words} View Poll" if is_brief(path) else f"{words} View Poll Yes No"
+        return f"{words} View Poll" if is_partial(path) else f"{words} View Poll Yes No"
 
 
-def is_brief(path: str) -> bool:
+def is_partial(path: str) -> bool:
     """A community's feed: of what is held already it says nothing but that it is there."""
     return path.endswith(".rss")
 

@@ -17,20 +17,21 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import psutil
 
+from catchment.app import open_app
 from catchment.clock import Clock, clock_from
 from catchment.model import Record
 from catchment.platforms import installed
+from catchment.playground.faults import Cue
 from catchment.playground.log import Asked, Counts, read_log
-from catchment.playground.moods import Cue
-from catchment.playground.voices.reddit.keys import client
+from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import World
 from catchment.settings import Settings
-from catchment.shop import open_shop
+from catchment.store import Store
 from endure.following import OTHERS, SECRET, Followed, follow_all
 from endure.judge import Findings, Trial, by_place
 from endure.stored import stored_of
@@ -83,7 +84,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
     home, log, out = folder / "home", folder / "asked.jsonl", folder / "collectors.log"
     home.mkdir(parents=True, exist_ok=True)
     with ExitStack() as ending:
-        database = Sqlite(folder) if plan.database == "sqlite" else Postgres(folder)
+        database = database_of(plan.database, folder)
         ending.callback(database.close)
         port = _free_port()
         settings = Settings(
@@ -96,21 +97,63 @@ def run(plan: Plan, folder: Path) -> Verdict:
         )
         world = World(plan.seed, START, plan.places, plan.days, others=dict(plan.others))
         # Before the world begins to move: on a busy machine, this would take days of it.
-        with open_shop(replace(settings, clock=STILL), "endure") as shop:
-            sources = follow_all(shop, world, port)
+        with open_app(replace(settings, clock=STILL), "endure") as app:
+            sources = follow_all(app, world, port)
         collectors = Collectors(settings, out)
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
         ending.enter_context(_playground(plan, folder, log, port))
         kills, restarts = _disturbed(plan, collectors, clock, world, database)
         figures, details = judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
-        secrets = secrets_found(folder, settings)
+        secrets = secrets_found((folder, *database.folders()), settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
     is_good = not any(figures[name] for name in FAULTS)
     return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
 
 
 # ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def database_of(name: str, folder: Path) -> Database:
+    """`sqlite`, `postgresql` (a server of its own), or the address of a database that somebody else runs."""
+    if "://" in name:
+        return Running(name)
+    return Sqlite(folder) if name == "sqlite" else Postgres(folder)
+
+
+class Database(Protocol):
+    url: str
+
+    def restart(self) -> bool: ...
+    def close(self) -> None: ...
+    def folders(self) -> tuple[Path, ...]:
+        """Where it keeps its files, if that is outside the trial's folder."""
+        ...
+
+
+class Running:
+    """A database that is there already, and stays as it is."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def restart(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        pass
+
+    def folders(self) -> tuple[Path, ...]:
+        if not self.url.startswith("postgresql"):
+            return (Path(self.url.removeprefix("sqlite:///")).parent,)
+        import psycopg
+
+        with psycopg.connect(self.url.replace("+psycopg", ""), autocommit=True) as connection:
+            connection.execute("CHECKPOINT")
+            query = "SELECT current_setting('data_directory'), oid FROM pg_database WHERE datname = current_database()"
+            row = connection.execute(query).fetchone()
+        assert row is not None
+        return (Path(row[0]) / "base" / str(row[1]),)
 
 
 class Sqlite:
@@ -124,6 +167,9 @@ class Sqlite:
 
     def close(self) -> None:
         pass
+
+    def folders(self) -> tuple[Path, ...]:
+        return ()
 
 
 class Postgres:
@@ -142,6 +188,9 @@ class Postgres:
 
     def close(self) -> None:
         self._stop()
+
+    def folders(self) -> tuple[Path, ...]:
+        return ()
 
     def _stop(self) -> None:
         # The package looks at the process once more after it has ended, and takes fright if it is gone by then.
@@ -251,9 +300,7 @@ class Collectors:
         return codes
 
 
-def _disturbed(
-    plan: Plan, collectors: Collectors, clock: Clock, world: World, database: Sqlite | Postgres
-) -> tuple[int, int]:
+def _disturbed(plan: Plan, collectors: Collectors, clock: Clock, world: World, database: Database) -> tuple[int, int]:
     """Run until the world ends; kill at random moments; let the last hours pass in peace."""
     chance = random.Random(plan.seed)
     for _ in range(COLLECTORS):
@@ -291,16 +338,15 @@ def judged(
 ) -> tuple[dict[str, Any], list[str]]:
     asked = read_log(log)
     said = by_place(asked)
-    with open_shop(settings, "judge") as shop:
+    with open_app(settings, "judge") as app:
         findings = []
         for place in world.places:
             followed = [one for one in sources if one.place == place.number]
-            stored = stored_of(shop.store, followed)
-            findings.append(
-                (place, Trial(world, place, followed, said.get(place.number, ()), stored, slack).findings())
-            )
-        count = shop.store.items.count()
-        revisions, gaps, held = shop.store.database.read(
+            stored = stored_of(app.store, followed)
+            off = max([slack, *(_longest_answer(app.store, one.source_id) for one in followed)])
+            findings.append((place, Trial(world, place, followed, said.get(place.number, ()), stored, off).findings()))
+        count = app.store.items.count()
+        revisions, gaps, held = app.store.database.read(
             lambda tx: [
                 (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]
                 for what in ("revisions", "gaps", "leases WHERE owner_id IS NOT NULL")
@@ -332,6 +378,16 @@ def judged(
     }, details
 
 
+def _longest_answer(store: Store, source_id: int) -> timedelta:
+    """How long, by the world's clock, a visit of a single answer took: on a busy machine more than is usual."""
+    sql = """
+        SELECT max(finished_at - started_at) FROM run_sources
+         WHERE source_id = ? AND outcome = 'succeeded' AND request_count <= 2
+    """
+    row = store.database.read(lambda tx: tx.one(sql, source_id))
+    return timedelta(microseconds=row[0] or 0) if row else timedelta()
+
+
 def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
     """Of the platforms with a declared budget, by how many requests it was exceeded at most, in any window of time."""
     beyond = 0
@@ -356,13 +412,14 @@ def _sum(findings: list[Findings], name: str) -> int:
     return sum(len(getattr(one, name)) for one in findings)
 
 
-def secrets_found(folder: Path, settings: Settings) -> list[str]:
+def secrets_found(folders: Sequence[Path], settings: Settings) -> list[str]:
     """Files in which a planted secret stands in plain: of addresses, of keys, of what keys become."""
     id, secret = client()
     told = (SECRET, settings.master_key or "", secret, b64encode(f"{id}:{secret}".encode()).decode(), TOKENS_BEGIN)
     needles = [one.encode() for one in told]
     return [
         f"a secret stands in {file.relative_to(folder)}"
+        for folder in folders
         for file in folder.rglob("*")
         if file.is_file() and any(needle in file.read_bytes() for needle in needles)
     ]

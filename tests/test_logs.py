@@ -14,7 +14,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from catchment import logs
-from catchment.logs import HIDDEN, is_secret_name, know_secret, redact, redact_value
+from catchment.logs import (
+    HIDDEN,
+    is_secret_name,
+    know_secret,
+    redact,
+    redact_value,
+)
 
 # ── what a secret looks like in a text ─────────────────────────────────────────────────────────────────────────────
 
@@ -242,6 +248,33 @@ def test_no_secret_reaches_a_line_whoever_wrote_it(stream: io.StringIO, format: 
     assert stream.getvalue().count("ValueError: password") == 2
 
 
+@pytest.mark.parametrize("format", ["json", "people"])
+@pytest.mark.parametrize("hostile", ["\x1b]0;owned\x07", "\x9b31m", "\nERROR all is lost", "\u202eevil", "\x00\x7f"])
+def test_no_control_character_from_a_name_reaches_the_log(stream: io.StringIO, format: str, hostile: str) -> None:
+    logs.configure(format, "info", stream)
+    logs.logger("catchment").warning(f"late {hostile}", source=f"feed {hostile}", hosts=[{"name": hostile}])
+    logging.getLogger("uvicorn.error").warning("refused %s", hostile)
+    written = stream.getvalue()
+    assert len(written.splitlines()) == 2
+    assert [char for char in written if not char.isprintable() and char != "\n"] == []
+
+
+def test_names_in_the_log_keep_their_letters_and_emoji(stream: io.StringIO) -> None:
+    logs.configure("json", "info", stream)
+    logs.logger("catchment").info("collected", source="新闻 café 👩\u200d🚀")
+    assert lines(stream)[0]["source"] == "新闻 café 👩\u200d🚀"
+
+
+def test_a_traceback_keeps_its_lines(stream: io.StringIO) -> None:
+    logs.configure("people", "info", stream)
+    try:
+        raise ValueError("torn \x1b[31m page")
+    except ValueError:
+        logs.logger("catchment").exception("failed")
+    assert "Traceback (most recent call last):\n" in stream.getvalue()
+    assert "ValueError: torn \\x1b[31m page" in stream.getvalue()
+
+
 def test_events_below_the_level_are_not_written(stream: io.StringIO) -> None:
     logs.configure("json", "warning", stream)
     logs.logger("catchment").info("small talk")
@@ -266,7 +299,7 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_the_ordinary_remarks_of_the_scheduler_are_not_written(stream: io.StringIO) -> None:
+def test_the_ordinary_remarks_of_libraries_are_not_written(stream: io.StringIO) -> None:
     logs.configure("json", "info", stream)
-    logging.getLogger("apscheduler.executors.default").info("Running job")
+    logging.getLogger("sqlalchemy.engine").info("BEGIN (implicit)")
     assert stream.getvalue() == ""

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.errors import BadSetting
-from catchment.settings import DEFINED, Settings, default_home, read_settings
+from catchment.logs import redact
+from catchment.settings import (
+    DEFINED,
+    Settings,
+    default_home,
+    read_settings,
+)
+from catchment.settings.table import Setting
 from tools.docs import PAGES, REPOSITORY
 
 KINDS = ("rss", "github_trending")
@@ -231,6 +238,46 @@ def test_an_unknown_name_that_looks_like_ours_is_warned_of_with_what_may_have_be
     )
 
 
+@pytest.mark.parametrize("setting", DEFINED.values(), ids=lambda setting: setting.name)
+def test_what_is_said_about_a_wrong_value_survives_redaction(setting: Setting) -> None:
+    for words in (setting.form.allowed, setting.what, setting.name):
+        assert redact(words) == words
+
+
+def test_a_user_in_an_address_is_hidden_even_behind_the_form_that_messages_show() -> None:
+    hidden = "postgresql://***REDACTED***@"
+    assert redact("postgresql://USER:PASSWORD@HOST:sesame@db/x") == f"{hidden}db/x"
+    assert redact("postgresql://USER:sesame@HOST/NAME") == f"{hidden}HOST/NAME"
+
+
+def test_a_misspelt_name_of_a_familiar_family_is_warned_of(folder: Path) -> None:
+    environ = {
+        "CRAWLER_POST_LIMITS": "1",
+        "MONITOR_FOO": "2",
+        "REDDIT_RATE_LIMITS": "3",
+        "REDIT_RATE_LIMIT": "4",
+        "REDDIT_CLIENT_IDS": "5",
+        "COOKIE_MASTER_KEYS": "6",
+        "CELERY_BROKER_URL": "redis://h/1",
+    }
+    settings = read_settings(environ, folder, platforms=["github", "reddit"], declared=["REDDIT_CLIENT_ID"])
+    assert settings.warnings == (
+        "CRAWLER_POST_LIMITS (environment) is not a setting; did you mean CRAWLER_POST_LIMIT?",
+        "MONITOR_FOO (environment) is not a setting",
+        "REDDIT_RATE_LIMITS (environment) is not a setting; did you mean REDDIT_RATE_LIMIT?",
+        "REDIT_RATE_LIMIT (environment): no platform of this name; known: github, reddit",
+        "REDDIT_CLIENT_IDS (environment) is not a setting; did you mean REDDIT_CLIENT_ID?",
+        "COOKIE_MASTER_KEYS (environment) is not a setting; did you mean COOKIE_MASTER_KEY?",
+        "CELERY_BROKER_URL (environment) is not a setting",
+    )
+    assert settings.origins == {}
+
+
+def test_names_of_others_that_begin_like_ours_are_left_alone(folder: Path) -> None:
+    environ = {"GITHUB_TOKEN": "1", "GITHUB_ACTIONS": "2", "REDDIT_PASSWORD": "3", "COOKIE_JAR": "4", "AUTO_START": "5"}
+    assert read_settings(environ, folder, platforms=["github", "reddit"]).warnings == ()
+
+
 def test_an_interval_of_an_unknown_kind_is_warned_of_and_left_out(folder: Path) -> None:
     settings = read(folder, FETCH_INTERVAL_GITHUB_TRENDING="5", FETCH_INTERVAL_MASTODON="not even a number")
     assert settings.intervals == {"github_trending": 5}
@@ -268,7 +315,7 @@ def test_every_name_in_a_toml_file_is_meant_for_us_and_warned_of_if_unknown(fold
 
 # ── what is shown ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-SECRETS = {"CATCHMENT_API_KEY": "sesame-key", "COOKIE_MASTER_KEY": "sesame-master"}
+SECRETS = {"CATCHMENT_API_KEY": "sesame-api-key", "COOKIE_MASTER_KEY": "sesame-master"}
 WITH_PASSWORDS = {
     "CATCHMENT_DATABASE_URL": "postgresql://u:sesame@h/n?password=sesame",
     "CATCHMENT_REDIS_URL": "redis://:ses@me/sesame@h:1",

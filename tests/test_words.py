@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
-from catchment.cli.app import app
-from catchment.errors import CatchmentError, Unreadable
+from catchment.cli.main import commands
+from catchment.errors import CatchmentError
 from catchment.jobs import JOBS
-from catchment.model import Answer, Ask, Kind, Platform, Progress, Request, Source
-from catchment.pages.words import CATALOGUE
+from catchment.model import (
+    Kind,
+)
 from catchment.settings import DEFINED
+from catchment.web.pages.names import NAMES
 from tools.docs import PAGES, REPOSITORY
 from tools.errors import OTHERS, advice, family, meanings
 from tools.platforms import ours
@@ -75,7 +73,7 @@ def test_a_kind_and_each_of_its_settings_say_what_they_are(kind: Kind) -> None:
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_a_job_says_why_it_is_there_and_has_a_name_in_every_language(job: Any) -> None:
     assert job.why
-    assert f"job:{job.name}" in CATALOGUE
+    assert job.name in NAMES["job"]
 
 
 @pytest.mark.parametrize(
@@ -138,7 +136,7 @@ def test_a_link_is_seen_however_it_is_written() -> None:
 
 # ── what is named exists ───────────────────────────────────────────────────────────────────────────────────────────
 
-COMMAND = get_command(app)
+COMMAND = commands(is_loaded=True)
 TARGETS = set(re.findall(r"^([a-z]+):", (REPOSITORY / "Makefile").read_text(), re.MULTILINE))
 
 
@@ -195,42 +193,3 @@ def test_a_setting_that_is_named_exists(page: Path) -> None:
     unknown = [name for name in named if not any(setting.owns(name) for setting in DEFINED.values())]
     codes = {error.code for error in ERRORS}
     assert [name for name in unknown if not name.endswith("_") and name not in codes] == []
-
-
-# ── the example of a platform is one ───────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.fixture(scope="module")
-def wall() -> Any:
-    """The platform that docs/contributing.md shows."""
-    (code,) = re.findall(r"^```python\n(.*?)^```", (REPOSITORY / "docs/contributing.md").read_text(), re.M | re.S)
-    module = ModuleType("wall")
-    # msgspec looks up the types of a record in its module.
-    sys.modules["wall"] = module
-    exec(compile(code, "docs/contributing.md", "exec"), module.__dict__)
-    yield module
-    del sys.modules["wall"]
-
-
-def test_the_example_of_a_platform_has_the_whole_protocol(wall: Any) -> None:
-    assert isinstance(wall, Platform)
-    address = wall.understand(wall.KINDS[0].example).address
-    assert wall.understand(address).address == address
-
-
-def test_the_example_of_a_platform_reads_a_page_skips_what_is_bad_and_proposes_the_next(wall: Any) -> None:
-    now = datetime(2026, 1, 1, tzinfo=UTC)
-    source = Source(1, "key", "wall", "wall", "wall:harbour", "Harbour", now)
-    (request,) = wall.first(source, Progress(), Ask("new", 100))
-    body = b'{"notes": [{"id": 2, "at": 1767225600, "text": "ebb"}, {"id": 1, "at": 1e99}], "older": "2"}'
-    reading = wall.read(Answer(200, {}, body, request.url, now), request)
-    assert [(item.external_id, item.text, item.created_at) for item in reading.items] == [("2", "ebb", now)]
-    assert [one.reason for one in reading.skipped] == ["not a note"]
-    assert [(one.url, one.params) for one in reading.follow] == [("https://wall.example/api/harbour", {"before": "2"})]
-
-
-def test_the_example_of_a_platform_refuses_what_is_no_page_of_its_own(wall: Any) -> None:
-    request = Request(url="https://wall.example/api/harbour")
-    for body in (b"", b"null", b"<html>", b"[" * 50_000):
-        with pytest.raises(Unreadable):
-            wall.read(Answer(200, {}, body, request.url, datetime(2026, 1, 1, tzinfo=UTC)), request)

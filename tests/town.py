@@ -17,13 +17,24 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from catchment.errors import PlatformError
+from catchment.app import App, open_app
+from catchment.collect.source_client import Send
+from catchment.errors import PlatformError, SlowDown
 from catchment.fetch import Attempt
-from catchment.fetch.refusals import http_refusal
-from catchment.model import Answer, Platform, Request, Result, Source
+from catchment.fetch.responses import http_refusal
+from catchment.model import (
+    Answer,
+    Platform,
+    Request,
+    Source,
+    VisitResult,
+    as_json,
+)
+from catchment.platforms import Platforms
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.store.sources.gaps import GapView
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 Said = Callable[[Request, datetime], Answer]
 
@@ -98,7 +109,8 @@ class Town:
         feed, now = self.feeds[request.url], self.clock.now()
         says = feed.says.popleft() if feed.says else None
         if isinstance(says, PlatformError):
-            attempts.append(Attempt(platform.NAME, now, says.code, 0.0))
+            if not (isinstance(says, SlowDown) and says.is_own_limit):
+                attempts.append(Attempt(platform.NAME, now, says.code, 0.0))
             raise says
         answer = says(request, now) if says else _served(feed, request, now)
         attempts.append(Attempt(platform.NAME, now, str(answer.status), 0.0))
@@ -120,50 +132,60 @@ def _served(feed: Feed, request: Request, now: datetime) -> Answer:
     return Answer(200, headers, body, request.url, now)
 
 
-class TownShop:
+class TownApp:
     """A shop whose platforms are the town, on a clock that the test moves."""
 
     def __init__(self, home: Path, database_url: str, **settings: Any) -> None:
         self.clock = HandClock()
         self.town = Town(self.clock)
-        self.settings = Settings(home=home, database_url=database_url, **settings)
-        self.shop: Shop = self.another("test")
+        self._site: Send = self.town
+        self.settings = Settings(home=home, database_url=sqlite_ready(database_url), **settings)
+        self.app: App = self.another("test")
 
-    def another(self, work: str) -> Shop:
+    def another(self, work: str, site: Send | None = None, platforms: Platforms | None = None) -> App:
         """One more process of the same deployment, as far as one can tell from inside one."""
-        shop = open_shop(self.settings, work)
-        shop.clock = self.clock
-        shop._fetch = self.town  # type: ignore[assignment]
-        return shop
+        return open_app(self.settings, work, clock=self.clock, fetch=site or self.town, platforms=platforms)
+
+    def play(self, site: Send, *platforms: Platform) -> None:
+        """Let somebody else answer, for platforms of their own."""
+        self._site = site
+        self.restart(Platforms(platforms))
+
+    def restart(self, platforms: Platforms | None = None) -> None:
+        """Go on as another process that knows nothing but the database."""
+        self.app = App(
+            self.settings, self.app.store, self.clock, platforms or self.app.platforms, "test", fetch=self._site
+        )
 
     def follow(self, feed: Feed, kind: str = "rss", **more: Any) -> Source:
-        from catchment.collect.following import follow
+        from catchment.sources.add import follow
 
-        shop = self.shop
-        source, _ = follow(shop.store, shop.safe, shop.platforms, kind, feed.url, self.clock.now(), **more)
+        app = self.app
+        source, _ = follow(app.store, app.secrets, app.platforms, kind, feed.url, self.clock.now(), **more)
         return source
 
-    def collect(self, *sources: Source, after: timedelta = timedelta(minutes=1)) -> list[Result]:
+    def collect(self, *sources: Source, after: timedelta = timedelta(minutes=1)) -> list[VisitResult]:
         """Visit these (or all that is due), some time later."""
         self.clock.advance(after.total_seconds())
-        rounds = self.shop.rounds()
+        rounds = self.app.scheduler()
         return rounds.these([one.id for one in sources], "test", "test") if sources else rounds.due("test", "test")
 
     def items(self, source: Source | None = None) -> list[dict[str, Any]]:
-        return self.shop.store.items.newest(1000, source_id=source.id if source else None)
+        """In their JSON form."""
+        return as_json(self.app.store.items.newest(1000, source_id=source.id if source else None))
 
     def item(self, external_id: str) -> dict[str, Any]:
         (found,) = [one for one in self.items() if one["external_id"] == external_id]
         return found
 
     def revisions(self, external_id: str) -> list[dict[str, Any]]:
-        return self.shop.store.items.revisions(self.item(external_id)["id"])
+        return as_json(self.app.store.items.revisions(self.item(external_id)["id"]))
 
-    def gaps(self, *, include_closed: bool = False) -> list[dict[str, Any]]:
-        return self.shop.store.gaps.page(include_closed=include_closed)
+    def gaps(self, *, include_closed: bool = False) -> list[GapView]:
+        return self.app.store.gaps.page(include_closed=include_closed)
 
     def progress(self, source: Source) -> Any:
-        return self.shop.store.sources.with_progress(source.id)[1]
+        return self.app.store.sources.with_progress(source.id)[1]
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()

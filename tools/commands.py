@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from typer.main import get_command
-
-from catchment.cli.app import app
-from catchment.cli.failing import EXIT_CODES
+from catchment.cli.errors import EXIT_CODES
+from catchment.cli.main import commands
 
 HEAD = """\
 # Commands
@@ -22,7 +20,7 @@ Colours and bars appear on terminals only; `NO_COLOR` is respected.
 
 
 def commands_page() -> str:
-    return "\n".join([HEAD, *_exit_codes(), *_sections(get_command(app), "catchment")])
+    return "\n".join([HEAD, *_exit_codes(), *_sections(commands(is_loaded=True), "catchment")])
 
 
 def _exit_codes() -> Iterator[str]:
@@ -43,7 +41,8 @@ def _sections(command: Any, path: str) -> Iterator[str]:
 def _section(command: Any, path: str) -> Iterator[str]:
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
-    yield f"## {path}{''.join(f' {one.metavar}' for one in arguments)}"
+    shown = (one.metavar if one.required else f"[{one.metavar}]" for one in arguments)
+    yield f"## {' '.join((path, *shown))}"
     yield ""
     yield command.help.strip()
     yield ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from catchment.credentials.secrets import declared
 from catchment.model import Field
 from catchment.settings import DEFINED, Setting
 from catchment.settings.forms import line
-from catchment.vault.environment import declared
 from tools.commands import commands_page
 from tools.errors import errors_page
 from tools.http import api_page

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 
 from catchment import errors
-from catchment.api.failures import STATUSES
 from catchment.errors import CatchmentError
+from catchment.web.api.errors import STATUSES
 
 HEAD = """\
 # Error codes
@@ -33,6 +33,8 @@ OTHERS = {
     "NOT_VISITED": "The round ended before this source's turn came: a stop, or a database that was away. It is as due "
     "as before.",
     "UNAUTHORIZED": "The API was called without a key, or with one that is not known (HTTP 401).",
+    "TOO_MANY_TRIES": "Wrong keys or sign-in links came from this address again and again; wait as `Retry-After` says "
+    "(HTTP 429).",
 }
 """Codes that no error has: they say how a visit or a request ended."""
 

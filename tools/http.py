@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from catchment.api.app import described
+from catchment.web.app import described
 
 HEAD = """\
 # The API
 
-<!-- Built by `make docs` from catchment/api; change it there. -->
+<!-- Built by `make docs` from catchment/web/api; change it there. -->
 
 `catchment serve` answers on `http://127.0.0.1:8700`. The whole description, with every field and examples, is at
 `/openapi.json` of a running server (OpenAPI 3.1, no key needed).

@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from inspect import getdoc
 
 from catchment import platforms
-from catchment.model import Field, Kind, Listing, Order, Platform
+from catchment.model import (
+    Field,
+    Kind,
+    Listing,
+    Order,
+    Platform,
+)
 
 HEAD = """\
 # Platforms
@@ -15,8 +21,8 @@ HEAD = """\
 
 What can be followed, how it is reached, and what cannot be seen there. `catchment sources add KIND TARGET` follows
 something of a kind. The interval is the time from one visit to the next, unless `FETCH_INTERVAL_<KIND>`, the source's
-own interval or the platform itself says otherwise. [How to add a platform](contributing.md#adding-a-platform) is one
-module and one folder of test data.
+own interval or the platform itself says otherwise. [Adding a platform](adding-a-platform.md)
+takes one module and one folder of test cases.
 """
 
 ORDERS = {

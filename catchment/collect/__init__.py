@@ -1,1 +1,1 @@
-"""The verbs: bring a source up to date, bring all that is due up to date."""
+"""Collection: visits to sources, the scheduler that runs them, follow-ups, rechecks and reparsing."""

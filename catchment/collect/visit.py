@@ -1,144 +1,308 @@
-"""Bring one source up to date: its walks one after the other, and whatever happens on the way."""
+"""Visit: brings one source up to date, walk by walk, and records how it ended.
+
+Follow-ups are further requests about items that a listing showed to be new or changed, most often for their replies.
+They are stored with the page that showed the change, so that a kill loses none of them. After its walks, a visit
+sends some of them; the rest stays pending for later visits.
+"""
 
 from __future__ import annotations
 
-from threading import Lock
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from itertools import islice
+from typing import Any
 
 import structlog
 
-from catchment.clock import Clock
-from catchment.collect.asking import Rules
-from catchment.collect.closings import Closings
-from catchment.collect.leaving import Leaving
-from catchment.collect.more import More
-from catchment.collect.reachability import Reachability, host_of
-from catchment.collect.walking import Plan, Walking
-from catchment.errors import CatchmentError, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
-from catchment.fetch import Fetch
-from catchment.hot import Hot
-from catchment.model import Answer, Kind, Outcome, Platform, Record, Result, Source
-from catchment.platforms import Platforms
-from catchment.store import Store
-from catchment.store.sources import Claimed
-from catchment.store.visits import Closing
+from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
+from catchment.collect.source_client import CollectContext
+from catchment.collect.walk import PlannedWalk, Visit, walk
+from catchment.errors import CatchmentError, InvalidInput, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
+from catchment.logs import redact
+from catchment.messages import about, message
+from catchment.model import (
+    Closing,
+    Field,
+    FollowUp,
+    Kind,
+    Outcome,
+    Platform,
+    Reading,
+    Record,
+    SettingValues,
+    Source,
+    VisitResult,
+)
+from catchment.platforms import ANNOUNCED, no_platform
+from catchment.policy.page import decide_follow_ups
+from catchment.policy.visit import Cause, VisitRules, after_error, after_unchanged, skip, succeed
+from catchment.store.sources.sources import Claimed
+
+MOST_A_VISIT = 30
+"""Requests: half of what Reddit allows in a minute. One busy community must not keep the others waiting."""
+MOST_ABOUT_ONE = 100
+"""Requests: a thread of some ten thousand replies. A longer one is given up there, and the visit's record says so."""
+
+
+def send_follow_ups(visit: Visit, platform: Platform) -> None:
+    """Sends the pending follow-ups of a source, up to the limit of one visit, and writes the answers."""
+    pending = {
+        follow_up.external_id: _named(follow_up)
+        for follow_up in visit.store.follow_ups.of_source(visit.source.id, MOST_A_VISIT)
+    }
+    put_off: set[str] = set()
+    """Items about which this visit sends no more requests."""
+    shortfall: Counter[str] = Counter()
+    left = MOST_A_VISIT
+    while left and visit.wait is None:
+        waiting = (follow_up for follow_up in pending.values() if follow_up.external_id not in put_off)
+        requests = list(
+            islice((request for follow_up in waiting for request in follow_up.requests), min(left, A_BATCH))
+        )
+        if not requests:
+            break
+        left -= len(requests)
+        with closing(Details(visit.client, platform, requests).batches()) as batches:
+            for batch in batches:
+                if batch.details:
+                    _write(visit, platform, batch, _settled(visit, batch, pending, put_off, shortfall))
+                if isinstance(batch.broke, SlowDown):
+                    # Waiting loses nothing, and the source itself is well: this is no failure of the visit.
+                    visit.wait = batch.broke
+                elif batch.broke is not None:
+                    raise batch.broke
+    if still_pending := visit.store.follow_ups.count(visit.source.id):
+        visit.state = visit.state.noted(message("visit.follow_ups_pending", count=still_pending))
+    if shortfall:
+        why = ", ".join(f"{reason} ({count})" for reason, count in sorted(shortfall.items()))
+        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=why))
+
+
+def _named(follow_up: FollowUp) -> FollowUp:
+    """Returns the follow-up with the item set on each request; those a platform proposed may lack it."""
+    requests = (request.replace(about_item=follow_up.external_id) for request in follow_up.requests)
+    return follow_up.replace(requests=tuple(requests))
+
+
+def _settled(
+    visit: Visit, batch: Batch, pending: dict[str, FollowUp], put_off: set[str], shortfall: Counter[str]
+) -> tuple[FollowUp, ...]:
+    """Returns the new state of the follow-ups that the batch is about."""
+    about: dict[str, FollowUp] = {}
+    for detail in batch.details:
+        key = detail.request.about_item or ""
+        pending[key], given_up = after_answer(pending[key], detail)
+        about[key] = pending[key]
+        if given_up:
+            shortfall["it leads on and on"] += given_up
+        if _is_to_come(detail):
+            put_off.add(key)
+        elif detail.error is not None:
+            shortfall[detail.error.code] += 1
+        visit.state = visit.state.noted(*detail.reading.notes)
+    return tuple(about.values())
+
+
+def after_answer(follow_up: FollowUp, detail: Detail) -> tuple[FollowUp, int]:
+    """Returns the follow-up after one of its requests was sent, and how many requests are given up.
+
+    What failed temporarily or was cut off is requested again; what cannot be had at all is dropped.
+    """
+    asked, left = follow_up.asked_count + 1, follow_up.requests
+    if not _is_to_come(detail):
+        follow = (request.replace(about_item=follow_up.external_id) for request in detail.reading.follow)
+        left = tuple(request for request in (*left, *follow) if request != detail.request)
+    kept = left[: max(0, MOST_ABOUT_ONE - asked)]
+    return follow_up.replace(requests=kept, asked_count=asked), len(left) - len(kept)
+
+
+def _is_to_come(detail: Detail) -> bool:
+    return detail.reading.is_unfinished or detail.reading.is_torn
+
+
+def _write(visit: Visit, platform: Platform, batch: Batch, follow_ups: tuple[FollowUp, ...]) -> None:
+    at = batch.at or visit.clock.now()
+    skipped = tuple(skipped for detail in batch.details for skipped in detail.reading.skipped)
+    clean = visit.client.clean(Reading(batch.items, skipped=skipped), platform, visit.source.target, batch.size)
+    page = visit.page(at, clean.items, raws=batch.raws(visit.client))
+    decide = partial(decide_follow_ups, clean.items, len(clean.skipped), follow_ups, at)
+    written = visit.store.page_writer.write(page, decide)
+    result = visit.state.result
+    visit.state = visit.state.replace(result=result.replace(counts=result.counts + written.counts))
+
+
+def checked_settings(kind: Kind, given: SettingValues) -> SettingValues:
+    """Returns the settings of a source with values of the right type; refuses names that its kind does not have."""
+    fields = {field.name: field for field in kind.fields}
+    for name in given:
+        if name not in fields:
+            known = ", ".join(fields) or "none"
+            raise InvalidInput(f"{kind.name} has no setting {name!r}", f"its settings: {known}", field=name)
+    return {name: _checked(fields[name], value) for name, value in given.items()}
+
+
+def merged_settings(kind: Kind, known: SettingValues, given: SettingValues) -> SettingValues:
+    """Returns the settings with the given ones changed, and those given as None removed."""
+    checked = checked_settings(kind, {name: value for name, value in given.items() if value is not None})
+    return {name: value for name, value in {**known, **checked}.items() if name not in given or name in checked}
+
+
+def _checked(field: Field, value: Any) -> Any:
+    if field.choices and value not in field.choices:
+        raise InvalidInput(f"{field.name}={value!r}", f"one of {', '.join(field.choices)}", field=field.name)
+    if field.check is not None:
+        try:
+            return field.check(value)
+        except ValueError as error:
+            # The value of a header may be a secret in the wrong field.
+            raise InvalidInput(f"{field.name}={redact(repr(value))[:100]}", str(error), field=field.name) from None
+    if field.minimum is None and field.maximum is None:
+        return value
+    try:
+        number = int(value)
+    except (TypeError, ValueError):
+        raise InvalidInput(f"{field.name}={value!r} is not a whole number", field=field.name) from None
+    low, high = field.minimum, field.maximum
+    if (low is not None and number < low) or (high is not None and number > high):
+        raise InvalidInput(f"{field.name}={number}", f"from {low} to {high}", field=field.name)
+    return number
+
+
+def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str, SettingValues]:
+    """Returns the checked URL and settings of a source that was added before its platform was installed. Raises
+    InvalidInput if the platform does not accept them."""
+    target = platform.understand(source.target)
+    return target.address, checked_settings(kind, {**target.settings, **source.settings})
+
 
 log = structlog.get_logger(__name__)
 
 
 class Visited(Record, frozen=True):
-    """What a visit came to. An ending that is not written yet is for the round to write, with others of its sort."""
+    """The result of a visit. The scheduler writes an unwritten end, together with others."""
 
-    result: Result
+    result: VisitResult
     unwritten: Closing | None = None
 
 
 class Visitor:
-    """Visits sources. One for a process; safe for threads."""
+    """Visits sources by the rules of one run. Thread-safe."""
 
-    def __init__(self, store: Store, platforms: Platforms, fetch: Fetch, clock: Clock, rules: Rules, hot: Hot) -> None:
-        self.store, self.platforms, self.fetch, self.clock, self.rules = store, platforms, fetch, clock, rules
-        self.hot = hot
-        self._reachability = Reachability()
-        self._closings = Closings(store.budgets)
-        self._warned_kinds: set[str] = set()
-        # One page is read at a time. Threads are for waiting; where they think side by side, they only quarrel over
-        # the interpreter, and the same work costs a fifth more.
-        self.thinking = Lock()
+    def __init__(self, context: CollectContext, rules: VisitRules) -> None:
+        self.context, self.rules = context, rules
+        self.store, self.clock, self.platforms = context.store, context.clock, context.platforms
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited:
-        """One source, whatever happens to it: its failure is its own, and is written down."""
-        visit = _Visit(self, claimed, run_id)
-        self._visit(visit, claimed.source)
-        if visit.told_to_wait is not None:
-            self._close(claimed.source, visit.told_to_wait)
-        self._keep_hot(visit.result)
-        return Visited(visit.result, visit.unwritten)
-
-    def _visit(self, visit: _Visit, source: Source) -> None:
-        platform, kind = self.platforms.of_kind(source.kind), self.platforms.kind(source.kind)
-        if platform is None or kind is None:
-            visit.skip(self._unknown_kind(source))
-            return
+        """Visits one source. Any failure is recorded as its own."""
+        visit = Visit(self.context, self.rules, claimed, run_id)
         try:
-            visit.collect(platform, kind)
+            visit = Visit(self.context, self.rules, self._understood(claimed), run_id)
+            self.collect(visit)
         except LeaseLost as error:
-            visit.lost(error)
-        except Stopped as error:
-            visit.stopped(error)
-        except PlatformError as error:
-            visit.fail(error, self._blames_source(source, error))
-        except VaultError as error:
-            # A key that this process lacks is nothing that the source could help.
-            visit.fail(error, is_counted=False)
+            visit.lose(error)
         except CatchmentError as error:
-            visit.fail(error, is_counted=True)
-        except Exception as error:  # a bug of ours, met by one source, must not stop the others
-            log.error("a visit failed inside", source=source.id, exc_info=error)
+            self._fail(visit, error)
+        except Exception as error:  # a bug of ours that one source triggers must not stop the others
+            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
             what = f"an error inside catchment ({type(error).__name__})"
-            visit.fail(CatchmentError(what, "the log of this moment tells more"), is_counted=True)
-
-    def _keep_hot(self, result: Result) -> None:
-        """After what was written is committed: a kill before this loses nothing, the set is then not read."""
+            self._fail(visit, CatchmentError(what, "the log of this moment tells more"))
+        if visit.wait is not None:
+            self._cool_down(claimed.source, visit.wait)
+        result = visit.state.result
         if result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) or result.counts.shown:
-            self.hot.refresh(result.source_id, self.platforms.kind(result.kind))
+            # After the commit: a kill before this loses nothing, because the cached set is then not used.
+            self.context.cache.refresh(result.source_id, self.platforms.kind(result.kind))
+        return Visited(result, visit.unwritten)
 
-    def closed_kinds(self) -> frozenset[str]:
-        """The kinds of which nothing can be asked at this moment: their sources wait, and take nobody's hand."""
-        # Where sources bring their own hosts, one that must wait closes nothing.
+    def collect(self, visit: Visit) -> None:
+        """First the newest listing, then the other wanted listings, then follow-ups about items."""
+        platform, kind = self.platforms.of_kind(visit.source.kind), self.platforms.kind(visit.source.kind)
+        if platform is None or kind is None:
+            visit.finish(skip(visit.state, self._no_platform(visit.source), self.clock.now()))
+            return
+        # Only items that can be requested by id are rechecked.
+        recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
+        visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages)
+        walks = self._walks(visit, platform, kind)
+        if not walks:
+            visit.finish(after_unchanged(visit.state, None, self.clock.now()))
+        for planned in walks:
+            if visit.state.end is None:
+                walk(visit, platform, kind, planned)
+        if visit.state.end is None:
+            send_follow_ups(visit, platform)
+            visit.finish(succeed(visit.counted(), self.clock.now()))
+
+    def _walks(self, visit: Visit, platform: Platform, kind: Kind) -> list[PlannedWalk]:
+        """Returns the walks that have requests to send; a platform may lack a listing, or offer it only with a
+        credential."""
+        source, progress = visit.source, visit.state.progress
+        plans = self.rules.walk_plans(kind, source, progress)
+        with_requests = [(plan, tuple(platform.first(source, progress, plan))) for plan in plans]
+        planned = [(plan, requests) for plan, requests in with_requests if requests]
+        return [
+            PlannedWalk(plan, requests, is_beside=plan is not plans[0], is_last=position == len(planned))
+            for position, (plan, requests) in enumerate(planned, start=1)
+        ]
+
+    def _fail(self, visit: Visit, error: CatchmentError) -> None:
+        visit.wait = error if isinstance(error, SlowDown) else visit.wait
+        message: str = error.message
+        if visit.client.subject not in message and not isinstance(error, Stopped):
+            # The fetch layer names the source, credentials and store do not.
+            message = about(visit.client.subject, message)
+        cause = self._cause_of(visit.source, error)
+        visit.finish(after_error(visit.counted(), error, redact(message), cause, self.clock.now()))
+
+    def _cause_of(self, source: Source, error: CatchmentError) -> Cause | None:
+        if isinstance(error, VaultError):
+            # The source is not to blame for a key that this process lacks.
+            return Cause.WAIT
+        if not isinstance(error, PlatformError):
+            return Cause.SOURCE
+        if isinstance(error, SlowDown) and error.is_own_limit:
+            return None
+        if error.is_credentials and source.credential is None:
+            # A pool credential was refused: the next visit may use another.
+            return Cause.WAIT
+        return self.context.reachability.cause_of(error, self.context.site(source), source.id, self.clock.now())
+
+    def closed_kinds(self) -> Mapping[str, datetime]:
+        """Returns the kinds in cooldown and its end; their sources stay due."""
+        # Where sources have their own hosts, a wait for one starts no cooldown of the platform.
         closable = {platform.NAME: platform for platform in self.platforms if platform.HOSTS}
-        closed = self._closings.until(closable, self.clock.now())
-        return frozenset(kind.name for name in closed for kind in closable[name].KINDS)
+        closed = self.context.cooldowns.until(closable, self.clock.now())
+        return {kind.name: until for platform_name, until in closed.items() for kind in closable[platform_name].KINDS}
 
-    def _close(self, source: Source, error: SlowDown) -> None:
-        """Leave a platform alone, if it is the platform that must wait."""
+    def _cool_down(self, source: Source, error: SlowDown) -> None:
+        """Puts the platform into cooldown if the wait applies to all of it."""
         platform = self.platforms.of_kind(source.kind)
-        # A source with a credential of its own has a budget of its own; one with a host of its own is alone there. And
-        # what a platform says about one request says nothing about the next.
+        # A source with a credential of its own has a budget of its own; one with a host of its own shares it with no
+        # other. And what a platform says about one request says nothing about the next.
         is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
         if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
             return
-        self._closings.close(platform.NAME, error.retry_at, self.clock.now())
+        self.context.cooldowns.close(platform.NAME, error.retry_at, self.clock.now())
 
-    def _blames_source(self, source: Source, error: PlatformError) -> bool:
-        if error.is_credentials and source.credential is None:
-            # One of the pool was refused: the next visit may go with another.
-            return False
-        return self._reachability.blames_source(host_of(source.target), source.id, error, self.clock.now())
-
-    def answered(self, answer: Answer) -> None:
-        self._reachability.answered(host_of(answer.url), answer.answered_at)
-
-    def _unknown_kind(self, source: Source) -> str:
-        words = f"no platform is installed for kind {source.kind!r}"
-        if source.kind not in self._warned_kinds:
-            self._warned_kinds.add(source.kind)
+    def _no_platform(self, source: Source) -> str:
+        """Reports that the kind has no platform; logs it once, for any number of sources and runs."""
+        words = no_platform(source.kind)
+        if self.context.is_first_warning(source.kind):
             log.warning(words, first_source=source.id)
         return words
 
-
-class _Visit(Leaving):
-    """One visit: first down the newest listing, then what else is wanted of the source, then more about its items."""
-
-    def collect(self, platform: Platform, kind: Kind) -> None:
-        # Only who can be asked by id is asked again.
-        self.look_after = kind.look_after if hasattr(platform, "look_again") else ()
-        self.tiers = self.rules.tiers if kind.is_tiered else None
-        plans = self._plans(platform, kind)
-        if not plans:
-            self.unchanged(None)
-        for plan in plans:
-            if not self.is_over:
-                Walking(self, platform, kind, plan).walk()
-        if not self.is_over:
-            More(self, platform).ask()
-            self.end_well()
-
-    def _plans(self, platform: Platform, kind: Kind) -> list[Plan]:
-        """The walks that there is something to ask for; a platform need not have every listing for everybody."""
-        asks = self.rules.asks(kind, self.source, self.progress)
-        asked = [(ask, tuple(platform.first(self.source, self.progress, ask))) for ask in asks]
-        wanted = [(ask, requests) for ask, requests in asked if requests]
-        return [
-            Plan(ask, requests, is_beside=ask is not asks[0], is_last=place == len(wanted))
-            for place, (ask, requests) in enumerate(wanted, start=1)
-        ]
+    def _understood(self, claimed: Claimed) -> Claimed:
+        """Returns the source as its platform understands it, in case it was added before the platform was installed.
+        Raises InvalidInput if the platform does not accept its target or settings."""
+        source = claimed.source
+        platform, kind = self.platforms.of_kind(source.kind), self.platforms.kind(source.kind)
+        is_checked = claimed.progress.last_success_at is not None or source.kind not in ANNOUNCED
+        if platform is None or kind is None or is_checked:
+            return claimed
+        address, settings = understood_anew(platform, kind, source)
+        if (address, settings) == (source.target, source.settings):
+            return claimed
+        return claimed.replace(source=self.store.sources.settle(source, address, settings))

@@ -1,1 +1,1 @@
-"""The engines that run the table of jobs: embedded, in the serving process; distributed ones come beside it."""
+"""Engines that run the table of jobs: embedded, inside the serving process; distributed ones go beside it."""

@@ -1,93 +1,123 @@
-"""The embedded engine: APScheduler wakes, the database decides.
+"""The embedded engine: one loop asks the database which jobs are due, and threads of this process run them.
 
-When a job is due stands in the database, and it is claimed like a source is: of two processes on one database, one
-runs it. Waking too often is harmless, and waking late loses nothing.
+The database stores when a job is due, and a job is claimed like a source: of two processes on one database, one runs
+it. Asking too often is harmless, and asking late loses nothing.
 """
 
 from __future__ import annotations
 
+import ctypes
+import os
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
-
-from apscheduler.executors.pool import ThreadPoolExecutor
-from apscheduler.schedulers.background import BackgroundScheduler
+from threading import Event, Thread
 
 from catchment import logs
-from catchment.engines.memory import share_memory
-from catchment.errors import CatchmentError
+from catchment.app import App
 from catchment.jobs import JOBS, Job, run_if_due
-from catchment.shop import Shop
 
 log = logs.logger(__name__)
 
-# Several looks a period, so that a wake that comes a moment early does not cost a whole period.
-_LOOKS_A_TICK = 10
+_M_ARENA_MAX = -8
+"""glibc's constant for `mallopt`."""
+_ARENAS = 2
+
+
+def share_memory() -> None:
+    """Make all threads share a few heaps. glibc gives nearly every thread its own, and memory freed by one thread
+    cannot be used by another: with thirty threads that read bodies in turn, a quarter of the process would be unused.
+
+    Call it before the threads start. With another C library, or if the operator has set it, nothing changes.
+    """
+    if "MALLOC_ARENA_MAX" in os.environ:
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_ARENA_MAX, _ARENAS)
+
+
 _HEARTBEAT_SECONDS = 20.0
+_LONGEST_SECONDS = 1.0
+"""Between two looks at the table: another process has no other way to wake a job here."""
+_SHORTEST_SECONDS = 0.05
 
 
 class Embedded:
     """Runs the jobs in threads of this process."""
 
-    def __init__(self, shop: Shop, jobs: tuple[Job, ...] = JOBS) -> None:
-        self._shop, self._jobs = shop, jobs
+    def __init__(self, app: App, jobs: tuple[Job, ...] = JOBS) -> None:
+        periods = {job.name: job.period(app.settings) for job in jobs}
+        self._app = app
+        self._periods = {name: period for name, period in periods.items() if period is not None}
+        self._jobs = {job.name: job for job in jobs}
         self._at_work: set[str] = set()
-        self._scheduler = BackgroundScheduler(
-            executors={"default": ThreadPoolExecutor(len(jobs) + 1)},
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-            timezone="UTC",
-        )
+        self._wake = Event()
+        self._pool = ThreadPoolExecutor(len(jobs) + 1, thread_name_prefix="job")
+        self._loop = Thread(target=self._run, name="engine", daemon=True)
 
     def start(self) -> None:
-        """Begin: every job is looked at once right away."""
+        """Start the engine: what is due runs immediately."""
         share_memory()
-        shop, now = self._shop, self._shop.clock.now()
-        for job in self._jobs:
-            shop.store.jobs.announce(job.name, now)
-            self._wake(partial(run_if_due, shop, job), self._look_seconds(job), job.name)
-        self._wake(
-            lambda: shop.presence.heartbeat(shop.clock.now()), shop.clock.wall_seconds(_HEARTBEAT_SECONDS), "heartbeat"
-        )
-        self._scheduler.start()
+        for name in self._jobs:
+            self._app.store.jobs.announce(name, self._app.clock.now())
+        self._loop.start()
 
-    def _look_seconds(self, job: Job) -> float:
-        period = job.period(self._shop.settings)
-        tick = min(period.total_seconds(), self._shop.settings.tick_seconds) if period else 3600.0
-        return self._shop.clock.wall_seconds(tick) / _LOOKS_A_TICK
+    def _run(self) -> None:
+        heartbeat_at = time.monotonic()
+        while not self._app.stop.wait(_SHORTEST_SECONDS):
+            self._wake.clear()
+            if time.monotonic() >= heartbeat_at:
+                self._start("heartbeat", lambda: self._app.presence.heartbeat(self._app.clock.now()))
+                heartbeat_at = time.monotonic() + self._app.clock.wall_seconds(_HEARTBEAT_SECONDS)
+            with self._logged_failures("schedule"):
+                self._wake.wait(min(self._start_due(), _LONGEST_SECONDS))
 
-    def _wake(self, deed: Callable[[], object], seconds: float, name: str) -> None:
-        self._scheduler.add_job(
-            self._guarded(deed, name),
-            "interval",
-            seconds=max(0.05, min(seconds, 30.0)),
-            id=name,
-            # The scheduler lives by the wall: it only wakes.
-            next_run_time=datetime.now(UTC),
-        )
+    def _start_due(self) -> float:
+        """Starts the jobs that are due; returns in how many seconds the next one is."""
+        clock, store = self._app.clock, self._app.store
+        free = {name: period for name, period in self._periods.items() if name not in self._at_work}
+        now = clock.now()
+        due, next_at = store.jobs.due(now, free)
+        for name in due:
+            self._start(name, partial(run_if_due, self._app, self._jobs[name]))
+        return clock.wall_seconds((next_at - now).total_seconds()) if next_at else _LONGEST_SECONDS
 
-    def _guarded(self, deed: Callable[[], object], name: str) -> Callable[[], None]:
-        def run() -> None:
+    def _start(self, name: str, work: Callable[[], object]) -> None:
+        if name not in self._at_work:
             self._at_work.add(name)
-            try:
-                deed()
-            except CatchmentError as error:
-                # The database is away for a moment, or the like: the next wake tries again.
-                log.error("the engine could not do its work", work=name, code=error.code, error=str(error))
-            finally:
-                self._at_work.discard(name)
+            self._pool.submit(self._work, name, work)
 
-        return run
+    def _work(self, name: str, work: Callable[[], object]) -> None:
+        with self._logged_failures(name):
+            work()
+        self._at_work.discard(name)
+        self._wake.set()
+
+    @contextmanager
+    def _logged_failures(self, name: str) -> Iterator[None]:
+        """The database is briefly unavailable, or similar: the next look tries again."""
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 — whatever failed, the others must go on
+            if not getattr(error, "is_logged", False):
+                log.error("the engine could not do its work", work=name, error=f"{type(error).__name__}: {error}")
+            self._app.stop.wait(_LONGEST_SECONDS)
 
     def stop(self, seconds: float) -> bool:
-        """No new work; what is under way may finish for so long, then it is cut. True if nothing had to be cut."""
-        self._shop.stop.set()
-        self._scheduler.pause()
+        """Start no new work; work in progress may take this long, then it is aborted. Returns whether nothing had to be
+        aborted."""
         give_up_at = time.monotonic() + seconds
-        while self._at_work and time.monotonic() < give_up_at and not self._shop.cut.wait(0.05):
+        self._app.stop.set()
+        self._wake.set()
+        self._loop.join(seconds)
+        while self._at_work and time.monotonic() < give_up_at and not self._app.cut.wait(0.05):
             pass
-        # What a cut has ended already was cut all the same.
-        is_clean = not self._at_work and not self._shop.cut.is_set()
-        self._shop.cut.set()
-        self._scheduler.shutdown(wait=True)
+        # Work that an earlier abort has ended counts as aborted.
+        is_clean = not self._at_work and not self._app.cut.is_set()
+        self._app.cut.set()
+        self._loop.join()
+        self._pool.shutdown()
         return is_clean

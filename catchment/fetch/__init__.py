@@ -1,17 +1,17 @@
-"""The only place that opens a connection to a platform.
+"""HTTP access to platforms: the only package that opens a connection to one.
 
-`client` is the door; around it, each rule has a module of its own: `urls` and `redirects` (where to), `guard` (never
-there), `robots` (not where the site minds), `identity` (as whom), `manners` and `budgets` (not too often), `wire` (the
-exchange itself), `encodings` and `headers` (what came), `refusals` (what it means). The rules are pure; what threads
-share between requests is held beside them.
+`client` is the entry point; each rule has a module of its own: `urls` (targets and redirects), `address_guard`
+(forbidden addresses), `robots` (robots.txt), `auth` (credentials), `throttle` and `budgets` (rate limits), `transport`
+(the exchange itself), `responses` (what headers and statuses mean). The rules are pure; state that threads share
+between requests is held beside them.
 """
 
-from catchment.fetch.budgets import AIM, Asked, Budgets, Grant, Level, MemoryBudgets, StoredBudgets
+from catchment.fetch.auth import bound_host, host_of, is_for, mismatch, place_of
+from catchment.fetch.budgets import AIM, Asked, Budgets, Grant, Level, StoredBudgets, budgets_in
 from catchment.fetch.client import Fetch
-from catchment.fetch.headers import cache_seconds, keepable_headers, validators
-from catchment.fetch.manners import Pauses
-from catchment.fetch.redis_budgets import budgets_in
+from catchment.fetch.responses import cache_seconds, keepable_headers, validators
 from catchment.fetch.settings import Attempt, FetchSettings, PlatformSettings
+from catchment.fetch.throttle import Pauses
 from catchment.fetch.urls import may_share
 
 __all__ = [
@@ -23,13 +23,17 @@ __all__ = [
     "FetchSettings",
     "Grant",
     "Level",
-    "MemoryBudgets",
     "Pauses",
     "PlatformSettings",
     "StoredBudgets",
+    "bound_host",
     "budgets_in",
     "cache_seconds",
+    "host_of",
+    "is_for",
     "keepable_headers",
     "may_share",
+    "mismatch",
+    "place_of",
     "validators",
 ]

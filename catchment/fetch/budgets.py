@@ -1,7 +1,11 @@
-"""Request budgets of a deployment: so many in so many seconds, whoever asks.
+"""Request budgets of a deployment: so many requests in so many seconds, for all processes together.
 
-`grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis):
-whoever keeps it implements `Rows`. A process takes small blocks of tokens and hands them out to its threads.
+`grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis)
+behind the protocol `Rows`. A process takes small blocks of tokens and hands them out to its threads.
+
+With Redis the rule is the same. Two backends of one budget must never grant at the same time. So the database knows,
+span by span, whether Redis is in use; a process that cannot reach Redis records that there, counts all that Redis may
+have granted, and goes on in the database; and all others follow as long as that lasts.
 """
 
 from __future__ import annotations
@@ -16,26 +20,26 @@ import msgspec
 
 from catchment.clock import micros, moment
 from catchment.model import Budget, Record
+from catchment.redis import Away, RedisLink
 
 T = TypeVar("T")
 
 AIM = 0.97
-"""Of the limit: a server that counts a little differently must not have to complain."""
+"""Share of the limit that is used: a server that counts a little differently must not have to complain."""
 _SHARE_OF_A_LIFE = 8
-"""A block is an eighth of what one lifetime can hold, so that the tokens which lapse unused stay few."""
+"""A block is an eighth of what one lifetime can hold, so that few tokens lapse unused."""
 _SLOTS = 60
-"""Blocks of the same sixtieth of the window are kept as one, so that the state stays small at any rate."""
+"""Blocks of the same sixtieth of the window are merged, so that the state stays small at any rate."""
 
 
 class WindowState(Record, frozen=True, omit_defaults=True):
-    """What was granted lately: (microseconds since 1970, tokens), oldest first. Fit for JSON."""
+    """Recent grants: (microseconds since 1970, tokens), oldest first. JSON-serializable."""
 
     blocks: tuple[tuple[int, int], ...] = ()
     with_redis_at: int = 0
-    """From then on, for one span (window and life), tokens may have been granted in Redis, of which nothing is known
-    here."""
+    """From then on, for one span (window and life), Redis may have granted tokens that are not known here."""
     without_redis_at: int = 0
-    """When tokens were last taken here by somebody who could not ask Redis."""
+    """When a process that could not reach Redis last took tokens here."""
 
 
 class Grant(Record, frozen=True):
@@ -47,7 +51,7 @@ class Grant(Record, frozen=True):
     wait_until: datetime | None = None
 
     def is_alive(self, now: datetime) -> bool:
-        # A clock that was set back ends the block as well: how old it really is can no longer be told.
+        # A clock that was set back ends the block as well: its real age can no longer be known.
         return self.tokens > 0 and self.granted_at <= now <= self.lapses_at
 
 
@@ -55,47 +59,48 @@ class Level(Record, frozen=True):
     """How full a budget is at one moment."""
 
     credential: str | None
-    """Whose it is, where the platform counts by credentials."""
+    """The credential it belongs to, where the platform counts by credentials."""
     used: int
-    """So many tokens of the window that ends now are granted …"""
+    """Tokens granted in the window that ends now …"""
     limit: int
-    """… of so many that the platform allows."""
+    """… of the number that the platform allows."""
     opens_at: datetime | None = None
     """When the next one can be had; None: at once."""
 
 
 Asked = tuple[Budget, str | None]
-"""A budget, and the credential of whom it is."""
+"""A budget, and the credential it belongs to."""
 
 
 class Budgets(Protocol):
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        """A block of `block_size(budget)` tokens at most, of the budget that `key` names."""
+        """Returns a block of at most `block_size(budget)` tokens of the budget that `key` names."""
         ...
 
     def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
-        """How full each of them is. Only looks."""
+        """Returns how full each of them is. Read-only."""
         ...
 
 
 def key(budget: Budget, credential: str | None) -> str:
-    """The name under which a budget's state is kept."""
+    """Returns the name under which a budget's state is stored."""
     return f"{budget.name}/{credential or ''}" if budget.is_per_credential else budget.name
 
 
 def life(budget: Budget) -> timedelta:
-    """How long a block may be used after it was granted."""
+    """Returns how long a block may be used after it was granted."""
     return timedelta(seconds=min(budget.window_seconds / 12, 5.0))
 
 
 def block_size(budget: Budget) -> int:
-    """How many tokens are taken at once: one for slow budgets, more where asking for each would cost too much."""
+    """Returns how many tokens are taken at once: one for slow budgets, more where a call for each would cost too
+    much."""
     in_a_life = _aim(budget) * life(budget).total_seconds() / budget.window_seconds
     return max(1, int(in_a_life / _SHARE_OF_A_LIFE))
 
 
 def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple[WindowState, int, datetime | None]:
-    """The new state, how many of the wanted tokens are granted, and if none: when to ask again.
+    """Returns the new state, how many of the wanted tokens are granted, and if none: when to ask again.
 
     A block granted at t is used between t and t + life. Counting all blocks of window + life before now therefore
     bounds what is sent in any stretch of one window. Tokens are never given back.
@@ -105,22 +110,22 @@ def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple
     free = _aim(budget) - sum(count for _, count in counted)
     granted = max(0, min(want, free))
     if granted == 0:
-        return state.plus(blocks=counted), 0, moment(counted[0][0] + span + 1)
-    return state.plus(blocks=_with(counted, at, granted, slot=span // _SLOTS)), granted, None
+        return state.replace(blocks=counted), 0, moment(counted[0][0] + span + 1)
+    return state.replace(blocks=_with(counted, at, granted, slot=span // _SLOTS)), granted, None
 
 
 def level(state: WindowState, budget: Budget, credential: str | None, now: datetime) -> Level:
-    """How full the window is in which that was granted."""
+    """Returns how full the window of this state is."""
     used = sum(count for _, count in _counted(state, micros(now), span_of(budget)))
     opens_at = grant(state, budget, now, want=1)[2]
-    # What may have been granted elsewhere counts as granted: together that can be more than there is.
+    # What may have been granted elsewhere counts as granted: the sum can exceed the limit.
     return Level(credential, min(used, budget.limit), budget.limit, opens_at)
 
 
 def _counted(state: WindowState, at: int, span: int) -> tuple[tuple[int, int], ...]:
-    """The blocks that count at that moment."""
-    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never opens the
-    # gate early, and a clock that was once a year ahead does not close it for a year.
+    """Returns the blocks that count at that moment."""
+    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never grants too
+    # early, and a clock that was once a year ahead does not block the budget for a year.
     return tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
 
 
@@ -132,41 +137,38 @@ def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -
 
 
 def used_up(budget: Budget, now: datetime) -> WindowState:
-    """A window of which nothing is known: all of it may have been granted, up to this moment."""
+    """Returns a window of unknown history: all of it may have been granted, up to this moment."""
     return WindowState(((micros(now), _aim(budget)),))
 
 
-# ── in Redis, or without it ───────────────────────────────────────────────────────────────────────────────────────
-
-
 def is_without_redis(state: WindowState, budget: Budget, now: datetime) -> bool:
-    """Whether somebody who could not ask Redis has taken tokens lately: then everybody takes them here."""
-    # Two spans: who found the budget used up comes again after one.
+    """Whether a process that could not reach Redis has taken tokens lately: then all processes take them here."""
+    # Two spans: a process that found the budget used up asks again after one.
     return state.without_redis_at >= micros(now) - 2 * span_of(budget)
 
 
 def left_redis(state: WindowState, budget: Budget, now: datetime) -> WindowState:
-    """Somebody cannot ask Redis and begins, or goes on, to take tokens here. What Redis may have granted before counts
-    as granted."""
+    """Records that a process cannot reach Redis and begins, or goes on, to take tokens here. What Redis may have
+    granted before counts as granted."""
     at, span = micros(now), span_of(budget)
     latest = min(at, state.with_redis_at + span)
     blocks = state.blocks
     if not is_without_redis(state, budget, now) and state.with_redis_at and latest >= at - span:
         blocks = tuple(sorted((*blocks, (latest, _aim(budget)))))
-    return state.plus(blocks=blocks, with_redis_at=min(at, state.with_redis_at), without_redis_at=at)
+    return state.replace(blocks=blocks, with_redis_at=min(at, state.with_redis_at), without_redis_at=at)
 
 
 def grant_in_redis(
     own: WindowState, stored: WindowState, budget: Budget, now: datetime, want: int
 ) -> tuple[WindowState, int, datetime | None]:
-    """As `grant`, of what is kept in Redis; what was granted lately in the database counts as well."""
+    """As `grant`, for state in Redis; recent grants in the database count as well."""
     _, granted, wait_until = grant(merged(own, stored), budget, now, want)
     return (grant(own, budget, now, granted)[0] if granted else own), granted, wait_until
 
 
 def merged(own: WindowState, stored: WindowState) -> WindowState:
-    """What was granted in either home."""
-    return own.plus(blocks=tuple(sorted((*own.blocks, *stored.blocks))))
+    """Returns what was granted in either backend."""
+    return own.replace(blocks=tuple(sorted((*own.blocks, *stored.blocks))))
 
 
 def _aim(budget: Budget) -> int:
@@ -174,37 +176,37 @@ def _aim(budget: Budget) -> int:
 
 
 def span_of(budget: Budget) -> int:
-    """For so many microseconds a grant counts: until the last of its tokens has left the window."""
+    """Returns for how many microseconds a grant counts: until the last of its tokens has left the window."""
     return (timedelta(seconds=budget.window_seconds) + life(budget)) // timedelta(microseconds=1)
 
 
 class Rows(Protocol):
-    """Where windows are kept, by name."""
+    """Storage of windows, by name."""
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
-        """What is kept under these names at this moment."""
+        """Returns what is stored under these names at this moment."""
         ...
 
-    def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
-        """Alone with it: give `deed` what is kept (None at first), keep what it makes of it, give on its result."""
+    def change(self, name: str, now: datetime, decide: Callable[[Any | None], tuple[Any, T]]) -> T:
+        """Atomically passes the stored value (None at first) to `decide`, stores the new one, returns the result."""
         ...
 
 
 class StoredBudgets:
-    """Budgets shared by all that share the rows."""
+    """Budgets shared by all processes that share the rows."""
 
     def __init__(self, rows: Rows) -> None:
         self._rows = rows
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        def deed(state: WindowState) -> tuple[WindowState, Grant]:
+        def decide(state: WindowState) -> tuple[WindowState, Grant]:
             return granted(left_redis(state, budget, now), budget, now)
 
-        return changed(self._rows, key(budget, credential), now, deed)
+        return changed(self._rows, key(budget, credential), now, decide)
 
     def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
         kept = states_of(self._rows, asked)
-        return [level(kept[key(*one)], *one, now) for one in asked]
+        return [level(kept[key(*budget)], *budget, now) for budget in asked]
 
 
 def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowState, Grant]:
@@ -217,39 +219,18 @@ def state_of(kept: Any | None) -> WindowState:
 
 
 def states_of(rows: Rows, asked: Sequence[Asked]) -> dict[str, WindowState]:
-    """The windows of all these budgets, by their keys."""
-    names = [key(*one) for one in asked]
+    """Returns the windows of all these budgets, by key."""
+    names = [key(*budget) for budget in asked]
     kept = rows.kept(names)
     return {name: state_of(kept.get(name)) for name in names}
 
 
-def changed(rows: Rows, name: str, now: datetime, deed: Callable[[WindowState], tuple[WindowState, T]]) -> T:
+def changed(rows: Rows, name: str, now: datetime, decide: Callable[[WindowState], tuple[WindowState, T]]) -> T:
     def with_kept(kept: Any | None) -> tuple[Any, T]:
-        state, result = deed(state_of(kept))
+        state, result = decide(state_of(kept))
         return msgspec.to_builtins(state), result
 
     return rows.change(name, now, with_kept)
-
-
-class MemoryRows:
-    def __init__(self) -> None:
-        self._kept: dict[str, Any] = {}
-        self._lock = Lock()
-
-    def kept(self, names: Sequence[str]) -> dict[str, Any]:
-        return {name: self._kept[name] for name in names if name in self._kept}
-
-    def change(self, name: str, now: datetime, deed: Callable[[Any | None], tuple[Any, T]]) -> T:
-        with self._lock:
-            self._kept[name], result = deed(self._kept.get(name))
-            return result
-
-
-class MemoryBudgets(StoredBudgets):
-    """Budgets of one process alone, for tests and for commands without a store."""
-
-    def __init__(self) -> None:
-        super().__init__(MemoryRows())
 
 
 class Tokens:
@@ -261,12 +242,105 @@ class Tokens:
         self._lock = Lock()
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
-        """Use one token. None: it is there, send now. Otherwise: when to try again."""
+        """Takes one token. Returns None if there is one (send now), otherwise when to try again."""
         name = key(budget, credential)
-        # Under the lock, the asking too: threads that find nothing wait for one block rather than take one each.
+        # The call is under the lock, too: threads that find no token wait for one block rather than take one each.
         with self._lock:
             held = self._held.get(name)
             if held is None or not held.is_alive(now):
                 held = self._budgets.take(budget, credential, now)
-            self._held[name] = held.plus(tokens=max(0, held.tokens - 1))
+            self._held[name] = held.replace(tokens=max(0, held.tokens - 1))
             return None if held.tokens else held.wait_until or held.lapses_at
+
+
+def budgets_in(rows: Rows, link: RedisLink | None) -> Budgets:
+    """Returns the budgets of a deployment with these rows in its database, and perhaps a Redis."""
+    return StoredBudgets(rows) if link is None else RedisBudgets(RedisRows(link), rows)
+
+
+class RedisRows:
+    """Windows in Redis. They never expire there: a missing one counts as used up."""
+
+    def __init__(self, link: RedisLink) -> None:
+        self._link = link
+
+    def is_there(self) -> bool:
+        return self._link.check() is None
+
+    def kept(self, names: Sequence[str]) -> dict[str, Any]:
+        found = self._link.ask(lambda client: client.mget([self._key(name) for name in names])) if names else []
+        return {name: msgspec.json.decode(kept) for name, kept in zip(names, found, strict=True) if kept is not None}
+
+    def _key(self, name: str) -> str:
+        return f"{self._link.prefix}budget:{name}"
+
+    def change(self, name: str, now: datetime, decide: Callable[[Any | None], tuple[Any, T]]) -> T:
+        key = self._key(name)
+
+        def step(watched: Any) -> T:
+            kept = watched.get(key)
+            window, result = decide(None if kept is None else msgspec.json.decode(kept))
+            watched.multi()
+            watched.set(key, msgspec.json.encode(window))
+            return result
+
+        def work(client: Any) -> T:
+            # Repeated if another process changed it meanwhile.
+            result: T = client.transaction(step, key, value_from_callable=True)
+            return result
+
+        return self._link.ask(work)
+
+
+class RedisBudgets:
+    """Budgets shared by all processes that share the Redis and the database."""
+
+    def __init__(self, redis: RedisRows, database: Rows) -> None:
+        self._redis, self._database = redis, database
+        self._without_redis = StoredBudgets(database)
+
+    def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        name = key(budget, credential)
+        stored = state_of(self._database.kept([name]).get(name))
+        if is_without_redis(stored, budget, now):
+            return self._take_with_others(budget, credential, now)
+        try:
+            taken = self._take_in_redis(stored, budget, credential, now)
+        except Away:
+            return self._without_redis.take(budget, credential, now)
+        if taken.tokens and stored.with_redis_at < micros(now) - span_of(budget):
+            # Before the first of them is used. Unused tokens are not given back either.
+            stored = self._told_of_redis(budget, credential, now)
+        return taken if not is_without_redis(stored, budget, now) else self._take_with_others(budget, credential, now)
+
+    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
+        """Returns the levels; grants in either backend count."""
+        stored = states_of(self._database, asked)
+        try:
+            own = states_of(self._redis, asked)
+        except Away:
+            own = dict.fromkeys(stored, WindowState())
+        return [level(merged(own[key(*budget)], stored[key(*budget)]), *budget, now) for budget in asked]
+
+    def _told_of_redis(self, budget: Budget, credential: str | None, now: datetime) -> WindowState:
+        """Records in the database, once in every span, that Redis is in use; returns the database's state."""
+
+        def decide(state: WindowState) -> tuple[WindowState, WindowState]:
+            state = state.replace(with_redis_at=micros(now))
+            return state, state
+
+        return changed(self._database, key(budget, credential), now, decide)
+
+    def _take_with_others(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        """Takes tokens in the database, although we may reach Redis: another process does not."""
+        if not self._redis.is_there():
+            return self._without_redis.take(budget, credential, now)
+        return changed(self._database, key(budget, credential), now, lambda state: granted(state, budget, now))
+
+    def _take_in_redis(self, stored: WindowState, budget: Budget, credential: str | None, now: datetime) -> Grant:
+        def decide(kept: Any | None) -> tuple[Any, Grant]:
+            own = used_up(budget, now) if kept is None else state_of(kept)
+            own, tokens, wait_until = grant_in_redis(own, stored, budget, now, want=block_size(budget))
+            return msgspec.to_builtins(own), Grant(tokens, now, now + life(budget), wait_until)
+
+        return self._redis.change(key(budget, credential), now, decide)

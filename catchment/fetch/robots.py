@@ -1,7 +1,7 @@
-"""What sites ask of programs, by their robots.txt: asked for once a day and site, and obeyed.
+"""robots.txt of sites: fetched once a day per site, and obeyed.
 
-What cannot be had because it is not there (4xx) forbids nothing; what cannot be had because the site is in trouble
-forbids everything until it is well again. A pause between two pages (Crawl-delay) is kept, if it is not too long a one.
+A file that does not exist (4xx) forbids nothing; one that cannot be had because the site is in trouble forbids
+everything until it recovers. A pause between two pages (Crawl-delay) is kept, if it is not too long.
 """
 
 from __future__ import annotations
@@ -14,49 +14,50 @@ from threading import Lock
 from protego import Protego
 
 from catchment.errors import Disallowed, PlatformError, ServerTrouble, SlowDown
-from catchment.fetch.manners import Turns
-from catchment.fetch.refusals import http_refusal
-from catchment.fetch.urls import Place
+from catchment.fetch.responses import http_refusal
+from catchment.fetch.throttle import Turns
+from catchment.fetch.urls import ParsedUrl
 from catchment.model import Answer, Identity, Record, Request
 
 KEPT = timedelta(days=1)
 MOST_SITES = 10_000
-"""Kept at once; the one asked for longest ago goes first."""
+"""Kept at once; the one fetched longest ago goes first."""
 MOST_BYTES = 1_000_000
 READ_BYTES = 500 * 1024
-"""So much is read of what came; the rest is passed over, as RFC 9309 allows."""
+"""How much of the file is parsed; the rest is ignored, as RFC 9309 allows."""
 LONGEST_DELAY_SECONDS = 60.0
-"""A site that asks for more is asked once in so many: a slip there (an hour between two pages) must not starve us."""
+"""A site that asks for more is requested once in this time: a mistake there (an hour between two pages) must not starve
+us."""
 _LOCKS = 64
 US, THEM = "us", "them"
 _AGENT = re.compile(r"\s*user[-\s]?agent\s*[:\s]([^#]*)", re.IGNORECASE)
 
 
-class Rules(Record, frozen=True):
-    """What one site asks for."""
+class RobotsRules(Record, frozen=True):
+    """The rules of one site."""
 
-    said: Protego
+    rules: Protego
     turns: Turns | None
-    """Of those who keep to its pause; None: it asks for none."""
+    """Spacing by its Crawl-delay; None: it has none."""
     until: datetime
 
-    def allows(self, place: Place) -> bool:
-        return bool(self.said.can_fetch(place.url, US))
+    def allows(self, place: ParsedUrl) -> bool:
+        return bool(self.rules.can_fetch(place.url, US))
 
 
 class Robots:
-    """The rules of all sites that were asked. One for a process; its threads share it."""
+    """The rules of all sites that were fetched. One per process, shared by its threads."""
 
     def __init__(self, user_agent: str, longest_wait: timedelta) -> None:
         self._user_agent, self._longest_wait = user_agent, longest_wait
-        self._kept: dict[str, Rules] = {}
-        # One asks, the others wait for what it learns. A few locks for all sites: hardly ever do two share one.
+        self._kept: dict[str, RobotsRules] = {}
+        # One thread fetches, the others wait for the result. A few locks for all sites: hardly ever do two share one.
         self._asking = [Lock() for _ in range(_LOCKS)]
 
-    def check(self, place: Place, now: datetime, ask: Callable[[Request], Answer]) -> timedelta:
-        """How long to wait before this place may be asked. Raises if the site wants it left alone.
+    def check(self, place: ParsedUrl, now: datetime, ask: Callable[[Request], Answer]) -> timedelta:
+        """Returns how long to wait before this URL may be requested. Raises if the site forbids it.
 
-        `ask` follows the request to its answer; it raises what keeps it from one.
+        `ask` follows the request to its answer; it raises what prevents one.
         """
         rules = self._rules(place, now, ask)
         if not rules.allows(place):
@@ -66,7 +67,7 @@ class Robots:
             )
         return rules.turns.take(place.site, now) if rules.turns else timedelta(0)
 
-    def _rules(self, place: Place, now: datetime, ask: Callable[[Request], Answer]) -> Rules:
+    def _rules(self, place: ParsedUrl, now: datetime, ask: Callable[[Request], Answer]) -> RobotsRules:
         origin = f"{place.scheme}://{place.site}"
         with self._asking[hash(origin) % _LOCKS]:
             known = self._kept.get(origin)
@@ -76,21 +77,21 @@ class Robots:
                 self._keep(origin, known)
             return known
 
-    def _read(self, answer: Answer, now: datetime) -> Rules:
-        said = Protego.parse(addressed(text_of(answer, now), self._user_agent))
-        delay = min(said.crawl_delay(US) or 0.0, LONGEST_DELAY_SECONDS)
+    def _read(self, answer: Answer, now: datetime) -> RobotsRules:
+        rules = Protego.parse(addressed(text_of(answer, now), self._user_agent))
+        delay = min(rules.crawl_delay(US) or 0.0, LONGEST_DELAY_SECONDS)
         turns = Turns(1 / delay, 1, self._longest_wait) if delay > 0 else None
-        return Rules(said, turns, now + KEPT)
+        return RobotsRules(rules, turns, now + KEPT)
 
-    def _keep(self, origin: str, rules: Rules) -> None:
+    def _keep(self, origin: str, rules: RobotsRules) -> None:
         self._kept.pop(origin, None)
         self._kept[origin] = rules
         while len(self._kept) > MOST_SITES:
             self._kept.pop(next(iter(self._kept)), None)
 
 
-def request(place: Place) -> Request:
-    """Asks for the rules of a place's site, as nobody in particular."""
+def request(place: ParsedUrl) -> Request:
+    """Returns the request for the robots.txt of a URL's site, without a credential."""
     return Request(
         url=f"{place.scheme}://{place.site}/robots.txt",
         headers={"Accept": "text/plain, */*;q=0.1"},
@@ -102,7 +103,7 @@ def request(place: Place) -> Request:
 
 
 def text_of(answer: Answer, now: datetime) -> str:
-    """The rules as they are written; none where there is no such file."""
+    """Returns the text of the rules; empty where there is no such file."""
     error = http_refusal(answer, now)
     if isinstance(error, ServerTrouble | SlowDown):
         raise _about_robots(error)
@@ -110,12 +111,12 @@ def text_of(answer: Answer, now: datetime) -> str:
 
 
 def _whole_lines(body: bytes) -> bytes:
-    """As much as is read. Half a line might forbid what the whole one does not."""
+    """Returns the part that is parsed, in whole lines. Half a line might forbid what the whole one does not."""
     return body if len(body) <= READ_BYTES else body[: body.rfind(b"\n", 0, READ_BYTES) + 1]
 
 
 def addressed(text: str, user_agent: str) -> str:
-    """The same rules for two agents in place of all that are named: us, and all others.
+    """Returns the same rules for two agents instead of all that are named: us, and all others.
 
     Every rule is kept once for each agent of its group: ten thousand of both would be a hundred million.
     """
@@ -130,24 +131,24 @@ def addressed(text: str, user_agent: str) -> str:
 
 
 def _agent(line: str) -> str | None:
-    """Whom a line names, in small letters; None: it is none of those that name somebody."""
+    """Returns the agent a line names, in lower case; None if the line names none."""
     match = _AGENT.match(line)
     if match is None:
         return None
-    name = match[1].strip().lower()
+    agent = match[1].strip().lower()
     # Some write `somebody*`.
-    return name if name == "*" else name.replace("*", "")
+    return agent if agent == "*" else agent.replace("*", "")
 
 
 def _likeness(name: str, user_agent: str) -> int:
-    """How closely somebody who is called so is meant to be us: the longest name counts, any name more than a star."""
+    """Returns how closely an agent name matches us: the longest name counts, any name more than a star."""
     if name in ("", "*"):
         return len(name)
     # Where a word begins: "bot" is not meant for a "robot".
     return len(name) + 1 if re.search(rf"(?<![\w-]){re.escape(name)}", user_agent) else 0
 
 
-def _answer(place: Place, ask: Callable[[Request], Answer]) -> Answer:
+def _answer(place: ParsedUrl, ask: Callable[[Request], Answer]) -> Answer:
     try:
         return ask(request(place))
     except PlatformError as error:

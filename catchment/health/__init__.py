@@ -1,1 +1,1 @@
-"""Whether all is well: sources that fell silent, platforms that did."""
+"""Health of a deployment: metrics, monitors, stale sources and platforms."""

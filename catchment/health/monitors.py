@@ -1,183 +1,380 @@
-"""Monitors: what is alarming about the figures of running. Pure; each opens one alert, which closes when it is over."""
+"""Monitors: pure rules over operating figures. Each opens one alert, which closes when the problem ends."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TypedDict
 
-from catchment.model import Alarm, Budget, Record, Severity
-from catchment.store.lateness import Waiting, WarmUp
-from catchment.store.metrics import Measure
+from catchment import logs
+from catchment.messages import Message, MessageParam, message
+from catchment.model import (
+    Alarm,
+    Budget,
+    Record,
+    Severity,
+)
+from catchment.settings import Settings
+from catchment.store import Store
+from catchment.store.sources.alerts import PostingRhythm, StaleSource
+from catchment.store.sources.stats import DueSources, WarmUp
 
 _MINUTE = timedelta(minutes=1)
 CALLS_LOOKED_AT = 5 * _MINUTE
-"""Calls are counted when what they brought is written: the minute that has just ended may not be complete yet."""
+"""Calls are counted when their results are written: the minute that has just ended may be incomplete."""
 HITS_LOOKED_AT = 5 * _MINUTE
 VISITS_LOOKED_AT = 10 * _MINUTE
 LEAST_SUCCESS = 0.9
-LEAST_VISITS = 10
-"""With fewer visits, a share of them says nothing."""
+LEAST_VISITED = 10
+"""With fewer sources, a share of them says nothing."""
 WARM_UP_PATIENCE = 30 * _MINUTE
+GUESSES_LOOKED_AT = 60 * _MINUTE
 _USUAL_PER_MINUTE = 60
 
 CALLS, HITS, SUCCESS, STALLED, WARM_UP = " calls", "hot store hits", " visits", "collecting stalled", " warm-up"
-BUDGET, REDIS = " budget", "redis away"
-"""What the subjects of each monitor's alerts end with."""
+BUDGET, REDIS, GUESSING = " budget", "redis away", "wrong keys"
+"""The subject suffixes of each monitor's alerts."""
 
 
-# ── calls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+# API calls
 
 
 def calls_looked_at(budgets: Iterable[Budget]) -> timedelta:
-    """How far back calls are counted, to tell how much of these budgets is used."""
-    return timedelta(seconds=max((one.window_seconds for one in budgets), default=0)) + CALLS_LOOKED_AT
+    """Returns how far back calls are counted, to tell how much of these budgets is used."""
+    return timedelta(seconds=max((budget.window_seconds for budget in budgets), default=0)) + CALLS_LOOKED_AT
 
 
 def too_many_calls(
     calls: Mapping[str, Mapping[datetime, int]], budgets: Mapping[str, Budget], threshold: int, now: datetime
 ) -> list[Alarm]:
-    """Of calls by platform and minute: where more are made than is good for the platform's budget.
+    """Returns alerts for platforms with too many calls for their budget; `calls` are counts by platform and minute.
 
-    The threshold is meant for 60 a minute, and grows where more are allowed. A budget for an hour is looked at hour by
-    hour: a platform that counts so does not mind a busy minute.
+    The threshold is meant for 60 a minute, and scales up where more are allowed. An hourly budget is checked by the
+    hour: such a platform does not mind a busy minute.
     """
     alarms = []
     for platform, budget in budgets.items():
         minutes, allowed = _minutes(budget), _allowed(budget)
         most = busiest(calls.get(platform, {}), minutes, now)
         if most > threshold * max(1.0, allowed / minutes / _USUAL_PER_MINUTE) * minutes:
-            span = "one minute" if minutes == 1 else f"{minutes} minutes"
-            words = (
-                f"{platform}: {most:,} calls in {span}, of {allowed:,.0f} that it allows — follow less of it, less "
-                f"often, or add a credential"
-            )
-            alarms.append(Alarm(f"platform {platform}{CALLS}", words, Severity.P2))
+            what = message("alert.calls", platform=platform, most=most, minutes=minutes, allowed=allowed)
+            alarms.append(Alarm(f"platform {platform}{CALLS}", what, Severity.P2))
     return alarms
 
 
 def used(budget: Budget, by_minute: Mapping[datetime, int], now: datetime) -> float:
-    """How much of a budget was used lately, from 0 to 1."""
+    """Returns how much of a budget was used lately, from 0 to 1."""
     return busiest(by_minute, _minutes(budget), now) / _allowed(budget)
 
 
 def _minutes(budget: Budget) -> int:
-    """Calls are counted by the minute: its window in whole ones."""
+    """Returns its window in whole minutes: calls are counted by the minute."""
     return max(1, math.ceil(budget.window_seconds / 60))
 
 
 def _allowed(budget: Budget) -> float:
-    """How many calls it allows in so many minutes."""
+    """Returns how many calls it allows in that many minutes."""
     return budget.limit * _minutes(budget) * 60 / budget.window_seconds
 
 
 def busiest(by_minute: Mapping[datetime, int], minutes: int, now: datetime) -> int:
-    """The most calls in a stretch of so many minutes that has ended lately."""
+    """Returns the most calls in any recent period of that many minutes."""
     ends = [at for at in by_minute if at > now - CALLS_LOOKED_AT]
     sums = [sum(count for at, count in by_minute.items() if end - minutes * _MINUTE < at <= end) for end in ends]
     return max(sums, default=0)
 
 
-# ── the hot store ─────────────────────────────────────────────────────────────────────────────────────────────────
+# Cache
 
 
 def too_few_hits(hits: int, misses: int, threshold: float) -> list[Alarm]:
-    """Where nobody read anything, nothing is known, and nothing is wrong."""
+    """Returns an alert if the hit rate is below the threshold; none without reads: then nothing is known."""
     reads = hits + misses
     if not reads or hits / reads >= threshold:
         return []
-    words = (
-        f"the hot store answered {hits:,} of {reads:,} reads in {HITS_LOOKED_AT // _MINUTE} minutes, less than "
-        f"{threshold:.0%} — is Redis away, is HOT_CACHE_TTL_HOURS too short, or is collecting late?"
-    )
-    return [Alarm(HITS, words, Severity.P2)]
+    minutes = HITS_LOOKED_AT // _MINUTE
+    what = message("alert.cache_hits", hits=hits, reads=reads, minutes=minutes, share=threshold)
+    return [Alarm(HITS, what, Severity.P2)]
 
 
 def redis_away(trouble: str | None) -> list[Alarm]:
     if trouble is None:
         return []
-    words = f"Redis is away, the database is used: {trouble} — see that it runs, or unset CATCHMENT_REDIS_URL"
-    return [Alarm(REDIS, words, Severity.P2)]
+    return [Alarm(REDIS, message("alert.redis", why=trouble), Severity.P2)]
 
 
-# ── visits ────────────────────────────────────────────────────────────────────────────────────────────────────────
+# Visits
 
 
 class Success(Record, frozen=True):
-    """What the visits to one platform's sources came to."""
+    """How the last visits to one platform's sources ended. Sources are counted, not visits: a failing one is retried
+    more often."""
 
     platform: str
     succeeded: int
     failed: int
 
     @property
-    def visits(self) -> int:
+    def sources(self) -> int:
         return self.succeeded + self.failed
 
     @property
     def is_telling(self) -> bool:
-        return self.visits >= LEAST_VISITS
+        return self.sources >= LEAST_VISITED
 
     @property
     def is_too_little(self) -> bool:
-        return self.is_telling and self.succeeded < LEAST_SUCCESS * self.visits
+        return self.is_telling and self.succeeded < LEAST_SUCCESS * self.sources
 
     @property
     def subject(self) -> str:
         return f"platform {self.platform}{SUCCESS}"
 
 
-def success_of(platforms: Collection[str], measures: Iterable[Measure]) -> list[Success]:
-    """Platform by platform; of those among them that were not visited, too."""
-    well, failed = Counter(dict.fromkeys(platforms, 0)), Counter[str]()
-    for one in measures:
-        well[one.platform] += one.succeeded
-        failed[one.platform] += one.failed
-    return [Success(platform, well[platform], failed[platform]) for platform in sorted(well)]
+def success_of(platforms: Collection[str], outcomes: Iterable[tuple[str, int, bool]]) -> list[Success]:
+    """Returns successes and failures per platform, including platforms without visits. `outcomes`: platform, source,
+    failed."""
+    succeeded, failed = Counter(dict.fromkeys(platforms, 0)), Counter[str]()
+    for platform, _, is_failed in outcomes:
+        succeeded[platform] += not is_failed
+        failed[platform] += is_failed
+    return [Success(platform, succeeded[platform], failed[platform]) for platform in sorted(succeeded)]
 
 
-def too_little_success(found: Iterable[Success], errors: Mapping[str, Mapping[str, int]]) -> list[Alarm]:
-    """`errors` are counts by platform and code, to tell what came most often."""
-    return [_failing(one, errors.get(one.platform, {})) for one in found if one.is_too_little]
+def too_little_success(successes: Iterable[Success], errors: Mapping[str, Mapping[str, int]]) -> list[Alarm]:
+    """Returns alerts for platforms that fail too often; `errors` are counts by platform and code, to name the most
+    frequent."""
+    return [_failing(success, errors.get(success.platform, {})) for success in successes if success.is_too_little]
 
 
-def _failing(one: Success, errors: Mapping[str, int]) -> Alarm:
+def _failing(success: Success, errors: Mapping[str, int]) -> Alarm:
     worst = max(errors, key=lambda code: errors[code], default="")
-    words = (
-        f"{one.platform}: {one.failed:,} of {one.visits:,} visits in {VISITS_LOOKED_AT // _MINUTE} minutes failed"
-        f"{f', most often with {worst}' if worst else ''} — `catchment status` shows which"
-    )
-    return Alarm(one.subject, words)
+    facts: dict[str, MessageParam] = {
+        "platform": success.platform,
+        "failed": success.failed,
+        "sources": success.sources,
+        "minutes": VISITS_LOOKED_AT // _MINUTE,
+    }
+    what = message("alert.success_most", **facts, code=worst) if worst else message("alert.success", **facts)
+    return Alarm(success.subject, what)
 
 
-def standing_still(waiting: Sequence[Waiting], stale: timedelta, now: datetime, *, has_visited: bool) -> list[Alarm]:
-    """Whether something has been due for so long, and in all that time no visit went well."""
-    since = min((one.since for one in waiting), default=now)
-    if has_visited or now - since < stale:
+def standing_still(
+    waiting: Sequence[DueSources], stale: timedelta, now: datetime, awake_since: datetime, *, has_visited: bool
+) -> list[Alarm]:
+    """Returns an alert if something has been due for `stale` and no visit succeeded in all that time.
+
+    Time in which no process was collecting (before `awake_since`) does not count.
+    """
+    since = min((due.since for due in waiting), default=now)
+    if has_visited or now - max(since, awake_since) < stale:
         return []
-    words = (
-        f"no visit went well for {stale // _MINUTE} minutes, and {sum(one.due for one in waiting):,} sources are due, "
-        f"the first of them since {since:%Y-%m-%d %H:%M} UTC — is the network there, is somebody refusing us?"
+    what = message(
+        "alert.standing_still",
+        minutes=stale // _MINUTE,
+        due=sum(due.due for due in waiting),
+        since=f"{since:%Y-%m-%d %H:%M} UTC",
     )
-    return [Alarm(STALLED, words, Severity.P0)]
+    return [Alarm(STALLED, what, Severity.P0)]
 
 
-# ── first visits ──────────────────────────────────────────────────────────────────────────────────────────────────
+# First visits
 
 
 def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[Alarm]:
-    """Where first visits were begun, and do not go on. Where none was made, collecting itself stands still."""
-    return [_stuck(one, one.last_first_at) for one in warm_ups if one.last_first_at and _is_stuck(one, now)]
+    """Returns alerts for kinds whose first visits were begun and do not go on. Where none was made, collecting itself
+    is stalled."""
+    return [
+        _stuck(warm_up, warm_up.last_first_at)
+        for warm_up in warm_ups
+        if warm_up.last_first_at and _is_stuck(warm_up, now)
+    ]
 
 
-def _is_stuck(one: WarmUp, now: datetime) -> bool:
-    return now - max(one.last_first_at or now, one.waiting_since) > WARM_UP_PATIENCE
+def _is_stuck(up: WarmUp, now: datetime) -> bool:
+    return now - max(up.last_first_at or now, up.waiting_since) > WARM_UP_PATIENCE
 
 
-def _stuck(one: WarmUp, last_first_at: datetime) -> Alarm:
-    words = (
-        f"{one.kind}: {one.visited:,} of {one.followed:,} sources have been visited, and none for the first time since "
-        f"{last_first_at:%Y-%m-%d %H:%M} UTC — is the budget used up?"
+def _stuck(up: WarmUp, last_first_at: datetime) -> Alarm:
+    since = f"{last_first_at:%Y-%m-%d %H:%M} UTC"
+    what = message("alert.first_visits", kind=up.kind, visited=up.visited, followed=up.followed, since=since)
+    return Alarm(f"{up.kind}{WARM_UP}", what)
+
+
+# Guessed keys
+
+
+class WrongKeys(TypedDict):
+    """The record of the last wrong API keys and sign-in links."""
+
+    at: str
+    count: int
+    address: str
+
+
+def guessed(noted: WrongKeys | None, now: datetime) -> list[Alarm]:
+    """Returns an alert if somebody has tried wrong API keys or sign-in links lately; `noted` is the record of the last
+    ones."""
+    if noted is None or now - datetime.fromisoformat(noted["at"]) >= GUESSES_LOOKED_AT:
+        return []
+    return [Alarm(GUESSING, message("alert.guessing", count=noted["count"], address=noted["address"]))]
+
+
+log = logs.logger(__name__)
+
+_GUESSING = "guessing"
+"""The setting under which the last wrong keys are recorded."""
+
+
+class Monitors:
+    """Runs the monitors of a deployment, with the thresholds of its settings."""
+
+    def __init__(self, store: Store, settings: Settings, now: datetime) -> None:
+        self._store, self._settings, self._now = store, settings, now
+
+    def api_calls(self, budgets: Mapping[str, Budget]) -> None:
+        """`budgets` are those of the platforms that declare one, for the whole deployment."""
+        threshold = self._settings.monitor_api_threshold
+        alarms = too_many_calls(self._calls(budgets), budgets, threshold, self._now)
+        self._keep(CALLS, alarms)
+
+    def budgets_used(self, budgets: Mapping[str, Budget]) -> dict[str, float]:
+        """Returns how much of each was used lately, from 0 to 1."""
+        calls = self._calls(budgets)
+        return {name: used(budget, calls.get(name, {}), self._now) for name, budget in budgets.items()}
+
+    def _calls(self, budgets: Mapping[str, Budget]) -> dict[str, Counter[datetime]]:
+        """Returns calls by platform and minute, as far back as these budgets count."""
+        since = self._now - calls_looked_at(budgets.values())
+        calls: dict[str, Counter[datetime]] = defaultdict(Counter)
+        for platform, _, minute, count in self._store.metrics.calls(since, self._now):
+            calls[platform][minute] += count
+        return calls
+
+    def cache_health(self, hits: int, misses: int) -> None:
+        """Check the hit rate of cacheable reads."""
+        self._keep(HITS, too_few_hits(hits, misses, self._settings.monitor_hit_threshold))
+
+    def redis(self, trouble: str | None) -> None:
+        """`trouble`: why Redis is unavailable, or None."""
+        self._keep(REDIS, redis_away(trouble))
+
+    def success(self, explained: Callable[[], Collection[int]]) -> None:
+        """`explained` are sources whose failures the outage monitor already reports."""
+        since = self._now - VISITS_LOOKED_AT
+        metrics = self._store.metrics
+        followed, outcomes = self._store.sources.platforms(), metrics.last_outcomes(since, self._now)
+        successes = success_of(followed, outcomes)
+        # A platform whose sources are all visited at once has no visits for the rest of the hour: its alert stays open.
+        undecided = [
+            success.subject for success in successes if success.platform in followed and not success.is_telling
+        ]
+        if any(success.is_too_little for success in successes):
+            ids = explained()
+            successes = success_of(
+                followed, [outcome for outcome in outcomes if not (outcome[2] and outcome[1] in ids)]
+            )
+        errors: dict[str, Counter[str]] = defaultdict(Counter)
+        for platform, code, count in metrics.errors(since, self._now):
+            errors[platform][code] += count
+        self._keep(SUCCESS, too_little_success(successes, errors), undecided)
+
+    def warm_up(self) -> None:
+        warm_ups = self._store.lateness_stats.warm_ups()
+        for warm_up in warm_ups:
+            log.info("first visits", kind=warm_up.kind, visited=warm_up.visited, followed=warm_up.followed)
+        self._keep(WARM_UP, not_warming_up(warm_ups, self._now))
+
+    def budgets(self, alarms: Sequence[Alarm]) -> None:
+        """Keep exactly these alerts about budget plans open."""
+        self._keep(BUDGET, alarms)
+
+    def note_guessing(self, address: str, count: int) -> None:
+        """Record that somebody at that address tried this many wrong keys or links."""
+        record = {"at": self._now.isoformat(), "address": address, "count": count}
+        self._store.settings.put(_GUESSING, record, self._now)
+        self.guessing()
+
+    def guessing(self) -> None:
+        self._keep(GUESSING, guessed(self._store.settings.get(_GUESSING), self._now))
+
+    def _keep(self, ending: str, alarms: Sequence[Alarm], undecided: Sequence[str] = ()) -> None:
+        opened, closed = self._store.alerts.keep_open(ending, alarms, self._now, undecided=undecided)
+        if opened or closed:
+            log.warning("alerts", about=ending.strip(), opened=opened, closed=closed)
+
+
+_LEAST_OF_A_PLATFORM = 3
+
+
+def canaries_among(
+    followed: Sequence[PostingRhythm], platforms: Collection[str], named: Mapping[str, int]
+) -> dict[str, PostingRhythm]:
+    """Returns the canary of these platforms and of those with a configured one: that source, else the busiest."""
+    canaries: dict[str, PostingRhythm] = {}
+    for rhythm in sorted(followed, key=lambda posting_rhythm: (posting_rhythm.patience, posting_rhythm.source_id)):
+        if rhythm.platform in platforms:
+            canaries.setdefault(rhythm.platform, rhythm)
+    return canaries | {
+        posting_rhythm.platform: posting_rhythm
+        for posting_rhythm in followed
+        if named.get(posting_rhythm.platform) == posting_rhythm.source_id
+    }
+
+
+def alarms_for(
+    late: Sequence[StaleSource], followed: Sequence[PostingRhythm], canaries: Mapping[str, PostingRhythm]
+) -> list[Alarm]:
+    """Returns the alerts about silence.
+
+    A silent platform gets one alert, not a thousand: if all its sources with a rhythm are late, or if its canary is and
+    no other source has shown anything new since it should have.
+    """
+    alarms: list[Alarm] = []
+    counts = Counter(rhythm.platform for rhythm in followed)
+    for platform in sorted({stale_source.platform for stale_source in late}):
+        of_it = [stale_source for stale_source in late if stale_source.platform == platform]
+        canary = canaries.get(platform)
+        if canary is not None and _is_silenced(canary, of_it, followed):
+            alarms.append(Alarm(f"platform {platform} silent", _platform_message(canary, platform)))
+        elif len(of_it) >= _LEAST_OF_A_PLATFORM and len(of_it) >= counts[platform]:
+            what = message("alert.platform_silent", count=len(of_it), platform=platform)
+            alarms.append(Alarm(f"platform {platform} silent", what))
+        else:
+            is_well = canary is not None and all(stale_source.source_id != canary.source_id for stale_source in of_it)
+            for stale in of_it:
+                what = _source_message(stale, canary if is_well else None)
+                alarms.append(Alarm(f"source {stale.source_id} silent", what, source_id=stale.source_id))
+    return alarms
+
+
+def _is_silenced(canary: PostingRhythm, late: Sequence[StaleSource], followed: Sequence[PostingRhythm]) -> bool:
+    """Whether the canary is late and no other source on its platform has shown anything new since half of its time was
+    over."""
+    others = [
+        rhythm for rhythm in followed if rhythm.platform == canary.platform and rhythm.source_id != canary.source_id
+    ]
+    is_late = any(stale.source_id == canary.source_id for stale in late)
+    if not is_late or not others or canary.newest_shown_at is None:
+        return False
+    since = canary.expected_by - canary.patience / 2
+    return all(other.last_new_at is None or other.last_new_at < since for other in others)
+
+
+def _platform_message(canary: PostingRhythm, platform: str) -> Message:
+    return message(
+        "alert.canary_silent",
+        platform=platform,
+        name=canary.name,
+        id=canary.source_id,
+        at=f"{canary.expected_by:%Y-%m-%d %H:%M} UTC",
     )
-    return Alarm(f"{one.kind}{WARM_UP}", words)
+
+
+def _source_message(late: StaleSource, canary: PostingRhythm | None) -> Message:
+    at = f"{late.expected_by:%Y-%m-%d %H:%M} UTC"
+    if canary is None:
+        return message("alert.source_silent", name=late.name, at=at)
+    return message("alert.source_silent_alone", name=late.name, at=at, platform=late.platform, other=canary.name)

@@ -1,8 +1,9 @@
-"""The platforms: one module each, found by looking, listed nowhere.
+"""Platforms: discovery and look-up of the platform modules. They are found by name, not listed anywhere.
 
-A platform is a module with the names of `model.Platform` (pure functions and declarations). It never sees the
-database, never sends a request, never looks at the clock: what should be asked next, it returns. Modules of this
-folder are found by name; packages of third parties announce theirs through the entry point `catchment.platforms`.
+A platform is a module with the names of `model.Platform`, and perhaps some of `model.PlatformOptions`: pure functions
+and declarations. It never uses the database, never sends a request, never reads the clock: it returns the requests to
+send next. Modules of this folder are found by name; third-party packages register theirs through the entry point
+`catchment.platforms`.
 """
 
 from __future__ import annotations
@@ -10,21 +11,50 @@ from __future__ import annotations
 import importlib
 import logging
 import pkgutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
 from importlib.metadata import entry_points
-from typing import cast
+from inspect import Signature, isfunction, signature
+from types import ModuleType
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from catchment.errors import InvalidInput
-from catchment.model import Kind, Listing, Platform
+from catchment.messages import Message, message
+from catchment.model import Kind, Listing, Order, PlanPart, Platform, PlatformOptions
 
-__all__ = ["Platform", "Platforms", "installed", "listing_of", "unknown"]
+__all__ = ["ANNOUNCED", "Platform", "Platforms", "installed", "listing_of", "no_platform", "protocol_faults", "unknown"]
 
 log = logging.getLogger(__name__)
 
 _LONGEST = 50
-"""So much of a name that nothing has is repeated."""
+"""How much of an unknown name an error repeats."""
+
+
+ANNOUNCED = {
+    "twitter_feed": ("x", "@nasa"),
+    "twitter_list": ("x", "https://x.com/i/lists/84839422"),
+    "twitter_bookmarks": ("x", "https://x.com/i/bookmarks"),
+    "nga_forum": ("nga", "7"),
+    "xhs_keyword": ("xiaohongshu", "露营"),
+    "xhs_note": ("xiaohongshu", "https://www.xiaohongshu.com/explore/64b95d01000000000c034587"),
+}
+"""Kinds that catchment's specifications name, and whose platform need not be installed, with its name and an example of
+a target. Such sources are kept, and skipped until there is a platform for them."""
+NAMES: dict[str, dict[str, str]] = {
+    "kind": {
+        "twitter_feed": "X user",
+        "twitter_list": "X list",
+        "twitter_bookmarks": "X bookmarks",
+        "nga_forum": "NGA board",
+        "xhs_keyword": "Xiaohongshu search",
+        "xhs_note": "Xiaohongshu note",
+    },
+    "platform": {"x": "X", "nga": "NGA", "xiaohongshu": "Xiaohongshu"},
+    "what": {"absent": "Stored now; collected once a platform for it is installed"},
+}
+"""Texts of those kinds."""
+WAITS_FOR_PLATFORM = NAMES["what"]["absent"]
 
 
 class Platforms:
@@ -33,69 +63,182 @@ class Platforms:
     def __init__(self, modules: tuple[Platform, ...]) -> None:
         self.by_name = {module.NAME: module for module in modules}
         self._by_kind = {kind.name: (module, kind) for module in modules for kind in module.KINDS}
+        self.of_one_site = frozenset(module.NAME for module in modules if module.HOSTS)
+        """Platforms whose sources share a host; elsewhere each source has a host of its own."""
+        self.titles = {
+            "kind": NAMES["kind"] | {kind.name: kind.title or kind.name for kind in self.kinds()},
+            "platform": NAMES["platform"] | {module.NAME: getattr(module, "TITLE", module.NAME) for module in modules},
+        }
+        """What pages call kinds and platforms, in English."""
+        self.chinese: dict[str, str] = {}
+        """Chinese for English texts of platforms."""
+        for module in modules:
+            self.chinese |= getattr(module, "CHINESE", {})
 
     def __iter__(self) -> Iterator[Platform]:
         return iter(self.by_name.values())
 
     def of_kind(self, kind: str) -> Platform | None:
-        """The platform of a kind; None for a kind that this installation does not know: skipped, never an error."""
-        known = self._by_kind.get(kind)
-        return known[0] if known else None
+        """Returns the platform of a kind; None for a kind that this installation does not know: skipped, never an
+        error."""
+        entry = self._by_kind.get(kind)
+        return entry[0] if entry else None
 
     def kind(self, name: str) -> Kind | None:
-        known = self._by_kind.get(name)
-        return known[1] if known else None
+        entry = self._by_kind.get(name)
+        return entry[1] if entry else None
 
     def kinds(self) -> tuple[Kind, ...]:
         return tuple(kind for _, kind in self._by_kind.values())
 
     def item_kinds(self) -> set[str]:
-        """The kinds that items of these platforms have."""
+        """Returns the kinds that items of these platforms have."""
         return {name for kind in self.kinds() for name in kind.item_kinds}
 
     def needed(self, kind: str) -> Platform:
         platform = self.of_kind(kind)
+        if platform is None and kind in ANNOUNCED:
+            raise InvalidInput(no_platform(kind), "it works once a package that brings it is installed", "kind")
         if platform is None:
-            raise unknown("kind", kind, self._by_kind)
+            raise unknown("kind", kind, {*self._by_kind, *ANNOUNCED})
         return platform
 
+    def absent_kinds(self) -> tuple[Kind, ...]:
+        """Returns the known kinds for which no platform is installed, as far as they can be described."""
+        return tuple(
+            Kind(name, WAITS_FOR_PLATFORM, interval_minutes=60, example=example, listings=())
+            for name, (_, example) in ANNOUNCED.items()
+            if self.of_kind(name) is None
+        )
+
+    def announced(self, kind: str) -> str | None:
+        """Returns the platform of a known kind if it is not installed."""
+        return ANNOUNCED[kind][0] if kind in ANNOUNCED and self.of_kind(kind) is None else None
+
     def named(self, name: str, *others: str) -> str:
-        """The name, if a platform has it: one of this installation, or of the `others` that are known of."""
-        known = {*self.by_name, *others}
-        if name not in known:
-            raise unknown("platform", name, known)
+        """Returns the name if a platform has it: one of this installation, or of the known `others`."""
+        names = {*self.by_name, *others}
+        if name not in names:
+            raise unknown("platform", name, names)
         return name
 
 
+def no_platform(kind: str) -> Message:
+    return message("visit.no_platform", kind=kind)
+
+
 def unknown(what: str, name: str, known: Iterable[str], field: str | None = None) -> InvalidInput:
-    """That nothing is called so: with the nearest that is, and with all that are. `what` is one of: kind, platform …"""
+    """Returns the error for an unknown name: with the nearest known one, and with all. `what` is one of: kind, platform
+    …"""
     names = sorted(known)
-    near = get_close_matches(name.lower(), names, n=1)
-    meant = f"did you mean {near[0]}? " if near else ""
+    lowered = {text.lower(): text for text in names}
+    near = get_close_matches(name.lower(), lowered, n=1)
+    meant = f"did you mean {lowered[near[0]]}? " if near else ""
     return InvalidInput(f"unknown {what} {name[:_LONGEST]!r}", f"{meant}known: {', '.join(names)}", field or what)
 
 
 def listing_of(kind: Kind, name: str) -> Listing:
-    """The listing of that name; the kind's default for an unknown one."""
+    """Returns the listing of that name; the kind's default for an unknown one."""
     return next((listing for listing in kind.listings if listing.name == name), kind.listings[0])
 
 
 @cache
 def installed() -> Platforms:
-    """All platforms: our modules, then those of installed packages. A broken package is said so and left out."""
-    found: list[Platform] = []
+    """Returns all platforms: our modules, then those of installed packages.
+
+    Raises TypeError for a module of ours that does not follow the protocol; a package that does not is logged and left
+    out.
+    """
+    loaded: list[Platform] = []
     for info in pkgutil.iter_modules(__path__):
         module = importlib.import_module(f"{__name__}.{info.name}")
         if hasattr(module, "NAME"):
-            found.append(cast(Platform, module))
+            if faults := protocol_faults(module, loaded):
+                raise TypeError(f"platform {info.name}: {'; '.join(faults)}")
+            loaded.append(cast(Platform, module))
     for entry in entry_points(group="catchment.platforms"):
         try:
             module = entry.load()
-        except Exception as error:  # noqa: BLE001 — a stranger's code: whatever it raises must not stop ours
+            faults = protocol_faults(module, loaded)
+        except Exception as error:  # noqa: BLE001 — third-party code: whatever it raises must not stop ours
             log.warning("platform package %s cannot be loaded: %s", entry.name, error)
             continue
-        if isinstance(module, Platform):
-            found.append(module)
+        if faults:
+            log.warning("platform package %s is left out: %s", entry.name, "; ".join(faults))
         else:
-            log.warning("platform package %s has not all names of a platform; left out", entry.name)
-    return Platforms(tuple(found))
+            loaded.append(cast(Platform, module))
+    return Platforms(tuple(loaded))
+
+
+def protocol_faults(module: ModuleType, others: Iterable[Platform] = ()) -> list[str]:
+    """Returns how a module differs from the protocol: names that are missing, misspelt or of the wrong form.
+
+    Public functions that the protocol does not have are taken for misspelt: helpers begin with an underscore.
+    """
+    missing = [f"it has no {name}" for name in _members(Platform) if not hasattr(module, name)]
+    members = {**_members(Platform), **_members(PlatformOptions)}
+    faults = [fault for name in members if hasattr(module, name) and (fault := _fault(module, name, members[name]))]
+    if missing or faults:
+        return missing + faults + _misspelt(module, members)
+    taken = {kind.name for other in others for kind in other.KINDS} | {other.NAME for other in others}
+    names = [module.NAME, *(kind.name for kind in module.KINDS)]
+    is_half_a_login = hasattr(module, "login") != hasattr(module, "token")
+    return [
+        *_misspelt(module, members),
+        *(f"another platform has the name {name}" for name in dict.fromkeys(names) if name in taken),
+        *(f"kind {kind.name}: {fault}" for kind in module.KINDS for fault in _kind_faults(kind, module)),
+        *(["login and token go together: it has one of them"] if is_half_a_login else []),
+    ]
+
+
+def _members(protocol: type) -> dict[str, Any]:
+    """Returns the names of a protocol: of constants with their types, of functions with their signatures."""
+    functions = {name: value for name, value in vars(protocol).items() if isfunction(value) and name[0] != "_"}
+    return {**get_type_hints(protocol), **{name: signature(function) for name, function in functions.items()}}
+
+
+def _fault(module: ModuleType, name: str, declared: Any) -> str | None:
+    value = getattr(module, name)
+    if not isinstance(declared, Signature):
+        return None if _is_of_type(value, declared) else f"{name} is not of the type {declared}"
+    parameters = list(declared.parameters)[1:]
+    try:
+        signature(value).bind(*parameters)
+    except (TypeError, ValueError):
+        return f"{name} does not take ({', '.join(parameters)})"
+    return None
+
+
+def _is_of_type(value: Any, declared: Any) -> bool:
+    if get_origin(declared) is tuple:
+        return isinstance(value, tuple) and all(isinstance(entry, get_args(declared)[0]) for entry in value)
+    return isinstance(value, dict if get_origin(declared) is dict else declared)
+
+
+def _misspelt(module: ModuleType, members: Mapping[str, Any]) -> list[str]:
+    public = {name: value for name, value in vars(module).items() if name[0] != "_" and name not in members}
+    own = [name for name, value in public.items() if isfunction(value) and value.__module__ == module.__name__]
+    near = [name for name in public if name.isupper() and get_close_matches(name, members, n=1, cutoff=0.85)]
+    return [f"the protocol has no {name}{_meant(name, members)}" for name in (*own, *near)]
+
+
+def _meant(name: str, members: Iterable[str]) -> str:
+    near = get_close_matches(name, members, n=1)
+    return f" (did you mean {near[0]}?)" if near else ": helpers begin with an underscore"
+
+
+def _kind_faults(kind: Kind, module: ModuleType) -> Iterator[str]:
+    orders = {listing.name: listing.order for listing in kind.listings}
+    if len(orders) != len(kind.listings) or not orders:
+        yield "it needs listings, each with a name of its own"
+    if kind.newest is not None and orders.get(kind.newest) != Order.NEWEST_FIRST:
+        yield f"newest={kind.newest!r} is not the name of a newest-first listing"
+    if kind.recheck_ages and not hasattr(module, "recheck"):
+        yield "it has recheck_ages, and the module has no recheck"
+    deciding = [field for field in kind.fields if field.decides is not None]
+    for part in PlanPart:
+        if len(names := [field.name for field in deciding if field.decides == part]) > 1:
+            yield f"several settings decide the {part}: {', '.join(names)}"
+    for field in deciding:
+        if field.decides == PlanPart.LISTING and not (field.choices and orders.keys() >= set(field.choices)):
+            yield f"the choices of {field.name} are not names of its listings"

@@ -12,27 +12,27 @@ from threading import Event
 import msgspec
 
 from catchment.clock import clock_from
-from catchment.playground.moods import Cue, Moods
+from catchment.playground.faults import Cue, Moods
 from catchment.playground.server import Playground
 from catchment.playground.world import World
 
 
 def main() -> None:
-    given = _options().parse_args()
-    clock = clock_from(given.clock, given.home)
-    start = given.start or clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
-    script = msgspec.json.decode(given.script.read_bytes(), type=list[Cue]) if given.script else []
+    options = _options().parse_args()
+    clock = clock_from(options.clock, options.home)
+    start = options.start or clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+    script = msgspec.json.decode(options.script.read_bytes(), type=list[Cue]) if options.script else []
     playground = Playground(
-        World(given.seed, start, given.places, given.days, busy=given.busy, others=dict(given.others)),
+        World(options.seed, start, options.places, options.days, busy=options.busy, others=dict(options.others)),
         clock,
-        Moods(given.seed, given.fault_rate, script, given.outage_rate),
-        log=given.log,
-        port=given.port,
-        slow_seconds=given.slow_seconds,
+        Moods(options.seed, options.fault_rate, script, options.outage_rate),
+        log=options.log,
+        port=options.port,
+        slow_seconds=options.slow_seconds,
     )
     stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signal_number, lambda *_: stop.set())
     with playground:
         sys.stdout.write(f"{playground.url}\n")
         sys.stdout.flush()

@@ -1,11 +1,11 @@
-"""The log: what was asked and what was answered, so that a collector can be judged afterwards.
+"""The log of requests and answers, by which a collector can be verified afterwards.
 
-A line is written **before the last byte** of its answer is sent. So nobody can hold anything that the log does not
-know, whoever is killed at whatever moment; the other order would leave an instant in which a collector has stored what
-was, by the log, never said. The price: a line may promise an answer of which the asker never saw the end. Where the
-server notices (the connection is lost before the system has taken all bytes), it writes the line once more with
-`is_whole` false, and the last line of a number counts. Where it cannot notice (the bytes were on their way to a process
-that was killed), only the collector's own runs can tell; such answers are counted apart.
+A line is written **before the last byte** of its answer is sent. So no client can hold anything that the log does not
+have, whichever process is killed at whatever moment; the other order would leave an instant in which a collector has
+stored what, by the log, was never sent. The price: a line may list an answer whose end the client never saw. If the
+server notices (the connection is lost before the system has taken all bytes), it writes the line again with `is_whole`
+false, and the last line of a number counts. If it cannot notice (the bytes were on their way to a process that was
+killed), only the collector's own runs show it; such answers are counted separately.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import msgspec
 
 from catchment.model import Record
-from catchment.playground.voices import Entry
+from catchment.playground.sites import Entry
 
 Who = tuple[str, str | None]
 """A host and a credential."""
@@ -29,27 +29,27 @@ class Asked(Record, frozen=True):
     """One request and its answer."""
 
     number: int
-    """Counted from 1 over all requests. A later line with the same number takes the place of an earlier one."""
+    """Counted from 1 over all requests. A later line with the same number replaces an earlier one."""
     at: datetime
-    """By the playground's clock, when the request was read: the listing is the one of this moment."""
+    """By the playground's clock, when the request was read: the listing is that of this moment."""
     host: str
     path: str
     credential: str | None
-    """Whose the request was: a name, or a short hash of what it carried; never the secret."""
+    """Of the request: a name, or a short hash of what it sent; never the secret."""
     place: int | None
     status: int | None
     """None: no answer at all."""
     fault: str | None
     is_whole: bool
-    """The answer was sent to its end, and a reader can read every entry in it."""
+    """The answer was sent completely, and a parser can read every entry in it."""
     is_unchanged: bool = False
     """304"""
     entries: tuple[Entry, ...] = ()
-    """What it shows: [post id, version number, id on the wire]. Of an answer that is not whole: what part of it may."""
+    """What it shows: [post id, version number, id on the wire]. Of an incomplete answer: what a part of it may show."""
 
 
 class Log:
-    """Appends lines to a file, each in one write. One that is there already is continued."""
+    """Appends lines to a file, each in one write. An existing file is continued."""
 
     def __init__(self, file: Path) -> None:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -65,29 +65,29 @@ class Log:
 
 
 def _last_number(file: Path) -> int:
-    """The last number in a log, after a line that a killed playground left half-written was taken away: nobody can have
-    got the last byte of its answer."""
+    """The last number in a log. First removes a half-written line of a killed playground: no client can have received
+    the last byte of that answer."""
     written = file.read_bytes()
     whole = written[: written.rfind(b"\n") + 1]
     if whole != written:
         os.truncate(file, len(whole))
-    return max((one.number for one in read_log(file)), default=0)
+    return max((asked.number for asked in read_log(file)), default=0)
 
 
 def read_log(file: Path) -> list[Asked]:
-    """Every request once, in their order."""
+    """Every request once, in order."""
     asked: dict[int, Asked] = {}
     with file.open("rb") as lines:
         for line in lines:
-            # A line without its end is being written at this moment.
+            # A line without its end is being written right now.
             if line.endswith(b"\n"):
-                one = msgspec.json.decode(line, type=Asked)
-                asked[one.number] = one
+                request = msgspec.json.decode(line, type=Asked)
+                asked[request.number] = request
     return [asked[number] for number in sorted(asked)]
 
 
 class Counts:
-    """What was asked so far; the same whether counted while it happens or from a log."""
+    """Request counts so far; the same whether counted live or from a log."""
 
     def __init__(self, asked: Iterable[Asked] = ()) -> None:
         self.requests = self.faults = self.unchanged = 0
@@ -95,19 +95,19 @@ class Counts:
         self.by_status: Counter[int] = Counter()
         self._seconds: dict[Who, _Span] = defaultdict(lambda: _Span(timedelta(seconds=1)))
         self._minutes: dict[Who, _Span] = defaultdict(lambda: _Span(timedelta(minutes=1)))
-        for one in asked:
-            self.add(one)
+        for request in asked:
+            self.add(request)
 
-    def add(self, one: Asked) -> None:
+    def add(self, asked: Asked) -> None:
         self.requests += 1
-        self.unchanged += one.is_unchanged
-        if one.fault is not None:
+        self.unchanged += asked.is_unchanged
+        if asked.fault is not None:
             self.faults += 1
-            self.by_fault[one.fault] += 1
-        if one.status is not None:
-            self.by_status[one.status] += 1
-        self._seconds[one.host, one.credential].add(one.at)
-        self._minutes[one.host, one.credential].add(one.at)
+            self.by_fault[asked.fault] += 1
+        if asked.status is not None:
+            self.by_status[asked.status] += 1
+        self._seconds[asked.host, asked.credential].add(asked.at)
+        self._minutes[asked.host, asked.credential].add(asked.at)
 
     @property
     def most_in_a_second(self) -> dict[Who, int]:
@@ -120,7 +120,7 @@ class Counts:
 
 
 class _Span:
-    """Requests within the last so-and-so long, and the most that there ever were."""
+    """Requests within a sliding window, and the maximum so far."""
 
     def __init__(self, length: timedelta) -> None:
         self.length, self.most = length, 0

@@ -1,7 +1,7 @@
-"""The server: the world behind a socket of 127.0.0.1. Just enough HTTP/1.1 for honest clients: keep-alive, no TLS.
+"""The server: the world behind a socket on 127.0.0.1. A minimal HTTP/1.1 for well-behaved clients: keep-alive, no TLS.
 
-Every host name leads to the same world; moods, outages and counts go by the name that was asked for. Names that end in
-`.localhost` lead here without any name server, so that `address` can give each site a host of its own.
+Every host name leads to the same world; faults, outages and counts depend on the requested name. Names that end in
+`.localhost` lead here without a name server, so that `address` can give each site its own host.
 """
 
 from __future__ import annotations
@@ -21,17 +21,30 @@ from typing import cast
 
 from catchment.clock import Clock
 from catchment.model import Record
+from catchment.playground.faults import (
+    Mood,
+    Moods,
+    Wire,
+    refused,
+    spoiled,
+)
 from catchment.playground.log import Asked, Counts, Log
-from catchment.playground.moods import Mood, Moods, Wire, refused, spoiled
-from catchment.playground.voices import ROBOTS, STRAIGHT, Ask, Page, Voice, voices
+from catchment.playground.sites import (
+    ROBOTS,
+    STRAIGHT,
+    Ask,
+    Page,
+    Voice,
+    voices,
+)
 from catchment.playground.world import Place, World
 
 PLAIN = {"Content-Type": "text/plain; charset=utf-8"}
 PIECES = 12
-"""Of an answer that drips."""
+"""Of an answer sent slowly."""
 MOST_WAITING_BYTES = 1_000_000
 AT_ONCE = struct.pack("ii", 1, 0)
-"""SO_LINGER: close without a farewell, so that the other side sees a reset."""
+"""SO_LINGER: close abruptly, so that the client sees a reset."""
 
 
 class Playground:
@@ -58,14 +71,14 @@ class Playground:
         self._connections: set[Connection] = set()
 
     def address(self, place: Place) -> str:
-        """The place's address on a host name of its own site, which a few places share."""
+        """The place's URL on the host name of its site, which a few places share."""
         return f"http://{place.host}.localhost:{self.port}{place.path}"
 
     def start(self) -> None:
         self._thread.start()
 
     def close(self) -> None:
-        """Cut what is under way, and be gone: the port is free afterwards. Closing again does nothing."""
+        """Abort what is in progress and release the port. Closing again does nothing."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
@@ -89,7 +102,7 @@ class Playground:
         server.close()
         for connection in list(self._connections):
             connection.transport.abort()
-        # Once around, so that every connection hears that it was lost.
+        # One iteration, so that every connection learns that it was lost.
         self._loop.run_until_complete(asyncio.sleep(0))
 
     def joined(self, connection: Connection) -> None:
@@ -100,7 +113,7 @@ class Playground:
 
 
 class Heard(Record, frozen=True):
-    """A request, as it came."""
+    """A parsed request."""
 
     method: str
     target: str
@@ -110,18 +123,18 @@ class Heard(Record, frozen=True):
 
 
 class Going(Record, frozen=True):
-    """An answer on its way out."""
+    """An answer being sent."""
 
     head: bytes
     body: bytes
     wire: Wire
     asked: Asked
     is_last: bool
-    """The connection is to be closed behind it."""
+    """The connection is closed after it."""
 
 
 class Site:
-    """The world as requests see it: finds who speaks, asks for the mood, and notes everything down."""
+    """The world as requests see it: finds the platform, gets the fault, and logs everything."""
 
     def __init__(self, world: World, moods: Moods, counts: Counts, log: Log | None) -> None:
         self._voices, self._moods, self._counts, self._log = voices(world), moods, counts, log
@@ -135,9 +148,9 @@ class Site:
         name = host.rpartition(":")[0] or host
         self._asked_before[path, credential] += 1
         mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
-        told = headers if mood is None or mood.is_whole else _without_conditions(headers)
+        passed_headers = headers if mood is None or mood.is_whole else _without_conditions(headers)
         bend = mood.bend if mood else STRAIGHT
-        ask = Ask(path, query, told, at, f"http://{host}", bend, asked.method, asked.body)
+        ask = Ask(path, query, passed_headers, at, f"http://{host}", bend, asked.method, asked.body)
         page = self._page(voice, place, ask, mood)
         self._number += 1
         line = Asked(
@@ -154,7 +167,7 @@ class Site:
             entries=page.entries,
         )
         if mood is not None and mood.wire == Wire.RESET:
-            line = line.plus(status=None, entries=(), is_unchanged=False)
+            line = line.replace(status=None, entries=(), is_unchanged=False)
         self._counts.add(line)
         return _going(page, mood, line, headers)
 
@@ -185,34 +198,34 @@ class Site:
 
 
 def _without_conditions(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """What breaks an answer needs one to break: a 304 has nothing that could be cut or spoiled."""
+    """A fault that breaks an answer needs a full one: a 304 has nothing to cut or spoil."""
     return {name: value for name, value in headers.items() if name not in ("if-none-match", "if-modified-since")}
 
 
 def _credential(voice: Voice | None, headers: Mapping[str, str]) -> str | None:
-    """Who asks: by name, where a voice knows its clients by name; else a short hash of what the request bears."""
+    """The client: its name if the platform knows its clients by name; else a short hash of the credentials sent."""
     who = getattr(voice, "who", None)
     name: str | None = who(headers) if who is not None else None
     if name is not None:
         return name
-    told = headers.get("authorization") or headers.get("cookie")
-    return sha256(told.encode()).hexdigest()[:12] if told else None
+    secret = headers.get("authorization") or headers.get("cookie")
+    return sha256(secret.encode()).hexdigest()[:12] if secret else None
 
 
 def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> Going:
     wire = mood.wire if mood else Wire.WHOLE
-    body, given = page.body, dict(page.headers)
-    # Half of a packed body cannot be taken for a whole one.
+    body, response_headers = page.body, dict(page.headers)
+    # Half of a compressed body cannot be taken for a whole one.
     if page.packed is not None and wire != Wire.TORN and "gzip" in headers.get("accept-encoding", ""):
-        body, given = page.packed, given | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        body, response_headers = page.packed, response_headers | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
     skew = mood.bend.skew if mood else STRAIGHT.skew
-    given["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
+    response_headers["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
     is_last = wire == Wire.TORN or headers.get("connection", "").lower() == "close"
     if is_last:
-        given["Connection"] = "close"
+        response_headers["Connection"] = "close"
     if wire != Wire.TORN and page.status != 304:
-        given["Content-Length"] = str(len(body))
-    lines = "".join(f"{name}: {value}\r\n" for name, value in given.items())
+        response_headers["Content-Length"] = str(len(body))
+    lines = "".join(f"{name}: {value}\r\n" for name, value in response_headers.items())
     head = f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}\r\n{lines}\r\n"
     return Going(head.encode("latin-1"), body, wire, asked, is_last)
 
@@ -225,12 +238,12 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._received = b""
         self._going: Going | None = None
-        """What is being sent; its line is written before its last byte is."""
+        """What is being sent; its log line is written before its last byte."""
         self._pieces: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
-        # Told as soon as anything waits in our own memory: an answer is done when the system has taken all of it.
+        # Notifies as soon as anything is in our own buffer: an answer is done when the system has taken all of it.
         self.transport.set_write_buffer_limits(high=0)
         self._playground.joined(self)
 
@@ -238,7 +251,7 @@ class Connection(asyncio.Protocol):
         self._playground.left(self)
         going, self._going = self._going, None
         if going is not None:
-            self._site.note(going.asked.plus(is_whole=False))
+            self._site.note(going.asked.replace(is_whole=False))
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -251,7 +264,7 @@ class Connection(asyncio.Protocol):
             if len(self._received) < end + 4 + length:
                 return
             body, self._received = self._received[end + 4 : end + 4 + length], self._received[end + 4 + length :]
-            self._send(self._site.answer(heard.plus(body=body), self._playground.clock.now()))
+            self._send(self._site.answer(heard.replace(body=body), self._playground.clock.now()))
         if len(self._received) > MOST_WAITING_BYTES:
             self.transport.abort()
 
@@ -269,16 +282,16 @@ class Connection(asyncio.Protocol):
             self._break_off(going)
 
     def _finish(self, pieces: list[bytes]) -> None:
-        """The last of an answer: its line, then its bytes."""
+        """The end of an answer: its log line, then its bytes."""
         assert self._going is not None
         self._site.note(self._going.asked)
         self.transport.writelines(pieces)
         if self.transport.is_closing() or self.transport.get_write_buffer_size():
-            return  # the end of it is heard of later: taken after all, or lost
+            return  # its end is reported later: sent after all, or lost
         self._finished()
 
     def resume_writing(self) -> None:
-        """Everything was taken after all."""
+        """Everything was sent after all."""
         if self._going is not None and not self._pieces:
             self._finished()
             self._answer_next()

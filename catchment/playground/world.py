@@ -1,11 +1,10 @@
 """The world: places and their posts on one seeded timeline, and the truth about them at any moment.
 
-Pure and fast: no clock, no input or output. The same seed gives the same world; a place does not depend on how many
-there are, nor its past on how long the world goes on. All that happens happens at whole seconds, because most dates on
-the wire have no finer ones.
+Pure and fast: no clock, no I/O. The same seed gives the same world; a place does not depend on how many there are, nor
+its past on how long the world lasts. Everything happens at whole seconds, because most dates on the wire are no finer.
 
 A post **exists** from when it was written or shown, whichever came first, until it is removed. It is **shown** through
-its place's listing while it belongs to the newest `window` of those that came out and are not removed.
+its place's listing while it belongs to the newest `window` of those that appeared and are not removed.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from math import cos, exp
 from random import Random
 
 from catchment.model import Record
-from catchment.playground.chance import chance_of
-from catchment.playground.rhythm import Pace, moments
-from catchment.playground.words import Phrasebook, Words
+from catchment.playground.phrases import Phrasebook, Words
+from catchment.playground.posting_rates import Pace, moments
+from catchment.playground.rng import chance_of
 
 PLACES_OF_A_SITE = 5
-"""So many neighbours share one host."""
+"""How many neighbours share one host."""
 ENGLISH_NAMES = ("Gazette", "Notes", "Weekly", "Signals", "Workshop", "Almanac", "Dispatch", "Letters")
 CHINESE_NAMES = ("周报", "随笔", "观察", "日志", "工坊", "来信", "见闻", "杂记")
 AUTHORS = ("ada", "bo", "chen", "dita", "emeka", "fay", "guo", "hana", "ivo", "juno", "karim", "lin")
@@ -33,32 +32,32 @@ LANGUAGES = {"en": 0.5, "zh": 0.3, "both": 0.2}
 VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",): 0.1, (): 0.15}
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
 DATED_BY_ARRIVAL = {"json_api", "discourse"}
-"""Forms in which the server itself dates what comes in, whatever the post says."""
+"""Forms in which the server itself dates what arrives, whatever the post says."""
 DATED_WHEN_WRITTEN = {"reddit"}
-"""Forms in which it is the server that dates what is written: what comes out late is dated back, and nothing ahead."""
+"""Forms in which the server dates what is written: a post that appears late is dated back, and none ahead."""
 LIVELY = {"hackernews": 60.0, "json_api": 100.0}
-"""Forms that never sleep: so many posts a day at least."""
+"""Forms that never sleep: the minimum of posts a day."""
 CROWDED = {"reddit": 3_000.0}
-"""Forms of which the first place is a crowd: so many posts a day, and every few days more at once than can be seen."""
+"""Forms whose first place is a crowd: posts a day, and every few days more at once than can be seen."""
 BURSTS_OF_A_CROWD = 0.3
 REACHES = {"reddit": 1_000}
-"""Forms whose listings all show so many, page by page."""
+"""Forms whose listings all show this many, page by page."""
 ZONES = (-8, -5, -5, 0, 1, 2, 8, 8)
 WINDOWS = (10, 10, 15, 20, 20, 25, 30, 50)
 
 # Posts a day are log-normal: most places post a few times a week, a wire more than a hundred times a day.
 RATES, WIRE_RATES = (-0.6, 1.5), (4.9, 0.3)
 LEAST_A_DAY, MOST_A_DAY = 0.02, 400.0
-# Communities are livelier than any one author: a dozen a day in the median, thousands in the largest.
+# Communities post more than any single author: a dozen a day in the median, thousands in the largest.
 COMMUNITY_RATES, LARGE_RATES, MOST_IN_A_COMMUNITY = (2.5, 1.3), (8.0, 0.1), 3_500.0
 
 
 class Habits(Record, frozen=True):
-    """How often odd things happen. Shares of posts, of places, or chances a day."""
+    """How often unusual things happen. Shares of posts, of places, or chances a day."""
 
     edited: float = 0.07
     reverted: float = 0.05
-    """Of the edited: an edit that is taken back."""
+    """Of the edited: an edit that is reverted."""
     removed: float = 0.03
     restored: float = 0.35
     """Of the removed."""
@@ -76,38 +75,38 @@ class Habits(Record, frozen=True):
     without_ids: float = 0.1
     """Of RSS places: no guid, so that the link has to serve."""
     by_arrival: float = 0.15
-    """Places that list what came out last first, whatever date it bears."""
+    """Places that list what appeared last first, whatever its date."""
     new_ids: float = 0.03
     moved: float = 0.03
     gone: float = 0.01
     old_charset: float = 0.2
-    """Of Chinese RSS places: they still speak GB2312."""
+    """Of Chinese RSS places: they still use GB2312."""
     expired_early: float = 0.2
-    """Of tokens: they are no longer taken, long before the time that was told when they were given."""
+    """Of tokens: refused long before the expiry that was announced."""
 
 
 class Version(Record, frozen=True):
-    """What a post says from a moment on."""
+    """The content of a post from a moment on."""
 
     number: int
     from_at: datetime
     title: str
     text: str
-    """The words, as a reader should end up with them."""
+    """The text, as a parser should extract it."""
     html: str
 
 
 class Post(Record, frozen=True):
-    """One post and all that becomes of it."""
+    """One post and its whole history."""
 
     id: str
-    """The truth's own name for it; on the wire it has another."""
+    """The world's own name for it; on the wire it has another."""
     place: int
     number: int
     created_at: datetime
-    """As the post itself says: later than `shown_from` in a few, which claim to come from the future."""
+    """As the post itself says: later than `shown_from` in a few, which are dated in the future."""
     shown_from: datetime
-    """When it came out; later than `created_at` for late arrivals."""
+    """When it appeared; later than `created_at` for late arrivals."""
     versions: tuple[Version, ...]
     author: str
     tags: tuple[str, ...]
@@ -116,7 +115,7 @@ class Post(Record, frozen=True):
     removed_at: datetime | None = None
     restored_at: datetime | None = None
     repeats: str | None = None
-    """The post whose words it repeats."""
+    """The post whose text it repeats."""
 
     @property
     def began_at(self) -> datetime:
@@ -128,7 +127,7 @@ class Post(Record, frozen=True):
         return self.restored_at is None or at < self.restored_at
 
     def version(self, at: datetime) -> Version:
-        """What it says at a moment; before it came out, what it is going to say."""
+        """Its version at a moment; before it appeared, the first one."""
         said = [version for version in self.versions if version.from_at <= at]
         return said[-1] if said else self.versions[0]
 
@@ -143,7 +142,7 @@ Shown = tuple[tuple[Post, Version], ...]
 
 
 class Place(Record, frozen=True):
-    """One thing that can be followed: a feed, and later a community, a user, a board. And its ways."""
+    """Something that can be a source: a feed, a community, a user, a board. And its behaviour."""
 
     number: int
     name: str
@@ -154,16 +153,16 @@ class Place(Record, frozen=True):
     """en, zh, or both"""
     pace: Pace
     charset: str = "utf-8"
-    """As it calls its own encoding; gb2312 means what it means everywhere: whatever gb18030 can say."""
+    """The name it gives to its encoding; gb2312 means what it means everywhere: the whole of gb18030."""
     is_dated: bool = True
     has_ids: bool = True
     is_plain: bool = False
     """Its texts are plain, without HTML."""
     is_by_arrival: bool = False
     validators: tuple[str, ...] = ("etag", "last-modified")
-    """Which it gives and honours; none: every poll gets the whole listing."""
+    """Those that it sends and honours; none: every request gets the whole listing."""
     is_weak: bool = False
-    """Its ETags say of themselves that they are weak."""
+    """Its ETags are marked as weak."""
     new_ids_at: datetime | None = None
     moves_at: datetime | None = None
     new_path: str | None = None
@@ -175,19 +174,19 @@ class Place(Record, frozen=True):
         return self.pace.window
 
     def path_at(self, at: datetime) -> str:
-        """Where it really is at a moment."""
+        """Its actual path at a moment."""
         return self.new_path if self.new_path and self.moves_at and at >= self.moves_at else self.path
 
 
 class Counters(Record, frozen=True):
-    """What a post has come to in others' eyes."""
+    """The counters of a post."""
 
     score: int
     reply_count: int
 
 
 class World:
-    """All of it follows from the numbers given here."""
+    """A world, fully determined by the numbers given here."""
 
     def __init__(
         self,
@@ -212,7 +211,7 @@ class World:
         self._fames: dict[str, float] = {}
 
     def posts(self, place: Place) -> tuple[Post, ...]:
-        """The whole timeline, in the order in which posts came out; it begins before `start`."""
+        """The whole timeline, in the order in which posts appeared; it starts before `start`."""
         return self.timeline(place).posts
 
     def shown(self, place: Place, at: datetime) -> Shown:
@@ -228,31 +227,31 @@ class World:
         return self.timeline(place).changed_at(at)
 
     def glimpses(self, place: Place, after: datetime, until: datetime) -> dict[str, list[int]]:
-        """All that its listing showed at any moment in between, both ends included: versions by post id."""
+        """Everything that its listing showed at any moment in between, both ends included: versions by post id."""
         return self.timeline(place).glimpses(after, until)
 
     def counters(self, post: Post, at: datetime) -> Counters:
-        """They grow quickly, then slowly; a score sways, and so shrinks at times."""
+        """They grow quickly, then slowly; a score fluctuates, and so shrinks at times."""
         hours = max(0.0, (at - post.shown_from).total_seconds() / 3600)
         fame = self.fame(post)
         grown = 1 - exp(-hours / 8)
         return Counters(round(fame * (grown + 0.1 * cos(hours))), int(fame * grown / 3))
 
     def fame(self, post: Post) -> float:
-        """The score that it comes to in the end."""
-        known = self._fames.get(post.id)
-        if known is None:
-            # Remembered: rankings ask for that of every post, again and again, and dice are slow to fetch.
-            known = self._fames[post.id] = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
-        return known
+        """The score that it reaches in the end."""
+        fame = self._fames.get(post.id)
+        if fame is None:
+            # Cached: rankings need that of every post repeatedly, and seeding a generator is slow.
+            fame = self._fames[post.id] = exp(chance_of(self.seed, "fame", post.id).gauss(2, 1.5))
+        return fame
 
     def timeline(self, place: Place) -> Timeline:
-        """All that is shown of a place, from its first moment to its last."""
-        known = self._timelines.get(place.number)
-        if known is None:
+        """Everything shown of a place, from its first moment to its last."""
+        timeline = self._timelines.get(place.number)
+        if timeline is None:
             posts = _Story(self, place).posts()
-            known = self._timelines[place.number] = Timeline(place, posts)
-        return known
+            timeline = self._timelines[place.number] = Timeline(place, posts)
+        return timeline
 
     @cached_property
     def phrasebook(self) -> Phrasebook:
@@ -283,7 +282,7 @@ class World:
         return self._with_event(place, chance)
 
     def _other(self, number: int, form: str, is_first: bool) -> Place:
-        """A place that speaks another language than feeds: its voice knows its ways, and where its paths begin."""
+        """A place of another form than feeds: its site module knows its behaviour and its paths."""
         chance = chance_of(self.seed, "place", number)
         language = chance.choices(list(LANGUAGES), list(LANGUAGES.values()))[0]
         name = _name(chance, language, number)
@@ -295,7 +294,7 @@ class World:
             path=f"/{form}/{number}",
             form=form,
             language=language,
-            pace=pace.plus(posts_a_day=max(pace.posts_a_day, LIVELY.get(form, 0.0))),
+            pace=pace.replace(posts_a_day=max(pace.posts_a_day, LIVELY.get(form, 0.0))),
             is_by_arrival=form in DATED_BY_ARRIVAL,
             validators=(),
         )
@@ -316,7 +315,7 @@ class World:
         is_large = chance.random() < self.habits.wires
         rate = exp(chance.gauss(*(LARGE_RATES if is_large else COMMUNITY_RATES))) * self.busy
         is_crowd = is_first and form in CROWDED
-        return self._pace(chance).plus(
+        return self._pace(chance).replace(
             posts_a_day=CROWDED[form] if is_crowd else min(MOST_IN_A_COMMUNITY, rate),
             is_office=False,
             window=REACHES[form],
@@ -324,17 +323,17 @@ class World:
         )
 
     def _with_event(self, place: Place, chance: Random) -> Place:
-        """At most one great event in a place's life, in its first days: it moves, it goes, or its ids change."""
+        """At most one major event in a place's life, in its first days: it moves, it disappears, or its ids change."""
         at = self.start + timedelta(seconds=int(chance.uniform(0.5, 5) * 86_400))
         habits, draw = self.habits, chance.random()
         if draw < habits.moved:
-            return place.plus(moves_at=at, new_path=place.path.replace("/feeds/", "/new-home/"))
+            return place.replace(moves_at=at, new_path=place.path.replace("/feeds/", "/new-home/"))
         if draw < habits.moved + habits.gone:
-            return place.plus(gone_at=at)
-        # New ids are told from news only while little is new and nothing else is out of the ordinary.
+            return place.replace(gone_at=at)
+        # New ids can be distinguished from new posts only while little is new and nothing else is unusual.
         can_have_new_ids = place.is_dated and place.has_ids and place.pace.posts_a_day < 2
         if can_have_new_ids and draw < habits.moved + habits.gone + habits.new_ids:
-            return place.plus(new_ids_at=at, pace=place.pace.plus(bursts_a_day=0.0))
+            return place.replace(new_ids_at=at, pace=place.pace.replace(bursts_a_day=0.0))
         return place
 
 
@@ -343,16 +342,16 @@ def _name(chance: Random, language: str, number: int) -> str:
     return f"{chance.choice(names)} {number}"
 
 
-# ── what happened at one place ────────────────────────────────────────────────────────────────────────────────────
+# ── the history of one place ──────────────────────────────────────────────────────────────────────────────────────
 
 
 class _Story:
-    """Tells what happened at one place, post by post."""
+    """Generates the history of one place, post by post."""
 
     def __init__(self, world: World, place: Place) -> None:
         self.world, self.place, self.habits = world, place, world.habits
         self.chance = chance_of(world.seed, "story", place.number)
-        # Under new ids an old entry is known by its link alone; one that comes back among news would count as new.
+        # Under new ids an old entry is known by its link alone; one that comes back among new ones would count as new.
         self.is_calm = place.new_ids_at is not None
         self.told: list[Post] = []
 
@@ -398,8 +397,8 @@ class _Story:
         return language, self.world.phrasebook.words(self.chance, language, self.habits.hostile)
 
     def _repeated(self, created_at: datetime) -> Post | None:
-        """The earlier post whose words come again. Without dates nothing would tell a repost from an old entry under a
-        new id, nor would it if both bore the same date: there are none of those."""
+        """The earlier post whose text is repeated. Without dates, or with the same date on both, a repost could not be
+        distinguished from an old entry under a new id: neither occurs."""
         is_one = self.place.is_dated and not self.is_calm and self.chance.random() < self.habits.reposted
         if not is_one or not self.told:
             return None
@@ -407,7 +406,7 @@ class _Story:
         return post if post.created_at != created_at else None
 
     def _dates(self, at: datetime) -> tuple[datetime, datetime]:
-        """What it says of itself, and when it really came out."""
+        """The date it claims, and when it really appeared."""
         draw = self.chance.random()
         if not self.place.is_dated or self.is_calm:
             return at, at
@@ -427,7 +426,7 @@ class _Story:
     def _versions(self, words: Words, shown_from: datetime, language: str) -> tuple[Version, ...]:
         chance, said, at = self.chance, [words], [shown_from]
         while chance.random() < self.habits.edited * (3 if len(said) > 1 else 1):
-            # Half of all edits mend a slip within minutes; the others come days later.
+            # Half of all edits correct a mistake within minutes; the others come days later.
             at.append(at[-1] + (_while(chance, 30, 900) if chance.random() < 0.5 else _while(chance, 3600, 4 * 86_400)))
             is_reverted = len(said) > 1 and chance.random() < self.habits.reverted
             said.append(said[-2] if is_reverted else self.world.phrasebook.edited(chance, said[-1], language))
@@ -448,7 +447,7 @@ def _while(chance: Random, least: float, most: float) -> timedelta:
 
 
 class Timeline:
-    """One place's posts, in the orders in which they are asked for."""
+    """One place's posts, in the orders that queries need."""
 
     def __init__(self, place: Place, posts: tuple[Post, ...]) -> None:
         self.place, self.posts = place, posts

@@ -1,4 +1,4 @@
-"""How values are written: what is allowed, in words; from text to value, and back."""
+"""Value formats of settings: what is allowed, in words; parsing from text, and formatting back to text."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Form(Generic[T]):
-    """How values of one sort are written."""
+class ValueFormat(Generic[T]):
+    """The format of one type of value."""
 
     allowed: str
     read: Callable[[str], T]
-    """Raises ValueError for what is not allowed."""
+    """Raises ValueError for a value that is not allowed."""
     show: Callable[[T], str] = str
+
+
+SHORTEST_API_KEY = 12
 
 
 def within(number: T, minimum: float, maximum: float) -> T:
@@ -29,37 +32,34 @@ def within(number: T, minimum: float, maximum: float) -> T:
     return number
 
 
-def whole(minimum: int, maximum: int) -> Form[int]:
-    return Form(
-        f"a whole number from {minimum} to {maximum}",
-        lambda text: within(int(text), minimum, maximum),
-    )
+def whole(minimum: int, maximum: int) -> ValueFormat[int]:
+    return ValueFormat(f"a whole number from {minimum} to {maximum}", lambda text: within(int(text), minimum, maximum))
 
 
-def number(minimum: float, maximum: float) -> Form[float]:
-    return Form(
+def number(minimum: float, maximum: float) -> ValueFormat[float]:
+    return ValueFormat(
         f"a number from {minimum:g} to {maximum:g}",
         lambda text: within(float(text), minimum, maximum),
         lambda value: f"{value:g}",
     )
 
 
-def choice(*choices: str) -> Form[str]:
+def choice(*choices: str) -> ValueFormat[str]:
     def read(text: str) -> str:
         return choices[choices.index(text.lower())]
 
-    return Form(f"one of {', '.join(choices)}", read)
+    return ValueFormat(f"one of {', '.join(choices)}", read)
 
 
-def address(*schemes: str) -> Form[str]:
+def address(*schemes: str) -> ValueFormat[str]:
     def read(text: str) -> str:
         parts = urlsplit(text)
-        # Asking for the port checks it: urlsplit itself takes any text for one.
+        # Reading the port validates it: urlsplit itself accepts any text.
         if parts.scheme not in schemes or not parts.hostname or parts.port == 0 or re.search(r"\s", text):
             raise ValueError
         return text.rstrip("/")
 
-    return Form(f"an address that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}", read)
+    return ValueFormat(f"an address that begins with {' or '.join(f'{scheme}://' for scheme in schemes)}", read)
 
 
 def read_flag(text: str) -> bool:
@@ -101,8 +101,16 @@ def read_line(text: str) -> str:
     return text
 
 
+def read_strong_key(text: str) -> str:
+    """Raises ValueError for a key that is short enough to be guessed."""
+    key = read_line(text)
+    if len(key) < SHORTEST_API_KEY:
+        raise ValueError
+    return key
+
+
 def read_database(text: str) -> str:
-    """The address as SQLAlchemy wants it: PostgreSQL always by psycopg 3, whatever the address calls it."""
+    """The URL as SQLAlchemy expects it: PostgreSQL always through psycopg 3, whatever driver the URL names."""
     parts = urlsplit(text)
     if parts.scheme == "sqlite" and parts.path.strip("/"):
         return text
@@ -116,7 +124,7 @@ def read_moving(text: str) -> int | None:
 
 
 TierRow = tuple[float, float, str, str, int]
-"""From which average of valid posts on, hours between visits, which listing, how far back, how many."""
+"""Minimum average of valid posts, hours between visits, listing, time filter, limit."""
 _SORTS, _TIME_FILTERS = ("new", "top", "hot", "rising"), ("hour", "day", "week", "month", "year", "all")
 
 
@@ -135,18 +143,21 @@ def show_tier(row: TierRow) -> str:
     return ",".join(f"{part:g}" if isinstance(part, float) else str(part) for part in row)
 
 
-flag = Form("true or false (also 1/0, yes/no, on/off)", read_flag, lambda value: str(value).lower())
-line = Form("text on one line", read_line)
-folder = Form("a folder", lambda text: Path(text).expanduser())
-size = Form("a size from 1KB on, as in 20MB", read_size, show_size)
-waits = Form("seconds, separated by commas, each up to 3600; or none", read_waits, show_waits)
+flag = ValueFormat("true or false (also 1/0, yes/no, on/off)", read_flag, lambda value: str(value).lower())
+line = ValueFormat("text on one line", read_line)
+strong_key = ValueFormat(f"at least {SHORTEST_API_KEY} characters", read_strong_key)
+folder = ValueFormat("a folder", lambda text: Path(text).expanduser())
+size = ValueFormat("a size from 1KB on, as in 20MB", read_size, show_size)
+waits = ValueFormat("seconds, separated by commas, each up to 3600; or none", read_waits, show_waits)
 minutes = whole(1, 525_600)
 days = whole(1, 36_500)
-moving = Form("off, or a whole number of minutes from 1 to 525600", read_moving, lambda value: str(value or "off"))
-tier = Form(
+moving = ValueFormat(
+    "off, or a whole number of minutes from 1 to 525600", read_moving, lambda value: str(value or "off")
+)
+tier = ValueFormat(
     f"average, hours, {'/'.join(_SORTS)}, {'/'.join(_TIME_FILTERS)} and limit, separated by commas: 20,2,new,week,50",
     read_tier,
     show_tier,
 )
 web = address("http", "https")
-database = Form("sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME", read_database)
+database = ValueFormat("sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME", read_database)

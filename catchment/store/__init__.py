@@ -1,4 +1,4 @@
-"""The only place with SQL. One object a topic; each method answers one question the product asks, in its words."""
+"""Database access: the only package with SQL. One object per topic; each method answers one question of the product."""
 
 from __future__ import annotations
 
@@ -9,40 +9,34 @@ from pathlib import Path
 
 from catchment.errors import StoreError
 from catchment.model import Media
-from catchment.store import opening
-from catchment.store.alerts import Alerts
-from catchment.store.auditing import Auditing
-from catchment.store.changes import Changes
-from catchment.store.credentials import ApiKeys, Credentials
+from catchment.store import migrate
+from catchment.store.access import ApiKeys, Sessions, SignInLinks
+from catchment.store.cache import CachedSources, CacheTable
+from catchment.store.cleanup import Cleanup
+from catchment.store.credentials import Credentials, EncryptedValues
 from catchment.store.database import Database
-from catchment.store.deliveries import Deliveries, Webhooks
-from catchment.store.exports import Exports
-from catchment.store.forgetting import Forgetting
-from catchment.store.gaps import Gaps
-from catchment.store.hot import HotHome, HotSources
-from catchment.store.indexing import Indexing
-from catchment.store.items import Items
-from catchment.store.kept import BudgetRows, Clearing, KeptSettings
-from catchment.store.lateness import Lateness
+from catchment.store.delivery.events import Outbox
+from catchment.store.delivery.watches import Watches
+from catchment.store.delivery.webhooks import Deliveries, Webhooks
+from catchment.store.items.changes import Changes
+from catchment.store.items.deletion import Deletion, Retention
+from catchment.store.items.item_writer import FollowUpQueue
+from catchment.store.items.items import Exports, Items
+from catchment.store.items.page_writer import PageWriter
+from catchment.store.items.raw_items import RawItems
+from catchment.store.items.rechecks import RecheckQueue
+from catchment.store.items.reparse import Reparses
 from catchment.store.leases import Presence
-from catchment.store.looks import Looks
-from catchment.store.mending import Mending
-from catchment.store.metrics import Metrics
-from catchment.store.outbox import Outbox
-from catchment.store.owing import Owing
-from catchment.store.pages import Pages
-from catchment.store.planning import Planning
-from catchment.store.raw import RawItems
-from catchment.store.retention import Retention
-from catchment.store.rhythm import Rhythm
-from catchment.store.runs import Jobs, Runs
-from catchment.store.sealed import SealedThings
-from catchment.store.search import Search
-from catchment.store.sources import Sources
-from catchment.store.tiering import Tiering
-from catchment.store.troubles import Troubles
-from catchment.store.warming import Warming
-from catchment.store.watches import Watches
+from catchment.store.search.index import SearchIndex
+from catchment.store.search.search import Search
+from catchment.store.secret_scan import SecretScanRows
+from catchment.store.settings import BudgetRows, StoredSettings
+from catchment.store.sources.alerts import Alerts
+from catchment.store.sources.gaps import Gaps
+from catchment.store.sources.metrics import Metrics
+from catchment.store.sources.runs import Jobs, Runs
+from catchment.store.sources.sources import Sources
+from catchment.store.sources.stats import FailureStats, LatenessStats, PlanStats, RhythmStats, TierStats
 
 __all__ = ["Presence", "Store", "open_store"]
 
@@ -50,58 +44,59 @@ Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], by
 
 
 class Store:
-    """One database of catchment, opened."""
+    """An open catchment database, with one object per topic."""
 
     def __init__(self, database: Database, home: Path, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
         self.database, self.home = database, home
         self.sources = Sources(database)
-        self.tiering = Tiering(database)
-        self.pages = Pages(database, fingerprint, tells_ready=tells_ready)
-        self.mending = Mending(database, self.pages)
+        self.tier_stats = TierStats(database)
+        self.page_writer = PageWriter(database, fingerprint, tells_ready=tells_ready)
+        self.reparses = Reparses(database, self.page_writer)
         self.items = Items(database)
-        self.hot = HotSources(database, self.items)
-        self.hot_home = HotHome(database)
-        self.warming = Warming(database)
+        self.cached_sources = CachedSources(database, self.items)
+        self.cache_table = CacheTable(database)
         self.changes = Changes(database)
         self.raw_items = RawItems(database)
         self.exports = Exports(database)
         self.gaps = Gaps(database)
-        self.index = Indexing(database)
-        self.looks = Looks(database)
-        self.owing = Owing(database)
+        self.index = SearchIndex(database)
+        self.rechecks = RecheckQueue(database)
+        self.follow_ups = FollowUpQueue(database)
         self.search = Search(database)
         self.runs = Runs(database)
-        self.rhythm = Rhythm(database)
+        self.rhythm_stats = RhythmStats(database)
         self.jobs = Jobs(database)
         self.alerts = Alerts(database)
         self.metrics = Metrics(database)
-        self.lateness = Lateness(database)
-        self.planning = Planning(database)
-        self.troubles = Troubles(database)
+        self.lateness_stats = LatenessStats(database)
+        self.plan_stats = PlanStats(database)
+        self.failure_stats = FailureStats(database)
         self.credentials = Credentials(database)
-        self.sealed = SealedThings(database)
-        self.auditing = Auditing(database)
+        self.encrypted = EncryptedValues(database)
+        self.secret_scans = SecretScanRows(database)
         self.api_keys = ApiKeys(database)
-        self.settings = KeptSettings(database)
+        self.sessions = Sessions(database)
+        self.sign_in_links = SignInLinks(database)
+        self.settings = StoredSettings(database)
         self.budgets = BudgetRows(database)
-        self.clearing = Clearing(database)
+        self.cleanup = Cleanup(database)
         self.outbox = Outbox(database)
         self.webhooks = Webhooks(database)
         self.deliveries = Deliveries(database)
         self.watches = Watches(database)
         self.retention = Retention(database)
-        self.forgetting = Forgetting(database)
+        self.deletion = Deletion(database)
 
     def enter(self, work: str, now: datetime) -> Presence:
-        """Become one of the processes that may hold leases."""
+        """Register this process as one that may hold leases."""
         presence = Presence(self.database, self.home, work, now)
         presence.bury(now)
         return presence
 
     def close(self) -> None:
-        # The note is a courtesy to the next start: a full disk, or a database that is away, must not spoil the leaving.
+        # The note only helps the next start: a full disk or an unavailable database must not make closing fail.
         with suppress(OSError, StoreError):
-            opening.remember(self.database, self.home)
+            migrate.remember(self.database, self.home)
         self.database.close()
 
 
@@ -112,13 +107,18 @@ def open_store(
     fingerprint: Fingerprint,
     *,
     may_migrate: bool = False,
+    creates: bool = True,
     pool_size: int = 12,
     tells_ready: bool = False,
 ) -> Store:
-    """`tells_ready`: whether the end of a visit that brought something is an event of its own."""
-    database = Database(url, pool_size=pool_size)
+    """Open the database; migrate it if `may_migrate`.
+
+    `creates`: whether a missing or empty database is set up; otherwise it raises NotFound. `tells_ready`: whether the
+    end of a visit that brought something is an event of its own.
+    """
+    database = Database(url, pool_size=pool_size, creates=creates)
     try:
-        opening.ready(database, home, now, may_migrate=may_migrate)
+        migrate.ready(database, home, now, may_migrate=may_migrate, creates=creates)
     except BaseException:
         database.close()
         raise

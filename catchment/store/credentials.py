@@ -1,51 +1,53 @@
-"""Sealed credentials, how each one stands, and hashed API keys. Nothing in here can be read back in plain.
+"""Encrypted credentials and their state. No secret can be read back in plain text from here.
 
-What becomes of a credential is decided elsewhere, by pure functions; here those who decide are alone with a platform's
-credentials, and what they decided is written with every change of state that it means.
+State changes are decided elsewhere, by pure functions; the store runs them with a platform's credentials locked, and
+writes the decision together with every state change that it contains.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.model import Alarm, Credential, CredentialState, Record
-from catchment.store import alerts
-from catchment.store.database import Database, Transaction, placeholders
-from catchment.store.rows import to_micros, to_moment, with_iso
+from catchment.model import (
+    Alarm,
+    Credential,
+    Record,
+    View,
+)
+from catchment.store.database import StorePart, Transaction, placeholders
+from catchment.store.item_fields import to_json, to_micros
+from catchment.store.row_mappers import columns, values
+from catchment.store.schema import metadata
+from catchment.store.sources import alerts
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
-_COLUMNS = (
-    *("platform", "name", "created_at", "state", "state_since", "priority", "is_shared", "is_from_environment"),
-    *("daily_limit", "expires_at", "state_until", "state_reason", "errors_in_a_row", "errors_in_all"),
-    *("falls_in_a_row", "last_error_at", "last_error", "used_on", "used_that_day", "use_count", "last_used_at"),
-)
-_TIMES = frozenset(("created_at", "state_since", "expires_at", "state_until", "last_error_at", "last_used_at"))
-_SELECTED = ", ".join(f"c.{name}" for name in ("id", *_COLUMNS))
+_SELECTED = ", ".join(f"c.{name}" for name in columns(Credential))
 
 
 class Terms(NamedTuple):
-    """What a person decides about a credential."""
+    """What a user configures about a credential."""
 
     priority: int | None = None
-    """None: as it was, or 0."""
+    """None: unchanged, or 0."""
     daily_limit: int | None = None
-    """None: as it was, or without."""
+    """None: unchanged, or no limit."""
     expires_at: datetime | None = None
     is_shared: bool = False
+    hosts: tuple[str, ...] | None = None
+    """Where sources have hosts of their own: those that it may be sent to. None: unchanged, or none yet."""
 
 
 AS_USUAL = Terms()
 
 
-class Kept(Record, frozen=True):
-    """A credential, and what else is known of it."""
+class StoredCredential(Record, frozen=True):
+    """A credential with its encryption key and its use by sources."""
 
     credential: Credential
     key_id: str
@@ -53,18 +55,29 @@ class Kept(Record, frozen=True):
     """How many sources name it."""
 
 
+class CredentialChangeView(View, frozen=True):
+    """That a credential changed its state."""
+
+    changed_at: datetime
+    from_state: str | None
+    """None: it was added."""
+    to_state: str | None
+    """None: it was removed."""
+    reason: str
+
+
 class Decided(NamedTuple, Generic[T_co]):
-    """What is to be written of a platform's credentials."""
+    """What to write about a platform's credentials."""
 
     result: T_co
     steps: Sequence[Credential] = ()
-    """The credentials that are not as they were, as often as their state changed, in this order."""
+    """The changed credentials, one entry per state change, in order."""
     alarms: Sequence[Alarm] | None = None
-    """What is wrong with them, and nothing else is. None: not looked at."""
+    """The problems of these credentials; their other alerts are closed. None: not checked."""
 
 
 CONCERNS = ("refused", "expiring")
-"""What alerts about one credential are about."""
+"""The topics of alerts about one credential."""
 
 
 def about_pool(platform: str) -> str:
@@ -80,12 +93,7 @@ def _about_credential(name: str) -> list[str]:
     return [about_credential(name, concern) for concern in CONCERNS]
 
 
-class Credentials:
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
-    # ── keeping ───────────────────────────────────────────────────────────────────────────────────────────────────
-
+class Credentials(StorePart):
     def add(
         self,
         platform: str,
@@ -97,41 +105,42 @@ class Credentials:
         replace: bool = False,
         terms: Terms = AS_USUAL,
     ) -> None:
-        """A new secret begins a new life, also under a name that is known."""
+        """Add a credential; a new secret resets its state, even under a known name. Raises Conflict without
+        `replace`."""
 
-        def deed(tx: Transaction) -> None:
-            known = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
-            if known and not replace:
-                what = f"there is a credential named {name!r} already (for {known[0]})"
-                raise Conflict(what, "choose another name, or give --replace to put this one in its place")
-            if known:
+        def change(tx: Transaction) -> None:
+            stored = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
+            if stored and not replace:
+                message = f"there is a credential named {name!r} already (for {stored[0]})"
+                raise Conflict(message, "choose another name, or give --replace to put this one in its place")
+            if stored:
                 _renew(tx, platform, name, key_id, sealed, now, terms)
             else:
                 _insert(tx, platform, name, key_id, sealed, now, terms, is_from_environment=False)
-            _note(tx, platform, name, known[1] if known else None, "active", "replaced" if known else "added", now)
+            _note(tx, platform, name, stored[1] if stored else None, "active", "replaced" if stored else "added", now)
 
-        self._db.write(deed)
+        self._db.write(change)
 
     def announce(self, platform: str, name: str, mark: str, now: datetime, terms: Terms) -> None:
-        """That a secret stands in the environment; `mark` tells one from another. A new one begins a new life."""
+        """Register a secret from the environment; `mark` identifies it. A new one resets the state."""
 
-        def deed(tx: Transaction) -> None:
-            known = tx.one("SELECT key_id, state FROM credentials WHERE name = ?", name)
-            if known is None:
+        def change(tx: Transaction) -> None:
+            stored = tx.one("SELECT key_id, state FROM credentials WHERE name = ?", name)
+            if stored is None:
                 _insert(tx, platform, name, mark, b"", now, terms, is_from_environment=True)
                 _note(tx, platform, name, None, "active", "found in the environment", now)
-            elif known[0] != mark:
+            elif stored[0] != mark:
                 _renew(tx, platform, name, mark, b"", now, terms)
-                _note(tx, platform, name, known[1], "active", "another one stands in the environment", now)
+                _note(tx, platform, name, stored[1], "active", "another one stands in the environment", now)
 
         row = self._db.read(lambda tx: tx.one("SELECT key_id FROM credentials WHERE name = ?", name))
         if row is None or row[0] != mark:
-            self._db.write(deed)
+            self._db.write(change)
 
     def remove(self, name: str, now: datetime) -> str:
-        """Gives the platform that it was for."""
+        """Returns the platform that it was for. Raises NotFound."""
 
-        def deed(tx: Transaction) -> str:
+        def change(tx: Transaction) -> str:
             row = tx.one("DELETE FROM credentials WHERE name = ? RETURNING platform, state", name)
             if row is None:
                 raise _missing(name)
@@ -140,46 +149,56 @@ class Credentials:
                 alerts.close(tx, subject, micros(now))
             return str(row[0])
 
-        return self._db.write(deed)
-
-    # ── asking ────────────────────────────────────────────────────────────────────────────────────────────────────
+        return self._db.write(change)
 
     def sealed(self, name: str) -> tuple[str, bytes]:
-        """(key id, sealed secret); the secret is empty where it stands in the environment."""
+        """Returns (key id, encrypted secret); the secret is empty if it is in the environment. Raises NotFound."""
         row = self._db.read(lambda tx: tx.one("SELECT key_id, sealed FROM credentials WHERE name = ?", name))
         if row is None:
             raise _missing(name)
         return row[0], bytes(row[1])
 
+    def get(self, name: str) -> Credential:
+        """Returns the credential of that name. Raises NotFound."""
+        credential = self._db.read(
+            lambda tx: tx.record(Credential, f"SELECT {_SELECTED} FROM credentials c WHERE c.name = ?", name)
+        )
+        if credential is None:
+            raise _missing(name)
+        return credential
+
     def platforms(self) -> frozenset[str]:
-        """Those whose pool has a sealed credential, usable or not. What stands in an environment is not among them."""
+        """Returns the platforms whose pool has an encrypted credential, usable or not. Secrets in an environment do not
+        count."""
         rows = self._db.read(
             lambda tx: tx.all("SELECT DISTINCT platform FROM credentials WHERE is_shared AND NOT is_from_environment")
         )
         return frozenset(row[0] for row in rows)
 
-    def page(self) -> list[Kept]:
-        """All of them, by platform and name."""
-        rows = self._db.read(
-            lambda tx: tx.all(
+    def page(self) -> list[StoredCredential]:
+        """Returns all of them, by platform and name."""
+        selected = ", ".join(f"c.{name} AS credential_{name}" for name in columns(Credential))
+        return self._db.read(
+            lambda tx: tx.records(
+                StoredCredential,
                 f"""
-                SELECT {_SELECTED}, c.key_id,
+                SELECT {selected}, c.key_id,
                        (SELECT count(*) FROM sources s WHERE s.credential = c.name AND s.state <> 'removed')
+                           AS source_count
                   FROM credentials c ORDER BY c.platform, c.name
-                """
+                """,
             )
         )
-        return [Kept(_credential(row), row[-2], row[-1]) for row in rows]
 
     def known(self) -> list[Credential]:
-        """All of them, as they stand."""
-        rows = self._db.read(lambda tx: tx.all(f"SELECT {_SELECTED} FROM credentials c ORDER BY c.id"))
-        return [_credential(row) for row in rows]
+        """Returns all credentials in order of id."""
+        return self._db.read(lambda tx: tx.records(Credential, f"SELECT {_SELECTED} FROM credentials c ORDER BY c.id"))
 
-    def changes(self, name: str, limit: int = 100) -> list[dict[str, Any]]:
-        """What became of one, the newest first."""
-        rows = self._db.read(
-            lambda tx: tx.dicts(
+    def changes(self, name: str, limit: int = 100) -> list[CredentialChangeView]:
+        """Returns the state changes of one credential, the newest first."""
+        return self._db.read(
+            lambda tx: tx.records(
+                CredentialChangeView,
                 """
                 SELECT changed_at, from_state, to_state, reason FROM credential_changes
                  WHERE credential = ? ORDER BY id DESC LIMIT ?
@@ -188,52 +207,47 @@ class Credentials:
                 limit,
             )
         )
-        return [with_iso(row, "changed_at") for row in rows]
-
-    # ── deciding ──────────────────────────────────────────────────────────────────────────────────────────────────
 
     def of_platform(self, platform: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
-        """Alone with a platform's credentials: they are given to `decide`, and what it decides is written."""
+        """Pass a platform's credentials, locked, to `decide`, and write what it decides."""
         return self._db.write(lambda tx: _decided(tx, platform, now, decide))
 
     def of_name(self, name: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
-        """The same, for the platform that the credential of that name belongs to."""
+        """The same, for the platform of the credential of that name. Raises NotFound."""
 
-        def deed(tx: Transaction) -> T:
+        def change(tx: Transaction) -> T:
             row = tx.one("SELECT platform FROM credentials WHERE name = ?", name)
             if row is None:
                 raise _missing(name)
             return _decided(tx, row[0], now, decide)
 
-        return self._db.write(deed)
+        return self._db.write(change)
 
 
-def named(known: Sequence[Credential], name: str) -> Credential:
-    """Of these the one of that name. It may have been removed in the moment before they were looked at."""
-    one = next((one for one in known if one.name == name), None)
-    if one is None:
+def named(credentials: Sequence[Credential], name: str) -> Credential:
+    """Returns the credential of that name. Raises NotFound: it may have been removed in the meantime."""
+    credential = next((candidate for candidate in credentials if candidate.name == name), None)
+    if credential is None:
         raise _missing(name)
-    return one
+    return credential
 
 
 def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
-    rows = tx.all(
-        f"SELECT {_SELECTED} FROM credentials c WHERE c.platform = ? ORDER BY c.id {tx.lock_rows()}", platform
-    )
-    known = {row[0]: _credential(row) for row in rows}
-    decided = decide([*known.values()])
-    written = dict(known)
-    for one in decided.steps:
-        before = written[one.id]
-        if one.state != before.state:
-            _note(tx, platform, one.name, before.state, one.state, one.state_reason or "", one.state_since)
-        written[one.id] = one
-    for one in written.values():
-        if one != known[one.id]:
-            values = [_value(one, column) for column in _COLUMNS]
-            tx.run(f"UPDATE credentials SET {placeholders(_COLUMNS)} WHERE id = ?", *values, one.id)
+    sql = f"SELECT {_SELECTED} FROM credentials c WHERE c.platform = ? ORDER BY c.id {tx.lock_rows()}"
+    credentials = {credential.id: credential for credential in tx.records(Credential, sql, platform)}
+    decided = decide([*credentials.values()])
+    written = dict(credentials)
+    for step in decided.steps:
+        before = written[step.id]
+        if step.state != before.state:
+            _note(tx, platform, step.name, before.state, step.state, step.state_reason or "", step.state_since)
+        written[step.id] = step
+    for credential in written.values():
+        if credential != credentials[credential.id]:
+            names = placeholders(columns(Credential))
+            tx.run(f"UPDATE credentials SET {names} WHERE id = ?", *values(credential), credential.id)
     if decided.alarms is not None:
-        _have_open(tx, platform, [one.name for one in known.values()], decided.alarms, micros(now))
+        _have_open(tx, platform, [credential.name for credential in credentials.values()], decided.alarms, micros(now))
     return decided.result
 
 
@@ -247,7 +261,7 @@ def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Seq
 
 
 def _open_subjects(tx: Transaction, platform: str, names: Sequence[str]) -> list[str]:
-    """Of the alerts about a platform's pool, and about these of its credentials."""
+    """Returns the open alerts about a platform's pool and these of its credentials."""
     ours = {about_pool(platform), *(subject for name in names for subject in _about_credential(name))}
     rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL")
     return [row[0] for row in rows if row[0] in ours]
@@ -267,8 +281,8 @@ def _insert(
     tx.run(
         """
         INSERT INTO credentials (platform, name, key_id, sealed, state, created_at, state_since, priority, daily_limit,
-                                 expires_at, is_shared, is_from_environment)
-        VALUES (?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?)
+                                 expires_at, is_shared, is_from_environment, hosts)
+        VALUES (?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?)
         """,
         platform,
         name,
@@ -281,6 +295,7 @@ def _insert(
         to_micros(terms.expires_at),
         terms.is_shared,
         is_from_environment,
+        to_json(list(terms.hosts or ())),
     )
 
 
@@ -291,7 +306,8 @@ def _renew(tx: Transaction, platform: str, name: str, key_id: str, sealed: bytes
            SET platform = ?, key_id = ?, sealed = ?, state = 'active', state_since = ?, state_until = NULL,
                state_reason = NULL, errors_in_a_row = 0, errors_in_all = 0, falls_in_a_row = 0, last_error_at = NULL,
                last_error = NULL, priority = coalesce(?, priority), daily_limit = coalesce(?, daily_limit),
-               expires_at = ?, is_shared = ?
+               expires_at = ?, is_shared = ?,
+               hosts = coalesce(?, CASE WHEN platform = ? THEN hosts ELSE '[]' END)
          WHERE name = ?
         """,
         platform,
@@ -302,6 +318,9 @@ def _renew(tx: Transaction, platform: str, name: str, key_id: str, sealed: bytes
         terms.daily_limit,
         to_micros(terms.expires_at),
         terms.is_shared,
+        None if terms.hosts is None else to_json(list(terms.hosts)),
+        # Under another platform it starts without hosts: the old ones were given for the other platform.
+        platform,
         name,
     )
 
@@ -323,51 +342,64 @@ def _note(
     )
 
 
-def _credential(row: Sequence[Any]) -> Credential:
-    told: dict[str, Any] = dict(zip(("id", *_COLUMNS), row, strict=False))
-    # One that was kept before its changes were noted down stands as it was added.
-    told["state_since"] = told["created_at"] if told["state_since"] is None else told["state_since"]
-    for name in _TIMES:
-        told[name] = to_moment(told[name])
-    told["state"] = CredentialState(told["state"])
-    told["is_shared"], told["is_from_environment"] = bool(told["is_shared"]), bool(told["is_from_environment"])
-    return Credential(**told)
-
-
-def _value(one: Credential, column: str) -> Any:
-    value = getattr(one, column)
-    return to_micros(value) if column in _TIMES else value
-
-
 def _missing(name: str) -> NotFound:
     return NotFound(f"there is no credential named {name!r}", "`catchment credentials list` shows them")
 
 
-class ApiKeys:
-    """Keys of the API. They are long and random, so a plain hash keeps them safe; none can be read back."""
+def tables() -> list[str]:
+    """Returns the tables with encrypted columns, found in the schema, so that a new table is included automatically."""
+    return sorted(name for name, table in metadata.tables.items() if {"key_id", "sealed"} <= {*table.c.keys()})
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
 
-    def add(self, name: str, key: str, now: datetime) -> None:
-        self._db.write(
-            lambda tx: tx.run(
-                """
-                INSERT INTO api_keys (name, key_hash, created_at) VALUES (?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET key_hash = excluded.key_hash, created_at = excluded.created_at
+class SealedRow(Record, frozen=True):
+    """An encrypted value, and where it is stored."""
+
+    table: str
+    id: int
+    name: str
+    key_id: str
+    sealed: bytes
+
+
+class EncryptedValues(StorePart):
+    def count(self, key_id: str) -> int:
+        """Returns how many are encrypted with another key."""
+        return self._db.read(lambda tx: sum(_count(tx, table, key_id) for table in tables()))
+
+    def others(self, table: str, key_id: str, after: int, limit: int) -> list[SealedRow]:
+        """Returns a table's rows encrypted with another key, in order of id. Empty values are not encrypted."""
+        return self._db.read(
+            lambda tx: tx.records(
+                SealedRow,
+                f"""
+                SELECT '{table}' AS "table", id, name, key_id, sealed FROM {table}
+                 WHERE id > ? AND key_id <> ? AND length(sealed) > 0 ORDER BY id LIMIT ?
                 """,
-                name,
-                _hash(key),
-                micros(now),
+                after,
+                key_id,
+                limit,
             )
         )
 
-    def is_known(self, key: str) -> bool:
-        return self._db.read(lambda tx: tx.one("SELECT 1 FROM api_keys WHERE key_hash = ?", _hash(key))) is not None
+    def exchange(self, pairs: Sequence[tuple[SealedRow, SealedRow]]) -> int:
+        """Replace the first of each pair by the second, if the first is still stored; returns how many were
+        replaced."""
 
-    def is_empty(self) -> bool:
-        return self._db.read(lambda tx: tx.one("SELECT 1 FROM api_keys LIMIT 1")) is None
+        def change(tx: Transaction) -> int:
+            return sum(
+                tx.run(
+                    f"UPDATE {old.table} SET key_id = ?, sealed = ? WHERE id = ? AND sealed = ?",
+                    new.key_id,
+                    new.sealed,
+                    old.id,
+                    old.sealed,
+                )
+                for old, new in pairs
+            )
+
+        return self._db.write(change)
 
 
-def _hash(key: str) -> bytes:
-    return hashlib.sha256(key.encode()).digest()
+def _count(tx: Transaction, table: str, key_id: str) -> int:
+    row = tx.one(f"SELECT count(*) FROM {table} WHERE key_id <> ? AND length(sealed) > 0", key_id)
+    return int(row[0]) if row else 0

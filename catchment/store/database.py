@@ -1,8 +1,8 @@
-"""The connection to SQLite or PostgreSQL: transactions, retries, and SQL as text that both understand.
+"""Connection to SQLite or PostgreSQL: transactions, retries, and SQL text that both understand.
 
 Statements are written once, with `?` for values. Reads are short; writes begin IMMEDIATE on SQLite (a transaction that
 turns from reading to writing would fail at once, whatever the time-out) and are repeated where PostgreSQL reports a
-deadlock or that somebody else was first.
+deadlock or that another transaction was first.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
@@ -21,31 +20,38 @@ from sqlalchemy import Boolean, Engine, Float, Integer, LargeBinary, create_engi
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 
+from catchment import installation, logs
 from catchment.errors import InvalidInput, StoreError
+from catchment.model import Record
+from catchment.store.row_mappers import reader
 from catchment.store.schema import metadata
 
+log = logs.logger(__name__)
+
 T = TypeVar("T")
+R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]
 
 BUSY_SECONDS = 30
 RETRIES = 8
-# serialisation failure, deadlock, and a unique key that somebody else took between our look and our write
+# serialisation failure, deadlock, and a unique key that another transaction took between our read and our write
 _RETRIED = {"40001", "40P01", "23505"}
+_NOT_WRITABLE = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR}
 _IDLE = 0
-"""What libpq calls a connection on which nothing is under way."""
-# SQLite takes 32,766 values a statement; PostgreSQL gets one array instead.
+"""libpq's status of a connection without a transaction."""
+# SQLite takes 32,766 values per statement; PostgreSQL gets one array instead.
 _MOST_VALUES = 30_000
 
 
 class Transaction:
-    """Statements inside one transaction. Made by `Database`, never kept."""
+    """Statements inside one transaction. Created by `Database`, never kept."""
 
     def __init__(self, connection: Any, is_postgres: bool) -> None:
         self.cursor = connection.cursor()
         self.is_postgres = is_postgres
 
     def run(self, sql: str, *values: Any) -> int:
-        """Execute; gives the number of rows touched."""
+        """Execute; returns the number of rows affected."""
         self.cursor.execute(self._spoken(sql), values)
         return int(self.cursor.rowcount)
 
@@ -57,23 +63,37 @@ class Transaction:
         self.cursor.execute(self._spoken(sql), values)
         return self.cursor.fetchone()  # type: ignore[no-any-return]
 
+    def records(self, record: type[R], sql: str, *values: Any) -> list[R]:
+        """Returns rows as records: each field has the value of the column of its name."""
+        return self.as_records(record, self.all(sql, *values))
+
+    def record(self, record: type[R], sql: str, *values: Any) -> R | None:
+        return next(iter(self.records(record, sql, *values)), None)
+
+    def as_records(self, record: type[R], rows: Sequence[Row]) -> list[R]:
+        """Returns the rows of the last statement as records."""
+        return [*map(reader(record, self._columns()), rows)] if rows else []
+
+    def _columns(self) -> tuple[str, ...]:
+        return tuple(column[0] for column in self.cursor.description)
+
     def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
         rows = self.all(sql, *values)
         names = [column[0] for column in self.cursor.description]
         return [dict(zip(names, row, strict=True)) for row in rows]
 
     def many(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        """The same statement for every row."""
+        """Execute the same statement for every row."""
         if rows:
             self.cursor.executemany(self._spoken(sql), rows)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], tail: str = "") -> int:
-        """Many rows at once; `tail` may say ON CONFLICT … Gives the number of rows written."""
+        """Insert many rows at once; `tail` may be ON CONFLICT … Returns the number of rows written."""
         if not rows:
             return 0
         names = ", ".join(columns)
         if self.is_postgres:
-            # One array a column: a single round trip however many rows there are.
+            # One array per column: a single round trip, however many rows there are.
             arrays = ", ".join(f"%s::{_array_type(table, column)}" for column in columns)
             self.cursor.execute(
                 f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {tail}",
@@ -86,40 +106,40 @@ class Transaction:
         return int(self.cursor.rowcount)
 
     def update(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows at once, found by their `id`: it stands first in `columns` and in every row."""
+        """Update many rows at once, found by their `id`: it is first in `columns` and in every row."""
         if not rows:
             return
         _, *changed = columns
         if self.is_postgres:
             arrays = ", ".join(f"%s::{_array_type(table, column)}" for column in columns)
-            values = ", ".join(f"{column} = told.{column}" for column in changed)
+            values = ", ".join(f"{column} = incoming.{column}" for column in changed)
             self.cursor.execute(
-                f"UPDATE {table} SET {values} FROM unnest({arrays}) AS told ({', '.join(columns)}) "
-                f"WHERE {table}.id = told.id",
+                f"UPDATE {table} SET {values} FROM unnest({arrays}) AS incoming ({', '.join(columns)}) "
+                f"WHERE {table}.id = incoming.id",
                 [list(column) for column in zip(*rows, strict=True)],
                 binary=True,
             )
         else:
-            values = ", ".join(f"{column} = ?{place}" for place, column in enumerate(changed, 2))
+            values = ", ".join(f"{column} = ?{position}" for position, column in enumerate(changed, 2))
             self.cursor.executemany(f"UPDATE {table} SET {values} WHERE id = ?1", rows)
 
-    def among(
-        self, sql: str, few: Sequence[Any], *, before: Sequence[Any] = (), after: Sequence[Any] = ()
+    def select_in(
+        self, sql: str, values: Sequence[Any], *, before: Sequence[Any] = (), after: Sequence[Any] = ()
     ) -> list[Row]:
-        """`sql` with `{few}` standing for a list of values, as in `WHERE id IN {few}`, however long the list is."""
-        if not few:
+        """Run `sql` with `{values}` replaced by the list, however long it is: `WHERE id IN {values}`."""
+        if not values:
             return []
         if self.is_postgres:
-            return self.all(sql.replace("IN {few}", "= ANY(?)"), *before, list(few), *after)
+            return self.all(sql.replace("IN {values}", "= ANY(?)"), *before, list(values), *after)
         found: list[Row] = []
-        for start in range(0, len(few), _MOST_VALUES):
-            part = few[start : start + _MOST_VALUES]
+        for start in range(0, len(values), _MOST_VALUES):
+            part = values[start : start + _MOST_VALUES]
             marks = f"({', '.join('?' * len(part))})"
-            found += self.all(sql.replace("{few}", marks), *before, *part, *after)
+            found += self.all(sql.replace("{values}", marks), *before, *part, *after)
         return found
 
     def lock_rows(self) -> str:
-        """The end of a SELECT whose rows are to be written: PostgreSQL locks them, SQLite has locked everything."""
+        """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""
         return "FOR UPDATE" if self.is_postgres else ""
 
     def _spoken(self, sql: str) -> str:
@@ -139,28 +159,38 @@ def _array_type(table: str, column: str) -> str:
 
 
 class Database:
-    """One database, safe for threads."""
+    """One database. Thread-safe."""
 
     transaction = Transaction
 
-    def __init__(self, url: str, *, pool_size: int = 12) -> None:
+    def __init__(self, url: str, *, pool_size: int = 12, creates: bool = True) -> None:
+        """`creates`: the folder of a SQLite file is created if missing."""
         parsed = make_url(url)
         self.is_postgres = parsed.get_backend_name() == "postgresql"
         self.url = parsed.render_as_string(hide_password=False)
         self.shown_url = parsed.render_as_string(hide_password=True)
         self.file = None if self.is_postgres or not parsed.database else Path(parsed.database)
-        if self.file:
+        if self.file and creates:
             _make_folder(self.file.parent)
         self.pool_size = pool_size
         self.engine = _engine(self.url, self.is_postgres, pool_size)
         # Threads of one process queue here instead of polling SQLite's lock: fair, and it costs nothing.
         self._gate = RLock()
+        self._outage = _Outage("cannot be reached", "can be reached again")
+        # Reads may still work: only a successful write ends it.
+        self._write_outage = _Outage("cannot be written to", "can be written to again")
+        self._overwrites = False
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is something to open: opening a missing SQLite file would create it."""
+        return self.file is None or self.file.exists()
 
     def close(self) -> None:
         self.engine.dispose()
 
     def own_session(self) -> Any:
-        """A connection outside the pool, for what a session holds (PostgreSQL's advisory locks)."""
+        """Returns a connection outside the pool, for session state (PostgreSQL's advisory locks)."""
         import psycopg
 
         with self.said_plainly():
@@ -168,14 +198,16 @@ class Database:
             return psycopg.connect(plain, autocommit=True)
 
     def read(self, question: Callable[[Transaction], T]) -> T:
-        """Ask something. Each statement sees the newest commit; no read is held open."""
+        """Run a query. Each statement sees the newest commit; no read transaction is held open."""
         with self.said_plainly(), self._connection() as connection, self._each_alone(connection):
-            return question(self.transaction(connection, self.is_postgres))
+            result = question(self.transaction(connection, self.is_postgres))
+        self._outage.end()
+        return result
 
     @contextmanager
     def _each_alone(self, connection: Any) -> Iterator[None]:
-        """No transaction around the statements. SQLite is asked like that anyway; with PostgreSQL it saves the way to
-        the server and back for each BEGIN and ROLLBACK."""
+        """Runs statements without a transaction. SQLite does so anyway; with PostgreSQL it saves a round trip for each
+        BEGIN and ROLLBACK."""
         if not self.is_postgres:
             yield
             return
@@ -183,39 +215,64 @@ class Database:
         try:
             yield
         finally:
-            # One that broke in the middle of something cannot be changed; it is not given back to the pool either.
+            # A connection that broke in the middle of something cannot be changed; it is not returned to the pool
+            # either.
             if connection.pgconn.transaction_status == _IDLE:
                 connection.autocommit = False
 
-    def write(self, deed: Callable[[Transaction], T]) -> T:
-        """Do `deed` in one transaction; again from the start, if another transaction was in its way."""
+    def write(self, change: Callable[[Transaction], T]) -> T:
+        """Run `change` in one transaction; repeated from the start if another transaction conflicted with it."""
         for attempt in range(RETRIES):
             try:
                 with self.said_plainly():
-                    return self._write_once(deed)
+                    result = self._write_once(change)
+                self._outage.end()
+                self._write_outage.end()
+                return result
             except StoreError as error:
+                if _is_write_trouble(error.__cause__):
+                    self._write_outage.count(error)
+                    error.is_logged = True
                 if attempt == RETRIES - 1 or getattr(error.__cause__, "sqlstate", None) not in _RETRIED:
                     raise
-                # Begun at once, it would be in the other's way again before that one has its locks.
+                # Repeated at once, it would conflict again before the other has its locks.
                 time.sleep(0.005 * 2**attempt)
         raise AssertionError("unreachable")
 
-    def _write_once(self, deed: Callable[[Transaction], T]) -> T:
+    def _write_once(self, change: Callable[[Transaction], T]) -> T:
         if self.is_postgres:
             with self._connection() as connection:
-                return self._committed(connection, deed)
-        with self._gate, self._connection() as connection:
+                return self._committed(connection, change)
+        with (
+            self._gate,
+            self._connection() as connection,
+            _overwritten(connection) if self._overwrites else nullcontext(),
+        ):
             connection.execute("BEGIN IMMEDIATE")
-            return self._committed(connection, deed)
+            return self._committed(connection, change)
 
-    def _committed(self, connection: Any, deed: Callable[[Transaction], T]) -> T:
+    def _committed(self, connection: Any, change: Callable[[Transaction], T]) -> T:
         try:
-            done = deed(self.transaction(connection, self.is_postgres))
+            result = change(self.transaction(connection, self.is_postgres))
             connection.commit()
         except BaseException:
             connection.rollback()
             raise
-        return done
+        return result
+
+    @contextmanager
+    def overwriting(self) -> Iterator[None]:
+        """Within this block SQLite overwrites deleted data, in the file and in its log; otherwise deleted text stays
+        readable in the file until the space is reused."""
+        self._overwrites = not self.is_postgres
+        try:
+            yield
+        finally:
+            self._overwrites = False
+            if not self.is_postgres:
+                # Pages of the log that another process still reads stay until the next checkpoint.
+                with self.said_plainly(), self._connection() as connection:
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
     @contextmanager
     def _connection(self) -> Iterator[Any]:
@@ -223,7 +280,7 @@ class Database:
         try:
             yield proxy.driver_connection
         except BaseException as error:
-            # What was under way on this connection is unknown after a failure of the connection itself.
+            # After a failure of the connection itself, its transaction state is unknown.
             if not isinstance(error, Exception) or _is_connection_trouble(error):
                 proxy.invalidate()
             raise
@@ -232,7 +289,7 @@ class Database:
 
     @contextmanager
     def said_plainly(self) -> Iterator[None]:
-        """Whatever a driver says becomes our own error, with what helps."""
+        """Wraps driver errors in StoreError, with advice."""
         try:
             yield
         except NoFreeConnection as error:
@@ -241,27 +298,68 @@ class Database:
             raise self._plain(error.orig or error) from error
         except sqlite3.Error as error:
             raise self._plain(error) from error
+        except OSError as error:
+            # A lock, a copy or a note beside the database: no space, no permission.
+            where = error.filename or f"the files of {self.shown_url}"
+            raise StoreError(f"{where}: {error.strerror or error}", _what_helps(str(error))) from error
         except Exception as error:
             if not _is_psycopg(error):
                 raise
             raise self._plain(error) from error
 
     def _plain(self, error: BaseException) -> StoreError:
-        return StoreError(f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error)))
+        plain = StoreError(f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error)))
+        if _is_connection_trouble(error):
+            self._outage.count(plain)
+            plain.is_logged = True
+        return plain
+
+
+class StorePart:
+    """Base of the objects that answer questions about one topic."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+
+
+class _Outage:
+    """Logs once that the database fails in one way, counts the failures, and logs once when it is over."""
+
+    def __init__(self, begins: str, ends: str) -> None:
+        self._begins, self._ends = begins, ends
+        self._lock = RLock()
+        self._failures, self._began_at = 0, 0.0
+
+    def count(self, error: StoreError) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures > 1:
+                return
+            self._began_at = time.monotonic()
+        log.error(f"the database {self._begins}", code=error.code, error=str(error))
+
+    def end(self) -> None:
+        if not self._failures:
+            return
+        with self._lock:
+            failures, self._failures = self._failures, 0
+        if failures:
+            seconds = round(time.monotonic() - self._began_at, 1)
+            log.warning(f"the database {self._ends}", failures=failures, seconds=seconds)
 
 
 def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
     if is_postgres:
-        if find_spec("psycopg") is None:
+        if not installation.is_installed("postgres"):
             raise InvalidInput(
-                "the driver for PostgreSQL is not installed", "install catchment with the extra `postgres` (psycopg)"
+                "the driver for PostgreSQL is not installed", f"run `{installation.install_command('postgres')}`"
             )
         engine = create_engine(url, pool_size=pool_size, max_overflow=4, pool_pre_ping=True, pool_recycle=1800)
 
         @event.listens_for(engine, "connect")
         def plan_anew(connection: Any, _: object) -> None:
-            # The same statement is about the last hour and about all years, about rare words and frequent ones: a plan
-            # for any of them, which PostgreSQL would settle for after some time, is a bad one for most.
+            # The same statement covers the last hour or all years, rare words or frequent ones: a generic plan, which
+            # PostgreSQL would choose after some time, is a bad one for most.
             connection.execute("SET plan_cache_mode = force_custom_plan")
             connection.commit()
 
@@ -270,13 +368,14 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
         url,
         pool_size=pool_size,
         max_overflow=4,
-        # Each connection has a cache of pages: the one that was used last knows most, and the others need not grow.
+        # Each connection has a page cache: the last used one is the warmest, and the others need not grow.
         pool_use_lifo=True,
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False},
     )
 
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _: object) -> None:
+        _keep_private(make_url(url).database)
         _use_wal(connection)
         # With WAL, NORMAL survives the death of the process; power loss may cost the last seconds, never the file.
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -287,8 +386,28 @@ def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
     return engine
 
 
+@contextmanager
+def _overwritten(connection: sqlite3.Connection) -> Iterator[None]:
+    """Makes SQLite write zeros over deleted data; restores the previous mode, which differs between builds of
+    SQLite."""
+    (before,) = connection.execute("PRAGMA secure_delete").fetchone()
+    connection.execute("PRAGMA secure_delete = ON")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA secure_delete = {before}")
+
+
+def _keep_private(file: str | None) -> None:
+    """Makes a new SQLite file private to its owner; its WAL then gets the same mode. A file with data keeps the mode
+    that an administrator may have set."""
+    if file and Path(file).is_file() and Path(file).stat().st_size == 0:
+        Path(file).chmod(0o600)
+
+
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite waits for other programs with everything but this: several that open an empty file together meet here."""
+    """SQLite's busy time-out covers everything but this: several processes that open an empty file at once conflict
+    here."""
     give_up_at = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -307,12 +426,20 @@ def _make_folder(folder: Path) -> None:
         raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
 
 
-def _is_psycopg(error: Exception) -> bool:
+def _is_psycopg(error: BaseException) -> bool:
     return type(error).__module__.split(".")[0] == "psycopg"
 
 
-def _is_connection_trouble(error: Exception) -> bool:
+def _is_connection_trouble(error: BaseException) -> bool:
     return _is_psycopg(error) and type(error).__name__ in {"OperationalError", "InterfaceError", "AdminShutdown"}
+
+
+def _is_write_trouble(error: BaseException | None) -> bool:
+    """Whether nothing can be stored at all: the disk is full or fails, or the database is read-only."""
+    if isinstance(error, sqlite3.Error):
+        # The last byte of an extended code is the code itself; some driver errors have none.
+        return getattr(error, "sqlite_errorcode", 0) & 0xFF in _NOT_WRITABLE
+    return type(error).__name__ in {"DiskFull", "IoError", "ReadOnlySqlTransaction"}
 
 
 def _first_line(error: BaseException) -> str:
@@ -324,11 +451,17 @@ def _what_helps(text: str) -> str:
         return "another program holds the file; stop it, or wait"
     if "disk is full" in text or "No space left" in text:
         return "make room on the disk; nothing that was committed is lost"
+    if "readonly" in text or "read-only" in text or "Permission denied" in text:
+        return "give this user the right to write to the database and its folder"
+    if "malformed" in text or "not a database" in text:
+        return "the file is damaged: restore a backup (`catchment restore FILE`)"
+    if "disk I/O error" in text or "File too large" in text:
+        return "see that the disk has room, can be written to and is sound"
     if "connect" in text or "refused" in text:
         return "is the database server running, and is CATCHMENT_DATABASE_URL right?"
     return ""
 
 
 def placeholders(columns: Iterable[str]) -> str:
-    """`a = ?, b = ?` for an UPDATE."""
+    """Returns `a = ?, b = ?` for an UPDATE."""
     return ", ".join(f"{column} = ?" for column in columns)

@@ -1,8 +1,8 @@
-"""Leases: who may work on what, and the processes that hold them.
+"""Leases on work, and the processes that hold them.
 
-A process is present while it holds a lock that the operating system (or PostgreSQL's session) takes away when the
-process dies: its leases are then void at once, with nothing to repair. The number of a lease grows with every claim,
-so that a process that was thought dead cannot write over its successor.
+A process is present while it holds a lock that the operating system (or PostgreSQL's session) releases when the process
+dies: its leases are then void at once, with nothing to repair. The number of a lease grows with every claim, so that a
+process that was presumed dead cannot overwrite its successor's work.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from threading import Lock
 from typing import Any
 
 from catchment.clock import micros
-from catchment.errors import LeaseLost, StoreError
-from catchment.model import Lease
+from catchment.errors import Conflict, LeaseLost, StoreError
+from catchment.model import Lease, Record, View
 from catchment.store.database import Database, Transaction
-from catchment.store.rows import with_iso
 
-# Across machines, a process that has not been heard of for so long is given up.
+# Across machines, a process without a heartbeat for this long is presumed dead.
 HEARTBEAT_LIMIT = timedelta(seconds=90)
 
 
 def take(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: datetime) -> Lease | None:
-    """Claim it, unless somebody has it."""
+    """Claim the resource; returns None if it is taken."""
     row = tx.one(
         """
         INSERT INTO leases (resource, resource_id, number, owner_id, taken_at) VALUES (?, ?, 1, ?, ?)
@@ -47,7 +46,7 @@ def take(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: d
 
 
 def is_ours(tx: Transaction, lease: Lease) -> bool:
-    """Whether nobody has taken it over. On PostgreSQL it stays so until the transaction ends."""
+    """Whether the lease is still valid. On PostgreSQL it stays so until the transaction ends."""
     row = tx.one(
         f"SELECT number, owner_id FROM leases WHERE resource = ? AND resource_id = ? {tx.lock_rows()}",
         lease.resource,
@@ -57,7 +56,7 @@ def is_ours(tx: Transaction, lease: Lease) -> bool:
 
 
 def check(tx: Transaction, lease: Lease) -> None:
-    """That the lease is still ours; otherwise nothing may be written."""
+    """Raises LeaseLost if the lease was taken over: nothing may be written then."""
     if not is_ours(tx, lease):
         raise LeaseLost(f"{lease.resource} {lease.resource_id} was taken over by another process meanwhile")
 
@@ -73,7 +72,7 @@ def release(tx: Transaction, lease: Lease) -> None:
 
 
 class Presence:
-    """That this process is alive, provably. Close it to leave; dying does the same."""
+    """Registers this process as alive. Call `leave` at the end; dying has the same effect."""
 
     def __init__(self, database: Database, home: Path, work: str, now: datetime) -> None:
         self._db, self._locks, self._work = database, locks_of(database, home), work
@@ -85,11 +84,13 @@ class Presence:
         self.lock_name = uuid.uuid4().hex
         # Locked before the row is visible: a row without its lock means that its process is dead.
         self._held = _SessionLock(self._db, self.lock_name) if self._db.is_postgres else _FileLock(self._path())
-        self._held.take()
+        with self._db.said_plainly():
+            self._held.take()
         try:
             self.owner_id: int = self._db.write(lambda tx: self._registered(tx, now))
         except BaseException:
             self._held.release()
+            self._path().unlink(missing_ok=True)
             raise
 
     def _registered(self, tx: Transaction, now: datetime) -> int:
@@ -112,49 +113,52 @@ class Presence:
         return self._locks / f"{name or self.lock_name}.lock"
 
     def heartbeat(self, now: datetime) -> None:
-        """Say that we live, and free what the dead have left behind."""
+        """Record that this process is alive, and free the leases of dead ones."""
         with self._one_at_a_time:
-            said = self._db.write(
+            is_registered = self._db.write(
                 lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE id = ?", micros(now), self.owner_id)
             )
-            if not said or not self._held.is_held():
-                # The database server was restarted, or others gave us up: what we held is theirs now; begin anew.
+            if not is_registered or not self._held.is_held():
+                # The database server was restarted, or this process was presumed dead: its leases are gone; register
+                # again.
                 self._held.release()
                 self._enter(now)
             self._release_owed()
         self.bury(now)
 
     def owe(self, lease: Lease) -> None:
-        """A lease whose end could not be written, because the database was away: freed when it is back."""
+        """Queue a lease that could not be released because the database was unavailable; released when it is back."""
         with self._one_at_a_time:
             self._owed.append(lease)
 
     def _release_owed(self) -> None:
-        def deed(tx: Transaction) -> None:
+        def change(tx: Transaction) -> None:
             for lease in self._owed:
                 release(tx, lease)
 
         if self._owed:
-            self._db.write(deed)
+            self._db.write(change)
             self._owed = []
 
     def bury(self, now: datetime) -> int:
-        """Void the leases of processes that are gone; gives how many processes were."""
+        """Void the leases of dead processes; returns how many processes there were."""
         others = self._db.read(
-            lambda tx: tx.all(
-                "SELECT id, machine, lock_name, heartbeat_at FROM owners WHERE id <> ? ORDER BY id", self.owner_id
+            lambda tx: tx.records(
+                _Owner,
+                "SELECT id, machine, lock_name, heartbeat_at FROM owners WHERE id <> ? ORDER BY id",
+                self.owner_id,
             )
         )
-        dead = [row for row in others if _is_dead(self._db, self._locks, row[1:], now)]
-        for row in dead:
-            self._db.write(lambda tx, gone=row[0]: _forget_owner(tx, gone, now))  # type: ignore[misc]
-            self._path(row[2]).unlink(missing_ok=True)
+        dead = [owner for owner in others if _is_dead(self._db, self._locks, owner, now)]
+        for owner in dead:
+            self._db.write(lambda tx, gone=owner.id: _forget_owner(tx, gone, now))  # type: ignore[misc]
+            self._path(owner.lock_name).unlink(missing_ok=True)
         if self._db.read(_has_strays):
             self._db.write(lambda tx: _free_strays(tx, now))
         return len(dead)
 
     def leave(self, now: datetime) -> None:
-        """Release everything in order. Where the database cannot take it, letting go of the lock says the same."""
+        """Release everything in order. If the database cannot be written, releasing the lock has the same effect."""
         try:
             with suppress(StoreError):
                 self._db.write(lambda tx: _forget_owner(tx, self.owner_id, now))
@@ -164,36 +168,68 @@ class Presence:
 
 
 def locks_of(database: Database, home: Path) -> Path:
-    """Where the processes of a database hold their locks: beside the file, since two homes may share one."""
+    """Returns the folder of the process locks: beside the database file, since two homes may share one database."""
     return (database.file.parent if database.file else home) / "locks"
 
 
-def living(database: Database, home: Path, now: datetime) -> list[dict[str, Any]]:
-    """The processes that are present at this moment. Asks only, and changes nothing."""
+class ProcessView(View, frozen=True):
+    """A process that may hold leases."""
+
+    work: str
+    pid: int
+    machine: str
+    started_at: datetime
+    heartbeat_at: datetime
+
+
+def living(database: Database, home: Path, now: datetime) -> list[ProcessView]:
+    """Returns the processes that are alive at present. Changes nothing."""
+
+    def query(tx: Transaction) -> tuple[list[_Owner], list[ProcessView]]:
+        rows = tx.all("SELECT id, machine, pid, work, lock_name, started_at, heartbeat_at FROM owners ORDER BY id")
+        return tx.as_records(_Owner, rows), tx.as_records(ProcessView, rows)
+
     locks = locks_of(database, home)
-    rows = database.read(
-        lambda tx: tx.dicts("SELECT machine, pid, work, lock_name, started_at, heartbeat_at FROM owners ORDER BY id")
-    )
+    owners, processes = database.read(query)
     return [
-        {"work": row["work"], "pid": row["pid"], "machine": row["machine"]}
-        | with_iso({"started_at": row["started_at"], "heartbeat_at": row["heartbeat_at"]}, "started_at", "heartbeat_at")
-        for row in rows
-        if not _is_dead(database, locks, (row["machine"], row["lock_name"], row["heartbeat_at"]), now)
+        process for owner, process in zip(owners, processes, strict=True) if not _is_dead(database, locks, owner, now)
     ]
 
 
-def _is_dead(database: Database, locks: Path, row: tuple[Any, ...], now: datetime) -> bool:
-    machine, lock_name, heartbeat_at = row
+def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
+    """Raises Conflict if another process works with this database."""
+    if database.file is None or not database.is_there:
+        return
+    try:
+        processes = living(database, home, now)
+    except StoreError:
+        # Damaged, which may be the reason to restore it.
+        return
+    for process in processes:
+        raise Conflict(f"the database is in use by {process.work} (process {process.pid})", "stop it first")
+
+
+class _Owner(Record, frozen=True):
+    """What tells whether a process is alive."""
+
+    id: int
+    machine: str
+    lock_name: str
+    heartbeat_at: datetime
+
+
+def _is_dead(database: Database, locks: Path, owner: _Owner, now: datetime) -> bool:
+    lock_name = owner.lock_name
     if not database.is_postgres:
         return _FileLock(locks / f"{lock_name}.lock").is_free()
     if _SessionLock(database, lock_name).is_free():
         return True
     # A machine that lost power may keep its session open at the server for hours.
-    return bool(machine != socket.gethostname() and heartbeat_at < micros(now - HEARTBEAT_LIMIT))
+    return owner.machine != socket.gethostname() and owner.heartbeat_at < now - HEARTBEAT_LIMIT
 
 
 def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
-    """Its leases are free, its unfinished runs are closed as cut off, with what their sources had come to."""
+    """Frees its leases and closes its unfinished runs as cut off, with the results of their sources so far."""
     tx.run("UPDATE leases SET owner_id = NULL WHERE owner_id = ?", owner_id)
     for (run_id,) in tx.all("SELECT id FROM runs WHERE owner_id = ? AND finished_at IS NULL", owner_id):
         close_run(tx, run_id, now, is_cut_off=True)
@@ -211,14 +247,14 @@ def _has_strays(tx: Transaction) -> bool:
 
 
 def _free_strays(tx: Transaction, now: datetime) -> None:
-    """What a process took after it was given up, before it noticed."""
+    """Frees what a process claimed after it was presumed dead, before it noticed."""
     tx.run(f"UPDATE leases SET owner_id = NULL WHERE {_STRAY}")
     for (run_id,) in tx.all(f"SELECT id FROM runs WHERE finished_at IS NULL AND {_STRAY}"):
         close_run(tx, run_id, now, is_cut_off=True)
 
 
 def close_run(tx: Transaction, run_id: int, now: datetime, *, is_cut_off: bool) -> None:
-    """Sum up what its sources came to: their records were written with their pages, so a kill loses none of it."""
+    """Sum up the results of its sources: their records were written with their pages, so a kill loses none."""
     tx.run(
         """
         UPDATE run_sources SET finished_at = ?, outcome = 'failed', error_code = 'CUT_OFF',
@@ -258,14 +294,14 @@ def close_run(tx: Transaction, run_id: int, now: datetime, *, is_cut_off: bool) 
 
 
 class _FileLock:
-    """A lock on a file, which the kernel frees when its holder dies."""
+    """A file lock, which the kernel releases when its holder dies."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file: Any = None
 
     def take(self) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file = self.path.open("a")
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
@@ -287,7 +323,7 @@ class _FileLock:
 
 
 class _SessionLock:
-    """An advisory lock of a PostgreSQL session, which the server frees when the session ends."""
+    """An advisory lock of a PostgreSQL session, which the server releases when the session ends."""
 
     def __init__(self, database: Database, name: str) -> None:
         self._db = database
@@ -309,9 +345,9 @@ class _SessionLock:
         return True
 
     def is_free(self) -> bool:
-        def question(tx: Transaction) -> bool:
-            # Held for this question's transaction at most: it cannot be left behind on a connection of the pool.
+        def query(tx: Transaction) -> bool:
+            # Held for this query's transaction at most: it cannot be left behind on a pooled connection.
             row = tx.one("SELECT pg_try_advisory_xact_lock(?)", self._key)
             return bool(row and row[0])
 
-        return self._db.read(question)
+        return self._db.read(query)

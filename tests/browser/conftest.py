@@ -14,14 +14,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from catchment.api.app import application
-from catchment.api.around import hosts_for
-from catchment.api.door import open_door
-from catchment.api.serving import listening
-from tests.town import TownShop
+from catchment.web.app import application
+from catchment.web.dependencies import open_web_context
+from catchment.web.middleware import hosts_for
+from catchment.web.server import Server, listening
+from tests.town import TownApp
 
 EVERY_PLACE = (
     "/sources", "/sources?order=troubled", "/sources/1", "/sources/add", "/sources/add?kind=rss", "/sources/import",
@@ -98,7 +97,7 @@ class Visitor:
 class Site:
     """A town's shop with its pages served on loopback."""
 
-    here: TownShop
+    here: TownApp
     base: str
     login: str
     chromium: Browser
@@ -107,7 +106,7 @@ class Site:
     def visitor(self, **how: Any) -> Iterator[Visitor]:
         """Somebody who has just come by the link."""
         context = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **how})
-        context.set_default_timeout(20_000)
+        context.set_default_timeout(180_000)
         try:
             visitor = Visitor(context, context.new_page(), self.base)
             visitor.page.goto(self.login)
@@ -116,21 +115,21 @@ class Site:
             context.close()
 
     def index(self) -> None:
-        while self.here.shop.store.index.advance():
+        while self.here.app.store.index.advance():
             pass
 
 
 @pytest.fixture
 def site(tmp_path: Path, chromium: Browser) -> Iterator[Site]:
-    here = TownShop(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
-    door = open_door(here.shop, collects=True)
+    here = TownApp(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    context = open_web_context(here.app, collects=True)
     with listening("127.0.0.1", 0) as socket:
-        app = application(door, hosts_for("127.0.0.1"), threads=4)
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="on"))
+        app = application(context, hosts_for("127.0.0.1"))
+        server = Server(app, here.app, threads=4)
         serving = threading.Thread(target=server.run, args=([socket],))
         serving.start()
         base = f"http://127.0.0.1:{socket.getsockname()[1]}"
-        yield Site(here, base, f"{base}/login?token={door.sessions.token}", chromium)
+        yield Site(here, base, f"{base}/login?token={context.sessions.token}", chromium)
         server.should_exit = True
         serving.join()
     here.close()

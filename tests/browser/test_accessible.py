@@ -73,7 +73,7 @@ def test_everything_is_there_without_scripts(site: Site) -> None:
         assert page.locator("[data-row] h2").all_inner_texts() == ["Title 0"]
         page.locator("a.headline").first.click()
         assert page.locator("ins").first.inner_text().startswith("new")
-        page.locator("footer button", has_text="dark").click()
+        page.locator("footer button", has_text="Dark").click()
         assert page.locator("html").get_attribute("data-theme") == "dark"
         page.locator("footer button", has_text="中文").click()
         assert page.locator("html").get_attribute("lang") == "zh"

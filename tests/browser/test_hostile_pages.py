@@ -25,7 +25,7 @@ def an_archive_of_them(site: Site) -> int:
          json.dumps([{"url": one, "alt": one}, {"url": f"https://x.example/{one}"}]), f"p{number}")
         for number, (_, one) in enumerate(VECTORS)
     ]  # fmt: skip
-    database = site.here.shop.store.database
+    database = site.here.app.store.database
 
     def planted(tx):  # type: ignore[no-untyped-def]
         for row in rows:

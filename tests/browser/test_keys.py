@@ -92,8 +92,8 @@ def test_times_are_those_of_the_readers_zone_from_the_first_page_on(site: Site) 
 
 def test_j_finds_the_first_of_every_list(site: Site) -> None:
     now = site.here.clock.now()
-    site.here.shop.store.credentials.add("feeds", "reader", "key", b"sealed", now)
-    site.here.shop.store.watches.add(Watch("weather", ("天气",)), now)
+    site.here.app.store.credentials.add("feeds", "reader", "key", b"sealed", now)
+    site.here.app.store.watches.add(Watch("weather", ("天气",)), now)
     a_paper(site)
     lost = site.here.town.feed("two")
     lost.says.extend([Missing("the feed is not there", status=404)] * 6)
@@ -111,12 +111,12 @@ def test_j_finds_the_first_of_every_list(site: Site) -> None:
 def test_the_way_out_is_reached_by_tab_and_shut_behind(site: Site) -> None:
     with site.visitor() as visitor:
         page = visitor.open("/settings")
-        while focused(visitor) != "Log out":
+        while focused(visitor) != "Sign out":
             page.keyboard.press("Tab")
             assert page.evaluate("document.activeElement !== document.body"), "no way out by keys"
         with page.expect_navigation():
             page.keyboard.press("Enter")
-        assert "Come in by the link" in page.locator("h1").inner_text()
+        assert "Sign in with the link printed in the terminal" in page.locator("h1").inner_text()
         assert visitor.open("/items").locator("#find").count() == 0
 
 
@@ -125,5 +125,5 @@ def test_the_way_out_is_clicked_without_scripts_on_a_phone(site: Site) -> None:
         page = visitor.open("/items")
         page.get_by_text("Menu", exact=True).click()
         with page.expect_navigation():
-            page.locator(".menu").get_by_role("button", name="Log out").click()
+            page.locator(".menu").get_by_role("button", name="Sign out").click()
         assert page.locator("#find").count() == 0

@@ -20,6 +20,8 @@ from playwright.sync_api import Browser, Page, expect
 from catchment.playground.world import Place, World
 from tests.browser.conftest import Visitor
 
+pytestmark = pytest.mark.process
+
 START = datetime(2026, 3, 2, tzinfo=UTC)
 CLOCK = f"{START.isoformat()},1000"
 SEED, PLACES, DAYS, BUSY = 11, 12, 30.0, 40.0
@@ -99,17 +101,20 @@ def a_word_of(page: Page) -> str:
 def test_by_clicking(visitor: Visitor, internet: Internet) -> None:
     page, base = visitor.page, visitor.base
     # first start
-    expect(page.locator("h1")).to_contain_text("Nothing is followed yet")
+    expect(page.locator("h1")).to_contain_text("No sources yet")
     # add a source, tried before it is followed
     page.locator(".side a[href='/sources']").click()
     page.locator("main a[href='/sources/add']").first.click()
     page.locator("main a[href*='kind=rss'], main button[value='rss']").first.click()
     page.get_by_label("Address or name").fill(internet.address(internet.chinese))
-    page.get_by_label("Minutes between visits").fill("5")
+    page.get_by_label("Interval in minutes").fill("5")
     page.get_by_role("button", name="Test first").click()
     expect(page.locator("#preview li").first).to_be_visible()
-    page.get_by_role("button", name="Follow it").click()
+    page.get_by_role("button", name="Add source", exact=True).click()
     page.wait_for_url("**/sources/1*")
+    # its first collection shows without anybody opening the page again
+    expect(page.locator("#collections a.headline").first).to_be_visible()
+    expect(page.locator("[data-awaits]")).to_have_count(0)
     # see items
     until(page, f"{base}/items", "a.headline")
     word = a_word_of(page)
@@ -129,8 +134,8 @@ def test_by_clicking(visitor: Visitor, internet: Internet) -> None:
     # an alert
     page.goto(f"{base}/sources/add?kind=rss")
     page.get_by_label("Address or name").fill(internet.lost)
-    page.get_by_label("Minutes between visits").fill("1")
-    page.get_by_role("button", name="Follow it").click()
+    page.get_by_label("Interval in minutes").fill("1")
+    page.get_by_role("button", name="Add source", exact=True).click()
     until(page, f"{base}/alerts", "main .tag.is-bad")
     # language and colours
     page.locator("footer button", has_text="中文").click()

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from catchment.cli import run
+from catchment.cli.main import run
+from tests.databases import sqlite_ready
 from tests.feedsite import FeedSite
 
 
@@ -39,6 +40,10 @@ class Said(NamedTuple):
 
 
 Catchment = Callable[..., Said]
+
+SETTING_UP = {("sources", "add"), ("sources", "import")}
+"""Commands with which most tests begin, and which set up a database where there is none: that takes most of their time.
+Here they find one; tests that start processes have them make one."""
 
 
 @pytest.fixture
@@ -66,6 +71,8 @@ def catchment(home: Path, monkeypatch: pytest.MonkeyPatch) -> Catchment:
     """Run a command in this process."""
 
     def command(*arguments: object, stdin: bytes = b"") -> Said:
+        if arguments[:2] in SETTING_UP and "CATCHMENT_DATABASE_URL" not in os.environ:
+            sqlite_ready(f"sqlite:///{home / 'catchment.db'}")
         streams = [io.TextIOWrapper(io.BytesIO(data), encoding="utf-8") for data in (stdin, b"", b"")]
         with monkeypatch.context() as patch:
             for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
@@ -102,7 +109,7 @@ class Process:
 
     def said(self) -> Said:
         """Wait for its end."""
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=600)
         return Said(self.process.returncode, out.decode(), err.decode())
 
 

@@ -109,7 +109,7 @@ def test_pausing_and_resuming_are_told_with_the_reason(catchment: Catchment) -> 
 def test_a_change_says_what_holds_now_and_a_change_of_nothing_is_a_mistake(catchment: Catchment) -> None:
     added(catchment)
     said = catchment("credentials", "change", "main", "--daily-limit", "1500", "--priority", "7").out
-    assert "priority 7 · 1,500 uses a day · ends: –" in said
+    assert "Priority 7 · 1,500 uses per day · expires: never" in said
     assert catchment("credentials", "change", "main", "--json").failure == (2, "INVALID_INPUT")
 
 
@@ -128,7 +128,7 @@ def test_people_are_shown_times_they_can_read(catchment: Catchment) -> None:
     assert "UTC (" in said
     assert "T00:00" not in said
     # It can be used: there is no moment from which on it can.
-    assert [line.split()[-1] for line in said.splitlines() if line.startswith("usable from")] == ["–"]
+    assert [line.split()[-1] for line in said.splitlines() if line.startswith("Usable from")] == ["–"]
 
 
 @pytest.mark.usefixtures("reddit")
@@ -152,6 +152,7 @@ def test_a_community_is_read_with_a_credential_of_the_pool(catchment: Catchment,
 def test_one_of_the_environment_works_alike_and_is_stored_nowhere(
     catchment: Catchment, reddit: Hostile, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    catchment("migrate")
     monkeypatch.setenv("REDDIT_CLIENT_ID", "a-client-id")
     monkeypatch.setenv("REDDIT_CLIENT_SECRET", SECRET)
     monkeypatch.delenv("COOKIE_MASTER_KEY")
@@ -225,7 +226,7 @@ def test_a_test_really_asks_and_what_comes_counts(catchment: Catchment, reddit: 
 def test_whom_a_refusal_is_about_is_said_once(catchment: Catchment, reddit: Hostile) -> None:
     added(catchment)
     reddit.on("/api/v1/access_token", reply(b'{"error": "invalid_grant"}', content_type="application/json"))
-    assert catchment("credentials", "test", "main").out.startswith("credential main: Reddit gives no token")
+    assert catchment("credentials", "test", "main").out.startswith("Credential main: Reddit gives no token")
 
 
 def test_people_are_told_that_a_community_is_read_without_a_key(catchment: Catchment, reddit: Hostile) -> None:
@@ -233,8 +234,8 @@ def test_people_are_told_that_a_community_is_read_without_a_key(catchment: Catch
     feed = f'<feed xmlns="http://www.w3.org/2005/Atom">{"".join(entry.format(one) for one in (1, 2))}</feed>'
     reddit.on("/r/webdev/new/.rss", reply(feed.encode(), content_type="application/atom+xml"))
     source = followed(catchment)
-    assert "r/webdev: read without a key" in catchment("collect", "--source", source).out
-    assert "read without a key" in catchment("sources", "show", source, "--json").json["note"]
+    assert "r/webdev: read from the community" in catchment("collect", "--source", source).out
+    assert "without an API key" in catchment("sources", "show", source, "--json").json["note"]
 
 
 def test_a_platform_in_trouble_says_nothing_about_a_credential(catchment: Catchment, reddit: Hostile) -> None:
@@ -280,9 +281,9 @@ def test_what_no_given_key_opens_is_named_and_the_rest_is_done(
     monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,another master key")
     said = catchment("credentials", "rotate-key", "--json")
     assert said.failure == (7, "VAULT_ERROR")
-    assert "1 sealed anew; no given key opens main (credentials)" in said.err
+    assert "1 secret encrypted again; no given key decrypts main (credentials)" in said.err
     # What helps is no secret, and is not hidden as one.
-    assert ("set COOKIE_MASTER_KEY to both keys" in said.err, "REDACTED" in said.err) == (True, False)
+    assert ("set COOKIE_MASTER_KEY to the new key" in said.err, "REDACTED" in said.err) == (True, False)
     monkeypatch.delenv("COOKIE_MASTER_KEY")
     assert "new-key" in catchment("credentials", "rotate-key").err
 
@@ -309,8 +310,9 @@ def test_a_collector_that_runs_with_both_keys_never_notices_the_change(
         added(catchment, name)
     source = followed(catchment, "--interval", "1")
     monkeypatch.setenv("COOKIE_MASTER_KEY", "the new master key,a master key for tests")
-    # An hour a second: it is due again and again.
-    fast = {"CATCHMENT_CLOCK": "2026-01-01T00:00:00Z,3600", "COLLECTOR_TICK": "60"}
+    # An hour a second, from after the source was added: it is due again and again.
+    tomorrow = f"{datetime.now(UTC) + timedelta(days=1):%Y-%m-%dT%H:%M:%SZ}"
+    fast = {"CATCHMENT_CLOCK": f"{tomorrow},3600", "COLLECTOR_TICK": "60"}
     process = start("collect", "--loop", **fast)
     wait_for(reddit, "/r/webdev/new", 5)
     assert catchment("credentials", "rotate-key", "--json").json["resealed"] == 3
@@ -328,7 +330,7 @@ def wait_for(server: Hostile, path: str, count: int) -> None:
     """Until it was asked for that so often."""
     while sum(seen.path.startswith(path) for seen in list(server.seen)) < count:
         server.arrived.clear()
-        assert server.arrived.wait(60), "nobody asks any more"
+        assert server.arrived.wait(600), "nobody asks any more"
 
 
 # ── the operator's figures ────────────────────────────────────────────────────────────────────────────────────────

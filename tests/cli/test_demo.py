@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 import signal
 import socket
@@ -11,18 +12,27 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from http.cookiejar import CookieJar
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 from rich.console import Console
 
-from catchment.api.around import SAFE_HEADERS
-from catchment.cli.staging import ROLES, Stage, start_before
-from catchment.cli.viewing import screen
-from catchment.cli.watching import Event, Happening, Look, Scene, Sighted
 from catchment.model import Progress, Source, SourceState
+from catchment.playground.demo_snapshot import (
+    Event,
+    Happening,
+    Look,
+    Scene,
+    Sighted,
+)
+from catchment.playground.demo_view import screen
+from catchment.playground.demo_world import ROLES, Stage, start_before
+from catchment.web.middleware import SAFE_HEADERS
 from tests.cli.conftest import Catchment, Process
 
+REPOSITORY = Path(__file__).parents[2]
 Start = Callable[..., Process]
 NOW = datetime(2026, 11, 24, 12, 30, tzinfo=UTC)
 LINE = re.compile(r"([\d,]+) items?, ([\d,]+) edits?, ([\d,]+) gaps?, (\d+) failing, (\d+) recovered")
@@ -61,7 +71,7 @@ def test_it_shows_items_edits_a_gap_a_failure_and_its_recovery_and_leaves_nothin
     with build_opener(HTTPCookieProcessor(CookieJar())).open(link[0]) as answer:
         page, headers = answer.read().decode(), answer.headers
     assert headers["Content-Security-Policy"] == SAFE_HEADERS["Content-Security-Policy"]
-    assert all(words in page for words in ("A demonstration", "time runs 600 times as fast", "Open gaps"))
+    assert all(words in page for words in ("Demo: ", "time runs 600 times as fast", "Open gaps"))
     demo.signal(signal.SIGTERM)
     said = demo.said()
     figures = said.json
@@ -70,13 +80,38 @@ def test_it_shows_items_edits_a_gap_a_failure_and_its_recovery_and_leaves_nothin
     assert list(scratch.iterdir()) == []
 
 
+HELD = """
+import os, tempfile, time
+
+made = tempfile.mkdtemp
+
+
+def held(*arguments, **more):
+    folder = made(*arguments, **more)
+    while not os.path.exists(os.environ["HELD_UNTIL"]):
+        time.sleep(0.01)
+    return folder
+
+
+tempfile.mkdtemp = held
+"""
+"""Loaded by the interpreter before anything else: the first temporary folder is made, and then nothing goes on until a
+file is there. So the signal comes while it is opening, however fast or slow the machine is."""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
-def test_a_signal_while_it_is_still_opening_leaves_nothing_either(start: Start, scratch: Path, number: int) -> None:
-    demo = start("demo", "--port", 0)
+def test_a_signal_while_it_is_still_opening_leaves_nothing_either(
+    start: Start, scratch: Path, tmp_path: Path, number: int
+) -> None:
+    (tmp_path / "held").mkdir()
+    (tmp_path / "held" / "sitecustomize.py").write_text(HELD)
+    paths = f"{tmp_path / 'held'}{os.pathsep}{REPOSITORY}"
+    demo = start("demo", "--port", 0, PYTHONPATH=paths, HELD_UNTIL=str(tmp_path / "go on"))
     while not any(scratch.iterdir()):
         assert demo.process.poll() is None
         time.sleep(0.01)
     demo.signal(number)
+    (tmp_path / "go on").touch()
     assert demo.said().code == 0
     assert list(scratch.iterdir()) == []
 
@@ -153,13 +188,15 @@ def test_the_world_is_the_same_whenever_it_begins() -> None:
 def sighted(number: int, name: str, health: str) -> Sighted:
     source = Source(number, f"k{number}", "feeds", "rss", f"http://{number}.example/", name, NOW)
     if health == "retired":
-        source = source.plus(state=SourceState.RETIRED)
+        source = source.replace(state=SourceState.RETIRED)
     error = "the server is in trouble" if health == "failing" else None
     return Sighted(source, Progress(last_polled_at=NOW, last_new_at=NOW, failures_in_a_row=3, last_error=error), health)
 
 
 def a_look() -> Look:
-    item = {"id": 1, "source_id": 1, "title": "渡轮重新开放 \x1b[31m", "text": "", "version": 2, "ordered_at": str(NOW)}
+    item: Any = SimpleNamespace(
+        id=1, source_id=1, title="渡轮重新开放 \x1b[31m", text="", url=None, version=2, ordered_at=NOW
+    )
     return Look(
         at=NOW,
         item_count=1234,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,9 @@ from tests.feedsite import BEGINNING, FeedSite
 
 @pytest.fixture
 def archive(catchment: Catchment, site: FeedSite) -> Catchment:
-    """Two feeds, five items, one of them edited, one of them hostile to spreadsheets."""
+    """Two feeds, six items, one of them edited, one of them hostile to spreadsheets."""
     news, talk = site.feed("news", posts=3), site.feed("talk")
+    talk.post("wide", title="＝SUM(A1:A9)", text="full-width")
     talk.post("sum", title='=HYPERLINK("https://evil.example","click")', text="-1, or 不")
     talk.post("old", title="Old", at=BEGINNING - timedelta(days=300))
     for feed in (news, talk):
@@ -43,7 +45,7 @@ def test_csv_holds_what_json_lines_hold_with_lists_as_json(archive: Catchment, t
     told = exported(archive, tmp_path / "new" / "folder" / "items.csv", "--with-revisions")
     rows = in_csv(Path(told["file"]))
     lines = archive("export", "--output", "-", "--with-revisions").lines
-    assert told["items"] == len(rows) == len(lines) == 5
+    assert told["items"] == len(rows) == len(lines) == 6
     for row, line in zip(rows, lines, strict=True):
         assert set(row) == set(line)
         assert json.loads(row["revisions"]) == line["revisions"]
@@ -68,7 +70,13 @@ def test_no_cell_of_a_csv_begins_like_a_formula(archive: Catchment, tmp_path: Pa
     assert [(row["title"], row["text"]) for row in rows if row["external_id"] == "sum"] == [
         ('\'=HYPERLINK("https://evil.example","click")', "'-1, or 不")
     ]
-    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@"))]
+    assert [row["title"] for row in rows if row["external_id"] == "wide"] == ["'＝SUM(A1:A9)"]
+    assert not [cell for row in rows for cell in row.values() if cell.startswith(tuple("=+-@＝＋－＠"))]
+
+
+def test_an_export_is_readable_by_its_owner_alone(archive: Catchment, tmp_path: Path) -> None:
+    exported(archive, tmp_path / "items.csv")
+    assert (tmp_path / "items.csv").stat().st_mode & 0o777 == 0o600
 
 
 def test_parquet_holds_what_json_lines_hold_with_types(archive: Catchment, tmp_path: Path) -> None:
@@ -76,7 +84,7 @@ def test_parquet_holds_what_json_lines_hold_with_types(archive: Catchment, tmp_p
     told = exported(archive, tmp_path / "items.parquet")
     rows = parquet.read_table(tmp_path / "items.parquet").to_pylist()
     lines = archive("export", "--output", "-").lines
-    assert told["items"] == len(rows) == 5
+    assert told["items"] == len(rows) == 6
     for row, line in zip(rows, lines, strict=True):
         assert set(row) == set(line)
         assert row["created_at"] == datetime.fromisoformat(line["created_at"])
@@ -89,6 +97,7 @@ def test_parquet_holds_what_json_lines_hold_with_types(archive: Catchment, tmp_p
 
 @pytest.mark.parametrize("format", ["jsonl", "csv", "parquet"])
 def test_an_empty_archive_makes_a_whole_file(catchment: Catchment, tmp_path: Path, format: str) -> None:
+    catchment("migrate")
     told = exported(catchment, tmp_path / f"none.{format}")
     assert told["items"] == 0
     assert len(told["sha256"]) == 64
@@ -100,21 +109,21 @@ def test_an_export_may_be_of_a_source_of_a_kind_or_from_a_day_on(archive: Catchm
     def ids(*chosen: object) -> set[str]:
         return {one["external_id"] for one in archive("export", "--output", "-", *chosen).lines}
 
-    assert ids("--source", 2) == {"sum", "old"}
-    assert ids("--kind", "rss") == {"news-1", "news-2", "news-3", "sum", "old"}
+    assert ids("--source", 2) == {"sum", "wide", "old"}
+    assert ids("--kind", "rss") == {"news-1", "news-2", "news-3", "sum", "wide", "old"}
     assert ids("--kind", "website") == set()
-    assert ids("--since", BEGINNING.date().isoformat()) == {"news-1", "news-2", "news-3", "sum"}
-    assert ids("--source", 2, "--since", BEGINNING.astimezone(UTC).isoformat()) == {"sum"}
+    assert ids("--since", BEGINNING.date().isoformat()) == {"news-1", "news-2", "news-3", "sum", "wide"}
+    assert ids("--source", 2, "--since", BEGINNING.astimezone(UTC).isoformat()) == {"sum", "wide"}
     assert archive("export", "--output", "-", "--source", 9).code == 4
 
 
-def test_without_its_library_parquet_says_what_to_install(
+def test_without_its_library_parquet_names_the_command_that_installs_it(
     catchment: Catchment, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("catchment.collect.exporting.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     said = catchment("export", "--format", "parquet", "--output", tmp_path / "x", "--json")
     assert said.failure == (2, "INVALID_INPUT")
-    assert "extra `parquet`" in said.json["error"]["message"]
+    assert f"run `{sys.executable} -m pip install 'pyarrow" in said.json["error"]["message"]
     assert not (tmp_path / "x").exists()
 
 
@@ -125,7 +134,7 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(
         raise OSError(28, "No space left on device", "x")
 
     (tmp_path / "items.csv").write_text("before")
-    monkeypatch.setattr("catchment.collect.exporting._cell", broken)
-    assert archive("export", "--format", "csv", "--output", tmp_path / "items.csv").code == 2
+    monkeypatch.setattr("catchment.sources.export._cell", broken)
+    assert archive("export", "--format", "csv", "--output", tmp_path / "items.csv").code == 6
     assert [file.name for file in tmp_path.glob("items*")] == ["items.csv"]
     assert (tmp_path / "items.csv").read_text() == "before"

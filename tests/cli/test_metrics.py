@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from catchment.cli import showing
+from catchment.cli import output
 from tests.cli.conftest import Catchment
 from tests.feedsite import FeedSite
 
@@ -37,7 +37,8 @@ def test_hours_and_days_exclude_each_other(catchment: Catchment) -> None:
 
 
 def test_open_alerts_are_listed_and_with_all_those_that_are_over(catchment: Catchment, site: FeedSite) -> None:
-    assert catchment("alerts").out == "no alert is open\n"
+    catchment("migrate")
+    assert catchment("alerts").out == "No open alerts.\n"
     feed = site.feed("news", posts=1)
     catchment("sources", "add", "rss", feed.url)
     feed.status = 401
@@ -67,11 +68,11 @@ def test_open_alerts_are_listed_and_with_all_those_that_are_over(catchment: Catc
 def test_a_line_of_bars_shows_the_least_that_there_is_and_a_dot_for_what_is_unknown(
     figures: list[float | None], most: float | None, line: str
 ) -> None:
-    assert showing.spark(figures, most) == line
+    assert output.spark(figures, most) == line
 
 
 @pytest.mark.parametrize(
     ("part", "words"), [(None, "–"), (1, "100 %"), (0.9999, "99.9 %"), (0.29, "29 %"), (0, "0 %"), (2 / 3, "66.6 %")]
 )
 def test_a_share_is_never_rounded_to_more_than_it_is(part: float | None, words: str) -> None:
-    assert showing.share(part) == words
+    assert output.share(part) == words

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.cli import doors
+from catchment.cli import context
 from tests.cli.conftest import Catchment
 from tests.feedsite import FeedSite
 
@@ -71,6 +71,7 @@ from tests.feedsite import FeedSite
 def test_a_mistake_has_its_exit_code_and_its_error_code(
     catchment: Catchment, arguments: tuple[str, ...], failure: tuple[int, str]
 ) -> None:
+    catchment("migrate")
     said = catchment(*arguments, "--json")
     assert said.failure == failure
     assert said.json["error"].keys() == {"code", "message", "retryable"}
@@ -79,9 +80,51 @@ def test_a_mistake_has_its_exit_code_and_its_error_code(
 
 
 def test_a_mistake_is_one_line_on_stderr_and_nothing_on_stdout(catchment: Catchment) -> None:
+    catchment("migrate")
     said = catchment("sources", "show", 7)
     assert (said.code, said.out) == (4, "")
-    assert said.err == "error: there is no source 7 — `catchment sources list` shows what is followed\n"
+    assert said.err == "error: there is no source 7 — `catchment sources list` shows all sources\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("itms",), "unknown command itms — did you mean items? `catchment --help` shows the usage"),
+        (("items", "--limti", "3"), "unknown option --limti — did you mean --limit? `catchment items --help` …"),
+        (("items", "--limit"), "--limit needs a value — `catchment --help` …"),
+        (("items", "--json=1"), "--json takes no value — `catchment --help` …"),
+        (("items", "--limit", "x"), "--limit must be a whole number — `catchment items --help` …"),
+        (("items", "--order", "new"), "--order must be one of posted, replied — `catchment items --help` …"),
+        (("items", "a", "b"), "unexpected argument: a b — `catchment items --help` …"),
+        (("sources", "show"), "ID is missing — `catchment sources show --help` …"),
+        (("sources", "show", "x"), "ID must be a whole number — `catchment sources show --help` …"),
+        (("serve", "--port", "99999"), "--port must be a whole number from 0 to 65535 — `catchment serve --help` …"),
+    ],
+)
+def test_a_command_line_that_is_wrong_is_told_in_our_own_words(
+    catchment: Catchment, arguments: tuple[str, ...], said: str
+) -> None:
+    told = catchment(*arguments)
+    assert (told.code, told.out) == (2, "")
+    assert told.err == f"error: {said.replace('…', 'shows the usage')}\n"
+
+
+def test_a_group_without_a_command_shows_its_help(catchment: Catchment) -> None:
+    told = catchment("sources")
+    assert (told.code, told.err.startswith("Usage: catchment sources")) == (2, True)
+
+
+def test_a_list_that_cannot_be_read_says_where_and_not_in_a_parser_s_words(catchment: Catchment) -> None:
+    told = catchment("sources", "import", "-", stdin=b'[{"target": ]')
+    assert (told.code, "the list is not valid JSON (from byte 12 on)" in told.err) == (2, True)
+
+
+def test_items_are_asked_for_since_a_time_counted_back_from_now(catchment: Catchment) -> None:
+    catchment("migrate")
+    catchment("migrate")
+    assert catchment("items", "--since", "yesterday", "--until", "2d", "--json").code == 0
+    told = catchment("items", "--since", "never")
+    assert told.err.startswith("error: --since: 'never' is not a time; give one like 2026-03-01")
 
 
 def test_what_is_followed_already_is_a_conflict_that_names_the_source(catchment: Catchment) -> None:
@@ -116,10 +159,10 @@ def test_a_mistake_of_ours_shows_no_inside_unless_the_log_is_asked(
     def broken() -> None:
         raise TypeError("deep inside")
 
-    monkeypatch.setattr(doors, "settings", broken)
+    monkeypatch.setattr(context, "settings", broken)
     said = catchment("items", "--json")
     assert said.failure == (1, "INTERNAL")
-    assert "an error inside catchment (TypeError)" in said.err
+    assert "internal error (TypeError)" in said.err
     assert "deep inside" not in said.err
     monkeypatch.setenv("CATCHMENT_LOG_LEVEL", "debug")
     assert "deep inside" in catchment("items", "--json").err
@@ -137,6 +180,7 @@ def test_a_source_that_points_to_this_machine_is_not_asked_unless_allowed(
 
 
 def test_a_file_that_cannot_be_written_leaves_nothing_behind(catchment: Catchment, tmp_path: Path) -> None:
+    catchment("migrate")
     (tmp_path / "taken").mkdir()
     assert catchment("export", "--output", tmp_path / "taken", "--json").code == 2
     assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".part")] == []

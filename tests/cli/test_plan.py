@@ -23,7 +23,8 @@ def follow(catchment: Catchment, count: int, interval: int) -> None:
 
 
 def test_the_plan_says_who_needs_how_much_and_who_will_be_late(catchment: Catchment) -> None:
-    assert catchment("plan").out == "nothing is followed yet\n"
+    catchment("migrate")
+    assert catchment("plan").err.startswith("no sources yet — ")
     catchment("sources", "add", "rss", "https://news.example/feed")
     follow(catchment, 90, 2)
     told = {one["platform"]: one for one in catchment("plan", "--json").json}
@@ -32,7 +33,7 @@ def test_the_plan_says_who_needs_how_much_and_who_will_be_late(catchment: Catchm
     assert told["reddit"]["late"][0]["late_minutes"] == 1
     assert told["feeds"]["allowed_per_minute"] is None
     shown = catchment("plan", "--limit", 2).out
-    assert "reddit: 90 sources need 90 of 60 requests a minute (150 %)" in shown
+    assert "reddit: 90 sources need 90 of 60 requests per minute (150 %)" in shown
     assert "r/name0 will be 1 min late (medium, every 2 min)" in shown
     assert "and 88 more" in shown
     assert "feeds: 1 source needs" in shown
@@ -45,7 +46,7 @@ def test_without_a_key_it_is_planned_with_what_a_stranger_is_allowed(
 ) -> None:
     monkeypatch.delenv("REDDIT_CLIENT_ID")
     follow(catchment, 4, 1)
-    assert "reddit: 4 sources need 8 of 10 requests a minute (80 %)" in catchment("plan").out
+    assert "reddit: 4 sources need 8 of 10 requests per minute (80 %)" in catchment("plan").out
 
 
 def test_status_has_a_line_for_a_budget_only_while_it_is_tight(catchment: Catchment) -> None:
@@ -55,4 +56,4 @@ def test_status_has_a_line_for_a_budget_only_while_it_is_tight(catchment: Catchm
     follow(catchment, 29, 1)
     (tight,) = catchment("status", "--json").json["tight_budgets"]
     assert (tight["platform"], tight["share"]) == ("reddit", 0.9667)
-    assert "reddit: 29 sources need 58 of 60 requests a minute (96.6 %)" in catchment("status").out
+    assert "reddit: 29 sources need 58 of 60 requests per minute (96.6 %)" in catchment("status").out

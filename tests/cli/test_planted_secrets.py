@@ -16,17 +16,16 @@ from typing import Any
 
 import pytest
 import structlog
-import typer
 
 from catchment import logs
-from catchment.cli.app import app
+from catchment.app import open_app, settings_from
+from catchment.cli.main import commands
 from catchment.jobs import JOBS, NAMES, run_if_due
-from catchment.shop import open_shop, settings_from
-from tests.api.desk import Desk, operations
 from tests.cli.conftest import Catchment
 from tests.feedsite import FeedSite
 from tests.hostile import Behaviour, Connection, Hostile, Seen, reply, status
 from tests.store.test_plans import EXAMPLES, READING, every_command
+from tests.web.desk import Desk, operations
 
 CLIENT, ENVIRONMENT, PASSWORD, TOKEN = "c1ient-sesame-01", "env1ron-sesame-02", "passw0rd-sesame-03", "t0ken-sesame-04"
 SIGNATURE, PATH = "s1gning-sesame-05", "p4th-sesame-06"
@@ -126,7 +125,7 @@ def used(
 
 
 def all_readings() -> Iterator[list[str]]:
-    for name, command in every_command(typer.main.get_command(app)):
+    for name, command in every_command(commands(is_loaded=True)):
         if name in {*READING, "doctor", "sources export", "export", "security-audit", "credentials rotate-key"}:
             given = [EXAMPLES.get(one.name or "", "-") for one in command.params if one.param_type_name == "argument"]
             yield [*name.split(), *given]
@@ -155,10 +154,10 @@ def test_no_answer_of_the_api_no_page_and_no_job_shows_one(
     settings = settings_from(os.environ, Path.cwd(), NAMES)
     logs.configure("json", "debug", lines)
     answers: list[str] = []
-    with open_shop(settings, "test") as shop:
+    with open_app(settings, "test") as app:
         for job in JOBS:
-            run_if_due(shop, job)
-        here: Any = SimpleNamespace(shop=shop, clock=shop.clock)
+            run_if_due(app, job)
+        here: Any = SimpleNamespace(app=app, clock=app.clock)
         desk = Desk(here)
         browser = desk.browser()
         for method, path in operations(desk):

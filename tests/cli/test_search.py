@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.store import indexing
+from catchment.store.search import index
 from tests.cli.conftest import Catchment
 from tests.feedsite import FeedSite
 
@@ -40,7 +40,7 @@ def test_people_see_title_and_snippet_and_how_to_go_on(catchment: Catchment) -> 
     title = catchment("items", "--json").lines[0]["title"]
     said = catchment("search", title.split()[0], "--limit", 1)
     assert title in said.out
-    assert "3 items" in said.err
+    assert "3 results" in said.err
     assert "more: --after" in said.err
 
 
@@ -51,6 +51,6 @@ def test_a_question_without_a_word_is_refused(catchment: Catchment) -> None:
 
 
 def test_an_index_too_far_behind_is_brought_up_first(catchment: Catchment, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "MOST_SCANNED", 1)
+    monkeypatch.setattr(index, "MOST_SCANNED", 1)
     title = catchment("items", "--json").lines[0]["title"]
     assert len(catchment("search", title.split()[0], "--json").lines) == 3

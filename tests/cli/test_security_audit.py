@@ -13,11 +13,11 @@ import pytest
 import redis
 import zstandard
 
+from catchment.credentials import security_audit
+from catchment.credentials.security_audit import Findings, SecretScan, sought
 from catchment.logs import traces
 from catchment.model import Item, Target
 from catchment.store.database import Database
-from catchment.vault import searching
-from catchment.vault.searching import Findings, Search, sought
 from tests.cli.conftest import Catchment, Said
 from tests.redis_server import RedisServer
 from tests.store.desk import Desk, opened, post
@@ -63,10 +63,11 @@ def test_an_installation_that_is_well_passes(kept: Catchment) -> None:
     assert (said["passed"], said["findings"]) == (True, [])
     assert said["secrets"] >= 4
     assert said["rows"] > 2
-    assert "passed" in kept("security-audit").out
+    assert "Passed" in kept("security-audit").out
 
 
 def test_an_empty_one_passes_too(catchment: Catchment) -> None:
+    catchment("migrate")
     assert audited(catchment).json["passed"] is True
 
 
@@ -312,14 +313,14 @@ def test_a_redis_that_is_away_is_said_so_without_its_password(
 def test_a_finding_counts_its_places_and_names_the_first_few(tmp_path: Path) -> None:
     findings, log = Findings(), tmp_path / "a.log"
     log.write_text("password=hunter22\n" * 50)
-    Search([], findings).log(log)
+    SecretScan([], findings).log(log)
     (one,) = findings.all()
     assert (one.count, one.examples) == (50, ("line 1", "line 2", "line 3"))
 
 
 def test_what_could_as_well_be_a_word_is_looked_for_in_our_own_writing_only(tmp_path: Path) -> None:
     findings = Findings()
-    search = Search(sought("the secret", ["sesame", "abc"]), findings)
+    search = SecretScan(sought("the secret", ["sesame", "abc"]), findings)
     assert search.secrets == 1
     (tmp_path / "a").write_text("say sesame")
     search.file(tmp_path / "a")
@@ -330,7 +331,7 @@ def test_what_could_as_well_be_a_word_is_looked_for_in_our_own_writing_only(tmp_
 
 def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_path: Path) -> None:
     findings = Findings()
-    search: Any = Search([], findings)
+    search: Any = SecretScan([], findings)
     search.log(tmp_path / "gone")
     (tmp_path / "a.gz").write_bytes(b"no gzip")
     search.log(tmp_path / "a.gz")
@@ -348,9 +349,9 @@ def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
         looked.append(text)
         return traces(text)
 
-    monkeypatch.setattr(searching, "traces", counted)
+    monkeypatch.setattr(security_audit, "traces", counted)
     log.write_bytes(b"\n" * 1_000_000 + b"all is well, and stays so\n" * 100_000 + b"password=hunter22\n\n")
-    Search(sought("a secret", [SECRET]), findings).log(log)
+    SecretScan(sought("a secret", [SECRET]), findings).log(log)
     assert [one.examples for one in findings.all()] == [("line 1100001",)]
     # Those of the one piece that has something to look at.
     assert len(looked) < 5_000
@@ -360,5 +361,5 @@ def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
 def test_a_known_secret_is_found_in_a_line_of_any_length_and_named_by_its_line(tmp_path: Path, before: int) -> None:
     findings, log = Findings(), tmp_path / "a.log"
     log.write_bytes(b"one\ntwo\n" + b"-" * before + SECRET.encode() + b"-" * 70_000 + b"\nfour\n")
-    Search(sought("a secret", [SECRET]), findings).log(log)
+    SecretScan(sought("a secret", [SECRET]), findings).log(log)
     assert [(one.what, one.examples[0]) for one in findings.all()] == [("a secret", "line 3")]

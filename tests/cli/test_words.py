@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from typer.main import get_command
 
 from catchment import __version__
-from catchment.cli.app import app
-from catchment.cli.failing import EXIT_CODES
+from catchment.cli.errors import EXIT_CODES
+from catchment.cli.main import commands as every_command
 from catchment.errors import CatchmentError
 from tests.cli.conftest import Catchment
 
@@ -23,7 +22,7 @@ def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str
             yield (*path, name), one
 
 
-COMMANDS = dict(commands(get_command(app)))
+COMMANDS = dict(commands(every_command(is_loaded=True)))
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)

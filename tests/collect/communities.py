@@ -13,25 +13,34 @@ import msgspec
 from catchment.fetch import Attempt
 from catchment.model import (
     Answer,
-    Ask,
+    Field,
     Item,
     Kind,
     Listing,
     Order,
+    PlanPart,
     Platform,
     Progress,
     Reading,
     Request,
-    Result,
     Source,
     Target,
+    VisitResult,
+    WalkPlan,
 )
-from catchment.platforms import Platforms
-from tests.town import TownShop
+from tests.town import TownApp
 
 PAGE, REACH, WINDOW = 10, 100, 5
 SITE = "https://square.example"
 START = datetime(2025, 6, 1, tzinfo=UTC)
+DECIDING = tuple(
+    Field(name, name, decides=part)
+    for name, part in (
+        ("sort", PlanPart.LISTING),
+        ("time_filter", PlanPart.TIME_FILTER),
+        ("limit", PlanPart.LIMIT),
+    )
+)
 LISTINGS = (
     Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE),
     Listing("top", Order.RANKED, page_size=PAGE),
@@ -105,7 +114,7 @@ class Square:
         return msgspec.json.encode({"posts": posts, "is_more": is_more})
 
     def _replies(self, request: Request) -> bytes:
-        number, start = int(request.carried["post"]), int(request.params.get("from", "from 0").split()[1])
+        number, start = int(request.state["post"]), int(request.params.get("from", "from 0").split()[1])
         few = range(self.replies.get(number, 0))[start : start + 3]
         return msgspec.json.encode({"replies": [f"{number}-{one}" for one in few], "from": start + len(few)})
 
@@ -117,15 +126,15 @@ class Square:
 
     # ── the platform ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]:
+    def first(self, source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
         self.keys.append(ask.has_key)
         if ask.listing != "new" and not self.has_ranked:
             return []
         if not ask.has_key:
             return [Request(f"{SITE}/feed", params={"from": "0"}, listing="feed")] if ask.listing == "new" else []
         params = {"t": ask.time_filter} if ask.time_filter else {}
-        carried = {"replies": source.settings.get("replies", False)}
-        return [Request(f"{SITE}/{ask.listing}", params={**params, "from": "0"}, listing=ask.listing, carried=carried)]
+        state = {"replies": source.settings.get("replies", False)}
+        return [Request(f"{SITE}/{ask.listing}", params={**params, "from": "0"}, listing=ask.listing, state=state)]
 
     def read(self, answer: Answer, request: Request) -> Reading:
         told = msgspec.json.decode(answer.body)
@@ -133,27 +142,27 @@ class Square:
             return self._read_replies(told, request)
         items = tuple(_item(post) for post in told["posts"])
         following = {**request.params, "from": str(int(request.params["from"]) + PAGE)}
-        pages = (request.plus(params=following),) if told["is_more"] else ()
-        replies = tuple(_replies_to(post["id"]) for post in told["posts"]) if request.carried.get("replies") else ()
+        pages = (request.replace(params=following),) if told["is_more"] else ()
+        replies = tuple(_replies_to(post["id"]) for post in told["posts"]) if request.state.get("replies") else ()
         is_torn = _asked(request) in self.torn
         follow = (*pages, *replies)
         return Reading(items[:3] if is_torn else items, follow=follow, is_end=not pages, is_torn=is_torn)
 
     def _read_replies(self, told: dict[str, Any], request: Request) -> Reading:
         items = tuple(Item(self.shown_as.get(key, key), kind="reply", text=key) for key in told["replies"])
-        is_more = told["from"] < self.replies.get(int(request.carried["post"]), 0)
-        follow = request.plus(params={**request.params, "from": f"from {told['from']}"}, if_changed=None)
+        is_more = told["from"] < self.replies.get(int(request.state["post"]), 0)
+        follow = request.replace(params={**request.params, "from": f"from {told['from']}"}, about_item=None)
         return Reading(items, follow=(follow,) if is_more else ())
 
     def platform(self) -> Any:
-        kind = Kind("square", "a community", 60, "new", LISTINGS, base_limit=20, newest="new")
+        kind = Kind("square", "a community", 60, "new", LISTINGS, base_limit=20, newest="new", fields=DECIDING)
         return SimpleNamespace(
             NAME="square",
             KINDS=(kind,),
             HOSTS=("square.example",),
             BUDGET=None,
             IS_SCOPED=False,
-            READER_VERSION=1,
+            PARSER_VERSION=1,
             understand=lambda text: Target("square", text),
             first=self.first,
             read=self.read,
@@ -173,18 +182,17 @@ def _item(post: dict[str, Any]) -> Item:
 
 def _replies_to(number: int) -> Request:
     about = str(number)
-    return Request(f"{SITE}/replies", params={"to": about}, step="replies", carried={"post": number}, if_changed=about)
+    return Request(f"{SITE}/replies", params={"to": about}, step="replies", state={"post": number}, about_item=about)
 
 
 class Community:
     """A shop that follows the square."""
 
-    def __init__(self, here: TownShop, *, has_key: bool = True, **settings: Any) -> None:
+    def __init__(self, here: TownApp, *, has_key: bool = True, **settings: Any) -> None:
         self.here = here
         self.square = Square(lambda: here.clock.now())
-        here.shop.platforms = Platforms((self.square.platform(),))
-        here.shop._fetch = self.square  # type: ignore[assignment]
-        self.source, _ = here.shop.store.sources.follow(
+        here.play(self.square, self.square.platform())
+        self.source, _ = here.app.store.sources.follow(
             Target("square", "square"),
             "square",
             here.clock.now(),
@@ -192,7 +200,7 @@ class Community:
             credential="ours" if has_key else None,
         )
 
-    def collect(self, *sources: Source) -> Result:
+    def collect(self, *sources: Source) -> VisitResult:
         self.square.asked.clear()
         self.square.replies_asked.clear()
         (result,) = self.here.collect(self.source)

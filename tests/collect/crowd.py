@@ -12,7 +12,6 @@ from typing import Any
 from catchment.fetch import Attempt
 from catchment.model import (
     Answer,
-    Ask,
     Item,
     Kind,
     Listing,
@@ -21,18 +20,18 @@ from catchment.model import (
     Progress,
     Reading,
     Request,
-    Result,
     Source,
     Target,
+    VisitResult,
+    WalkPlan,
 )
-from catchment.platforms import Platforms
-from tests.town import TownShop
+from tests.town import TownApp
 
 
 class Crowd:
     """Two platforms: `crowd`, whose sources are communities, and `others`. Stands where the fetch client would."""
 
-    def __init__(self, here: TownShop) -> None:
+    def __init__(self, here: TownApp) -> None:
         self.here = here
         self.asked: list[str] = []
         self.at_once: Counter[str] = Counter()
@@ -40,9 +39,9 @@ class Crowd:
         """By platform."""
         self.before_answering: Callable[[Request], object] = lambda request: None
         """May raise what comes instead of an answer."""
+        self.before_reading: Callable[[str], object] = lambda name: None
         self._lock = Lock()
-        here.shop.platforms = Platforms((_platform("crowd", newest="new"), _platform("others", newest=None)))
-        here.shop._fetch = self  # type: ignore[assignment]
+        here.play(self, self._platform("crowd", newest="new"), self._platform("others", newest=None))
 
     def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
         with self._lock:
@@ -57,34 +56,34 @@ class Crowd:
                 self.at_once[platform.NAME] -= 1
 
     def follow(self, kind: str, count: int, **more: Any) -> list[Source]:
-        store, now = self.here.shop.store, self.here.clock.now()
+        store, now = self.here.app.store, self.here.clock.now()
         return [store.sources.follow(Target(kind, f"{kind} {one}"), kind, now, **more)[0] for one in range(count)]
 
-    def collect(self, *sources: Source, after: float = 60) -> list[Result]:
+    def collect(self, *sources: Source, after: float = 60) -> list[VisitResult]:
         self.asked.clear()
         return self.here.collect(*sources, after=timedelta(seconds=after))
 
     def close(self) -> None:
         pass
 
+    def _platform(self, name: str, newest: str | None) -> Any:
+        def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
+            return [Request(f"https://{name}.example/", params={"name": source.target}, listing=ask.listing)]
 
-def _platform(name: str, newest: str | None) -> Any:
-    def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-        return [Request(f"https://{name}.example/", params={"name": source.target}, listing=ask.listing)]
+        def read(answer: Answer, request: Request) -> Reading:
+            self.before_reading(answer.body.decode())
+            return Reading((Item(answer.body.decode(), text="said"),))
 
-    def read(answer: Answer, request: Request) -> Reading:
-        return Reading((Item(answer.body.decode(), text="said"),))
-
-    listings = (Listing("new", Order.NEWEST_FIRST),)
-    return SimpleNamespace(
-        NAME=name,
-        KINDS=(Kind(name, "a source", 60, "one", listings, newest=newest),),
-        HOSTS=(f"{name}.example",),
-        BUDGET=None,
-        IS_SCOPED=False,
-        READER_VERSION=1,
-        understand=lambda text: Target(name, text),
-        first=first,
-        read=read,
-        refusal=lambda answer, request: None,
-    )
+        listings = (Listing("new", Order.NEWEST_FIRST),)
+        return SimpleNamespace(
+            NAME=name,
+            KINDS=(Kind(name, "a source", 60, "one", listings, newest=newest),),
+            HOSTS=(f"{name}.example",),
+            BUDGET=None,
+            IS_SCOPED=False,
+            PARSER_VERSION=1,
+            understand=lambda text: Target(name, text),
+            first=first,
+            read=read,
+            refusal=lambda answer, request: None,
+        )

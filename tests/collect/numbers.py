@@ -13,26 +13,28 @@ import msgspec
 from catchment.fetch import Attempt
 from catchment.model import (
     Answer,
-    Ask,
+    Field,
     Item,
     Kind,
     Listing,
-    Look,
     Order,
+    PlanPart,
     Platform,
     Progress,
     Reading,
+    Recheck,
     Request,
-    Result,
     Source,
     Target,
+    VisitResult,
+    WalkPlan,
 )
-from catchment.platforms import Platforms
-from tests.town import TownShop
+from tests.town import TownApp
 
 REACH = 50
 SITE = "https://numbers.example"
 NEW, TOP = f"{SITE}/new", f"{SITE}/top"
+FIELDS = (Field("sort", "which", decides=PlanPart.LISTING), Field("limit", "how much", decides=PlanPart.LIMIT))
 AGES = (timedelta(hours=1), timedelta(hours=36), timedelta(days=7))
 START = datetime(2025, 6, 1, tzinfo=UTC)
 
@@ -80,10 +82,10 @@ class Site:
                 self.at_once -= 1
 
     def _said(self, request: Request) -> bytes:
-        if request.asks_for is None:
+        if request.item_id is None:
             self.listed.append(request.url)
             return self.old_list or msgspec.json.encode(self.shown(request.url))
-        number = int(request.asks_for)
+        number = int(request.item_id)
         self.before_answering(number)
         with self._lock:
             self.asked.append(number)
@@ -100,7 +102,7 @@ class Site:
         pass
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
     return [Request(NEW if ask.listing == "new" else TOP, listing=ask.listing)]
 
 
@@ -109,48 +111,57 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
         told = msgspec.json.decode(answer.body)
         if isinstance(told, list):
             ids = tuple(str(number) for number in told)
-            return Reading(listed=ids, follow=tuple(Request(f"{SITE}/{one}", step="item", asks_for=one) for one in ids))
+            return Reading(listed=ids, follow=tuple(Request(f"{SITE}/{one}", step="item", item_id=one) for one in ids))
         if told is None:
-            assert request.asks_for
-            return Reading(gone=(request.asks_for,)) if request.step == "look" else Reading(is_unfinished=True)
+            assert request.item_id
+            return Reading(gone=(request.item_id,)) if request.step == "look" else Reading(is_unfinished=True)
         number = told.pop("id")
         return Reading((Item(str(number), created_at=site.at(number), url=f"{number}.html", **told),))
 
-    def look_again(looks: Sequence[Look]) -> list[Request]:
-        return [Request(f"{SITE}/{one.external_id}", step="look", asks_for=one.external_id) for one in looks]
+    def recheck(looks: Sequence[Recheck]) -> list[Request]:
+        return [Request(f"{SITE}/{one.external_id}", step="look", item_id=one.external_id) for one in looks]
 
     listings = (Listing("new", Order.NEWEST_FIRST, reach=REACH), Listing("top", Order.RANKED))
     return SimpleNamespace(
         NAME="numbers",
         KINDS=(
-            Kind("numbers", "posts by number", 60, "new", listings, base_limit=limit, look_after=AGES, newest=newest),
+            Kind(
+                "numbers",
+                "posts by number",
+                60,
+                "new",
+                listings,
+                base_limit=limit,
+                recheck_ages=AGES,
+                newest=newest,
+                fields=FIELDS,
+            ),
         ),
         HOSTS=("numbers.example",),
         BUDGET=None,
         IS_SCOPED=False,
-        READER_VERSION=1,
+        PARSER_VERSION=1,
         understand=lambda text: Target("numbers", text),
         first=first,
         read=read,
         refusal=lambda answer, request: None,
-        look_again=look_again,
+        recheck=recheck,
     )
 
 
 class Numbers:
-    def __init__(self, here: TownShop, limit: int = 10, newest: str | None = None, **settings: Any) -> None:
+    def __init__(self, here: TownApp, limit: int = 10, newest: str | None = None, **settings: Any) -> None:
         settings = {"limit": limit, **settings} if newest else settings
         self.here = here
         self.site = Site(lambda: here.clock.now())
-        here.shop.platforms = Platforms((platform_of(self.site, limit, newest),))
-        here.shop._fetch = self.site  # type: ignore[assignment]
+        here.play(self.site, platform_of(self.site, limit, newest))
         self.source = self.follow("new", **settings)
 
     def follow(self, listing: str, **settings: Any) -> Source:
-        target = Target("numbers", listing, settings={"listing": listing, **settings})
-        return self.here.shop.store.sources.follow(target, "numbers", self.here.clock.now())[0]
+        target = Target("numbers", listing, settings={"sort": listing, **settings})
+        return self.here.app.store.sources.follow(target, "numbers", self.here.clock.now())[0]
 
-    def collect(self, source: Source | None = None) -> Result:
+    def collect(self, source: Source | None = None) -> VisitResult:
         self.site.asked.clear()
         (result,) = self.here.collect(source or self.source)
         return result
@@ -158,11 +169,11 @@ class Numbers:
     def stored(self, source: Source | None = None) -> set[int]:
         return {int(item["external_id"]) for item in self.here.items(source)}
 
-    def look(self, after: timedelta = timedelta()) -> list[Result]:
+    def look(self, after: timedelta = timedelta()) -> list[VisitResult]:
         """Second looks, some time later."""
         self.site.asked.clear()
         self.here.clock.advance(after.total_seconds())
-        return self.here.shop.looking().run("look-again", "test")
+        return self.here.app.rechecks().run("look-again", "test")
 
     def mark(self) -> tuple[str, ...] | None:
         watermark = self.here.progress(self.source).watermark

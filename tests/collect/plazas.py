@@ -13,28 +13,37 @@ from catchment.errors import PlatformError, ServerTrouble
 from catchment.fetch import Attempt
 from catchment.model import (
     Answer,
-    Ask,
+    Field,
     Item,
     Kind,
     Listing,
     Order,
+    PlanPart,
     Platform,
     Progress,
     Reading,
     Request,
-    Result,
     Source,
     Target,
+    VisitResult,
+    WalkPlan,
 )
-from catchment.platforms import Platforms
-from tests.town import TownShop
+from tests.town import TownApp
 
 SITE = "https://plaza.example"
+DECIDING = tuple(
+    Field(name, name, decides=part)
+    for name, part in (
+        ("sort", PlanPart.LISTING),
+        ("time_filter", PlanPart.TIME_FILTER),
+        ("limit", PlanPart.LIMIT),
+    )
+)
 LISTINGS = (Listing("new", Order.NEWEST_FIRST, reach=1000), Listing("top", Order.RANKED))
 
 
 def platform_of(**kind: Any) -> Any:
-    def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+    def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
         params = {"sort": ask.listing, "t": ask.time_filter or "", "limit": str(ask.limit)}
         return [Request(source.target, params=params, listing=ask.listing)]
 
@@ -44,11 +53,11 @@ def platform_of(**kind: Any) -> Any:
     declared = {"listings": LISTINGS, "newest": "new", "item_kind": "post", "is_tiered": True} | kind
     return SimpleNamespace(
         NAME="plaza",
-        KINDS=(Kind("plaza", "a community", 60, "plaza", **declared),),
+        KINDS=(Kind("plaza", "a community", 60, "plaza", fields=DECIDING, **declared),),
         HOSTS=("plaza.example",),
         BUDGET=None,
         IS_SCOPED=False,
-        READER_VERSION=1,
+        PARSER_VERSION=1,
         understand=lambda text: Target("plaza", f"{SITE}/{text}", name=text),
         first=first,
         read=read,
@@ -59,10 +68,9 @@ def platform_of(**kind: Any) -> Any:
 class Plazas:
     """The communities by name, and what they show. Stands where the fetch client would."""
 
-    def __init__(self, here: TownShop, **kind: Any) -> None:
+    def __init__(self, here: TownApp, **kind: Any) -> None:
         self.here, self.clock = here, here.clock
-        here.shop.platforms = Platforms((platform_of(**kind),))
-        here.shop._fetch = self  # type: ignore[assignment]
+        here.play(self, platform_of(**kind))
         self.posts: dict[str, list[dict[str, Any]]] = defaultdict(list)
         self.fails: set[str] = set()
         self.asked: list[str] = []
@@ -89,9 +97,9 @@ class Plazas:
         pass
 
     def follow(self, name: str, **more: Any) -> Source:
-        shop = self.here.shop
-        target = shop.platforms.needed("plaza").understand(name)
-        return shop.store.sources.follow(target, "plaza", self.clock.now(), **more)[0]
+        app = self.here.app
+        target = app.platforms.needed("plaza").understand(name)
+        return app.store.sources.follow(target, "plaza", self.clock.now(), **more)[0]
 
     def post(self, name: str, count: int = 1, **more: Any) -> None:
         """So many posts, one a minute, the last of them now."""
@@ -100,7 +108,7 @@ class Plazas:
             known = self.posts[name]
             known.append({"external_id": f"{name}{len(known)}", "kind": "post", "created_at": at, "text": "x"} | more)
 
-    def visit(self, source: Source, count: int = 0, after: timedelta = timedelta(hours=1), **more: Any) -> Result:
+    def visit(self, source: Source, count: int = 0, after: timedelta = timedelta(hours=1), **more: Any) -> VisitResult:
         """Visited some time later, with so many posts since."""
         self.asked.clear()
         self.clock.advance(after.total_seconds())

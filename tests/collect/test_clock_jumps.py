@@ -8,13 +8,14 @@ import pytest
 
 from catchment.jobs import JOBS, recover_leases, run_if_due
 from catchment.model import Outcome
-from tests.town import TownShop
+from catchment.sources.add import ask_now
+from tests.town import TownApp
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
 
 
-def post(here: TownShop, *names: str) -> None:
+def post(here: TownApp, *names: str) -> None:
     """Posts of this moment, by the world's own clock, which nobody set."""
     feed = here.town.feed(window=20)
     for name in names:
@@ -22,7 +23,7 @@ def post(here: TownShop, *names: str) -> None:
 
 
 @pytest.mark.parametrize("jump", [-400 * DAY, -3 * DAY, -5 * HOUR, 5 * HOUR, 3 * DAY, 400 * DAY])
-def test_a_clock_that_jumps_loses_nothing_and_doubles_nothing(here: TownShop, jump: timedelta) -> None:
+def test_a_clock_that_jumps_loses_nothing_and_doubles_nothing(here: TownApp, jump: timedelta) -> None:
     here.world_now = here.clock.now()  # type: ignore[attr-defined]
     post(here, "a1", "a2", "a3")
     source = here.follow(here.town.feed())
@@ -43,7 +44,7 @@ def test_a_clock_that_jumps_loses_nothing_and_doubles_nothing(here: TownShop, ju
 
 @pytest.mark.parametrize("jump", [-400 * DAY, 400 * DAY])
 def test_after_a_clock_was_wrong_for_a_while_sources_are_visited_again_within_their_interval(
-    here: TownShop, jump: timedelta
+    here: TownApp, jump: timedelta
 ) -> None:
     here.world_now = here.clock.now()  # type: ignore[attr-defined]
     post(here, "a1", "a2", "a3")
@@ -52,11 +53,24 @@ def test_after_a_clock_was_wrong_for_a_while_sources_are_visited_again_within_th
     here.collect(source)
     here.clock.advance(-jump.total_seconds())
     here.clock.advance(900)
-    recover_leases(here.shop)
+    recover_leases(here.app)
     assert len(here.collect(after=5 * HOUR)) == 1
 
 
-def test_after_a_clock_ran_ahead_edits_are_seen_again(here: TownShop) -> None:
+def test_a_source_that_was_added_while_the_clock_ran_ahead_is_visited_once_it_is_right(here: TownApp) -> None:
+    here.world_now = here.clock.now()  # type: ignore[attr-defined]
+    post(here, "a1", "a2", "a3")
+    here.clock.advance((400 * DAY).total_seconds())
+    source = here.follow(here.town.feed())
+    ask_now(here.app.store, source.id, here.clock.now())
+    here.clock.advance(-(400 * DAY).total_seconds())
+    assert here.collect() == []
+    recover_leases(here.app)
+    (result,) = here.collect()
+    assert result.outcome is Outcome.SUCCEEDED
+
+
+def test_after_a_clock_ran_ahead_edits_are_seen_again(here: TownApp) -> None:
     here.world_now = here.clock.now()  # type: ignore[attr-defined]
     feed = here.town.feed(window=20)
     post(here, "a1", "a2", "a3")
@@ -69,11 +83,11 @@ def test_after_a_clock_ran_ahead_edits_are_seen_again(here: TownShop) -> None:
     assert here.item("a1")["text"] == "second thoughts"
 
 
-def test_a_job_that_a_wrong_clock_put_far_ahead_runs_again(here: TownShop) -> None:
+def test_a_job_that_a_wrong_clock_put_far_ahead_runs_again(here: TownApp) -> None:
     job = next(job for job in JOBS if job.name == "recover-leases")
     here.clock.advance((400 * DAY).total_seconds())
-    here.shop.store.jobs.announce(job.name, here.clock.now())
-    assert run_if_due(here.shop, job)
+    here.app.store.jobs.announce(job.name, here.clock.now())
+    assert run_if_due(here.app, job)
     here.clock.advance(-(400 * DAY).total_seconds())
-    assert run_if_due(here.shop, job)
-    assert not run_if_due(here.shop, job)
+    assert run_if_due(here.app, job)
+    assert not run_if_due(here.app, job)

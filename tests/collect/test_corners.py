@@ -7,30 +7,36 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.following import pause, resume
-from catchment.continuity import End, Walk, closed_gaps, gap_after, moved, step
 from catchment.errors import Missing, ServerTrouble, SlowDown
 from catchment.model import (
     Answer,
+    Change,
     Counts,
-    Deed,
     Gap,
     Item,
-    Judged,
+    ItemChange,
     Listing,
     Order,
     Outcome,
     RefinedItem,
     Target,
-    Verdict,
     Watermark,
 )
-from tests.town import Feed, TownShop
+from catchment.policy.continuity import (
+    End,
+    Walk,
+    closed_gaps,
+    gap_after,
+    moved,
+    step,
+)
+from catchment.sources.add import pause, resume
+from tests.town import Feed, TownApp
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-def steady(here: TownShop, first: int, last: int, feed: Feed | None = None) -> Feed:
+def steady(here: TownApp, first: int, last: int, feed: Feed | None = None) -> Feed:
     """Entries numbered so, a minute apart, the last one now."""
     feed = feed or here.town.feed(window=5)
     for number in range(first, last + 1):
@@ -41,7 +47,7 @@ def steady(here: TownShop, first: int, last: int, feed: Feed | None = None) -> F
 # ── gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_another_source_of_the_same_items_stored_does_not_hide_a_gap(quick: TownShop) -> None:
+def test_what_another_source_of_the_same_items_stored_does_not_hide_a_gap(quick: TownApp) -> None:
     feed = steady(quick, 1, 5)
     first = quick.follow(feed)
     quick.collect(first)
@@ -52,11 +58,11 @@ def test_what_another_source_of_the_same_items_stored_does_not_hide_a_gap(quick:
     quick.collect(second)
     assert quick.gaps() == []
     quick.collect(first)
-    assert [gap["source_id"] for gap in quick.gaps()] == [first.id]
+    assert [gap.source_id for gap in quick.gaps()] == [first.id]
 
 
 @pytest.mark.parametrize("ahead_by", [400 * DAY, HOUR])
-def test_an_entry_from_the_future_that_comes_back_closes_no_gap(quick: TownShop, ahead_by: timedelta) -> None:
+def test_an_entry_from_the_future_that_comes_back_closes_no_gap(quick: TownApp, ahead_by: timedelta) -> None:
     """Whether its date has come meanwhile, or has not."""
     feed = steady(quick, 1, 5)
     feed.post("ahead", at=quick.clock.now() + ahead_by)
@@ -72,7 +78,7 @@ def test_an_entry_from_the_future_that_comes_back_closes_no_gap(quick: TownShop,
     assert len(quick.gaps()) == 1
 
 
-def test_a_gap_does_not_end_in_the_future(quick: TownShop) -> None:
+def test_a_gap_does_not_end_in_the_future(quick: TownApp) -> None:
     feed = steady(quick, 1, 5)
     source = quick.follow(feed)
     quick.collect(source)
@@ -80,7 +86,7 @@ def test_a_gap_does_not_end_in_the_future(quick: TownShop) -> None:
     for number in range(3):
         feed.post(f"ahead{number}", at=quick.clock.now() + (number + 1) * DAY)
     quick.collect(source)
-    assert [gap["to_at"] for gap in quick.gaps()] == [quick.clock.now().isoformat()]
+    assert [gap.to_at for gap in quick.gaps()] == [quick.clock.now()]
 
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,9 +97,9 @@ def ago(minutes: float) -> datetime:
     return NOW - timedelta(minutes=minutes)
 
 
-def post(key: str, minutes: float, *, is_pinned: bool = False) -> Judged:
+def post(key: str, minutes: float, *, is_pinned: bool = False) -> ItemChange:
     item = Item(key, created_at=ago(minutes), text="text", is_pinned=is_pinned)
-    return Judged(RefinedItem(item, key.encode()), None, Verdict(Deed.NEW))
+    return ItemChange(RefinedItem(item, key.encode()), None, Change.NEW)
 
 
 MARK = Watermark(ago(60), ("m",))
@@ -143,7 +149,7 @@ def test_pinned_posts_shown_on_every_page_do_not_use_up_the_reach() -> None:
 # ── identity and history ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_an_entry_from_the_future_that_changes_its_id_is_not_stored_twice(here: TownShop) -> None:
+def test_an_entry_from_the_future_that_changes_its_id_is_not_stored_twice(here: TownApp) -> None:
     feed = steady(here, 1, 3)
     feed.post("ahead", at=here.clock.now() + 400 * DAY)
     source = here.follow(feed)
@@ -153,7 +159,7 @@ def test_an_entry_from_the_future_that_changes_its_id_is_not_stored_twice(here: 
     assert (result.counts.new, len(here.items())) == (0, 4)
 
 
-def test_going_back_to_the_first_of_several_wordings_is_an_edit_like_any_other(quick: TownShop) -> None:
+def test_going_back_to_the_first_of_several_wordings_is_an_edit_like_any_other(quick: TownApp) -> None:
     feed = quick.town.feed()
     source = quick.follow(feed)
     for text in ("one", "two", "three", "four", "one"):
@@ -163,7 +169,7 @@ def test_going_back_to_the_first_of_several_wordings_is_an_edit_like_any_other(q
 
 
 def test_an_entry_that_stays_the_same_is_looked_at_if_another_source_showed_something_else_meanwhile(
-    quick: TownShop,
+    quick: TownApp,
 ) -> None:
     feed = steady(quick, 1, 5)
     first, second = quick.follow(feed), quick.follow(feed, kind="digest_feed")
@@ -177,7 +183,7 @@ def test_an_entry_that_stays_the_same_is_looked_at_if_another_source_showed_some
     assert [one["text"] for one in quick.revisions("p3")] == ["text", "edited"]
 
 
-def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_did_not_change(quick: TownShop) -> None:
+def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_did_not_change(quick: TownApp) -> None:
     feed = quick.town.feed()
     source = quick.follow(feed)
     for text in ("even", "odd", "even", "odd", "even"):
@@ -191,7 +197,7 @@ def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_di
 # ── counts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_same_bytes_again_count_all_that_they_show(quick: TownShop) -> None:
+def test_the_same_bytes_again_count_all_that_they_show(quick: TownApp) -> None:
     body = b"""<rss version="2.0"><channel><title>t</title>
         <item><guid>a</guid><title>A</title></item><item><guid>nothing</guid></item></channel></rss>"""
     feed = quick.town.feed()
@@ -203,7 +209,7 @@ def test_the_same_bytes_again_count_all_that_they_show(quick: TownShop) -> None:
     assert [one.counts for one in results] == [Counts(new=1, invalid=1), Counts(duplicate=2)]
 
 
-def test_the_first_page_again_counts_its_own_items_not_those_of_all_pages(quick: TownShop) -> None:
+def test_the_first_page_again_counts_its_own_items_not_those_of_all_pages(quick: TownApp) -> None:
     def page(number: int, following: str) -> bytes:
         entry = f'{{"id": "{number}", "content_text": "text {number}"}}'
         return f'{{"version": "https://jsonfeed.org/version/1.1", {following} "items": [{entry}]}}'.encode()
@@ -223,31 +229,31 @@ def test_the_first_page_again_counts_its_own_items_not_those_of_all_pages(quick:
 # ── when ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_source_that_is_resumed_from_probation_keeps_its_own_interval(here: TownShop) -> None:
+def test_a_source_that_is_resumed_from_probation_keeps_its_own_interval(here: TownApp) -> None:
     feed = steady(here, 1, 3)
     source = here.follow(feed, interval_minutes=30)
     feed.says.extend(Missing("not there", status=404) for _ in range(6))
     for _ in range(6):
         here.collect(source)
     assert here.progress(source).due_reason == "probation"
-    pause(here.shop.store, source.id, None, here.clock.now())
-    resume(here.shop.store, source.id, here.clock.now())
+    pause(here.app.store, source.id, None, here.clock.now())
+    resume(here.app.store, source.id, here.clock.now())
     assert here.progress(source).next_due_at == here.clock.now() + 30 * MINUTE
     assert [one.outcome for one in here.collect(after=30 * MINUTE)] == [Outcome.SUCCEEDED]
 
 
-def test_resuming_a_source_does_not_forget_what_a_server_asked_for(here: TownShop) -> None:
+def test_resuming_a_source_does_not_forget_what_a_server_asked_for(here: TownApp) -> None:
     feed = steady(here, 1, 3)
     source = here.follow(feed)
     until = here.clock.now() + 8 * HOUR
     feed.says.extend([Missing("not there", status=404), SlowDown("too many", status=429, retry_at=until)])
     here.collect(source)
     here.collect(source)
-    resume(here.shop.store, source.id, here.clock.now())
+    resume(here.app.store, source.id, here.clock.now())
     assert here.progress(source).next_due_at == until
 
 
-def test_a_server_in_trouble_that_says_when_to_come_back_is_not_asked_sooner(quick: TownShop) -> None:
+def test_a_server_in_trouble_that_says_when_to_come_back_is_not_asked_sooner(quick: TownApp) -> None:
     feed = steady(quick, 1, 3)
     source = quick.follow(feed)
     until = quick.clock.now() + 12 * HOUR
@@ -257,7 +263,7 @@ def test_a_server_in_trouble_that_says_when_to_come_back_is_not_asked_sooner(qui
     assert quick.progress(source).next_due_at == until
 
 
-def test_a_feeds_wish_for_longer_pauses_holds_while_it_does_not_change(quick: TownShop) -> None:
+def test_a_feeds_wish_for_longer_pauses_holds_while_it_does_not_change(quick: TownApp) -> None:
     body = b'<rss version="2.0"><channel><title>t</title><ttl>600</ttl><item><title>A</title></item></channel></rss>'
     feed = quick.town.feed()
     source = quick.follow(feed)
@@ -267,8 +273,8 @@ def test_a_feeds_wish_for_longer_pauses_holds_while_it_does_not_change(quick: To
         assert quick.progress(source).next_due_at == quick.clock.now() + 600 * MINUTE
 
 
-def test_a_source_whose_platform_is_not_installed_is_skipped_once_a_round(quick: TownShop) -> None:
-    sources, now = quick.shop.store.sources, quick.clock.now()
+def test_a_source_whose_platform_is_not_installed_is_skipped_once_a_round(quick: TownApp) -> None:
+    sources, now = quick.app.store.sources, quick.clock.now()
     source, _ = sources.follow(Target("nobody", "x"), "nobody", now)
     sources.mark_due(source.id, now)
     results: list[Any] = []
@@ -277,20 +283,20 @@ def test_a_source_whose_platform_is_not_installed_is_skipped_once_a_round(quick:
         results.append(result.outcome)
         assert len(results) < 5, "visited again and again"
 
-    quick.shop.rounds().due("test", "test", seen)
+    quick.app.scheduler().due("test", "test", seen)
     assert results == [Outcome.SKIPPED]
 
 
-def test_new_posts_of_a_visits_first_pages_count_for_the_rhythm(quick: TownShop) -> None:
+def test_new_posts_of_a_visits_first_pages_count_for_the_rhythm(quick: TownApp) -> None:
     def page(numbers: range, following: str) -> bytes:
         items = ",".join(
-            f'{{"id": "{number}", "content_text": "t", "date_published": "2025-12-{number:02}T00:00:00Z"}}'
+            f'{{"id": "{number}", "content_text": "t", "date_published": "2025-12-31T{number:02}:00:00Z"}}'
             for number in numbers
         )
         return f'{{"version": "https://jsonfeed.org/version/1.1", {following} "items": [{items}]}}'.encode()
 
     url = "https://one.example/feed"
-    first, empty = page(range(1, 15), f'"next_url": "{url}?2",'), page(range(0), "")
+    first, empty = page(range(10, 24), f'"next_url": "{url}?2",'), page(range(0), "")
     feed, older = quick.town.feed(), quick.town.feeds.setdefault(f"{url}?2", Feed(f"{url}?2"))
     source = quick.follow(feed)
     feed.says.append(lambda request, now: Answer(200, {}, first, request.url, now))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from catchment.model import Outcome
-from tests.town import Feed, TownShop
+from tests.town import Feed, TownApp
 
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 
 
-def steady(here: TownShop, first: int, last: int, feed: Feed | None = None) -> Feed:
+def steady(here: TownApp, first: int, last: int, feed: Feed | None = None) -> Feed:
     """Entries numbered so, a minute apart, the last one now."""
     feed = feed or here.town.feed(window=5)
     for number in range(first, last + 1):
@@ -19,21 +19,21 @@ def steady(here: TownShop, first: int, last: int, feed: Feed | None = None) -> F
     return feed
 
 
-def test_a_window_that_overflowed_between_two_visits_opens_a_possible_gap_with_its_edges(here: TownShop) -> None:
+def test_a_window_that_overflowed_between_two_visits_opens_a_possible_gap_with_its_edges(here: TownApp) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
-    newest_stored = here.item("p5")["created_at"]
+    newest_stored = datetime.fromisoformat(here.item("p5")["created_at"])
     here.clock.advance(3600)
     steady(here, 6, 20, feed)
     here.collect(source)
     (gap,) = here.gaps()
-    assert (gap["certainty"], gap["cause"], gap["from_at"]) == ("possible", "window", newest_stored)
-    assert gap["to_at"] == here.item("p16")["created_at"]
+    assert (gap.certainty, gap.cause, gap.from_at) == ("possible", "window", newest_stored)
+    assert gap.to_at == datetime.fromisoformat(here.item("p16")["created_at"])
     assert here.progress(source).watermark.ids == ("p20",)
 
 
-def test_a_window_that_reaches_what_is_stored_opens_none(here: TownShop) -> None:
+def test_a_window_that_reaches_what_is_stored_opens_none(here: TownApp) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
@@ -43,7 +43,7 @@ def test_a_window_that_reaches_what_is_stored_opens_none(here: TownShop) -> None
     assert here.gaps() == []
 
 
-def test_a_gap_is_closed_when_the_feed_shows_it_from_edge_to_edge_again(here: TownShop) -> None:
+def test_a_gap_is_closed_when_the_feed_shows_it_from_edge_to_edge_again(here: TownApp) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
@@ -54,11 +54,11 @@ def test_a_gap_is_closed_when_the_feed_shows_it_from_edge_to_edge_again(here: To
     here.collect(source)
     assert here.gaps() == []
     (gap,) = here.gaps(include_closed=True)
-    assert gap["closed_because"] == "shown again"
+    assert gap.closed_because == "shown again"
     assert len(here.items()) == 20
 
 
-def test_the_next_good_visit_after_a_gap_opens_no_second_one(here: TownShop) -> None:
+def test_the_next_good_visit_after_a_gap_opens_no_second_one(here: TownApp) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
@@ -71,7 +71,7 @@ def test_the_next_good_visit_after_a_gap_opens_no_second_one(here: TownShop) -> 
     assert len(here.gaps()) == 1
 
 
-def test_a_feed_of_two_entries_says_nothing_about_what_it_left_out(quick: TownShop) -> None:
+def test_a_feed_of_two_entries_says_nothing_about_what_it_left_out(quick: TownApp) -> None:
     feed = quick.town.feed(window=2)
     feed.post("a", at=quick.clock.now())
     source = quick.follow(feed)
@@ -82,7 +82,7 @@ def test_a_feed_of_two_entries_says_nothing_about_what_it_left_out(quick: TownSh
     assert quick.gaps() == []
 
 
-def test_an_empty_feed_is_a_success_and_opens_no_gap(quick: TownShop) -> None:
+def test_an_empty_feed_is_a_success_and_opens_no_gap(quick: TownApp) -> None:
     feed = steady(quick, 1, 5)
     source = quick.follow(feed)
     quick.collect(source)
@@ -94,7 +94,7 @@ def test_an_empty_feed_is_a_success_and_opens_no_gap(quick: TownShop) -> None:
     assert quick.gaps() == []
 
 
-def test_a_rotating_list_of_old_entries_opens_no_gap(quick: TownShop) -> None:
+def test_a_rotating_list_of_old_entries_opens_no_gap(quick: TownApp) -> None:
     feed = steady(quick, 1, 5)
     source = quick.follow(feed)
     quick.collect(source)
@@ -107,7 +107,7 @@ def test_a_rotating_list_of_old_entries_opens_no_gap(quick: TownShop) -> None:
     assert len(quick.items()) == 10
 
 
-def test_undated_entries_that_are_all_new_open_a_possible_gap(quick: TownShop) -> None:
+def test_undated_entries_that_are_all_new_open_a_possible_gap(quick: TownApp) -> None:
     feed = quick.town.feed(window=5)
     for number in range(5):
         feed.post(f"a{number}", f"text a{number}")
@@ -119,10 +119,10 @@ def test_undated_entries_that_are_all_new_open_a_possible_gap(quick: TownShop) -
         feed.post(f"b{number}", f"text b{number}")
     quick.collect(source, after=HOUR)
     (gap,) = quick.gaps()
-    assert (gap["from_at"], gap["to_at"]) == (first.isoformat(), quick.clock.now().isoformat())
+    assert (gap.from_at, gap.to_at) == (first, quick.clock.now())
 
 
-def test_a_late_arrival_on_top_of_a_feed_by_arrival_does_not_hide_a_gap(here: TownShop) -> None:
+def test_a_late_arrival_on_top_of_a_feed_by_arrival_does_not_hide_a_gap(here: TownApp) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
@@ -133,5 +133,6 @@ def test_a_late_arrival_on_top_of_a_feed_by_arrival_does_not_hide_a_gap(here: To
     feed.shown = lambda: shown  # type: ignore[method-assign]
     here.collect(source)
     (gap,) = here.gaps()
-    assert (gap["from_at"], gap["to_at"]) == (here.item("p5")["created_at"], here.item("p17")["created_at"])
+    edges = [datetime.fromisoformat(here.item(key)["created_at"]) for key in ("p5", "p17")]
+    assert [gap.from_at, gap.to_at] == edges
     assert here.item("late")["text"] == "text"

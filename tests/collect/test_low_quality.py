@@ -11,7 +11,7 @@ import pytest
 from catchment.jobs import JOBS, assign_tiers, crawl_low_quality
 from catchment.model import Source, SourceState
 from tests.collect.plazas import Plazas
-from tests.town import TownShop
+from tests.town import TownApp
 
 EIGHT_HOURS = timedelta(hours=8)
 
@@ -19,13 +19,13 @@ EIGHT_HOURS = timedelta(hours=8)
 @pytest.fixture
 def plazas(tmp_path: Path, database_url: str) -> Iterator[Plazas]:
     """One visit at a time: so their order can be told."""
-    here = TownShop(tmp_path / "home", database_url, concurrency=1)
+    here = TownApp(tmp_path / "home", database_url, concurrency=1)
     yield Plazas(here)
     here.close()
 
 
 @pytest.fixture
-def plaza(quick: TownShop) -> Plazas:
+def plaza(quick: TownApp) -> Plazas:
     """On SQLite only."""
     return Plazas(quick)
 
@@ -42,7 +42,7 @@ def visited(plazas: Plazas, after: timedelta = EIGHT_HOURS + timedelta(seconds=1
     """Whom the round visits, in which order, so long after all of them were."""
     plazas.clock.advance(after.total_seconds())
     plazas.names.clear()
-    crawl_low_quality(plazas.here.shop)
+    crawl_low_quality(plazas.here.app)
     return list(dict.fromkeys(plazas.names))
 
 
@@ -60,7 +60,7 @@ def test_only_communities_below_the_average_that_are_active_are_visited(plazas: 
     plazas.visit(sources["quiet"], 49)
     plazas.visit(sources["lively"], 50)
     plazas.visit(sources["paused"], 1)
-    plazas.here.shop.store.sources.set_state(sources["paused"].id, SourceState.PAUSED, None, plazas.clock.now())
+    plazas.here.app.store.sources.set_state(sources["paused"].id, SourceState.PAUSED, None, plazas.clock.now())
     assert visited(plazas) == ["quiet"]
 
 
@@ -77,30 +77,30 @@ def test_it_is_a_run_of_its_own_and_what_is_empty_or_fails_is_counted(plazas: Pl
     plazas.clock.advance(EIGHT_HOURS.total_seconds())
     plazas.post("full", 2)
     assert visited(plazas) == ["empty", "failing", "full"]
-    (run,) = plazas.here.shop.store.runs.page(1)
-    assert (run["job"], run["started_by"]) == ("crawl-low-quality", "schedule")
-    assert (run["source_count"], run["succeeded"], run["failed"], run["new_count"]) == (3, 2, 1, 2)
+    (run,) = plazas.here.app.store.runs.page(1)
+    assert (run.job, run.started_by) == ("crawl-low-quality", "schedule")
+    assert (run.source_count, run.succeeded, run.failed, run.new_count) == (3, 2, 1, 2)
     assert plazas.progress(empty).empty_count == 1
     assert plazas.progress(failing).failure_count == 1
     assert (plazas.progress(full).empty_count, plazas.progress(full).failure_count) == (0, 0)
 
 
 def test_it_comes_back_every_four_hours_and_the_tiers_are_put_in_order_daily(plaza: Plazas) -> None:
-    shop = plaza.here.shop
-    periods = {job.name: job.period(shop.settings) for job in JOBS}
+    app = plaza.here.app
+    periods = {job.name: job.period(app.settings) for job in JOBS}
     assert periods["crawl-low-quality"] == timedelta(hours=4)
     assert periods["assign-tiers"] == timedelta(days=1)
     source = quiet(plaza, "a")
-    shop.tiers = shop.tiers.plus(tiers=tuple(one.plus(hours=3.0) for one in shop.tiers.tiers))
-    assign_tiers(shop)
+    app.tiers = app.tiers.replace(tiers=tuple(one.replace(hours=3.0) for one in app.tiers.tiers))
+    assign_tiers(app)
     assert plaza.progress(source).due_reason == "tier3: every 3 h"
 
 
 def test_without_anybody_left_alone_it_leaves_no_trace(plaza: Plazas) -> None:
     quiet(plaza, "a")
-    before = plaza.here.shop.store.runs.page(100)
+    before = plaza.here.app.store.runs.page(100)
     assert visited(plaza, timedelta(hours=1)) == []
-    assert plaza.here.shop.store.runs.page(100) == before
+    assert plaza.here.app.store.runs.page(100) == before
 
 
 def test_whom_a_person_or_probation_makes_wait_is_not_hurried(plaza: Plazas) -> None:
@@ -116,7 +116,7 @@ def test_whom_a_person_or_probation_makes_wait_is_not_hurried(plaza: Plazas) -> 
 
 def test_its_figures_are_settings(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catchment.db'}"
-    here = TownShop(tmp_path, url, low_quality_below=3.0, low_quality_hours=1.0, low_quality_sources=1)
+    here = TownApp(tmp_path, url, low_quality_below=3.0, low_quality_hours=1.0, low_quality_sources=1)
     plazas = Plazas(here)
     for name, count in {"a": 3, "b": 2, "c": 2}.items():
         plazas.visit(plazas.follow(name), count, after=timedelta(minutes=1))

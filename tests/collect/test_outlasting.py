@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from catchment.collect.visit import Visitor
 from catchment.errors import StoreError
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Answer, Outcome, SourceState
-from tests.town import TownShop
+from tests.town import TownApp
 
 
 def away(*_: object) -> None:
@@ -18,42 +19,42 @@ def slips(*_: object) -> None:
     raise RuntimeError("unforeseen")
 
 
-def test_a_job_whose_end_could_not_be_written_runs_again(here: TownShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_whose_end_could_not_be_written_runs_again(here: TownApp, monkeypatch: pytest.MonkeyPatch) -> None:
     job = next(job for job in JOBS if job.name == "clear-old")
-    here.shop.store.jobs.announce(job.name, here.clock.now())
+    here.app.store.jobs.announce(job.name, here.clock.now())
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(here.shop.store.jobs, "done", away)
+        meanwhile.setattr(here.app.store.jobs, "done", away)
         with pytest.raises(StoreError):
-            run_if_due(here.shop, job)
+            run_if_due(here.app, job)
     here.clock.advance(2 * 3600)
-    here.shop.presence.heartbeat(here.clock.now())
-    assert run_if_due(here.shop, job)
+    here.app.presence.heartbeat(here.clock.now())
+    assert run_if_due(here.app, job)
 
 
 def test_a_visit_that_breaks_in_an_unforeseen_way_ends_and_frees_its_source(
-    here: TownShop, monkeypatch: pytest.MonkeyPatch
+    here: TownApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     feed = here.town.feed()
     feed.post("p", at=here.clock.now())
     source = here.follow(feed)
     with monkeypatch.context() as meanwhile:
-        meanwhile.setattr(here.shop.visitor, "_visit", slips)
+        meanwhile.setattr(Visitor, "visit", slips)
         (result,) = here.collect(source)
     assert (result.outcome, "RuntimeError" in (result.error or "")) == (Outcome.FAILED, True)
-    here.shop.presence.heartbeat(here.clock.now())
+    here.app.presence.heartbeat(here.clock.now())
     (again,) = here.collect(source)
     assert again.outcome == Outcome.SUCCEEDED
 
 
 def test_sources_that_could_not_be_claimed_are_not_forgotten_in_the_report(
-    here: TownShop, monkeypatch: pytest.MonkeyPatch
+    here: TownApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sources = []
     for number in range(30):
         feed = here.town.feed(f"n{number}")
         feed.post("p", at=here.clock.now())
         sources.append(here.follow(feed))
-    real, calls = here.shop.store.sources.claim, []
+    real, calls = here.app.store.sources.claim, []
 
     def claim(*given):  # type: ignore[no-untyped-def]
         calls.append(given)
@@ -61,20 +62,20 @@ def test_sources_that_could_not_be_claimed_are_not_forgotten_in_the_report(
             away()
         return real(*given)
 
-    monkeypatch.setattr(here.shop.store.sources, "claim", claim)
+    monkeypatch.setattr(here.app.store.sources, "claim", claim)
     assert sorted(one.source_id for one in here.collect(*sources)) == [one.id for one in sources]
 
 
-def test_a_source_that_was_removed_meanwhile_is_told_as_such(here: TownShop) -> None:
-    from catchment.collect.following import remove
+def test_a_source_that_was_removed_meanwhile_is_told_as_such(here: TownApp) -> None:
+    from catchment.sources.add import remove
 
     source = here.follow(here.town.feed())
-    remove(here.shop.store, source.id, here.clock.now())
-    (result,) = here.shop.rounds().these([source.id], "test", "test")
+    remove(here.app.store, source.id, here.clock.now())
+    (result,) = here.app.scheduler().these([source.id], "test", "test")
     assert (result.outcome, "removed" in (result.error or "")) == (Outcome.SKIPPED, True)
 
 
-def test_an_answer_on_which_the_reader_slips_is_kept(here: TownShop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_on_which_the_reader_slips_is_kept(here: TownApp, monkeypatch: pytest.MonkeyPatch) -> None:
     from catchment.platforms import feeds
 
     feed = here.town.feed()
@@ -83,11 +84,11 @@ def test_an_answer_on_which_the_reader_slips_is_kept(here: TownShop, monkeypatch
     monkeypatch.setattr(feeds, "read", slips)
     (result,) = here.collect(source)
     assert result.error_code == "INTERNAL"
-    kept = here.shop.store.database.read(lambda tx: tx.all("SELECT is_read FROM raw_answers"))
+    kept = here.app.store.database.read(lambda tx: tx.all("SELECT is_read FROM raw_answers"))
     assert [bool(one[0]) for one in kept] == [False]
 
 
-def test_a_site_whose_feed_is_followed_already_is_retired_and_stores_nothing(here: TownShop) -> None:
+def test_a_site_whose_feed_is_followed_already_is_retired_and_stores_nothing(here: TownApp) -> None:
     feed = here.town.feed()
     feed.post("p", at=here.clock.now())
     followed = here.follow(feed)
@@ -98,7 +99,7 @@ def test_a_site_whose_feed_is_followed_already_is_retired_and_stores_nothing(her
     source = here.follow(site)
     (result,) = here.collect(source)
     assert result.outcome == Outcome.SKIPPED
-    retired = here.shop.store.sources.get(source.id)
+    retired = here.app.store.sources.get(source.id)
     assert retired.state == SourceState.RETIRED
     assert f"source {followed.id}" in (retired.state_reason or "")
     assert len(here.items()) == 1

@@ -12,10 +12,16 @@ import pytest
 from catchment.clock import micros
 from catchment.collect.reparse import Reparsed, Reparsing
 from catchment.errors import Unreadable
-from catchment.model import Answer, Item, Platform, Reading, Request
+from catchment.model import (
+    Answer,
+    Item,
+    Platform,
+    Reading,
+    Request,
+)
 from catchment.platforms import Platforms, feeds
-from catchment.store.mending import Mended
-from tests.town import TownShop
+from catchment.store.items.reparse import Mended
+from tests.town import TownApp
 
 Flaw = Callable[[Item], Item | None]
 
@@ -29,7 +35,7 @@ def none(item: Item) -> Item | None:
 
 
 def half_of_the_text(item: Item) -> Item | None:
-    return item.plus(text=said(item).split(" and ")[0], html=None)
+    return item.replace(text=said(item).split(" and ")[0], html=None)
 
 
 def blind_to_long_ones(item: Item) -> Item | None:
@@ -37,15 +43,15 @@ def blind_to_long_ones(item: Item) -> Item | None:
 
 
 def blind_to_dates(item: Item) -> Item | None:
-    return item.plus(created_at=None)
+    return item.replace(created_at=None)
 
 
 def blind_to_authors_and_tags(item: Item) -> Item | None:
-    return item.plus(author=None, tags=())
+    return item.replace(author=None, tags=())
 
 
 def in_brief(item: Item) -> Item | None:
-    return item.plus(is_brief=True) if "whole" not in said(item) else item
+    return item.replace(is_partial=True) if "whole" not in said(item) else item
 
 
 def reader(version: int, flaw: Flaw = none, **more: Any) -> Platform:
@@ -53,29 +59,29 @@ def reader(version: int, flaw: Flaw = none, **more: Any) -> Platform:
 
     def read(answer: Answer, request: Request) -> Reading:
         reading = feeds.read(answer, request)
-        return reading.plus(items=tuple(seen for one in reading.items if (seen := flaw(one)) is not None))
+        return reading.replace(items=tuple(seen for one in reading.items if (seen := flaw(one)) is not None))
 
-    return cast(Platform, SimpleNamespace(**(vars(feeds) | {"read": read, "READER_VERSION": version} | more)))
-
-
-def use(here: TownShop, platform: Platform) -> None:
-    here.shop.platforms = here.shop.visitor.platforms = Platforms((platform,))
+    return cast(Platform, SimpleNamespace(**(vars(feeds) | {"read": read, "PARSER_VERSION": version} | more)))
 
 
-def reparse(here: TownShop, *, is_dry: bool = False, **wanted: Any) -> Reparsed:
-    shop = here.shop
-    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, here.clock.now(), is_dry=is_dry)
+def use(here: TownApp, platform: Platform) -> None:
+    here.app.platforms = Platforms((platform,))
+
+
+def reparse(here: TownApp, *, is_dry: bool = False, **wanted: Any) -> Reparsed:
+    app = here.app
+    reparsing = Reparsing(app.store, app.platforms, 1_000_000, app.stop, here.clock.now(), is_dry=is_dry)
     return reparsing.run(reparsing.wanted(**wanted))
 
 
-def rows(here: TownShop) -> list[list[tuple[Any, ...]]]:
+def rows(here: TownApp) -> list[list[tuple[Any, ...]]]:
     """Everything that reading again could change."""
     tables = ("items", "revisions", "sightings", "item_tags", "item_references", "aliases", "ledger")
-    read = here.shop.store.database.read
+    read = here.app.store.database.read
     return [read(lambda tx, table=table: tx.all(f"SELECT * FROM {table} ORDER BY 1, 2, 3")) for table in tables]  # type: ignore[misc]
 
 
-def test_the_version_that_an_answer_produced_is_corrected_and_dated_as_it_was(here: TownShop) -> None:
+def test_the_version_that_an_answer_produced_is_corrected_and_dated_as_it_was(here: TownApp) -> None:
     use(here, reader(1, half_of_the_text))
     feed = here.town.feed()
     feed.post("a", "this and that")
@@ -96,7 +102,7 @@ def test_the_version_that_an_answer_produced_is_corrected_and_dated_as_it_was(he
     assert told_before["valid_from"] == told_before["valid_to"] == before["first_seen_at"]
 
 
-def test_an_old_version_is_corrected_where_it_stands(here: TownShop) -> None:
+def test_an_old_version_is_corrected_where_it_stands(here: TownApp) -> None:
     use(here, reader(1, half_of_the_text))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -121,8 +127,8 @@ def test_an_old_version_is_corrected_where_it_stands(here: TownShop) -> None:
     assert mended == ["one", "two", "three"]
 
 
-def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_whole(here: TownShop) -> None:
-    use(here, reader(1, lambda item: in_brief(item.plus(title="Half"))))
+def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_whole(here: TownApp) -> None:
+    use(here, reader(1, lambda item: in_brief(item.replace(title="Half"))))
     feed = here.town.feed()
     source = here.follow(feed)
     for key in "ab":
@@ -144,7 +150,7 @@ def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_
     assert here.item("b")["is_brief"]
 
 
-def test_an_edit_that_the_old_reader_was_blind_to_is_dated_when_it_was_shown(here: TownShop) -> None:
+def test_an_edit_that_the_old_reader_was_blind_to_is_dated_when_it_was_shown(here: TownApp) -> None:
     use(here, reader(1, half_of_the_text))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -163,7 +169,7 @@ def test_an_edit_that_the_old_reader_was_blind_to_is_dated_when_it_was_shown(her
     assert (here.item("a")["text"], here.item("a")["content_last_changed_at"]) == ("one and 2", shown_at)
 
 
-def test_items_that_only_now_can_be_read_are_added_as_of_their_answer(here: TownShop) -> None:
+def test_items_that_only_now_can_be_read_are_added_as_of_their_answer(here: TownApp) -> None:
     use(here, reader(1, blind_to_long_ones))
     feed = here.town.feed()
     feed.post("a", "short")
@@ -179,9 +185,9 @@ def test_items_that_only_now_can_be_read_are_added_as_of_their_answer(here: Town
     assert len(here.items(source)) == 2
 
 
-def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_come(here: TownShop) -> None:
+def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_come(here: TownApp) -> None:
     ages = timedelta(hours=1), timedelta(days=3)
-    looking = {"KINDS": tuple(kind.plus(look_after=ages) for kind in feeds.KINDS)}
+    looking = {"KINDS": tuple(kind.replace(recheck_ages=ages) for kind in feeds.KINDS)}
     use(here, reader(1, blind_to_long_ones, **looking))
     feed, posted_at = here.town.feed(), here.clock.now() - timedelta(hours=2)
     feed.post("a", "long and longer", at=posted_at)
@@ -191,11 +197,11 @@ def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_
 
     use(here, reader(2, **looking))
     assert reparse(here).done == Mended(new=2)
-    planned = here.shop.store.database.read(lambda tx: tx.all("SELECT item_id, next_look_at, look_count FROM looks"))
+    planned = here.app.store.database.read(lambda tx: tx.all("SELECT item_id, next_look_at, look_count FROM looks"))
     assert planned == [(here.item("a")["id"], micros(posted_at + ages[1]), 0)]
 
 
-def test_an_item_that_was_shown_before_it_could_be_read_begins_earlier(here: TownShop) -> None:
+def test_an_item_that_was_shown_before_it_could_be_read_begins_earlier(here: TownApp) -> None:
     use(here, reader(1, blind_to_long_ones))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -213,7 +219,7 @@ def test_an_item_that_was_shown_before_it_could_be_read_begins_earlier(here: Tow
     assert (here.item("a")["text"], here.item("a")["first_seen_at"]) == ("short", first)
 
 
-def test_an_answer_that_could_not_be_read_is_read(here: TownShop) -> None:
+def test_an_answer_that_could_not_be_read_is_read(here: TownApp) -> None:
     def stumble(item: Item) -> Item | None:
         raise Unreadable("one", "no idea")
 
@@ -233,7 +239,7 @@ def test_an_answer_that_could_not_be_read_is_read(here: TownShop) -> None:
 
 
 @pytest.mark.parametrize("flaw", [half_of_the_text, blind_to_long_ones, blind_to_dates, blind_to_authors_and_tags])
-def test_reading_twice_changes_nothing_more(here: TownShop, flaw: Flaw) -> None:
+def test_reading_twice_changes_nothing_more(here: TownApp, flaw: Flaw) -> None:
     use(here, reader(1, flaw))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -251,7 +257,7 @@ def test_reading_twice_changes_nothing_more(here: TownShop, flaw: Flaw) -> None:
     assert rows(here)[1] == settled[1], "the next visit has no revision to make"
 
 
-def test_a_reader_that_has_not_changed_changes_nothing(here: TownShop) -> None:
+def test_a_reader_that_has_not_changed_changes_nothing(here: TownApp) -> None:
     feed = here.town.feed()
     source = here.follow(feed)
     for number in range(12):
@@ -264,7 +270,7 @@ def test_a_reader_that_has_not_changed_changes_nothing(here: TownShop) -> None:
     assert rows(here) == settled
 
 
-def test_a_date_that_is_read_at_last_moves_the_item_in_every_list(here: TownShop) -> None:
+def test_a_date_that_is_read_at_last_moves_the_item_in_every_list(here: TownApp) -> None:
     use(here, reader(1, blind_to_dates))
     feed = here.town.feed()
     old = here.clock.now() - timedelta(days=30)
@@ -281,7 +287,7 @@ def test_a_date_that_is_read_at_last_moves_the_item_in_every_list(here: TownShop
     assert here.revisions("a") == []
 
 
-def test_a_dry_run_says_what_it_would_come_to_and_writes_nothing(here: TownShop) -> None:
+def test_a_dry_run_says_what_it_would_come_to_and_writes_nothing(here: TownApp) -> None:
     use(here, reader(1, blind_to_long_ones))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -296,7 +302,7 @@ def test_a_dry_run_says_what_it_would_come_to_and_writes_nothing(here: TownShop)
     assert reparse(here).done.new == 1
 
 
-def test_it_stops_between_two_answers_and_goes_on_from_there(here: TownShop) -> None:
+def test_it_stops_between_two_answers_and_goes_on_from_there(here: TownApp) -> None:
     use(here, reader(1, half_of_the_text))
     feed = here.town.feed()
     source = here.follow(feed)
@@ -304,15 +310,15 @@ def test_it_stops_between_two_answers_and_goes_on_from_there(here: TownShop) -> 
         feed.post(f"{number}", f"{number} and more")
         here.collect(source)
     use(here, reader(2))
-    shop = here.shop
-    reparsing = Reparsing(shop.store, shop.platforms, 1_000_000, shop.stop, here.clock.now(), is_dry=False)
-    first = reparsing.run(reparsing.wanted(), lambda _: shop.stop.set())
+    app = here.app
+    reparsing = Reparsing(app.store, app.platforms, 1_000_000, app.stop, here.clock.now(), is_dry=False)
+    first = reparsing.run(reparsing.wanted(), lambda _: app.stop.set())
     assert (first.answers, first.is_cut_off) == (1, True)
-    shop.stop.clear()
+    app.stop.clear()
     assert reparse(here).answers == 2
 
 
-def test_only_the_answers_that_were_asked_for_are_read_again(here: TownShop) -> None:
+def test_only_the_answers_that_were_asked_for_are_read_again(here: TownApp) -> None:
     use(here, reader(1, half_of_the_text))
     one, two = (here.follow(here.town.feed(name)) for name in ("one", "two"))
     for name in ("one", "two"):

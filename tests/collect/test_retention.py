@@ -6,18 +6,18 @@ from datetime import timedelta
 from pathlib import Path
 
 from catchment.jobs import clear_old
-from tests.town import TownShop
+from tests.town import TownApp
 
 
 def test_items_of_a_kind_are_cleared_after_their_days_and_do_not_come_back(tmp_path: Path, database_url: str) -> None:
-    here = TownShop(tmp_path / "home", database_url, retention_days={"rss": 30})
+    here = TownApp(tmp_path / "home", database_url, retention_days={"rss": 30})
     feed = here.town.feed(window=2)
     source = here.follow(feed)
     for number in range(4):
         feed.post(f"{number}", at=here.clock.now())
         here.collect(source, after=timedelta(days=1))
     here.clock.advance(timedelta(days=60).total_seconds())
-    clear_old(here.shop)
+    clear_old(here.app)
     assert {one["external_id"] for one in here.items()} == {"2", "3"}, "the feed shows these still"
     feed.post("4", at=here.clock.now())
     (result,) = here.collect(source)

@@ -8,18 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from catchment.collect.following import follow
+from catchment.app import App, open_app
+from catchment.credentials import Secret
 from catchment.model import Progress
-from catchment.playground.moods import Moods
+from catchment.playground.faults import Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.reddit import names
-from catchment.playground.voices.reddit.keys import client
+from catchment.playground.sites.reddit import names
+from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import Habits, World
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
 from catchment.store.credentials import Terms
-from catchment.vault import Secret
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HABITS = Habits(removed=0.0, late=0.0, hostile=0.0, silences_a_day=0.0, bursts_a_day=0.0)
@@ -35,41 +36,41 @@ class Crowd:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=f"sqlite:///{folder / 'catchment.db'}",
+            database_url=sqlite_ready(f"sqlite:///{folder / 'catchment.db'}"),
             base_urls={"reddit": self.playground.url},
             master_key="a key for tests",
         )
-        self.shop: Shop = open_shop(settings, "test")
-        self.shop.clock = self.clock
+        self.app: App = open_app(settings, "test")
+        self.app.clock = self.clock
         name = names.community(world.places[0])
-        follow(self.shop.store, self.shop.safe, self.shop.platforms, "reddit", f"r/{name}", self.clock.now())
+        follow(self.app.store, self.app.secrets, self.app.platforms, "reddit", f"r/{name}", self.clock.now())
 
     def with_key(self) -> Crowd:
         secret = Secret.parse(":".join(client()))
-        self.shop.safe.add("reddit", "app", secret, self.clock.now(), terms=Terms(is_shared=True))
+        self.app.secrets.add("reddit", "app", secret, self.clock.now(), terms=Terms(is_shared=True))
         return self
 
     def go_on(self, span: timedelta) -> int:
         """So long, visited whenever it is due; gives how often that was."""
         end, visits = self.clock.now() + span, 0
         while self.clock.now() < end:
-            visits += len(self.shop.rounds().due("test", "test"))
+            visits += len(self.app.scheduler().due("test", "test"))
             self.clock.advance(60)
         return visits
 
     @property
     def progress(self) -> Progress:
-        return self.shop.store.sources.with_progress(1)[1]
+        return self.app.store.sources.with_progress(1)[1]
 
     def gaps(self) -> list[int]:
-        return [one["id"] for one in self.shop.store.gaps.page(include_closed=True)]
+        return [one.id for one in self.app.store.gaps.page(include_closed=True)]
 
 
 @pytest.fixture
 def crowd(tmp_path: Path) -> Iterator[Crowd]:
     crowd = Crowd(tmp_path)
     yield crowd
-    crowd.shop.close()
+    crowd.app.close()
     crowd.playground.close()
 
 

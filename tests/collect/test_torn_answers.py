@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from catchment.model import Answer, Outcome
-from tests.town import Feed, TownShop
+from tests.town import Feed, TownApp
 
 HOUR = timedelta(hours=1)
 MINUTE = timedelta(minutes=1)
@@ -25,14 +25,14 @@ def torn_after(feed: Feed, entries: int):  # type: ignore[no-untyped-def]
     return says
 
 
-def steady(here: TownShop, first: int, last: int) -> Feed:
+def steady(here: TownApp, first: int, last: int) -> Feed:
     feed = here.town.feed(window=10)
     for number in range(first, last + 1):
         feed.post(f"p{number}", at=here.clock.now() - (last - number) * MINUTE)
     return feed
 
 
-def test_what_a_torn_answer_left_out_comes_with_the_next_whole_one(here: TownShop) -> None:
+def test_what_a_torn_answer_left_out_comes_with_the_next_whole_one(here: TownApp) -> None:
     feed = steady(here, 1, 10)
     source = here.follow(feed)
     feed.says.append(torn_after(feed, 4))
@@ -44,7 +44,7 @@ def test_what_a_torn_answer_left_out_comes_with_the_next_whole_one(here: TownSho
 
 
 @pytest.mark.parametrize("then", [15, 18])
-def test_entries_that_left_the_window_behind_a_torn_answer_lie_in_a_gap(here: TownShop, then: int) -> None:
+def test_entries_that_left_the_window_behind_a_torn_answer_lie_in_a_gap(here: TownApp, then: int) -> None:
     feed = steady(here, 1, 5)
     source = here.follow(feed)
     here.collect(source)
@@ -59,4 +59,4 @@ def test_entries_that_left_the_window_behind_a_torn_answer_lie_in_a_gap(here: To
     missing = [name for name in feed.entries if name not in stored]
     assert missing
     (gap,) = here.gaps()
-    assert all(gap["from_at"] <= feed.entries[name]["at"].isoformat() <= gap["to_at"] for name in missing)
+    assert all(gap.from_at <= feed.entries[name]["at"] <= gap.to_at for name in missing)

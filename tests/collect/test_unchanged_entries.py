@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from catchment import refine
-from catchment.collect import walking
+from catchment.collect import source_client
 from catchment.model import Counts
-from tests.town import Feed, TownShop
+from catchment.text import clean
+from tests.town import Feed, TownApp
 
 HOUR = timedelta(hours=1)
 
@@ -21,20 +21,20 @@ def refined(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def watched(reading, **more):  # type: ignore[no-untyped-def]
         seen.extend(item.external_id for item in reading.items)
-        return refine.refine(reading, **more)
+        return clean.refine(reading, **more)
 
-    monkeypatch.setattr(walking, "refine", watched)
+    monkeypatch.setattr(source_client, "refine", watched)
     return seen
 
 
-def posted(here: TownShop) -> Feed:
+def posted(here: TownApp) -> Feed:
     feed = here.town.feed()
     for number in range(4):
         feed.post(f"p{number}", f"text {number}", at=here.clock.now() - (4 - number) * HOUR)
     return feed
 
 
-def test_only_what_is_new_or_changed_is_refined(here: TownShop, refined: list[str]) -> None:
+def test_only_what_is_new_or_changed_is_refined(here: TownApp, refined: list[str]) -> None:
     feed = posted(here)
     source = here.follow(feed)
     here.collect(source)
@@ -47,7 +47,7 @@ def test_only_what_is_new_or_changed_is_refined(here: TownShop, refined: list[st
     assert here.item("p0")["last_seen_at"] == here.clock.now().isoformat()
 
 
-def test_an_item_that_is_not_held_any_more_is_taken_in_again(here: TownShop) -> None:
+def test_an_item_that_is_not_held_any_more_is_taken_in_again(here: TownApp) -> None:
     feed = posted(here)
     source = here.follow(feed)
     here.collect(source)
@@ -57,14 +57,14 @@ def test_an_item_that_is_not_held_any_more_is_taken_in_again(here: TownShop) -> 
         tx.run("DELETE FROM sightings WHERE item_id = ?", lost)
         tx.run("DELETE FROM items WHERE id = ?", lost)
 
-    here.shop.store.database.write(forget)
+    here.app.store.database.write(forget)
     feed.post("p4", at=here.clock.now())
     (result,) = here.collect(source)
     assert result.counts == Counts(new=2, duplicate=3)
     assert here.item("p2")["text"] == "text 2"
 
 
-def test_a_text_that_was_not_taken_over_while_it_flipped_is_taken_over_the_next_day(quick: TownShop) -> None:
+def test_a_text_that_was_not_taken_over_while_it_flipped_is_taken_over_the_next_day(quick: TownApp) -> None:
     feed = posted(quick)
     source = quick.follow(feed)
     quick.collect(source)

@@ -15,22 +15,23 @@ from catchment.errors import ServerTrouble
 from catchment.fetch import Attempt
 from catchment.model import (
     Answer,
-    Ask,
+    Field,
     Item,
     Kind,
     Listing,
     Order,
     Outcome,
+    PlanPart,
     Platform,
     Progress,
     Reading,
     Request,
-    Result,
     Source,
     Target,
+    VisitResult,
+    WalkPlan,
 )
-from catchment.platforms import Platforms
-from tests.town import TownShop
+from tests.town import TownApp
 
 PAGE = 10
 REACH = 100
@@ -69,7 +70,7 @@ class Board:
         pass
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
+def first(source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
     return [Request(URL, params={"page": "0"}, listing=ask.listing)]
 
 
@@ -87,7 +88,7 @@ def platform_of(board: Board, overlap: int) -> Any:
         )
         page = int(request.params["page"]) + 1
         is_more = len(numbers) - len(board.pinned) == PAGE and page * PAGE < REACH
-        follow = (request.plus(params={"page": str(page)}),) if is_more else ()
+        follow = (request.replace(params={"page": str(page)}),) if is_more else ()
         if board.is_hollow:
             return Reading(follow=(request,))
         is_torn = page - 1 == board.torn_page
@@ -105,13 +106,17 @@ def platform_of(board: Board, overlap: int) -> Any:
                     Listing("new", Order.NEWEST_FIRST, reach=REACH, page_size=PAGE, overlap=overlap),
                     Listing("top", Order.RANKED, reach=REACH, page_size=PAGE),
                 ),
+                fields=(
+                    Field("sort", "which", decides=PlanPart.LISTING),
+                    Field("limit", "how much", decides=PlanPart.LIMIT),
+                ),
                 base_limit=20,
             ),
         ),
         HOSTS=("board.example",),
         BUDGET=None,
         IS_SCOPED=False,
-        READER_VERSION=1,
+        PARSER_VERSION=1,
         understand=lambda text: Target("board", text),
         first=first,
         read=read,
@@ -120,14 +125,13 @@ def platform_of(board: Board, overlap: int) -> Any:
 
 
 class Walking:
-    def __init__(self, here: TownShop, overlap: int = 0) -> None:
+    def __init__(self, here: TownApp, overlap: int = 0) -> None:
         self.here = here
         self.board = Board(datetime(2025, 6, 1, tzinfo=UTC))
-        here.shop.platforms = Platforms((platform_of(self.board, overlap),))
-        here.shop._fetch = self.board  # type: ignore[assignment]
-        self.source, _ = here.shop.store.sources.follow(Target("board", "board"), "board", here.clock.now())
+        here.play(self.board, platform_of(self.board, overlap))
+        self.source, _ = here.app.store.sources.follow(Target("board", "board"), "board", here.clock.now())
 
-    def collect(self) -> Result:
+    def collect(self) -> VisitResult:
         self.board.pages_asked.clear()
         (result,) = self.here.collect(self.source)
         return result
@@ -141,13 +145,13 @@ class Walking:
 
 
 @pytest.fixture
-def here(tmp_path: Path) -> Iterator[TownShop]:
-    shop = TownShop(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
-    yield shop
-    shop.close()
+def here(tmp_path: Path) -> Iterator[TownApp]:
+    app = TownApp(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}")
+    yield app
+    app.close()
 
 
-def test_a_first_visit_ends_at_the_limit_and_leaves_no_gap(here: TownShop) -> None:
+def test_a_first_visit_ends_at_the_limit_and_leaves_no_gap(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(95)
     result = walking.collect()
@@ -155,7 +159,7 @@ def test_a_first_visit_ends_at_the_limit_and_leaves_no_gap(here: TownShop) -> No
     assert walking.mark() == ("t94",)
 
 
-def test_a_later_visit_goes_past_the_limit_down_to_the_watermark(here: TownShop) -> None:
+def test_a_later_visit_goes_past_the_limit_down_to_the_watermark(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(50)
     walking.collect()
@@ -166,7 +170,7 @@ def test_a_later_visit_goes_past_the_limit_down_to_the_watermark(here: TownShop)
     assert (walking.mark(), here.gaps()) == (("t94",), [])
 
 
-def test_nothing_new_costs_one_page(here: TownShop) -> None:
+def test_nothing_new_costs_one_page(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(50)
     walking.collect()
@@ -175,7 +179,7 @@ def test_nothing_new_costs_one_page(here: TownShop) -> None:
     assert walking.board.pages_asked == [0]
 
 
-def test_the_overlap_is_read_past_the_watermark(here: TownShop) -> None:
+def test_the_overlap_is_read_past_the_watermark(here: TownApp) -> None:
     walking = Walking(here, overlap=PAGE)
     walking.board.post(50)
     walking.collect()
@@ -184,7 +188,7 @@ def test_the_overlap_is_read_past_the_watermark(here: TownShop) -> None:
     assert walking.board.pages_asked == [0, 1]
 
 
-def test_a_visit_that_breaks_off_is_walked_again_down_to_the_old_watermark(here: TownShop) -> None:
+def test_a_visit_that_breaks_off_is_walked_again_down_to_the_old_watermark(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
@@ -199,19 +203,19 @@ def test_a_visit_that_breaks_off_is_walked_again_down_to_the_old_watermark(here:
     assert (walking.mark(), here.gaps()) == (("t64",), [])
 
 
-def test_more_than_the_platform_shows_is_a_known_gap_with_its_edges(here: TownShop) -> None:
+def test_more_than_the_platform_shows_is_a_known_gap_with_its_edges(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
     walking.board.post(300)
     walking.collect()
     (gap,) = here.gaps()
-    at = [(walking.board.start + timedelta(minutes=number)).isoformat() for number in (19, 220)]
-    assert (gap["certainty"], gap["cause"], [gap["from_at"], gap["to_at"]]) == ("known", "reach", at)
+    at = [walking.board.start + timedelta(minutes=number) for number in (19, 220)]
+    assert (gap.certainty, gap.cause, [gap.from_at, gap.to_at]) == ("known", "reach", at)
     assert walking.mark() == ("t319",)
 
 
-def test_a_listing_that_ends_before_its_reach_has_shown_all_there_is(here: TownShop) -> None:
+def test_a_listing_that_ends_before_its_reach_has_shown_all_there_is(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
@@ -220,7 +224,7 @@ def test_a_listing_that_ends_before_its_reach_has_shown_all_there_is(here: TownS
     assert (here.gaps(), walking.mark()) == ([], ("t102",))
 
 
-def test_a_pinned_post_from_last_year_does_not_end_the_walk(here: TownShop) -> None:
+def test_a_pinned_post_from_last_year_does_not_end_the_walk(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
@@ -231,7 +235,7 @@ def test_a_pinned_post_from_last_year_does_not_end_the_walk(here: TownShop) -> N
     assert {f"t{number}" for number in range(20, 45)} <= walking.stored()
 
 
-def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownShop) -> None:
+def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
@@ -239,10 +243,10 @@ def test_a_cursor_that_loops_ends_the_walk_with_a_known_gap(here: TownShop) -> N
     walking.board.loops = True
     walking.collect()
     assert walking.board.pages_asked == [0, 1]
-    assert [gap["cause"] for gap in here.gaps()] == ["repeats"]
+    assert [gap.cause for gap in here.gaps()] == ["repeats"]
 
 
-def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(here: TownShop) -> None:
+def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(20)
     walking.collect()
@@ -256,7 +260,7 @@ def test_a_torn_page_in_the_middle_of_a_walk_proves_nothing_and_is_walked_again(
     assert (walking.mark(), here.gaps()) == (("t54",), [])
 
 
-def test_a_listing_that_points_on_for_ever_is_given_up(here: TownShop) -> None:
+def test_a_listing_that_points_on_for_ever_is_given_up(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(500)
     walking.board.is_hollow = True
@@ -265,9 +269,9 @@ def test_a_listing_that_points_on_for_ever_is_given_up(here: TownShop) -> None:
     assert len(walking.board.pages_asked) < 300
 
 
-def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownShop) -> None:
+def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownApp) -> None:
     walking = Walking(here)
-    here.shop.store.sources.change(walking.source.id, settings={"sort": "top"})
+    here.app.store.sources.change(walking.source.id, settings={"sort": "top"})
     walking.board.post(95)
     walking.collect()
     walking.board.post(300)
@@ -275,10 +279,10 @@ def test_a_ranked_listing_neither_moves_the_watermark_nor_opens_gaps(here: TownS
     assert (walking.board.pages_asked, walking.mark(), here.gaps()) == ([0, 1], None, [])
 
 
-def test_a_source_that_was_read_by_the_newest_and_is_ranked_now_is_read_up_to_its_limit(here: TownShop) -> None:
+def test_a_source_that_was_read_by_the_newest_and_is_ranked_now_is_read_up_to_its_limit(here: TownApp) -> None:
     walking = Walking(here)
     walking.board.post(95)
     walking.collect()
-    here.shop.store.sources.change(walking.source.id, settings={"sort": "top", "limit": 30})
+    here.app.store.sources.change(walking.source.id, settings={"sort": "top", "limit": 30})
     walking.collect()
     assert (walking.board.pages_asked, walking.mark()) == ([0, 1, 2], ("t94",))

@@ -11,7 +11,7 @@ import pytest
 HEAPS = """
 import ctypes, sys
 from threading import Barrier, Thread
-from catchment.engines.memory import share_memory
+from catchment.engines.embedded import share_memory
 
 libc = ctypes.CDLL(None)
 libc.malloc.restype = libc.open_memstream.restype = ctypes.c_void_p
@@ -38,6 +38,7 @@ together.wait()
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only glibc has several heaps")
 @pytest.mark.parametrize(("how", "few"), [("shared", True), ("by itself", False)])
+@pytest.mark.process
 def test_threads_share_two_heaps_instead_of_having_each_their_own(how: str, few: bool) -> None:
     said = subprocess.run([sys.executable, "-c", HEAPS, how], capture_output=True, text=True, check=True)
     assert (int(said.stdout) <= 2) is few, said.stdout

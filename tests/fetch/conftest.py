@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from catchment.vault.secret import Secret
+from catchment.credentials.secret import Secret
 from tests.fetch.surroundings import Door, LoginPlatform, token_reply
 from tests.hostile import Hostile
 

@@ -7,12 +7,30 @@ from collections.abc import Callable, Collection
 from threading import Event
 from typing import Any
 
+from catchment.credentials.pool import Use
+from catchment.credentials.secret import Secret
 from catchment.errors import LoginNeeded, PlatformError
-from catchment.fetch import Attempt, Fetch, FetchSettings, MemoryBudgets
-from catchment.model import Answer, Ask, Budget, Kind, Progress, Reading, Refusal, Request, Source, Target, Token
-from catchment.vault.pool import Use
-from catchment.vault.secret import Secret
+from catchment.fetch import (
+    Attempt,
+    Fetch,
+    FetchSettings,
+)
+from catchment.fetch.urls import placed
+from catchment.model import (
+    Answer,
+    Budget,
+    Kind,
+    Progress,
+    Reading,
+    Refusal,
+    Request,
+    Source,
+    Target,
+    Token,
+    WalkPlan,
+)
 from tests.clocks import HandClock
+from tests.fetch.memory_budgets import MemoryBudgets
 from tests.hostile import Behaviour, reply
 
 
@@ -22,7 +40,7 @@ class SomePlatform:
     NAME = "somewhere"
     KINDS: tuple[Kind, ...] = ()
     IS_SCOPED = True
-    READER_VERSION = 1
+    PARSER_VERSION = 1
 
     def __init__(
         self,
@@ -36,7 +54,7 @@ class SomePlatform:
     def understand(self, text: str) -> Target:
         raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
-    def first(self, source: Source, progress: Progress, ask: Ask) -> list[Request]:
+    def first(self, source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:
         raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
     def read(self, answer: Answer, request: Request) -> Reading:
@@ -91,6 +109,8 @@ class Door:
         self.clock, self.stop, self.cut = HandClock(), Event(), Event()
         self.platform: Any = SomePlatform()
         self.secrets: dict[str, Secret] = {}
+        self.given_for: dict[str, tuple[str, tuple[str, ...]]] = {}
+        """The platform and the hosts of a credential; by default what is asked first."""
         self.told: list[tuple[str, str]] = []
         """What came of using which credential."""
         self.attempts: list[Attempt] = []
@@ -112,7 +132,8 @@ class Door:
         chosen = name or next((one for one in self.secrets if one not in avoid), None)
         if chosen is None:
             return None
-        return Use(chosen, self.secrets[chosen], self.clock.now(), is_pooled=name is None)
+        given_for, hosts = self.given_for.get(chosen, (platform, (self._asked_site,)))
+        return Use(chosen, self.secrets[chosen], self.clock.now(), given_for, hosts, is_pooled=name is None)
 
     def succeeded(self, use: Use) -> None:
         self.told.append((use.name, "succeeded"))
@@ -122,6 +143,7 @@ class Door:
 
     def ask(self, request: Request | str, **fields: Any) -> Answer:
         asked = Request(request, **fields) if isinstance(request, str) else request
+        self._asked_site = placed(asked.url).site
         return self.fetch(asked, self.platform, subject="a source (source 1)", attempts=self.attempts)
 
     @property

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from threading import Barrier, Thread
 
 import pytest
 
-from catchment.errors import LoginNeeded, Missing, PlatformError, Refused, ServerTrouble, SlowDown
-from catchment.fetch.identity import Logins
+from catchment.credentials.pool import Use
+from catchment.credentials.secret import Secret
+from catchment.errors import (
+    LoginNeeded,
+    Missing,
+    PlatformError,
+    Refused,
+    ServerTrouble,
+    SlowDown,
+)
+from catchment.fetch.auth import Logins, mismatch
+from catchment.fetch.urls import placed
+from catchment.logs import redact
 from catchment.model import (
-    Blame,
     Budget,
     CredentialSettings,
+    FailureScope,
     Field,
     Identity,
     Refusal,
     Request,
     Token,
 )
-from catchment.vault.secret import Secret
+from catchment.platforms import feeds
 from tests.fetch.surroundings import LoginPlatform, SomePlatform, token_reply
 from tests.hostile import Behaviour, Connection, Seen, reply, status
 
@@ -79,7 +91,7 @@ def test_without_any_what_may_go_without_does_and_what_needs_one_says_what_helps
 # ── whom it counts against ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refusing(error: type[PlatformError], blames: Blame) -> SomePlatform:
+def refusing(error: type[PlatformError], blames: FailureScope) -> SomePlatform:
     return SomePlatform(OWN, refuses=lambda answer: Refusal(error("no"), blames) if answer.status != 200 else None)
 
 
@@ -87,9 +99,9 @@ def refusing(error: type[PlatformError], blames: Blame) -> SomePlatform:
     ("platform", "code", "told"),
     [
         (SomePlatform(OWN), 401, [("one", "LOGIN_NEEDED")]),
-        (refusing(Refused, Blame.CREDENTIAL), 403, [("one", "REFUSED")]),
-        (refusing(Refused, Blame.REQUEST), 403, []),
-        (refusing(SlowDown, Blame.CREDENTIAL), 429, []),
+        (refusing(Refused, FailureScope.CREDENTIAL), 403, [("one", "REFUSED")]),
+        (refusing(Refused, FailureScope.REQUEST), 403, []),
+        (refusing(SlowDown, FailureScope.CREDENTIAL), 429, []),
         (SomePlatform(OWN, Budget("some", 60, 60, is_per_credential=True)), 429, []),
         (SomePlatform(OWN), 404, []),
         (SomePlatform(OWN), 500, []),
@@ -234,3 +246,11 @@ def test_what_is_asked_at_login_is_the_credentials_own_budget(logged_door, serve
     logged_door.ask(Request(url, identity=Identity.NEEDED))
     logged_door.ask(Request(url, identity=Identity.NEEDED))
     assert [seen.headers.get("x-basic") for seen in server.seen] == ["id:s3cret", None, "other:s3cret", None]
+
+
+def test_what_would_help_a_credential_named_for_another_host_is_a_command_that_is_not_redacted() -> None:
+    use = Use("mine", Secret(), datetime(2026, 1, 31, tzinfo=UTC), "feeds", ("a.example",))
+    _, helps = mismatch(use, feeds, placed("https://b.example:8443/feed"))
+    assert redact(helps) == (
+        "to let b.example:8443 have it, too: `catchment credentials change mine --host a.example --host b.example:8443`"
+    )

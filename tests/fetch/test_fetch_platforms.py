@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
+from catchment.app import fetch_settings
 from catchment.errors import SlowDown, TimedOut
 from catchment.fetch import FetchSettings, PlatformSettings
 from catchment.model import Budget
 from catchment.platforms import reddit
 from catchment.settings import read_settings
-from catchment.shop import fetch_settings
 from tests.fetch.surroundings import Door, SomePlatform
 from tests.hostile import Connection, Hostile, Seen, reply, silent
 
 DECLARED = Budget("reddit", 60, 60.0, concurrency=10, is_per_credential=True)
-FEWER = DECLARED.plus(strangers_limit=10)
+FEWER = DECLARED.replace(anonymous_limit=10)
 
 
 class Reddit(SomePlatform):
@@ -131,11 +131,11 @@ def test_no_more_requests_are_under_way_at_once_than_it_is_set(door_with: Callab
         (None, PlatformSettings(limit=30), Budget("reddit", 30, 60.0)),
         (None, PlatformSettings(30, 10.0, 2), Budget("reddit", 30, 10.0, concurrency=2)),
         (DECLARED, PlatformSettings(), DECLARED),
-        (DECLARED, PlatformSettings(limit=30), DECLARED.plus(limit=30)),
-        (DECLARED, PlatformSettings(window_seconds=10.0), DECLARED.plus(window_seconds=10.0)),
-        (DECLARED, PlatformSettings(concurrency=3), DECLARED.plus(concurrency=3)),
-        (FEWER, PlatformSettings(limit=30), FEWER.plus(limit=30)),
-        (FEWER, PlatformSettings(limit=3), FEWER.plus(limit=3, strangers_limit=3)),
+        (DECLARED, PlatformSettings(limit=30), DECLARED.replace(limit=30)),
+        (DECLARED, PlatformSettings(window_seconds=10.0), DECLARED.replace(window_seconds=10.0)),
+        (DECLARED, PlatformSettings(concurrency=3), DECLARED.replace(concurrency=3)),
+        (FEWER, PlatformSettings(limit=30), FEWER.replace(limit=30)),
+        (FEWER, PlatformSettings(limit=3), FEWER.replace(limit=3, anonymous_limit=3)),
     ],
 )
 def test_what_is_not_set_stays_as_the_platform_declares_it(

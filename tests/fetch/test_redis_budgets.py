@@ -12,17 +12,25 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from catchment.fetch.budgets import AIM, Level, MemoryRows, StoredBudgets, Tokens, block_size, life, span_of
-from catchment.fetch.redis_budgets import RedisBudgets, RedisRows, budgets_in
+from catchment.fetch.budgets import (
+    AIM,
+    Level,
+    RedisBudgets,
+    RedisRows,
+    StoredBudgets,
+    Tokens,
+    block_size,
+    budgets_in,
+    life,
+    span_of,
+)
 from catchment.model import Budget
-from catchment.redis_link import Away, RedisLink
-from tests.fetch.test_fetch_budgets import NOW, REDDIT, budgets, most_in_a_window, pauses, seconds
+from catchment.redis import Away, RedisLink
+from tests.fetch.memory_budgets import MemoryRows
+from tests.fetch.test_budgets import NOW, REDDIT, budgets, most_in_a_window, pauses, seconds
 from tests.redis_server import RedisServer
-from tests.store.conftest import empty_url, standing_postgres
 from tests.store.desk import Desk, opened
 from tests.store.processes import hands
-
-__all__ = ["empty_url", "standing_postgres"]
 
 T = TypeVar("T")
 SPAN = timedelta(microseconds=span_of(REDDIT))
@@ -49,7 +57,7 @@ def link(redis_server: RedisServer) -> Iterator[CutLink]:
 
 def some(budget: Budget) -> Budget:
     """A budget of this example alone: what Redis keeps stays from one example to the next."""
-    return budget.plus(name=uuid4().hex)
+    return budget.replace(name=uuid4().hex)
 
 
 def in_use(link: RedisLink, budget: Budget, at: datetime) -> RedisBudgets:
@@ -168,14 +176,14 @@ def test_in_no_window_more_is_sent_than_declared_whoever_reaches_redis(
 
 
 def test_processes_that_take_tokens_at_once_together_get_no_more_than_there_is(
-    redis_server: RedisServer, empty_url: str, tmp_path: Path
+    redis_server: RedisServer, database_url: str, tmp_path: Path
 ) -> None:
-    budget, desk = Budget("small", 50, 3600), Desk(opened(empty_url, tmp_path))
+    budget, desk = Budget("small", 50, 3600), Desk(opened(database_url, tmp_path))
     link = RedisLink(redis_server.url, "test:")
     known = budgets_in(desk.store.budgets, link)
     known.take(budget, None, desk.now - 2 * (seconds(3600) + life(budget)))
     assert block_size(budget) == 1
-    with hands(3, "spend", empty_url, tmp_path, 30, redis_server.url) as several:
+    with hands(3, "spend", database_url, tmp_path, 30, redis_server.url) as several:
         assert sum(one.hear() for one in several) == 48
     assert redis_server.client.get("test:budget:small") is not None
     link.close()

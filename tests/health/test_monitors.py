@@ -8,8 +8,7 @@ import pytest
 
 from catchment.health import monitors
 from catchment.model import Budget
-from catchment.store.lateness import Waiting, WarmUp
-from catchment.store.metrics import Measure
+from catchment.store.sources.stats import DueSources, WarmUp
 
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
@@ -31,13 +30,13 @@ def minutes(*counts: int) -> dict[datetime, int]:
         (minutes(55, 20, 55), REDDIT, False),
         (minutes(3, 56, 3), REDDIT, True),
         (minutes(), REDDIT, False),
-        (minutes(100, 109), REDDIT.plus(limit=120), False),
-        (minutes(111), REDDIT.plus(limit=120), True),
-        (minutes(30), REDDIT.plus(limit=30), False),
+        (minutes(100, 109), REDDIT.replace(limit=120), False),
+        (minutes(111), REDDIT.replace(limit=120), True),
+        (minutes(30), REDDIT.replace(limit=30), False),
         (minutes(900, 900), AN_HOUR, False),
         (minutes(*[153] * 60), AN_HOUR, True),
         (minutes(*[152] * 60), AN_HOUR, False),
-        (minutes(14, 14, 14), REDDIT.plus(window_seconds=10, limit=10), False),
+        (minutes(14, 14, 14), REDDIT.replace(window_seconds=10, limit=10), False),
         (minutes(56, 0, 0, 0, 0), REDDIT, False),
     ],
 )
@@ -54,7 +53,7 @@ def test_platforms_without_a_budget_are_asked_as_often_as_they_like() -> None:
 
 def test_the_words_say_how_many_calls_of_how_many() -> None:
     (alarm,) = monitors.too_many_calls({"reddit": minutes(57)}, {"reddit": REDDIT}, 55, NOON)
-    assert alarm.message.startswith("reddit: 57 calls in one minute, of 60 that it allows")
+    assert alarm.message.startswith("reddit: 57 requests in 1 min, of 60 allowed")
 
 
 def test_calls_are_looked_at_as_far_back_as_the_longest_budget_counts() -> None:
@@ -75,27 +74,26 @@ def test_too_few_hits_are_alarming_and_no_reads_at_all_are_not(hits: int, misses
 # ── visits ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def came_to(well: int, failed: int, platform: str = "reddit", **more: int) -> Measure:
-    return Measure(platform, platform, succeeded=well, failed=failed, **more)
+def came_to(well: int, failed: int, platform: str = "reddit") -> list[tuple[str, int, bool]]:
+    return [(platform, number, number >= well) for number in range(well + failed)]
 
 
 @pytest.mark.parametrize(
     ("well", "failed", "is_alarming"), [(9, 1, False), (8, 2, True), (89, 11, True), (0, 9, False), (0, 10, True)]
 )
-def test_less_success_than_nine_in_ten_is_alarming_if_there_were_visits_enough(
+def test_less_success_than_nine_in_ten_is_alarming_if_sources_enough_were_visited(
     well: int, failed: int, is_alarming: bool
 ) -> None:
-    found = monitors.success_of(["reddit"], [came_to(well, failed, put_off=99, skipped=99)])
+    found = monitors.success_of(["reddit"], came_to(well, failed))
     assert len(monitors.too_little_success(found, {})) == is_alarming
 
 
-def test_each_platform_answers_for_itself_with_all_its_kinds_and_the_worst_error_is_named() -> None:
-    measures = [came_to(100, 0, "feeds"), came_to(5, 1), came_to(3, 3).plus(kind="another")]
-    found = monitors.success_of({"hackernews"}, measures)
-    assert [(one.platform, one.visits) for one in found] == [("feeds", 100), ("hackernews", 0), ("reddit", 12)]
+def test_each_platform_answers_for_itself_and_the_worst_error_is_named() -> None:
+    found = monitors.success_of({"hackernews"}, [*came_to(100, 0, "feeds"), *came_to(8, 4)])
+    assert [(one.platform, one.sources) for one in found] == [("feeds", 100), ("hackernews", 0), ("reddit", 12)]
     (alarm,) = monitors.too_little_success(found, {"reddit": {"TIMEOUT": 1, "SERVER_TROUBLE": 3}})
     assert alarm.subject == "platform reddit visits"
-    assert "4 of 12 visits in 10 minutes failed, most often with SERVER_TROUBLE" in alarm.message
+    assert "4 of 12 sources failed in 10 minutes, most often with SERVER_TROUBLE" in alarm.message
 
 
 # ── standing still ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -108,10 +106,17 @@ def test_each_platform_answers_for_itself_with_all_its_kinds_and_the_worst_error
 def test_it_is_alarming_if_nothing_goes_well_for_as_long_as_something_is_due(
     due_since: timedelta | None, has_visited: bool, is_alarming: bool
 ) -> None:
-    waiting = [Waiting("rss", 3, 2, NOON - due_since)] if due_since else []
-    waiting += [Waiting("reddit", 1, 0, NOON - MINUTE)]
-    alarms = monitors.standing_still(waiting, 90 * MINUTE, NOON, has_visited=has_visited)
+    waiting = [DueSources("rss", 3, 2, NOON - due_since)] if due_since else []
+    waiting += [DueSources("reddit", 1, 0, NOON - MINUTE)]
+    alarms = monitors.standing_still(waiting, 90 * MINUTE, NOON, NOON - 9 * HOUR, has_visited=has_visited)
     assert [one.severity for one in alarms] == ["P0"] * is_alarming
+
+
+@pytest.mark.parametrize(("awake_for", "is_alarming"), [(89 * MINUTE, False), (90 * MINUTE, True)])
+def test_time_in_which_nobody_collected_is_no_standstill(awake_for: timedelta, is_alarming: bool) -> None:
+    waiting = [DueSources("rss", 3, 2, NOON - 9 * HOUR)]
+    alarms = monitors.standing_still(waiting, 90 * MINUTE, NOON, NOON - awake_for, has_visited=False)
+    assert len(alarms) == is_alarming
 
 
 # ── first visits ──────────────────────────────────────────────────────────────────────────────────────────────────

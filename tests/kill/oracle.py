@@ -6,7 +6,9 @@ whether anything was lost, stored twice, or made up.
 
 from __future__ import annotations
 
+import os
 import random
+import select
 import threading
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -48,6 +50,9 @@ class Oracle:
         self.feeds = [OracleFeed() for _ in range(feeds)]
         self.fault_rate = fault_rate
         self.faults = 0
+        self.requests = 0
+        self._due = 0
+        self._heard, self._bell = os.pipe()
         self.lock = threading.Lock()
         self._last = datetime.now(UTC)
         for feed in self.feeds:
@@ -71,6 +76,16 @@ class Oracle:
         self.server.shutdown()
         self.server.server_close()
         self.thread.join()
+        os.close(self._heard)
+        os.close(self._bell)
+
+    def ring_after(self, requests: int) -> int:
+        """A descriptor that becomes readable when so many more requests have come."""
+        with self.lock:
+            while select.select([self._heard], [], [], 0)[0]:
+                os.read(self._heard, 1)
+            self._due = self.requests + requests
+        return self._heard
 
     def url(self, number: int) -> str:
         return f"http://127.0.0.1:{self.server.server_address[1]}/f/{number}"
@@ -100,6 +115,9 @@ class Oracle:
         with self.lock:
             feed = self.feeds[int(handler.path.rsplit("/", 1)[1])]
             feed.requests += 1
+            self.requests += 1
+            if self.requests == self._due:
+                os.write(self._bell, b".")
             if feed.requests > 1:
                 self._live(feed)
             fault = self.random.choice(FAULTS) if self.random.random() < self.fault_rate else None

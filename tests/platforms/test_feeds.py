@@ -11,14 +11,24 @@ from pathlib import Path
 import pytest
 
 from catchment.errors import InvalidInput, Refused, Unreadable
-from catchment.model import Answer, Ask, Blame, Identity, Progress, Reading, Request, Source, Watermark
+from catchment.model import (
+    Answer,
+    FailureScope,
+    Identity,
+    Progress,
+    Reading,
+    Request,
+    Source,
+    WalkPlan,
+    Watermark,
+)
 from catchment.platforms import feeds
-from catchment.refine import refine
+from catchment.text.clean import refine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://site.example/blog/"
 RSS = b'<rss version="2.0"><channel><title>T</title><item><title>One</title></item></channel></rss>'
-FIRST = Request(URL, carried={"discover": True})
+FIRST = Request(URL, state={"discover": True})
 LATER = Request(URL)
 
 
@@ -33,9 +43,6 @@ def read(body: bytes | str, request: Request = LATER, **more: str) -> Reading:
 
 def source(**more: str) -> Source:
     return Source(1, "key", "feeds", "rss", URL, "Site", NOW, **more)
-
-
-# ── what a person types ───────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -101,44 +108,39 @@ def test_a_wrong_address_is_answered_with_a_right_one(typed):
     assert failure.value.field == "target"
 
 
-# ── what is asked ─────────────────────────────────────────────────────────────────────────────────────────────────
-
 READ_BEFORE = Progress(etag='W/"a,b"', last_modified="Thu, 01 Jan 2026 00:00:00 GMT", reader_version=1)
 
 
 def headers(progress: Progress) -> dict[str, str]:
-    (request,) = feeds.first(source(), progress, Ask("entries", 100))
+    (request,) = feeds.first(source(), progress, WalkPlan("entries", 100))
     return {name: value for name, value in request.headers.items() if name != "Accept"}
 
 
 def test_validators_are_sent_back_to_the_letter():
     verbatim = {"If-None-Match": 'W/"a,b"', "If-Modified-Since": "Thu, 01 Jan 2026 00:00:00 GMT"}
-    assert headers(READ_BEFORE.plus(watermark=Watermark(NOW))) == verbatim
-    assert headers(READ_BEFORE.plus(body_hash=b"hash")) == verbatim
+    assert headers(READ_BEFORE.replace(watermark=Watermark(NOW))) == verbatim
+    assert headers(READ_BEFORE.replace(body_hash=b"hash")) == verbatim
 
 
 def test_no_validators_are_sent_before_the_answer_was_read_by_this_reader():
     assert headers(READ_BEFORE) == {}
-    assert headers(READ_BEFORE.plus(body_hash=b"hash", reader_version=0)) == {}
-    assert headers(READ_BEFORE.plus(body_hash=b"hash", reader_version=None)) == {}
+    assert headers(READ_BEFORE.replace(body_hash=b"hash", reader_version=0)) == {}
+    assert headers(READ_BEFORE.replace(body_hash=b"hash", reader_version=None)) == {}
 
 
 def test_a_first_visit_may_discover_and_a_later_one_may_not():
-    for is_first, carried in ((True, {"discover": True}), (False, {})):
-        (request,) = feeds.first(source(), Progress(), Ask("entries", 100, is_first=is_first))
-        assert (request.url, request.listing, request.carried) == (URL, "entries", carried)
+    for is_first, state in ((True, {"discover": True}), (False, {})):
+        (request,) = feeds.first(source(), Progress(), WalkPlan("entries", 100, is_first=is_first))
+        assert (request.url, request.listing, request.state) == (URL, "entries", state)
 
 
 def test_a_credential_is_named_in_the_request():
-    (request,) = feeds.first(source(credential="mine"), Progress(), Ask("entries", 100))
+    (request,) = feeds.first(source(credential="mine"), Progress(), WalkPlan("entries", 100))
     assert (request.credential, request.identity) == ("mine", Identity.OPTIONAL)
 
 
-# ── finding a site's feed ─────────────────────────────────────────────────────────────────────────────────────────
-
-
 def chain(request: Request | None) -> list[str]:
-    return [request.url, *chain(request.otherwise)] if request else []
+    return [request.url, *chain(request.fallback)] if request else []
 
 
 def discovered(head: str, request: Request = FIRST) -> list[str]:
@@ -187,10 +189,10 @@ def test_a_page_never_leads_to_itself():
 def test_the_credential_stays_at_the_host_that_it_was_given_for():
     head = '<link rel="alternate" type="application/rss+xml" href="https://other.example/feed">'
     page = f"<html><head>{head}</head></html>"
-    (elsewhere,) = read(page, FIRST.plus(credential="mine", identity=Identity.OPTIONAL)).follow
+    (elsewhere,) = read(page, FIRST.replace(credential="mine", identity=Identity.OPTIONAL)).follow
     assert (elsewhere.credential, elsewhere.identity) == (None, Identity.NONE)
-    assert elsewhere.otherwise is not None
-    assert (elsewhere.otherwise.credential, elsewhere.otherwise.identity) == ("mine", Identity.OPTIONAL)
+    assert elsewhere.fallback is not None
+    assert (elsewhere.fallback.credential, elsewhere.fallback.identity) == ("mine", Identity.OPTIONAL)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +207,7 @@ def test_the_credential_stays_at_the_host_that_it_was_given_for():
     ],
 )
 def test_a_credential_goes_where_it_was_given_for_and_nowhere_else(asked, page_at, feed, credential):
-    request = Request(asked, carried={"discover": True}, credential="mine", identity=Identity.OPTIONAL)
+    request = Request(asked, state={"discover": True}, credential="mine", identity=Identity.OPTIONAL)
     page = f'<html><head><link rel="alternate" type="application/rss+xml" href="{feed}"></head></html>'
     older = f'{{"version": "https://jsonfeed.org/version/1", "items": [], "next_url": "{feed}"}}'
     for body in (page, older):
@@ -236,12 +238,9 @@ def test_a_page_that_carries_rdf_is_a_page():
 
 
 def test_a_page_where_a_feed_was_is_a_failure_and_no_empty_feed():
-    for request in (LATER, Request(URL, carried={"discovered": True})):
+    for request in (LATER, Request(URL, state={"discovered": True})):
         with pytest.raises(Unreadable, match="an HTML page came where a feed was expected"):
             read("<!doctype html><title>Soon back</title>", request)
-
-
-# ── what the body is, whatever its label says ─────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("kind", ["text/html", "application/json", "image/png", "text/plain; charset=utf-8", ""])
@@ -283,9 +282,6 @@ def test_gbk_that_calls_itself_utf_8_is_read():
     assert read(body, content_type="text/xml; charset=utf-8").items[0].title == "河流的雨量和水位，我们每天都在记录"
 
 
-# ── older pages ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def json_feed(next_url: str) -> str:
     feed = {"version": "https://jsonfeed.org/version/1.1", "feed_url": "https://site.example/f", "items": []}
     return json.dumps(feed | {"next_url": next_url})
@@ -305,9 +301,6 @@ def test_older_pages_never_go_in_circles():
     assert feeds.read(answer(json_feed(URL), url=older.url), older).follow == ()
     assert read(json_feed(URL), FIRST).follow == ()
     assert read(json_feed("https://site.example/f"), FIRST).follow == ()
-
-
-# ── hints ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -333,9 +326,6 @@ def test_a_feeds_wish_for_pauses_is_between_a_minute_and_a_day(told, seconds):
     assert read(body).hints.min_interval_seconds == seconds
 
 
-# ── walls ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     "page",
     [
@@ -352,7 +342,7 @@ def test_a_feeds_wish_for_pauses_is_between_a_minute_and_a_day(told, seconds):
 def test_a_check_for_browsers_is_a_refusal_of_the_host(page, status):
     refusal = feeds.refusal(answer(page, status=status), LATER)
     assert refusal is not None
-    assert (type(refusal.error), refusal.error.status, refusal.blames) == (Refused, status, Blame.HOST)
+    assert (type(refusal.error), refusal.error.status, refusal.blames) == (Refused, status, FailureScope.HOST)
 
 
 @pytest.mark.parametrize(
@@ -376,9 +366,6 @@ def test_a_wall_with_429_is_left_to_those_who_wait():
 def test_a_recorded_wall_is_known(captures):
     body = (captures / "websites" / "a2web_xcancel_antibot_interstitial.html").read_bytes()
     assert feeds.refusal(answer(body), LATER) is not None
-
-
-# ── what no feed can do to us ─────────────────────────────────────────────────────────────────────────────────────
 
 
 ATOM = b'<feed xmlns="http://www.w3.org/2005/Atom">'

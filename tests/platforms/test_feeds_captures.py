@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from catchment import charset
 from catchment.errors import Unreadable
 from catchment.model import Answer, Request
 from catchment.platforms import feeds
+from catchment.text import charset
 
-EXPECTED = json.loads((Path(__file__).parent / "feeds" / "captures.expected.json").read_text())
+EXPECTED = json.loads((Path(__file__).parent / "feeds_captures.expected.json").read_text())
 PAGES = sorted(name for name in EXPECTED if "discovers" in EXPECTED[name])
 UNREADABLE = sorted(name for name in EXPECTED if "error" in EXPECTED[name])
 FEEDS = sorted(EXPECTED.keys() - {*PAGES, *UNREADABLE})
 URL = "https://example.org/feed"
-FIRST = Request(URL, carried={"discover": True})
+FIRST = Request(URL, state={"discover": True})
 
 
 def answer(captures: Path, name: str) -> Answer:

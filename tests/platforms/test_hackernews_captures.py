@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from catchment.errors import Unreadable
-from catchment.model import Answer, Item, Reading, Request
+from catchment.model import (
+    Answer,
+    Item,
+    Reading,
+    Request,
+)
 from catchment.platforms import hackernews
 from catchment.platforms.hackernews import algolia, firebase
 
@@ -46,7 +51,7 @@ def shown(reading: Reading) -> dict[str, Any]:
         "last_id": ids[-1] if ids else None,
         "first": said(reading.items[0]) if reading.items else None,
         "skipped": [skipped.reason for skipped in reading.skipped],
-        "asks_for": len(reading.follow),
+        "item_id": len(reading.follow),
     }
     return {name: value for name, value in told.items() if value}
 

@@ -1,37 +1,40 @@
 """Whatever a site sends, a platform reads it or says that it cannot: no other failure, and no end of thinking.
 
-The bodies that are mutated lie in `samples/PLATFORM/`, and in the folder of the platform's own cases. A platform that
-cannot be asked by the examples of its kinds says in `samples/PLATFORM/sources.json` how: a list of {kind, target,
-settings}. `CATCHMENT_EXAMPLES=100000` tries that many inputs, and recorded answers beside the repository as well.
+The bodies that are mutated, and the requests that they answer, are those of the platform's cases.
+`CATCHMENT_EXAMPLES=100000` tries that many inputs, and recorded answers beside the repository as well.
 """
 
 from __future__ import annotations
 
-import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
-from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.collect.following import checked_settings
 from catchment.errors import CatchmentError
-from catchment.model import Answer, Ask, Look, Platform, Progress, Refusal, Request, Source
+from catchment.model import (
+    Answer,
+    Kind,
+    Platform,
+    Recheck,
+    Refusal,
+    Request,
+    Source,
+)
 from catchment.platforms import installed
-from catchment.refine import refine
+from catchment.text.clean import refine
 from tests.conftest import CAPTURES
+from tests.platforms import cases
 from tests.platforms.mutations import mutated
 from tests.stateful.effort import ASKED_FOR, effort
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-FOLDER = Path(__file__).parent
 PLATFORMS = {platform.NAME: platform for platform in installed()}
 RECORDED = {
     "feeds": "feeds",
@@ -70,60 +73,36 @@ def bounded() -> Iterator[None]:
 
 @cache
 def bodies(name: str) -> list[bytes]:
-    folders = [FOLDER / "samples" / name, FOLDER / name]
-    if ASKED_FOR and name in RECORDED:
-        folders.append(CAPTURES / RECORDED[name])
-    files = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
-    told = [path for path in files if ".expected" not in path.name and path.name not in ("sources.json", "SOURCES.md")]
-    return [path.read_bytes() for path in told if path.stat().st_size <= LARGEST]
-
-
-def sources(platform: Platform) -> list[Source]:
-    file = FOLDER / "samples" / platform.NAME / "sources.json"
-    told: list[dict[str, Any]] = (
-        json.loads(file.read_text())
-        if file.is_file()
-        else [{"kind": kind.name, "target": kind.example} for kind in platform.KINDS]
-    )
-    return [source(platform, one) for one in told]
-
-
-def source(platform: Platform, told: dict[str, Any]) -> Source:
-    kind, target = (
-        next(kind for kind in platform.KINDS if kind.name == told["kind"]),
-        platform.understand(told["target"]),
-    )
-    settings = {**target.settings, **checked_settings(kind, told.get("settings", {}))}
-    return Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=settings)
+    """The bodies of the platform's cases; recorded answers as well, where many inputs are tried."""
+    recorded = CAPTURES / RECORDED[name] if ASKED_FOR and name in RECORDED else None
+    files = sorted(path for path in recorded.rglob("*") if path.is_file()) if recorded else []
+    shown = [path.read_bytes() for path in files if ".expected" not in path.name and path.name != "SOURCES.md"]
+    return [body for body in [*cases.bodies(name), *shown] if len(body) <= LARGEST]
 
 
 @cache
 def requests(name: str) -> list[Request]:
-    """One of each sort that the platform makes: at first, then wherever its samples lead, then for second looks."""
+    """One of each sort that the platform makes: those of its cases, then wherever they lead, then rechecks."""
     platform = PLATFORMS[name]
-    asked = [request for one in sources(platform) for request in first(platform, one)]
+    asked = cases.requests(name)
     for request in tuple(asked):
         for body in bodies(name):
             with suppress(CatchmentError):
                 asked += platform.read(Answer(200, {}, body, request.url, NOW), request).follow[:2]
-    looks = [Look("1", "", "https://example.com/1", one) for one in sources(platform)]
-    asked += getattr(platform, "look_again", lambda _: [])(looks)
-    sorts = {(request.step, request.listing, request.method, *request.carried): request for request in asked}
+    rechecks = [Recheck("1", "", "https://example.com/1", source(platform, kind)) for kind in platform.KINDS]
+    asked += getattr(platform, "recheck", lambda _: [])(rechecks)
+    sorts = {(request.step, request.listing, request.method, *request.state): request for request in asked}
     return list(sorts.values())[:MOST_REQUESTS]
 
 
-def first(platform: Platform, one: Source) -> Iterator[Request]:
-    kind = next(kind for kind in platform.KINDS if kind.name == one.kind)
-    for listing in kind.listings:
-        for has_key in (False, True):
-            ask = Ask(listing.name, kind.base_limit, is_first=True, has_key=has_key)
-            with suppress(CatchmentError):  # a target may go with one of the listings only
-                yield from platform.first(one, Progress(), ask)
+def source(platform: Platform, kind: Kind) -> Source:
+    target = platform.understand(kind.example)
+    return Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=target.settings)
 
 
 @pytest.mark.parametrize("name", PLATFORMS)
 def test_every_platform_has_bodies_to_mutate_and_requests_that_they_answer(name: str) -> None:
-    assert bodies(name), f"put a few small answers into tests/platforms/samples/{name}/"
+    assert bodies(name), f"put a few small answers into tests/platforms/{name}/"
     assert requests(name)
 
 

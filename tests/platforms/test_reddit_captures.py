@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from catchment.model import Answer, Ask, Item, Look, Progress, Reading, Request, Source
+from catchment.model import (
+    Answer,
+    Item,
+    Progress,
+    Reading,
+    Recheck,
+    Request,
+    Source,
+    WalkPlan,
+)
 from catchment.platforms import reddit
 from catchment.platforms.reddit import requests
 
@@ -26,13 +35,13 @@ SOURCE = Source(1, "key", "reddit", "reddit", "r/askreddit", "r/AskReddit", NOW)
 
 def asked(name: str) -> Request:
     """A request that such an answer belongs to."""
-    ask = Ask("new", 100, has_key=not name.endswith(".xml"))
-    (request,) = reddit.first(SOURCE.plus(settings={"comments": name.endswith("top_all.json")}), Progress(), ask)
+    ask = WalkPlan("new", 100, has_key=not name.endswith(".xml"))
+    (request,) = reddit.first(SOURCE.replace(settings={"comments": name.endswith("top_all.json")}), Progress(), ask)
     post = {"thread/more_two.json": "t3_98vj9e", "thread/morechildren.json": "t3_3hahrw"}.get(name, "t3_hlrjn9")
     if name == "thread/morechildren.json":
         return requests.stubs(post, ["cu5w67h"], request)[0]
     if name.startswith("thread/info_"):
-        return reddit.look_again([Look(one, "", None, SOURCE) for one in ("t1_d7ltvl0", "t1_fx1hmwb")])[0]
+        return reddit.recheck([Recheck(one, "", None, SOURCE) for one in ("t1_d7ltvl0", "t1_fx1hmwb")])[0]
     return requests.thread(post, request) if name.startswith("thread/") else request
 
 
@@ -55,7 +64,7 @@ def shown(told: Reading) -> dict[str, Any]:
         "pinned": [item.external_id for item in items if item.is_pinned],
         "adult": [item.external_id for item in items if item.is_adult],
         "deleted": {item.external_id: item.deleted_by for item in items if item.is_deleted},
-        "brief": sum(item.is_brief for item in items),
+        "brief": sum(item.is_partial for item in items),
         "without words": sum(not (item.title or item.html or item.text) for item in items),
         "media": {item.external_id: [one.url.partition("?")[0] for one in item.media] for item in items if item.media},
         "crossposts": {

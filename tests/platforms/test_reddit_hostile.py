@@ -17,17 +17,30 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.collect.more import MOST_ABOUT_ONE
-from catchment.errors import AddressRefused, CatchmentError, LoginNeeded, PlatformError
-from catchment.model import Answer, Ask, Outcome, Progress, Reading, Request, Source
+from catchment.app import App, open_app
+from catchment.collect.visit import MOST_ABOUT_ONE
+from catchment.credentials.secret import Secret
+from catchment.errors import (
+    AddressRefused,
+    CatchmentError,
+    LoginNeeded,
+    PlatformError,
+)
+from catchment.model import (
+    Answer,
+    Outcome,
+    Progress,
+    Reading,
+    Request,
+    Source,
+    WalkPlan,
+)
 from catchment.platforms import reddit
-from catchment.platforms.reddit import requests, wire
-from catchment.refine import refine
+from catchment.platforms.reddit import requests, shapes
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
 from catchment.store.credentials import Terms
-from catchment.vault.secret import Secret
+from catchment.text.clean import refine
 from tests.clocks import HandClock
 from tests.fetch.surroundings import Door
 from tests.hostile import Connection, Hostile, Seen, endless, redirect, reply
@@ -35,7 +48,7 @@ from tests.hostile import Connection, Hostile, Seen, endless, redirect, reply
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 NEW, TOKEN = "/r/riverboats/new", "/api/v1/access_token"
 SOURCE = Source(1, "key", "reddit", "reddit", "r/riverboats", "r/RiverBoats", NOW, {"comments": True}, "app")
-(LISTED,) = reddit.first(SOURCE, Progress(), Ask("new", 100, has_key=True))
+(LISTED,) = reddit.first(SOURCE, Progress(), WalkPlan("new", 100, has_key=True))
 THREAD = requests.thread("t3_a1", LISTED)
 Thing = dict[str, Any]
 
@@ -74,14 +87,11 @@ def read(body: bytes, asked: Request = LISTED) -> Reading:
     return reddit.read(answer, asked)
 
 
-# ── what one answer can do ────────────────────────────────────────────────────────────────────────────────────────
-
-
 def test_replies_to_replies_are_read_to_a_depth_and_the_rest_is_counted() -> None:
-    whole = read(nested(wire.DEEPEST, "the end"), THREAD)
-    assert (len(whole.items), whole.skipped) == (wire.DEEPEST, ())
-    deeper = read(nested(wire.DEEPEST + 3, "the end"), THREAD)
-    assert len(deeper.items) == wire.DEEPEST
+    whole = read(nested(shapes.DEEPEST, "the end"), THREAD)
+    assert (len(whole.items), whole.skipped) == (shapes.DEEPEST, ())
+    deeper = read(nested(shapes.DEEPEST + 3, "the end"), THREAD)
+    assert len(deeper.items) == shapes.DEEPEST
     assert [one.reason for one in deeper.skipped] == ["nested too deep"]
 
 
@@ -154,13 +164,10 @@ def test_a_stub_of_a_million_ids_is_asked_for_in_bounds() -> None:
     ids=["beginnings without an end", "links without an end", "tags without an end"],
 )
 def test_a_feed_that_begins_and_never_ends_something_is_read_all_the_same(content: str) -> None:
-    (asked,) = reddit.first(SOURCE, Progress(), Ask("new", 100))
+    (asked,) = reddit.first(SOURCE, Progress(), WalkPlan("new", 100))
     entry = f'<entry><id>t3_a1</id><title>Boat</title><content type="html">{escape(content)}</content></entry>'
     body = f'<feed xmlns="http://www.w3.org/2005/Atom">{entry}</feed>'.encode()
     assert [item.external_id for item in read(body, asked).items] == ["t3_a1"]
-
-
-# ── tokens ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -225,9 +232,6 @@ def test_a_window_that_lasts_for_days_silences_nobody_for_days() -> None:
     assert refusal.error.retry_at == NOW + timedelta(hours=1)
 
 
-# ── redirects ─────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
 def test_another_host_sees_neither_token_nor_key(door: Door, server: Hostile, code: int) -> None:
     with Hostile() as elsewhere:
@@ -253,11 +257,8 @@ def test_a_login_that_is_sent_elsewhere_takes_the_key_nowhere(door: Door, server
         assert all("authorization" not in one.headers and not one.body for one in elsewhere.seen)
 
 
-# ── whole visits ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.fixture
-def shop(server: Hostile, tmp_path: Path, database_url: str) -> Iterator[Shop]:
+def app(server: Hostile, tmp_path: Path, database_url: str) -> Iterator[App]:
     settings = Settings(
         home=tmp_path,
         database_url=database_url,
@@ -265,44 +266,44 @@ def shop(server: Hostile, tmp_path: Path, database_url: str) -> Iterator[Shop]:
         master_key="a key for tests",
         retry_waits=(),
     )
-    with closing(open_shop(settings, "test")) as shop:
-        shop.clock = HandClock(NOW)
+    with closing(open_app(settings, "test")) as app:
+        app.clock = HandClock(NOW)
         secret = Secret.parse("my-id:my-secret")
-        shop.safe.add("reddit", "app", secret, shop.clock.now(), terms=Terms(is_shared=True))
-        yield shop
+        app.secrets.add("reddit", "app", secret, app.clock.now(), terms=Terms(is_shared=True))
+        yield app
 
 
-def followed(shop: Shop, name: str, **settings: Any) -> int:
-    now = shop.clock.now()
-    source, _ = follow(shop.store, shop.safe, shop.platforms, "reddit", f"r/{name}", now, settings=settings)
+def followed(app: App, name: str, **settings: Any) -> int:
+    now = app.clock.now()
+    source, _ = follow(app.store, app.secrets, app.platforms, "reddit", f"r/{name}", now, settings=settings)
     return source.id
 
 
-def test_stubs_that_lead_in_a_circle_come_to_an_end_and_it_is_said(server: Hostile, shop: Shop) -> None:
+def test_stubs_that_lead_in_a_circle_come_to_an_end_and_it_is_said(server: Hostile, app: App) -> None:
     server.on("/r/riverboats/new", reply(encoded(listing(post("t3_a1", num_comments=5)))))
     server.on("/comments/a1", reply(encoded([listing(post("t3_a1", num_comments=5)), listing(stub("c1"))])))
     circle = [{"json": {"errors": [], "data": {"things": [comment(one), stub(two)]}}} for one, two in ("12", "21")]
     server.on("/api/morechildren", *[reply(encoded(circle[turn % 2])) for turn in range(2 * MOST_ABOUT_ONE)])
-    source = followed(shop, "riverboats", comments=True, sort="new")
+    source = followed(app, "riverboats", comments=True, sort="new")
     notes: Counter[str] = Counter()
     for _ in range(2 * MOST_ABOUT_ONE // 30):
-        (result,) = shop.rounds().these([source], "test", "test")
+        (result,) = app.scheduler().these([source], "test", "test")
         assert result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
         notes.update(result.notes)
-        shop.clock.advance(3600)  # type: ignore[attr-defined]
+        app.clock.advance(3600)  # type: ignore[attr-defined]
     assert times(server, "/comments/a1") + times(server, "/api/morechildren") == MOST_ABOUT_ONE
-    assert shop.store.owing.count(source) == 0
+    assert app.store.follow_ups.count(source) == 0
     assert any("it leads on and on" in note for note in notes)
-    assert {item["external_id"] for item in shop.store.items.newest(10)} == {"t3_a1", "t1_1", "t1_2"}
+    assert {item.external_id for item in app.store.items.newest(10)} == {"t3_a1", "t1_1", "t1_2"}
 
 
-def test_a_community_that_means_harm_costs_the_others_nothing(server: Hostile, shop: Shop) -> None:
+def test_a_community_that_means_harm_costs_the_others_nothing(server: Hostile, app: App) -> None:
     server.on("/r/riverboats/new", reply(b"[" * 500_000))
     evil = encoded(listing(post("t3_e1", score=7_777, title="名\x00" * 50_000), post("t3_e2"), after="../" * 40_000))
     server.on("/r/barges/new", reply(evil.replace(b"7777", b"1e999")))
     server.on("/r/ships/new", reply(encoded(listing(post("t3_s1", title="cut \ud83d"), post("t3_s2")))))
-    sources = [followed(shop, name, sort="new") for name in ("riverboats", "barges", "ships")]
-    results = {result.source_id: result for result in shop.rounds().these(sources, "test", "test")}
+    sources = [followed(app, name, sort="new") for name in ("riverboats", "barges", "ships")]
+    results = {result.source_id: result for result in app.scheduler().these(sources, "test", "test")}
     assert [results[one].outcome for one in sources] == [Outcome.FAILED, Outcome.FAILED, Outcome.SUCCEEDED]
     assert [results[one].error_code for one in sources] == ["NETWORK_ERROR", "ADDRESS_REFUSED", None]
-    assert {item["external_id"] for item in shop.store.items.newest(10)} == {"t3_e2", "t3_s1", "t3_s2"}
+    assert {item.external_id for item in app.store.items.newest(10)} == {"t3_e2", "t3_s1", "t3_s2"}

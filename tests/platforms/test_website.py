@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from contextlib import suppress
@@ -10,22 +9,37 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from catchment.collect.following import checked_settings
-from catchment.errors import CatchmentError, InvalidInput, Missing, PlatformError, Refused, Unreadable
-from catchment.model import Answer, Ask, Blame, Item, Progress, Reading, Request, Source
+from catchment.errors import (
+    CatchmentError,
+    InvalidInput,
+    Missing,
+    PlatformError,
+    Refused,
+    Unreadable,
+)
+from catchment.model import (
+    Answer,
+    FailureScope,
+    Item,
+    Progress,
+    Reading,
+    Request,
+    Source,
+    WalkPlan,
+)
 from catchment.platforms import website
-from catchment.platforms.website import about, maintext
+from catchment.platforms.website import metadata
 from catchment.platforms.website.links import normalised
-from catchment.refine import refine
+from catchment.sources.add import checked_settings
+from catchment.text.clean import refine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 URL = "https://site.example/news/ferry?utm_source=feed"
-SAMPLES = Path(__file__).parent / "samples" / "website"
+SAMPLES = Path(__file__).parent / "website"
 PAGE = Request(URL)
-LINKS = Request(URL, carried={"links": "main h2 a"})
+LINKS = Request(URL, state={"links": "main h2 a"})
 WORDS = "The harbour was quiet on that morning, and whoever came early could hear the ropes work against the bollards. "
 
 
@@ -47,19 +61,10 @@ def item(head: str = "", body: str = f"<p>{WORDS * 4}</p>", **more: Any) -> Item
     return found
 
 
-def said(one: Item) -> dict[str, Any]:
-    """What an item says beyond its defaults, as JSON."""
-    fields = [field for field in msgspec.structs.fields(one) if getattr(one, field.name) != field.default]
-    return {field.name: json.loads(msgspec.json.encode(getattr(one, field.name))) for field in fields}
-
-
 def asked(progress: Progress | None = None, **settings: str) -> Request:
     source = Source(1, "key", "website", "website", URL, "Site", NOW, settings=settings)
-    (request,) = website.first(source, progress or Progress(), Ask("page", 100))
+    (request,) = website.first(source, progress or Progress(), WalkPlan("page", 100))
     return request
-
-
-# ── what a person types, what is asked ────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -95,7 +100,7 @@ def test_a_page_that_was_read_is_asked_for_conditionally():
     "progress",
     [
         Progress(etag="x"),
-        Progress(etag="x", body_hash=b"h", reader_version=website.READER_VERSION + 1),
+        Progress(etag="x", body_hash=b"h", reader_version=website.PARSER_VERSION + 1),
     ],
     ids=["never read", "read by another reader"],
 )
@@ -105,29 +110,6 @@ def test_a_page_that_was_not_read_so_is_asked_for_whole(progress):
 
 def test_robots_are_obeyed():
     assert website.OBEYS_ROBOTS
-
-
-# ── the page as an item ───────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_page_is_one_item_as_the_file_beside_it_says():
-    reading = read(sample("article.html"))
-    (found,) = reading.items
-    assert said(found.plus(text=None)) == json.loads(sample("article.expected.json"))
-    assert reading.title == "The ferry runs again"
-
-
-def test_the_main_text_has_every_paragraph_and_nothing_from_around_it():
-    text = item_text(sample("article.html"))
-    assert text.removeprefix("The ferry runs again\n").startswith("After eleven weeks")
-    assert text.endswith("on Sundays an hour earlier.")
-    assert "nobody wants to swim home" in text
-    assert [word for word in ("cookies", "Sport", "lighthouse", "rights reserved", "dataLayer") if word in text] == []
-
-
-def item_text(body: bytes) -> str:
-    (found,) = read(body).items
-    return found.text or ""
 
 
 def test_the_id_of_a_page_does_not_depend_on_anything_that_may_change():
@@ -226,39 +208,13 @@ class Counted(list[Any]):
 
 def test_however_much_a_page_tells_about_itself_so_many_nodes_are_looked_at():
     many = Counted([{"@type": "Thing"}] * 50_000)
-    found = list(about.objects({"@graph": [[many]]}))
-    assert len(found) == many.taken + 1 < about.MOST_NODES
+    found = list(metadata.objects({"@graph": [[many]]}))
+    assert len(found) == many.taken + 1 < metadata.MOST_NODES
 
 
 def test_objects_are_found_in_their_order_however_they_lie():
     document = [{"n": 1, "@graph": [{"n": 2, "mainEntity": {"n": 3}}, [[{"n": 4}]]]}, {"n": 5}, 7, []]
-    assert [node["n"] for node in about.objects(document)] == [1, 2, 3, 4, 5]
-
-
-# ── links ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_links_are_items_in_the_order_of_the_page_each_once():
-    reading = read(sample("index.html"), LINKS)
-    assert [(one.external_id, one.text) for one in reading.items] == [
-        ("https://site.example/news/ferry?page=1", "The ferry runs again"),
-        ("https://other.example/Lighthouse", "The lighthouse is for sale"),
-        ("http://other.example:8080/x", "Only a picture"),
-    ]
-    assert {(one.kind, one.url == one.external_id) for one in reading.items} == {("link", True)}
-    assert [skipped.reason for skipped in reading.skipped] == ["leads nowhere", "leads nowhere"]
-    assert reading.title == "Harbour Gazette"
-
-
-def test_what_holds_a_link_stands_for_its_first_one():
-    reading = read(sample("index.html"), Request(URL, carried={"links": "div.teaser"}))
-    assert reading.items[0].url == "https://site.example/news/ferry"
-    assert reading.items[0].text == "A ferry"
-
-
-def test_a_page_without_such_a_link_is_a_failure_never_an_empty_list():
-    with pytest.raises(Unreadable, match="no link on the page matches 'h5 a'"):
-        read(sample("article.html"), Request(URL, carried={"links": "h5 a"}))
+    assert [node["n"] for node in metadata.objects(document)] == [1, 2, 3, 4, 5]
 
 
 def test_a_wall_without_such_a_link_is_called_a_wall():
@@ -269,7 +225,7 @@ def test_a_wall_without_such_a_link_is_called_a_wall():
 @pytest.mark.parametrize("selector", ["a[", "a,,b", "p::before", "> > a"])
 def test_a_selector_that_is_none_is_said_so(selector):
     with pytest.raises(InvalidInput, match="no CSS selector") as failure:
-        read(sample("index.html"), Request(URL, carried={"links": selector}))
+        read(sample("index.html"), Request(URL, state={"links": selector}))
     assert failure.value.field == "links"
 
 
@@ -315,22 +271,14 @@ def test_an_address_has_one_form(url, one_form):
     assert normalised(url) == one_form
 
 
-# ── what is no page ───────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @pytest.mark.parametrize(
     ("body", "error", "words"),
     [
         (b"", Unreadable, "empty"),
         (b"%PDF-1.7 ...", Unreadable, "no web page"),
         (b'{"a": 1}', Unreadable, "no web page"),
-        (sample("consent.html"), Refused, "consent"),
-        (sample("not_found.html"), Missing, "no such page"),
-        (sample("scripts_only.html"), Refused, "scripts"),
-        (b"<html><body><h1>Maintenance</h1><p>We are back soon.</p></body></html>", Unreadable, "hardly any words"),
         (f"<html><title>Access denied</title><body><p>{WORDS * 3}</p></body></html>".encode(), Refused, "browser"),
         (f"<html><title>页面不存在</title><body><p>{WORDS * 3}</p></body></html>".encode(), Missing, "no such page"),
-        (sample("article.html")[:1800], Unreadable, "breaks off"),
         (f"<html><body>{'<div>' * 900}{WORDS * 3}{'</div>' * 900}</body></html>".encode(), Unreadable, "no main text"),
     ],
 )
@@ -356,7 +304,7 @@ def test_a_check_for_browsers_is_refused_whatever_its_status():
     for status in (200, 403, 503):
         refusal = website.refusal(answer(wall, status=status), PAGE)
         assert refusal is not None
-        assert (type(refusal.error), refusal.blames) == (Refused, Blame.HOST)
+        assert (type(refusal.error), refusal.blames) == (Refused, FailureScope.HOST)
     assert website.refusal(answer(wall, status=429), PAGE) is None
     assert website.refusal(answer(sample("article.html")), PAGE) is None
 
@@ -365,9 +313,6 @@ def test_without_a_package_that_it_needs_it_says_which(monkeypatch):
     monkeypatch.setitem(sys.modules, "trafilatura", None)
     with pytest.raises(CatchmentError, match=r"a package is missing \(.*trafilatura.*\)"):
         read(sample("article.html"))
-
-
-# ── what no page can do to us ─────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize(
@@ -401,5 +346,5 @@ def test_a_page_made_to_keep_us_busy_does_not(inside, request_):
 
 def test_a_page_of_too_many_tags_says_that_its_links_can_be_followed():
     with pytest.raises(Unreadable, match="too many or too deep") as failure:
-        read(f"<html><body><p>{WORDS * 5}</p>{'<p>words</p>' * (maintext.MOST_TAGS + 1)}</body></html>")
+        read(f"<html><body><p>{WORDS * 5}</p>{'<p>words</p>' * (website.MAIN_TEXT_TAGS + 1)}</body></html>")
     assert "`links`" in failure.value.helps

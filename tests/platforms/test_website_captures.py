@@ -14,7 +14,12 @@ from typing import NamedTuple
 import pytest
 
 from catchment.errors import Refused, Unreadable
-from catchment.model import Answer, Item, Reading, Request
+from catchment.model import (
+    Answer,
+    Item,
+    Reading,
+    Request,
+)
 from catchment.platforms import website
 
 URL = "https://site.example/page"
@@ -63,7 +68,7 @@ def page(captures: Path, name: str) -> Item:
 
 
 def links(captures: Path, name: str, selector: str) -> Reading:
-    return website.read(answer(captures, name), Request(URL, carried={"links": selector}))
+    return website.read(answer(captures, name), Request(URL, state={"links": selector}))
 
 
 def readability(captures: Path, name: str) -> dict[str, str]:

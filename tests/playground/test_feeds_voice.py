@@ -14,10 +14,15 @@ from lxml import etree
 
 from catchment.model import Answer, Item, Request
 from catchment.platforms import feeds as reader
-from catchment.playground.voices import Ask, Bend, Page, voices
-from catchment.playground.voices.feeds import CODECS, Voice, wire_id
+from catchment.playground.sites import (
+    Ask,
+    Bend,
+    Page,
+    voices,
+)
+from catchment.playground.sites.feeds import CODECS, Voice, wire_id
 from catchment.playground.world import Habits, Place, World
-from catchment.refine import refine
+from catchment.text.clean import refine
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 BASE = "http://127.0.0.1:8000"
@@ -170,8 +175,8 @@ def test_a_place_that_moves_points_to_its_new_home_from_then_on(world: World, vo
     assert place.new_path is not None
     before = place.moves_at - timedelta(seconds=1)
     old, new = ask(place, before), ask(place, place.moves_at)
-    assert [voice.answer(place, old).status, voice.answer(place, old.plus(path=place.new_path)).status] == [200, 404]
-    page = voice.answer(place, new.plus(path=place.path))
+    assert [voice.answer(place, old).status, voice.answer(place, old.replace(path=place.new_path)).status] == [200, 404]
+    page = voice.answer(place, new.replace(path=place.path))
     assert (page.status, page.headers["Location"]) == (301, BASE + place.new_path)
     moved = voice.answer(place, new)
     assert moved.status == 200
@@ -236,7 +241,7 @@ def test_a_looping_cursor_never_leads_anywhere_new(world: World, voice: Voice) -
     place = some(world, lambda place: place.form == "jsonfeed" and not (place.gone_at or place.moves_at), "is JSON")
     first = json.loads(voice.answer(place, ask(place, START, Bend(is_looping=True))).body)
     path, _, query = first["next_url"].removeprefix(BASE).partition("?")
-    second = json.loads(voice.answer(place, ask(place, START).plus(path=path, query=query)).body)
+    second = json.loads(voice.answer(place, ask(place, START).replace(path=path, query=query)).body)
     assert second["next_url"] == first["next_url"]
     assert second["items"] == first["items"]
 

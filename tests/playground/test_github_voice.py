@@ -11,8 +11,19 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment.model import Answer, Item, Request
 from catchment.platforms import github as reader
-from catchment.playground.voices import Ask, Bend, Page, voices
-from catchment.playground.voices.github import LANGUAGES, Voice, description, full_name, stars
+from catchment.playground.sites import (
+    Ask,
+    Bend,
+    Page,
+    voices,
+)
+from catchment.playground.sites.github import (
+    LANGUAGES,
+    Voice,
+    description,
+    full_name,
+    stars,
+)
 from catchment.playground.world import Habits, Place, World
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.model import Outcome, Result
+from catchment.app import App, open_app
+from catchment.model import Outcome, VisitResult, as_dict
 from catchment.platforms import hackernews
-from catchment.playground.moods import Cue, Moods
+from catchment.playground.faults import Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.hackernews import (
+from catchment.playground.sites.hackernews import (
     INDEXED_AFTER,
     NOT_YET,
     farewell,
@@ -24,12 +24,13 @@ from catchment.playground.voices.hackernews import (
 )
 from catchment.playground.world import Habits, Post, World
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
-AGES = hackernews.KINDS[0].look_after
+AGES = hackernews.KINDS[0].recheck_ages
 TARGETS = ("new", "top", "search:harbor")
 
 
@@ -45,22 +46,22 @@ class Scene:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=database_url,
+            database_url=sqlite_ready(database_url),
             base_urls={"hackernews": self.playground.url},
             retry_waits=(0.5,),
             timeout_seconds=5,
         )
-        self.shop: Shop = open_shop(settings, "test")
-        self.shop.clock = self.clock
+        self.app: App = open_app(settings, "test")
+        self.app.clock = self.clock
         self.sources = {
-            typed: follow(self.shop.store, self.shop.safe, self.shop.platforms, "hackernews", typed, self.clock.now())[
+            typed: follow(self.app.store, self.app.secrets, self.app.platforms, "hackernews", typed, self.clock.now())[
                 0
             ].id
             for typed in TARGETS
         }
 
-    def visit(self, *typed: str) -> list[Result]:
-        return self.shop.rounds().these([self.sources[one] for one in typed or TARGETS], "test", "test")
+    def visit(self, *typed: str) -> list[VisitResult]:
+        return self.app.scheduler().these([self.sources[one] for one in typed or TARGETS], "test", "test")
 
     def later(self, wait: timedelta) -> None:
         self.clock.advance(wait.total_seconds())
@@ -86,16 +87,16 @@ class Scene:
 
     def stored(self, typed: str | None = None) -> dict[str, dict[str, Any]]:
         source_id = self.sources[typed] if typed else None
-        items = self.shop.store.items.newest(10_000, source_id=source_id)
-        by_id = {item["external_id"]: item for item in items}
+        items = self.app.store.items.newest(10_000, source_id=source_id)
+        by_id = {item.external_id: as_dict(item) for item in items}
         assert len(by_id) == len(items)
         return by_id
 
     def gaps(self) -> list[tuple[int, str]]:
-        return [(gap["source_id"], gap["cause"]) for gap in self.shop.store.gaps.page()]
+        return [(gap.source_id, gap.cause) for gap in self.app.store.gaps.page()]
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()
         self.playground.close()
 
 
@@ -111,8 +112,10 @@ def said(post: Post, at: datetime) -> str:
     return f"{post.version(at).title} {post.version(at).text}".lower()
 
 
-def words(item: dict[str, Any]) -> tuple[str, str]:
-    return item["title"], item["text"]
+def words(item: Any) -> tuple[str, str]:
+    """Of an item, or of a revision of one."""
+    values = item if isinstance(item, dict) else as_dict(item)
+    return values["title"], values["text"]
 
 
 def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice_or_made_up(scene: Scene) -> None:
@@ -127,7 +130,7 @@ def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice
     assert scene.gaps() == []
     for id, post in told.items():
         versions = [(version.title, version.text) for version in post.versions]
-        earlier = [words(one) for one in scene.shop.store.items.revisions(items[id]["id"])]
+        earlier = [words(one) for one in scene.app.store.items.revisions(items[id]["id"])]
         # Two services and three sources told of it: what it said stands once for each time it was changed.
         held = [*earlier, words(items[id])]
         assert [versions.index(one) for one in held] == sorted({versions.index(one) for one in held})
@@ -199,7 +202,7 @@ def test_edits_and_removals_are_noticed_by_second_looks_and_nothing_we_hold_is_l
         if number < 16:
             scene.visit("new", "top")
             first_stored = {**dict.fromkeys(scene.stored(), runs[-1]), **first_stored}
-        scene.shop.looking().run("look-again", "test")
+        scene.app.rechecks().run("look-again", "test")
         scene.later(3 * HOUR)
     items, edited, removed, restored = scene.stored(), 0, 0, 0
     for post in scene.world.posts(scene.place):
@@ -233,10 +236,10 @@ def test_a_story_that_is_not_there_any_more_is_marked_when_a_second_look_says_so
     marks = []
     for wait in (7 * DAY, HOUR / 2, HOUR):
         scene.later(wait)
-        while scene.shop.looking().run("look-again", "test"):
+        while scene.app.rechecks().run("look-again", "test"):
             pass
         marks.append(scene.stored()[scene.id(post)]["is_deleted"])
     assert marks == [False, False, True]
     item = scene.stored()[scene.id(post)]
     assert words(item) == words(known[scene.id(post)])
-    assert [one["reasons"] for one in scene.shop.store.items.revisions(item["id"])] == [["marked_deleted_by_source"]]
+    assert [one.reasons for one in scene.app.store.items.revisions(item["id"])] == [("marked_deleted_by_source",)]

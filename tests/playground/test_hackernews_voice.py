@@ -8,11 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from catchment.model import Answer, Item, Reading, Request
+from catchment.model import (
+    Answer,
+    Item,
+    Reading,
+    Request,
+)
 from catchment.platforms import hackernews as reader
 from catchment.platforms.hackernews import algolia, firebase
-from catchment.playground.voices import Ask, Bend, Page, voices
-from catchment.playground.voices.hackernews import (
+from catchment.playground.sites import (
+    Ask,
+    Bend,
+    Page,
+    voices,
+)
+from catchment.playground.sites.hackernews import (
     INDEXED_AFTER,
     NOT_YET,
     Voice,
@@ -21,8 +31,13 @@ from catchment.playground.voices.hackernews import (
     sort_of,
     wire_id,
 )
-from catchment.playground.world import Habits, Place, Post, World
-from catchment.refine import refine
+from catchment.playground.world import (
+    Habits,
+    Place,
+    Post,
+    World,
+)
+from catchment.text.clean import refine
 from tests.playground.shapes import fields
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -62,7 +77,7 @@ def read(voice: Voice, request: Request, at: datetime = AT, bend: Bend | None = 
 
 
 def item(voice: Voice, world: World, place: Place, post: Post, at: datetime = AT) -> Reading:
-    return read(voice, firebase.item_request(str(wire_id(world, place, post)), firebase.LOOK), at)
+    return read(voice, firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK), at)
 
 
 def living(world: World, place: Place, at: datetime = AT) -> list[Post]:
@@ -131,7 +146,7 @@ def test_a_page_notes_which_version_of_which_post_it_shows_and_a_list_of_ids_sho
     world: World, voice: Voice, place: Place
 ) -> None:
     post = next(post for post in living(world, place) if post.version(AT).number == 2)
-    request = firebase.item_request(str(wire_id(world, place, post)), firebase.LOOK)
+    request = firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK)
     (entry,) = page(voice, request).entries
     assert (entry.post, entry.version, entry.wire_id) == (post.id, 2, str(wire_id(world, place, post)))
     assert page(voice, firebase.list_request("new")).entries == ()
@@ -153,7 +168,7 @@ def test_a_removed_story_leaves_the_lists_and_says_so_when_asked_for(
     gone = item(voice, world, place, post, post.removed_at)
     marked = [(one.external_id, one.is_deleted) for one in gone.items]
     assert (marked, gone.gone) == (([], (id,)) if as_what == "null" else ([(id, True)], ()))
-    told = page(voice, firebase.item_request(id, firebase.LOOK), post.removed_at).entries
+    told = page(voice, firebase.item_request(id, firebase.RECHECK), post.removed_at).entries
     assert [(one.post, one.is_deleted) for one in told] == ([] if as_what == "null" else [(post.id, True)])
     assert not item(voice, world, place, post, post.restored_at).items[0].is_deleted
 
@@ -181,7 +196,7 @@ def test_what_is_not_there_is_null(voice: Voice, place: Place, path: str) -> Non
 def walked(voice: Voice, words: str, size: int) -> list[Item]:
     """All that a search finds, page by page, as the reader goes on."""
     request = algolia.request(words)
-    waiting, found = [request.plus(params=request.params | {"hitsPerPage": str(size)})], []
+    waiting, found = [request.replace(params=request.params | {"hitsPerPage": str(size)})], []
     while waiting:
         reading = read(voice, waiting.pop())
         found += refined(reading)
@@ -259,12 +274,12 @@ def test_a_skewed_clock_shifts_the_dates_of_items_and_hits(world: World, voice: 
     straight, skewed = read(voice, SEARCH).items, read(voice, SEARCH, AT, skew).items
     assert [one.created_at for one in skewed] == [one.created_at + skew.skew for one in straight if one.created_at]
     post = living(world, place)[0]
-    request = firebase.item_request(str(wire_id(world, place, post)), firebase.LOOK)
+    request = firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK)
     assert read(voice, request, AT, skew).items[0].created_at == post.shown_from + skew.skew
 
 
 def test_a_looping_search_leads_back_to_where_it_began(voice: Voice) -> None:
-    request = SEARCH.plus(params=SEARCH.params | {"hitsPerPage": "10"})
+    request = SEARCH.replace(params=SEARCH.params | {"hitsPerPage": "10"})
     loop = Bend(is_looping=True)
     first = read(voice, request, AT, loop)
     assert shown(read(voice, first.follow[0], AT, loop)) == shown(first)
@@ -290,7 +305,7 @@ def test_every_key_of_an_item_occurs_in_real_ones_with_its_type(
     captures: Path, world: World, voice: Voice, place: Place
 ) -> None:
     requests = [
-        firebase.item_request(str(wire_id(world, place, post)), firebase.LOOK)
+        firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK)
         for post in world.posts(place)
         if post.shown_from + NOT_YET <= AT
     ]
@@ -306,7 +321,7 @@ def test_a_dead_and_a_deleted_story_have_exactly_the_keys_of_real_ones(
     ours: dict[str, set[str]] = {}
     for post in world.posts(place):
         if post.is_removed(AT):
-            told = page(voice, firebase.item_request(str(wire_id(world, place, post)), firebase.LOOK)).body
+            told = page(voice, firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK)).body
             ours.setdefault(farewell(world, post), set(json.loads(told) or ()))
     dead = json.loads((captures / "hn/firebase/item_dead_story_49280269.json").read_bytes())
     deleted = json.loads((captures / "hn/firebase/item_deleted_comment_47367592.json").read_bytes())

@@ -9,18 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from catchment.model import Outcome, Result
+from catchment.app import open_app
+from catchment.model import Outcome, VisitResult
+from catchment.playground.faults import Cue, Moods
 from catchment.playground.log import read_log
-from catchment.playground.moods import Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices import discourse, generic
+from catchment.playground.sites import discourse, json_api
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
-from catchment.shop import open_shop
 from endure.following import Followed, followed, manners
 from endure.judge import Findings, Trial
 from endure.stored import stored_of
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -37,24 +38,24 @@ class Scene:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=f"sqlite:///{folder / 'c.db'}",
+            database_url=sqlite_ready(f"sqlite:///{folder / 'c.db'}"),
             is_private_allowed=True,
             retry_waits=(),
             timeout_seconds=5,
             host_requests_per_second=1000,
         )
-        self.shop = open_shop(settings, "test")
-        self.shop.clock = self.clock
+        self.app = open_app(settings, "test")
+        self.app.clock = self.clock
         self.sources = {place.number: self._follow(place) for place in self.world.places}
 
     def _follow(self, place: Place) -> Followed:
         (manner,) = manners(self.world, place, self.playground.port)
-        return followed(self.shop, place, manner)
+        return followed(self.app, place, manner)
 
-    def visit(self, *numbers: int, after: timedelta = HOUR) -> list[Result]:
+    def visit(self, *numbers: int, after: timedelta = HOUR) -> list[VisitResult]:
         self.clock.advance(after.total_seconds())
         ids = [self.sources[number].source_id for number in numbers or self.sources]
-        return self.shop.rounds().these(ids, "test", "test")
+        return self.app.scheduler().these(ids, "test", "test")
 
     def findings(self) -> dict[int, Findings]:
         asked = defaultdict(list)
@@ -66,14 +67,14 @@ class Scene:
                 place,
                 [self.sources[place.number]],
                 asked[place.number],
-                stored_of(self.shop.store, [self.sources[place.number]]),
+                stored_of(self.app.store, [self.sources[place.number]]),
                 timedelta(minutes=5),
             ).findings()
             for place in self.world.places
         }
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()
         self.playground.close()
 
 
@@ -105,19 +106,19 @@ def test_pages_are_followed_down_to_the_watermark_and_no_further(scene: Scene) -
     assert all(one.requests <= 3 for one in scene.visit(after=timedelta(minutes=5)))
     later = {one.source_id: one.requests for one in scene.visit(after=8 * HOUR)}
     busiest = max(scene.world.places, key=lambda place: came_out(scene, place, 8) if place.form == "json_api" else 0)
-    assert came_out(scene, busiest, 8) > 2 * generic.PAGE_SIZE
+    assert came_out(scene, busiest, 8) > 2 * json_api.PAGE_SIZE
     assert later[scene.sources[busiest.number].source_id] > 2
     assert blame(scene) == []
-    assert scene.shop.store.gaps.page() == []
+    assert scene.app.store.gaps.page() == []
 
 
 def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everything(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=96 * HOUR)
     apis = [place for place in scene.world.places if place.form == "json_api"]
-    beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * generic.reach(place)]
+    beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * json_api.reach(place)]
     assert beyond
-    gaps = {one["source_id"]: (one["certainty"], one["cause"]) for one in scene.shop.store.gaps.page()}
+    gaps = {one.source_id: (one.certainty, one.cause) for one in scene.app.store.gaps.page()}
     assert gaps == {scene.sources[place.number].source_id: ("known", "cap") for place in beyond}
     assert blame(scene) == []
 
@@ -130,22 +131,28 @@ def test_nothing_is_lost_or_stored_twice_in_foul_weather(scene: Scene) -> None:
     scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
     scene.visit(after=1.5 * HOUR)
     assert blame(scene) == []
-    assert scene.shop.store.items.count() > 500
+    assert scene.app.store.items.count() > 500
 
 
 LOOPING = Cue(mood="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
 
 
 @pytest.mark.parametrize("scene", [(Moods(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
-def test_pages_that_lead_in_a_circle_leave_a_gap_which_the_next_good_visit_closes(scene: Scene) -> None:
+def test_pages_that_lead_in_a_circle_lose_nothing_once_they_go_on(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=30 * HOUR)
-    sizes = {"json_api": generic.PAGE_SIZE, "discourse": discourse.PAGE_SIZE}
+    sizes = {"json_api": json_api.PAGE_SIZE, "discourse": discourse.PAGE_SIZE}
     deep = [place for place in scene.world.places if came_out(scene, place, 30) > 2 * sizes[place.form]]
     assert {place.form for place in deep} == sizes.keys()
-    # More is new than one page holds, and the way to the second one leads back to the first.
-    gaps = {one["source_id"]: one["cause"] for one in scene.shop.store.gaps.page()}
-    assert gaps.keys() >= {scene.sources[place.number].source_id for place in deep}
+    # More is new than one page holds, and the way to the second one leads back to the first: a JSON API fails, for its
+    # settings may be wrong; a forum, whose paging is known, leaves a gap.
+    sources = {form: {scene.sources[place.number].source_id for place in deep if place.form == form} for form in sizes}
+    gaps = {one.source_id: one.cause for one in scene.app.store.gaps.page()}
+    assert gaps.keys() >= sources["discourse"]
     assert {*gaps.values()} <= {"cap", "repeats"}
+    errors = {
+        number: scene.app.store.sources.with_progress(number)[1].last_error_code for number in sources["json_api"]
+    }
+    assert {*errors.values()} == {"UNREADABLE"}
     scene.visit(after=HOUR)
     assert blame(scene) == []

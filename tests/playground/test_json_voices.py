@@ -4,21 +4,36 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from catchment.collect.following import checked_settings
-from catchment.model import Answer, Item, Look, Platform, Progress, Request, Source
-from catchment.model import Ask as Wish
+from catchment.errors import Unreadable
+from catchment.model import (
+    Answer,
+    Item,
+    Platform,
+    Progress,
+    Recheck,
+    Request,
+    Source,
+)
+from catchment.model import WalkPlan as Wish
 from catchment.platforms import installed
-from catchment.playground.voices import Ask, Bend, Entry, voices
-from catchment.playground.voices import discourse as forum_voice
-from catchment.playground.voices import generic as api_voice
+from catchment.playground.sites import (
+    Ask,
+    Bend,
+    Entry,
+    voices,
+)
+from catchment.playground.sites import discourse as forum_voice
+from catchment.playground.sites import json_api as api_voice
 from catchment.playground.world import Habits, Place, World
-from catchment.refine import refine
+from catchment.sources.add import checked_settings
+from catchment.text.clean import refine
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 AT = START + timedelta(days=3)
@@ -159,7 +174,13 @@ def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> Non
         assert {item.external_id for item in shuffled.items()} == {item.external_id for item in straight}
         looping = Reader(world, place, AT, Bend(is_looping=True))
         first_page = {item.external_id for item, _ in zip(straight, range(forum_voice.PAGE_SIZE), strict=False)}
-        assert {item.external_id for item, _ in zip(looping.items(), range(2000), strict=False)} <= first_page
+        seen = set()
+        # A page that repeats the one before it is refused by the JSON API's own parser.
+        with suppress(Unreadable):
+            for item, _ in zip(looping.items(), range(2000), strict=False):
+                seen.add(item.external_id)
+        assert seen
+        assert seen <= first_page
 
 
 def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world: World) -> None:
@@ -168,7 +189,7 @@ def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world:
     place = places(world, "discourse")[0]
     reader = Reader(world, place, AT)
     for item in list(reader.items())[:8]:
-        (request,) = discourse.look_again([Look(item.external_id, "key", item.url, reader.source)])
+        (request,) = discourse.recheck([Recheck(item.external_id, "key", item.url, reader.source)])
         answer = reader.answer(request)
         (again,) = refine(discourse.read(answer, request), scope="", answer_url=answer.url).items
         assert (again.item.external_id, again.item.title, again.item.text) == (item.external_id, item.title, item.text)

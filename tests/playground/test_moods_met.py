@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.model import Outcome, Result, SourceState
-from catchment.playground.moods import MOODS, Cue, Moods
+from catchment.app import App, open_app
+from catchment.model import Outcome, SourceState, VisitResult
+from catchment.playground.faults import MOODS, Cue, Moods
 from catchment.playground.server import Playground
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -71,16 +72,16 @@ class Scene:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=f"sqlite:///{folder / 'c.db'}",
+            database_url=sqlite_ready(f"sqlite:///{folder / 'c.db'}"),
             is_private_allowed=True,
             retry_waits=(0.5,),
             timeout_seconds=5,
         )
-        self.shop: Shop = open_shop(settings, "test")
-        self.shop.clock = self.clock
+        self.app: App = open_app(settings, "test")
+        self.app.clock = self.clock
         address = self.playground.address(self.place)
         now = self.clock.now()
-        self.source, _ = follow(self.shop.store, self.shop.safe, self.shop.platforms, "rss", address, now)
+        self.source, _ = follow(self.app.store, self.app.secrets, self.app.platforms, "rss", address, now)
 
     def _is_lively(self, place: Place) -> bool:
         """It posts between the visits, and nothing else happens to it."""
@@ -88,19 +89,19 @@ class Scene:
         newest = [max((post.created_at for post, _ in self.world.shown(place, at)), default=START) for at in VISITS]
         return is_calm and newest[0] < newest[1] < VISITS[1] and place.pace.posts_a_day < 30
 
-    def visit(self, at: datetime) -> Result:
+    def visit(self, at: datetime) -> VisitResult:
         self.clock.advance((at - self.clock.now()).total_seconds())
-        (result,) = self.shop.rounds().these([self.source.id], "test", "test")
+        (result,) = self.app.scheduler().these([self.source.id], "test", "test")
         return result
 
     def missing(self) -> list[str]:
         """What was shown at the moments of good visits and is not stored."""
-        stored = {item["title"] for item in self.shop.store.items.newest(10_000)}
+        stored = {item.title for item in self.app.store.items.newest(10_000)}
         shown = self.world.shown(self.place, self.clock.now())
         return [version.title for _, version in shown if version.title not in stored]
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()
         self.playground.close()
 
 
@@ -128,10 +129,10 @@ def test_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(
     outcome = GOOD if met.outcome == Outcome.UNCHANGED else met.outcome
     assert (outcome, met.error_code) == expected
     if expected[1] == "GONE":
-        assert scene.shop.store.sources.get(scene.source.id).state == SourceState.RETIRED
+        assert scene.app.store.sources.get(scene.source.id).state == SourceState.RETIRED
         return
     after = scene.visit(START + 3 * DAY)
     assert after.outcome in (GOOD, Outcome.UNCHANGED)
     assert scene.missing() == []
-    held = scene.shop.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
+    held = scene.app.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
     assert held == (0,)

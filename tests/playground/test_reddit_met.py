@@ -12,22 +12,38 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.collect.telling import shown_source
-from catchment.model import Outcome, Result, SourceState
+from catchment.app import App, open_app
+from catchment.credentials import Secret
+from catchment.model import Outcome, SourceState, VisitResult, as_json
 from catchment.platforms import reddit
-from catchment.platforms.reddit import atom
+from catchment.platforms.reddit import parser
+from catchment.playground.faults import (
+    MOODS,
+    OF_REDDIT,
+    Cue,
+    Moods,
+)
 from catchment.playground.log import read_log
-from catchment.playground.moods import MOODS, OF_REDDIT, Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.reddit import TOKENS, Voice, names, threads
-from catchment.playground.voices.reddit.keys import client
-from catchment.playground.world import Habits, Place, Post, World
+from catchment.playground.sites.reddit import (
+    TOKENS,
+    Voice,
+    names,
+    threads,
+)
+from catchment.playground.sites.reddit.keys import client
+from catchment.playground.world import (
+    Habits,
+    Place,
+    Post,
+    World,
+)
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
+from catchment.sources.describe import source_view
 from catchment.store.credentials import Terms
-from catchment.vault import Secret
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
@@ -54,37 +70,37 @@ class Scene:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=database_url,
+            database_url=sqlite_ready(database_url),
             base_urls={"reddit": self.playground.url},
             master_key="a key for tests",
             retry_waits=(0.5,),
             timeout_seconds=5,
         )
-        self.shop: Shop = open_shop(settings, "test")
-        self.shop.clock = self.clock
+        self.app: App = open_app(settings, "test")
+        self.app.clock = self.clock
         self.sources: dict[str, int] = {}
         self.since: datetime | None = None
         """When the first visit was."""
 
     def with_key(self) -> Scene:
         terms, secret = Terms(is_shared=True), Secret.parse(":".join(client()))
-        self.shop.safe.add("reddit", "app", secret, self.clock.now(), terms=terms)
+        self.app.secrets.add("reddit", "app", secret, self.clock.now(), terms=terms)
         return self
 
     def follow(self, place: int = TOWN, as_what: str = "it", **settings: Any) -> None:
-        shop, target = self.shop, f"r/{names.community(self.world.places[place])}"
+        app, target = self.app, f"r/{names.community(self.world.places[place])}"
         source, _ = follow(
-            shop.store, shop.safe, shop.platforms, "reddit", target, self.clock.now(), settings=settings,
+            app.store, app.secrets, app.platforms, "reddit", target, self.clock.now(), settings=settings,
         )  # fmt: skip
         self.sources[as_what] = source.id
 
-    def visit(self, as_what: str = "it") -> Result:
+    def visit(self, as_what: str = "it") -> VisitResult:
         self.since = self.since or self.clock.now()
-        (result,) = self.shop.rounds().these([self.sources[as_what]], "test", "test")
+        (result,) = self.app.scheduler().these([self.sources[as_what]], "test", "test")
         return result
 
     def look(self) -> None:
-        while self.shop.looking().run("look-again", "test"):
+        while self.app.rechecks().run("look-again", "test"):
             pass
 
     def later(self, wait: timedelta) -> None:
@@ -109,7 +125,7 @@ class Scene:
         return [post for post in there if not post.is_removed(moment)]
 
     def stored(self) -> dict[str, dict[str, Any]]:
-        items = self.shop.store.items.newest(20_000)
+        items = as_json(self.app.store.items.newest(20_000))
         by_id = {item["external_id"]: item for item in items}
         assert len(by_id) == len(items)
         return by_id
@@ -125,19 +141,19 @@ class Scene:
 
     def debts(self, as_what: str = "it") -> int:
         """About how many items something is still to be asked for."""
-        return self.shop.store.owing.count(self.sources[as_what])
+        return self.app.store.follow_ups.count(self.sources[as_what])
 
     def note(self, as_what: str = "it") -> str | None:
         """What is told with the source about how it is read."""
-        source, progress = self.shop.store.sources.with_progress(self.sources[as_what])
-        told: str | None = shown_source(source, progress, {})["note"]
+        source, progress = self.app.store.sources.with_progress(self.sources[as_what])
+        told: str | None = source_view(source, progress, {}).note
         return told
 
     def gaps(self) -> list[dict[str, Any]]:
-        return list(self.shop.store.gaps.page())
+        return list(self.app.store.gaps.page())
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()
         self.playground.close()
 
 
@@ -235,7 +251,7 @@ def meets(scene: Scene, expected: tuple[Outcome, str | None]) -> None:
     met = scene.visit()
     assert (GOOD if met.outcome == Outcome.UNCHANGED else met.outcome, met.error_code) == expected
     if expected[1] == "GONE":
-        assert scene.shop.store.sources.get(scene.sources["it"]).state == SourceState.RETIRED
+        assert scene.app.store.sources.get(scene.sources["it"]).state == SourceState.RETIRED
         return
     scene.later(FAULTY + 6 * HOUR - scene.clock.now())
     assert scene.visit().outcome == GOOD
@@ -280,9 +296,9 @@ def test_what_a_burst_pushes_beyond_the_thousandth_lies_in_a_gap_with_its_edges(
     shown = scene.newest(CROWD)
     assert (result.outcome, result.requests) == (GOOD, 11)
     (gap,) = scene.gaps()
-    edges = [datetime.fromisoformat(gap[name]) for name in ("from_at", "to_at")]
+    edges = [gap.from_at, gap.to_at]
     assert edges == [mark, shown[-1].began_at]
-    assert (gap["is_certain"], gap["cause"]) == (True, "reach")
+    assert (gap.is_certain, gap.cause) == (True, "reach")
     stored, now = scene.stored(), scene.clock.now()
     unseen = [
         post
@@ -343,7 +359,7 @@ def test_a_token_that_ends_in_the_middle_of_a_walk_is_renewed_and_the_walk_goes_
 
 
 def test_tokens_that_die_early_are_renewed_and_nothing_is_missing(tmp_path: Path, database_url: str) -> None:
-    with closing(Scene(tmp_path, database_url, habits=HABITS.plus(expired_early=1.0)).with_key()) as scene:
+    with closing(Scene(tmp_path, database_url, habits=HABITS.replace(expired_early=1.0)).with_key()) as scene:
         scene.follow()
         for _ in range(12):
             assert scene.visit().outcome == GOOD
@@ -381,8 +397,8 @@ def test_stickies_of_years_ago_lead_hot_and_end_nothing(scene: Scene) -> None:
 # ── second looks ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-AGES = reddit.KINDS[0].look_after
-REMOVING = HABITS.plus(removed=0.4, restored=0.0)
+AGES = reddit.KINDS[0].recheck_ages
+REMOVING = HABITS.replace(removed=0.4, restored=0.0)
 
 
 def looks_at(post: Post, runs: list[datetime], stored_at: datetime) -> list[datetime]:
@@ -505,7 +521,7 @@ def test_without_a_key_the_feed_is_read_and_that_is_said(tmp_path: Path, databas
         scene.follow()
         for _ in range(12):
             result = scene.visit()
-            assert "read without a key" in result.notes[0]
+            assert "without an API key" in result.notes[0]
             scene.later(HOUR)
         scene.visit()
         assert (scene.missing(), scene.gaps()) == ([], [])
@@ -515,13 +531,13 @@ def test_without_a_key_the_feed_is_read_and_that_is_said(tmp_path: Path, databas
 def test_a_key_that_comes_later_completes_what_was_read_without_one_and_nothing_is_twice(
     tmp_path: Path, database_url: str
 ) -> None:
-    with closing(Scene(tmp_path, database_url, habits=HABITS.plus(edited=0.0))) as scene:
+    with closing(Scene(tmp_path, database_url, habits=HABITS.replace(edited=0.0))) as scene:
         scene.follow(sort="new")
         scene.visit()
         before = scene.stored()
-        assert scene.note() == atom.NOTE
+        assert scene.note() == parser.FEED_NOTE
         # Not a letter is new: nothing is said with the visit, and the source says the same.
-        assert (scene.visit().outcome, scene.note()) == (Outcome.UNCHANGED, atom.NOTE)
+        assert (scene.visit().outcome, scene.note()) == (Outcome.UNCHANGED, parser.FEED_NOTE)
         scene.with_key()
         scene.later(HOUR)
         result = scene.visit()
@@ -544,5 +560,5 @@ def test_without_a_key_what_passes_the_feed_between_two_visits_lies_in_a_gap(tmp
         unseen = [post for post in scene.newest(CROWD) if names.post_id(post) not in stored]
         since = [post for post in unseen if post.began_at > START + DAY and post.shown_from == post.began_at]
         assert len(since) > 200
-        edges = [datetime.fromisoformat(gap[name]) for name in ("from_at", "to_at")]
+        edges = [gap.from_at, gap.to_at]
         assert all(edges[0] <= post.began_at <= edges[1] for post in since)

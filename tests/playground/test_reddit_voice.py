@@ -13,18 +13,50 @@ from xml.etree import ElementTree
 
 import pytest
 
-from catchment.model import Answer, Identity, Item, Look, Progress, Reading, Request, Source
-from catchment.model import Ask as Wish
+from catchment.model import (
+    Answer,
+    Identity,
+    Item,
+    Progress,
+    Reading,
+    Recheck,
+    Request,
+    Source,
+)
+from catchment.model import WalkPlan as Wish
 from catchment.platforms import reddit as reader
 from catchment.platforms.reddit import requests
-from catchment.playground.moods import ALL, MOODS, OF_REDDIT
-from catchment.playground.voices import Ask, Bend, Page, voices
-from catchment.playground.voices.reddit import TOKENS, Voice, names
-from catchment.playground.voices.reddit.keys import A_CLIENTS, A_STRANGERS, FOR_TOKENS, INSTALLED, client, installed
-from catchment.playground.voices.reddit.natures import BY_AUTHOR, CROSSPOST, ENCODED_AFTER, SORTS, WORDLESS
-from catchment.playground.voices.reddit.site import LATELY, REACH
-from catchment.playground.world import Habits, Place, Post, World
-from catchment.refine import refine
+from catchment.playground.faults import ALL, MOODS, OF_REDDIT
+from catchment.playground.sites import (
+    Ask,
+    Bend,
+    Page,
+    voices,
+)
+from catchment.playground.sites.reddit import TOKENS, Voice, names
+from catchment.playground.sites.reddit.fates import (
+    BY_AUTHOR,
+    CROSSPOST,
+    ENCODED_AFTER,
+    SORTS,
+    WORDLESS,
+)
+from catchment.playground.sites.reddit.keys import (
+    A_CLIENTS,
+    A_STRANGERS,
+    FOR_TOKENS,
+    INSTALLED,
+    client,
+    installed,
+)
+from catchment.playground.sites.reddit.site import LATELY, REACH
+from catchment.playground.world import (
+    Habits,
+    Place,
+    Post,
+    World,
+)
+from catchment.text.clean import refine
 from tests.playground.shapes import Field, fields
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
@@ -219,8 +251,8 @@ def test_a_community_is_found_in_any_case_of_letters_and_an_unknown_one_leads_to
 
 def test_a_renamed_community_is_found_by_its_new_name_and_a_closed_one_not_at_all(world: World, crowd: Place) -> None:
     other = World(5, START, places=2, days=3, others={"reddit": 3})
-    moving = crowd.plus(moves_at=AT, new_path="/r/NewHome")
-    other.places = (*world.places[:2], moving, world.places[3].plus(gone_at=AT), world.places[4])
+    moving = crowd.replace(moves_at=AT, new_path="/r/NewHome")
+    other.places = (*world.places[:2], moving, world.places[3].replace(gone_at=AT), world.places[4])
     reddit = Client(other)
     old, new = path(crowd), "/r/NewHome/new"
     assert [reddit.get(one, AT - MINUTE).status for one in (old, new)] == [200, 302]
@@ -714,8 +746,8 @@ def test_our_own_reader_tells_who_took_a_post_away_and_what_is_not_there(world: 
     reddit = Reader(world, crowd)
     posts = [post for post in world.posts(crowd) if post.is_removed(AT)][:50]
     future = next(post for post in world.posts(crowd) if post.shown_from > AT)
-    looks = [Look(names.post_id(post), "", None, reddit.source) for post in (*posts, future)]
-    (request,) = reader.look_again(looks)
+    looks = [Recheck(names.post_id(post), "", None, reddit.source) for post in (*posts, future)]
+    (request,) = reader.recheck(looks)
     reading = reddit.reading(request)
     natures = [reddit.voice.site.nature(post).removed_by for post in posts]
     assert [(item.is_deleted, item.deleted_by) for item in reading.items] == [(True, who) for who in natures]
@@ -725,7 +757,7 @@ def test_our_own_reader_tells_who_took_a_post_away_and_what_is_not_there(world: 
 def test_our_own_reader_reads_a_stranger_s_feed(world: World, crowd: Place) -> None:
     reddit = Reader(world, crowd)
     by_id = {names.post_id(post): post for post in living(world, crowd)}
-    items = reddit.items(reddit.first(KEYED.plus(has_key=False)))
+    items = reddit.items(reddit.first(KEYED.replace(has_key=False)))
     assert [item.external_id for item in items] == list(by_id)[: len(items)]
     assert len(items) > 80
     for item in items:
@@ -733,14 +765,14 @@ def test_our_own_reader_reads_a_stranger_s_feed(world: World, crowd: Place) -> N
         nature = reddit.voice.site.nature(post)
         words = "" if nature.sort in WORDLESS else post.version(AT).text + (" View Poll" * (nature.sort == "poll"))
         assert " ".join((item.text or "").split()) == " ".join(words.split())
-        assert (item.title, item.created_at, item.is_brief) == (post.versions[0].title, post.began_at, True)
+        assert (item.title, item.created_at, item.is_partial) == (post.versions[0].title, post.began_at, True)
         assert (item.score, item.reply_count) == (None, None)
 
 
 def test_our_own_reader_reads_a_thread_whole(world: World, crowd: Place) -> None:
     reddit = Reader(world, crowd)
     for post in sorted(living(world, crowd, AT - DAY), key=world.fame)[-2:]:
-        source = reddit.source.plus(settings={"comments": True})
+        source = reddit.source.replace(settings={"comments": True})
         (first,) = reader.first(source, Progress(), KEYED)
         waiting = [requests.thread(names.post_id(post), first)]
         items: dict[str, Item] = {}

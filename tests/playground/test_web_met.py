@@ -9,16 +9,17 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.following import follow
-from catchment.model import Outcome, Result, Source
-from catchment.playground.moods import Cue, Moods
+from catchment.app import App, open_app
+from catchment.model import Outcome, Source, VisitResult, as_json
+from catchment.playground.faults import Cue, Moods
 from catchment.playground.server import Playground
-from catchment.playground.voices.github import stars
-from catchment.playground.voices.website import SELECTOR, link
+from catchment.playground.sites.github import stars
+from catchment.playground.sites.website import SELECTOR, link
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
-from catchment.shop import Shop, open_shop
+from catchment.sources.add import follow
 from tests.clocks import HandClock
+from tests.databases import sqlite_ready
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -37,29 +38,29 @@ class Web:
         self.playground.start()
         settings = Settings(
             home=folder,
-            database_url=database_url,
+            database_url=sqlite_ready(database_url),
             is_private_allowed=True,
             retry_waits=(),
             base_urls={"github": self.playground.url},
         )
-        self.shop: Shop = open_shop(settings, "test", may_migrate=True)
-        self.shop.clock = self.clock
+        self.app: App = open_app(settings, "test", may_migrate=True)
+        self.app.clock = self.clock
 
     def follow(self, kind: str, target: str, **settings: str) -> Source:
-        shop = self.shop
-        source, _ = follow(shop.store, shop.safe, shop.platforms, kind, target, self.clock.now(), settings=settings)
+        app = self.app
+        source, _ = follow(app.store, app.secrets, app.platforms, kind, target, self.clock.now(), settings=settings)
         return source
 
-    def visit(self, source: Source, at: datetime) -> Result:
+    def visit(self, source: Source, at: datetime) -> VisitResult:
         self.clock.advance((at - self.clock.now()).total_seconds())
-        (result,) = self.shop.rounds().these([source.id], "test", "test")
+        (result,) = self.app.scheduler().these([source.id], "test", "test")
         return result
 
     def items(self) -> dict[str, dict[str, Any]]:
-        return {item["external_id"]: item for item in self.shop.store.items.newest(1000)}
+        return {item["external_id"]: item for item in as_json(self.app.store.items.newest(1000))}
 
     def revisions(self, item: dict[str, Any]) -> list[dict[str, Any]]:
-        return self.shop.store.items.revisions(item["id"])
+        return as_json(self.app.store.items.revisions(item["id"]))
 
     def changing(self) -> tuple[Place, list[datetime]]:
         """A page, and three moments between which its newest post is another one, and a younger one each time."""
@@ -76,7 +77,7 @@ class Web:
         raise AssertionError("no page changes often enough")
 
     def close(self) -> None:
-        self.shop.close()
+        self.app.close()
         self.playground.close()
 
 
@@ -98,7 +99,7 @@ def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearan
     (item,) = [item for item in web.items().values() if item["url"].lower().endswith(f"-{post.place}.{post.number}")]
     assert (item["kind"], item["score"]) == ("repository", stars(web.world, post, days[2]))
     assert len(web.items()) == len({id for one in shown for id in one})
-    series = web.shop.store.items.appearances(item["id"])
+    series = as_json(web.app.store.items.appearances(item["id"]))
     assert [(one["day"], one["score"]) for one in series] == [
         (f"{at:%Y-%m-%d}", stars(web.world, post, at)) for at in days
     ]
@@ -131,7 +132,7 @@ def test_a_page_is_read_anew_when_its_settings_are_changed_even_if_it_is_the_sam
     place, (at, *_) = web.changing()
     source = web.follow("website", f"{web.playground.address(place)}/index", links="nav a")
     assert [web.visit(source, at).outcome for _ in range(2)] == [Outcome.SUCCEEDED, Outcome.UNCHANGED]
-    web.shop.store.sources.change(source.id, settings={"links": SELECTOR})
+    web.app.store.sources.change(source.id, settings={"links": SELECTOR})
     result = web.visit(source, at)
     assert (result.outcome, result.counts.new) == (Outcome.SUCCEEDED, len(web.world.shown(place, at)))
 

@@ -11,10 +11,20 @@ from selectolax.lexbor import LexborHTMLParser
 
 from catchment.model import Answer, Item, Request
 from catchment.platforms import website as reader
-from catchment.playground.voices import ROBOTS, Ask, Bend, Page
-from catchment.playground.voices.website import SELECTOR, THE_PAGE, Voice, link
+from catchment.playground.sites import (
+    ROBOTS,
+    Ask,
+    Bend,
+    Page,
+)
+from catchment.playground.sites.website import (
+    SELECTOR,
+    THE_PAGE,
+    Voice,
+    link,
+)
 from catchment.playground.world import Habits, Place, World
-from catchment.refine import refine
+from catchment.text.clean import refine
 
 START = datetime(2026, 1, 5, tzinfo=UTC)
 BASE = "http://127.0.0.1:8000"
@@ -51,9 +61,9 @@ def page(voice: Voice, path: str, at: datetime, bend: Bend | None = None) -> Pag
     return voice.answer(place, Ask(path, "", {}, at, BASE, bend or Bend()))
 
 
-def read(told: Page, path: str, **carried: str) -> tuple[Item, ...]:
+def read(told: Page, path: str, **state: str) -> tuple[Item, ...]:
     headers = {name.lower(): value for name, value in told.headers.items()}
-    reading = reader.read(Answer(told.status, headers, told.body, BASE + path, START), Request(BASE, carried=carried))
+    reading = reader.read(Answer(told.status, headers, told.body, BASE + path, START), Request(BASE, state=state))
     return tuple(one.item for one in refine(reading, scope="key", answer_url=BASE + path).items)
 
 
@@ -113,7 +123,7 @@ def test_a_page_that_breaks_off_is_not_taken_for_a_new_text(world: World, voice:
     whole = page(voice, place.path, START + timedelta(days=3))
     for part in range(2, 9):
         with pytest.raises(reader.Unreadable):
-            read(whole.plus(body=whole.body[: len(whole.body) * part // 10]), place.path)
+            read(whole.replace(body=whole.body[: len(whole.body) * part // 10]), place.path)
 
 
 def test_other_paths_are_none_of_its(world: World, voice: Voice) -> None:

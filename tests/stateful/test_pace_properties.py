@@ -8,9 +8,15 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.collect.telling import interval_of, next_fetch_at
-from catchment.model import Kind, Listing, Order, Progress, Source, SourceState
-from catchment.pace import (
+from catchment.model import (
+    Kind,
+    Listing,
+    Order,
+    Progress,
+    Source,
+    SourceState,
+)
+from catchment.policy.schedule import (
     DEFAULT_INTERVALS,
     LONGEST,
     UNKNOWN_KIND_MINUTES,
@@ -21,6 +27,7 @@ from catchment.pace import (
     next_due_after_failure,
     next_due_when_told_to_wait,
 )
+from catchment.sources.describe import interval_of, next_fetch_at
 from tests.stateful.effort import effort
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

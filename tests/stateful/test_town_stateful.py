@@ -17,15 +17,30 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from catchment.clock import micros
-from catchment.collect.following import pause, resume
-from catchment.collect.telling import next_fetch_at
-from catchment.errors import Gone, LoginNeeded, Missing, ServerTrouble, SlowDown, Stopped, TimedOut
-from catchment.model import Answer, Outcome, Request, Result, Source
+from catchment.errors import (
+    Gone,
+    LoginNeeded,
+    Missing,
+    ServerTrouble,
+    SlowDown,
+    Stopped,
+    TimedOut,
+)
+from catchment.model import (
+    ADDED,
+    Answer,
+    Outcome,
+    Request,
+    Source,
+    VisitResult,
+)
+from catchment.sources.add import pause, resume
+from catchment.sources.describe import next_fetch_at
 from tests.clocks import HandClock
 from tests.stateful.effort import effort
 from tests.stateful.truth import FAILURES_BEFORE_PROBATION, Came, Followed, Line, Shown, Truth
 from tests.stateful.wildfeed import WildFeed
-from tests.town import TownShop
+from tests.town import TownApp
 
 NO_FEED = b"<?xml version='1.0'?><maintenance>back soon</maintenance>"
 MINUTE = timedelta(minutes=1)
@@ -53,7 +68,7 @@ def _quiet() -> Iterator[None]:
 def _empty_archive(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Made once and copied: making one costs more than a history does."""
     folder = tmp_path_factory.mktemp("empty")
-    TownShop(folder / "home", f"sqlite:///{folder / 'catchment.db'}").close()
+    TownApp(folder / "home", f"sqlite:///{folder / 'catchment.db'}").close()
     TownMachine.empty_archive = folder
 
 
@@ -64,7 +79,7 @@ class TownMachine(RuleBasedStateMachine):
     def open(self, windows: list[int], count: int) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="catchment-town-"))
         shutil.copytree(self.empty_archive, self.folder, dirs_exist_ok=True)
-        self.here = TownShop(
+        self.here = TownApp(
             self.folder / "home",
             f"sqlite:///{self.folder / 'catchment.db'}",
             concurrency=1,
@@ -245,27 +260,27 @@ class TownMachine(RuleBasedStateMachine):
     @rule(which=sources)
     def pause(self, which: int) -> None:
         source, followed, _ = self.sources[which]
-        pause(self.here.shop.store, source.id, None, self.now)
+        pause(self.here.app.store, source.id, None, self.now)
         self.truth.pause(followed)
         self.is_checked = False
 
     @rule(which=sources)
     def resume(self, which: int) -> None:
         source, followed, _ = self.sources[which]
-        resume(self.here.shop.store, source.id, self.now)
+        resume(self.here.app.store, source.id, self.now)
         self.truth.resume(followed)
         self.is_checked = False
 
     @rule(which=sources, minutes=st.sampled_from([None, 7, 60, 600, 4000]))
     def change_its_interval(self, which: int, minutes: int | None) -> None:
         source, followed, _ = self.sources[which]
-        self.here.shop.store.sources.change(source.id, interval_minutes=minutes)
+        self.here.app.store.sources.change(source.id, interval_minutes=minutes)
         self.truth.change_interval(followed, minutes)
         self.is_checked = False
 
     @rule(kind=st.sampled_from(["rss", "digest_feed"]), minutes=st.sampled_from([5, 30, 240, 2000]))
     def change_the_kinds_interval(self, kind: str, minutes: int) -> None:
-        self.here.shop.store.settings.put_interval(kind, minutes, self.now)
+        self.here.app.store.settings.put_interval(kind, minutes, self.now)
         self.truth.minutes[kind] = minutes
         self.is_checked = False
 
@@ -274,7 +289,7 @@ class TownMachine(RuleBasedStateMachine):
     @rule(which=sources)
     def visit(self, which: int) -> None:
         source, followed, _ = self.sources[which]
-        (result,) = self.here.shop.rounds().these([source.id], "test", "test")
+        (result,) = self.here.app.scheduler().these([source.id], "test", "test")
         self._compare(followed, result)
         self.is_checked = False
 
@@ -335,7 +350,7 @@ class TownMachine(RuleBasedStateMachine):
     @rule()
     def collect_due(self) -> None:
         due = {one.id for one in self.truth.sources.values() if self.truth.is_due(one, self.now)}
-        results = self.here.shop.rounds().due("test", "test")
+        results = self.here.app.scheduler().due("test", "test")
         assert sorted(result.source_id for result in results) == sorted(due)
         for result in results:
             self._compare(self.truth.sources[result.source_id], result)
@@ -347,33 +362,33 @@ class TownMachine(RuleBasedStateMachine):
         source, followed, name = self.sources[which]
 
         def stop(request: Request, now: datetime) -> Answer:
-            self.here.shop.stop.set()
+            self.here.app.stop.set()
             raise Stopped("a stop was asked for")
 
         self.feeds[name].says.appendleft(stop)
-        (result,) = self.here.shop.rounds().these([source.id], "test", "test")
+        (result,) = self.here.app.scheduler().these([source.id], "test", "test")
         assert (result.source_id, result.outcome, result.error_code) == (followed.id, Outcome.SKIPPED, "STOPPED")
-        self.here.shop.close()
+        self.here.app.close()
         self._begin_anew()
 
     @rule(which=sources)
     def be_killed_in_the_middle(self, which: int) -> None:
         """The process dies while it holds a source: the kernel frees its lock, nobody cleans up."""
-        shop = self.here.shop
+        app = self.here.app
         now = self.now
-        assert shop.store.sources.claim([self.sources[which][0].id], shop.presence.owner_id, now)
-        shop.store.runs.begin("test", "test", shop.presence.owner_id, now)
-        shop.presence._held.release()
-        shop.store.database.close()
+        assert app.store.sources.claim([self.sources[which][0].id], app.presence.owner_id, now)
+        app.store.runs.begin("test", "test", app.presence.owner_id, now)
+        app.presence._held.release()
+        app.store.database.close()
         self._begin_anew()
 
     def _begin_anew(self) -> None:
-        self.here.shop = self.here.another("test")
-        assert self.here.shop.presence
+        self.here.app = self.here.another("test")
+        assert self.here.app.presence
         self.truth.line = Line()
         self.is_checked = False
 
-    def _compare(self, followed: Followed, result: Result) -> None:
+    def _compare(self, followed: Followed, result: VisitResult) -> None:
         name = next(name for _, one, name in self.sources if one is followed)
         expected = self._expected(followed, name)
         counts = result.counts
@@ -492,10 +507,10 @@ class TownMachine(RuleBasedStateMachine):
                 ), f"{link} of {name} was never shown, and no open gap tells so"
 
     def every_source_stands_as_it_must(self) -> None:
-        alerts = {one["source_id"] for one in self.here.shop.store.alerts.open()}
-        intervals = self.here.shop.intervals()
+        alerts = {one.source_id for one in self.here.app.store.alerts.open()}
+        intervals = self.here.app.intervals()
         for source_id, wanted in self.truth.sources.items():
-            source, progress = self.here.shop.store.sources.with_progress(source_id)
+            source, progress = self.here.app.store.sources.with_progress(source_id)
             mark = progress.watermark
             assert (mark and (mark.at, frozenset(mark.ids))) == (wanted.mark and (wanted.mark.at, wanted.mark.ids))
             assert mark is None or mark.at <= self.now
@@ -504,7 +519,8 @@ class TownMachine(RuleBasedStateMachine):
             assert next_fetch_at(source, progress, minutes) == self.truth.next_visit(wanted)
             assert (
                 progress.last_polled_at,
-                progress.due_reason if progress.next_due_at else None,
+                # One that was just added is due at once, as one without a time is.
+                progress.due_reason if progress.next_due_at and progress.due_reason != ADDED else None,
                 progress.poll_count,
                 progress.failure_count,
                 progress.failures_in_a_row,
@@ -525,7 +541,7 @@ class TownMachine(RuleBasedStateMachine):
         assert self._read("SELECT id FROM runs WHERE finished_at IS NULL") == []
 
     def _read(self, question: str) -> list[tuple[Any, ...]]:
-        return self.here.shop.store.database.read(lambda tx: tx.all(question))
+        return self.here.app.store.database.read(lambda tx: tx.all(question))
 
 
 def _nonsense(request: Request, now: datetime) -> Answer:

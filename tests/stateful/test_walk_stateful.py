@@ -11,26 +11,25 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from catchment.collect.deciding import MOST_PAGES, PageDeciding, Visiting
-from catchment.continuity import Walk
-from catchment.judge import judge
 from catchment.model import (
     Gap,
     Item,
-    Judged,
-    Known,
+    Kind,
     Listing,
     Order,
-    Outcome,
+    PageFacts,
     Progress,
     Reading,
     RefinedItem,
     Request,
-    Result,
     Source,
+    StoredItem,
     Watermark,
 )
-from catchment.store.visits import Conclusion, Found
+from catchment.policy.outages import OutageLevel, Site
+from catchment.policy.page import VisitPage, decide_page
+from catchment.policy.tiers import Tiers
+from catchment.policy.visit import MOST_PAGES, AnswerHead, VisitRules, VisitState, after_answer, begin, begin_walk
 from tests.stateful.effort import effort
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -156,19 +155,19 @@ class WalkMachine(RuleBasedStateMachine):
     def visit(self, breaks_on: int | None, meanwhile: int, loops: bool) -> None:
         """Walk down, page by page. Others post between two pages; the walk may break off; the cursor may loop."""
         before, present = self.mark, list(self.posts)
-        walk, place = Walk(self.listing, self.mark), None
+        state, place = self._begun(), None
         for number in range(1, MOST_PAGES + 1):
             if number == breaks_on:
                 break
             posts, following = self._page(None if loops else place)
-            deciding, conclusion = self._decided(walk, posts, following is not None, number)
-            self._write(conclusion)
-            if conclusion.ending is not None:
+            page = self._decided(state, posts, following is not None)
+            self._write(page)
+            if page.end is not None:
                 self.due_posts = present
                 self._forgive_what_nobody_could_see()
                 break
-            assert deciding.wanted()
-            walk, place = deciding.walk, following
+            assert page.next_pages
+            state, place = page.state, following
             self.post(0 if loops else meanwhile, 0)
         else:
             raise AssertionError("a walk that does not end")
@@ -181,49 +180,43 @@ class WalkMachine(RuleBasedStateMachine):
             if (post.is_hidden or post.is_unusable) and self.mark and post.at <= self.mark.at:
                 post.is_promised = False
 
-    def _decided(self, walk: Walk, posts: list[Post], is_more: bool, number: int) -> tuple[PageDeciding, Conclusion]:
+    def _begun(self) -> VisitState:
+        rules = VisitRules({"board": 60}, Tiers((), 0, 0))
+        state = begin(SOURCE, Progress(watermark=self.mark), rules, Site(OutageLevel.PLATFORM, "board"), self.now)
+        kind = Kind("board", "", 60, "", (self.listing,))
+        return begin_walk(state.replace(kind=kind), LIMIT, is_beside=False, is_last=True)
+
+    def _decided(self, state: VisitState, posts: list[Post], is_more: bool) -> VisitPage:
         skipped = sum(1 for post in posts if post.is_unusable)
-        judged = tuple(self._judged(post) for post in posts if not post.is_unusable)
-        visiting = Visiting(
-            source=SOURCE,
-            known=Progress(watermark=self.mark),
-            progress=Progress(watermark=self.mark),
-            polled_at=self.now,
-            walk=walk,
-            kind_minutes=60,
-            limit=LIMIT,
-            page_number=number,
-            is_queue_empty=True,
-            hint_seconds=None,
-            before=Result(1, "A board", "board", Outcome.FAILED),
-        )
+        shown = [post for post in posts if not post.is_unusable]
+        items = [
+            RefinedItem(Item(post.id, created_at=post.at, is_pinned=post.is_pinned, text="text"), b"text")
+            for post in shown
+        ]
+        stored = {("", post.id): self._known(post) for post in shown if post.id in self.stored}
         reading = Reading(follow=(ON,) if is_more else (), is_end=not is_more)
-        deciding = PageDeciding(visiting, reading, skipped, self.now)
-        found = Found(judged, {}, tuple(self.gaps.values()), is_body_seen_before=False)
-        return deciding, deciding.conclude(found)
+        state = after_answer(state, AnswerHead(self.now, 200, b"", 1), reading, self.listing, None, None)
+        return decide_page(
+            state, reading, items, skipped, self.now, PageFacts(stored, open_gaps=tuple(self.gaps.values()))
+        )
 
-    def _judged(self, post: Post) -> Judged:
-        item = RefinedItem(Item(post.id, created_at=post.at, is_pinned=post.is_pinned, text="text"), b"text")
-        known = self._known(post) if post.id in self.stored else None
-        return Judged(item, known, judge(known, item, self.now))
-
-    def _known(self, post: Post) -> Known:
-        return Known(
+    def _known(self, post: Post) -> StoredItem:
+        return StoredItem(
             1, post.id, b"text", 1, 0, self.stored[post.id], None, None, None, None, None, None, None, None, (), False,
             False, post.is_pinned, False, (), None, True, post.at,
         )  # fmt: skip
 
-    def _write(self, conclusion: Conclusion) -> None:
-        for one in conclusion.judged:
+    def _write(self, page: VisitPage) -> None:
+        for one in page.changes:
             self.stored.setdefault(one.item.item.external_id, self.now)
-        for gap_id, _ in conclusion.closed:
+        for gap_id, _ in page.closed:
             del self.gaps[gap_id]
-        if conclusion.gap is not None:
+        if page.gap is not None:
             self.opened += 1
-            assert conclusion.gap.from_at <= conclusion.gap.to_at <= self.now
-            self.gaps[self.opened] = conclusion.gap.plus(id=self.opened)
-        if conclusion.ending is not None:
-            self.mark = conclusion.ending.progress.watermark
+            assert page.gap.from_at <= page.gap.to_at <= self.now
+            self.gaps[self.opened] = page.gap.replace(id=self.opened)
+        if page.end is not None:
+            self.mark = page.end.progress.watermark
 
     # ── what must be true ─────────────────────────────────────────────────────────────────────────────────────────
 

@@ -12,9 +12,14 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 DAY = timedelta(days=1)
-MEANWHILE = timedelta(minutes=10)
+LATELY, MEANWHILE = timedelta(minutes=10), timedelta(hours=2)
+NO_CONNECTION, NO_ANSWER = "no connection", "its host does not answer"
+RETRIES = {NO_CONNECTION: (2, 1.5, 15), NO_ANSWER: (5, 2.0, 60)}
+"""After failures that usually pass: minutes until the first retry, how these grow, and the most."""
 FAILURES_BEFORE_PROBATION = 3
 """Less than the default: histories are short."""
+UNREACHABLE = ("SERVER_TROUBLE", "TIMEOUT_ERROR")
+OFTEN = 3
 ASKED = "the source asks to be polled less often"
 
 
@@ -41,7 +46,7 @@ class Shown:
     hollow: int
     """Entries with nothing in them."""
     body: bytes
-    asks_for: timedelta | None = None
+    item_id: timedelta | None = None
     """How rarely the feed wants to be asked."""
 
     @property
@@ -181,18 +186,20 @@ class Truth:
         at = self.next_visit(source)
         return at is None or at <= now
 
-    def _wait_for_interval(self, source: Followed, now: datetime, asks_for: timedelta | None = None) -> None:
+    def _wait_for_interval(self, source: Followed, now: datetime, item_id: timedelta | None = None) -> None:
         source.due_at = source.why = None
         if source.own_minutes:
             source.due_at, source.why = now + self.interval(source), "own interval"
-        if asks_for is not None and asks_for > self.interval(source):
-            source.due_at = now + min(asks_for, max(DAY, self.interval(source)))
+        if item_id is not None and item_id > self.interval(source):
+            source.due_at = now + min(item_id, max(DAY, self.interval(source)))
             source.why = ASKED
 
     # ── a person's word ───────────────────────────────────────────────────────────────────────────────────────────
 
     def pause(self, source: Followed) -> None:
+        """Nobody is alarmed about what is not collected."""
         source.state = "paused"
+        source.has_alert = False
 
     def resume(self, source: Followed) -> None:
         """Probation is over, and the count begins anew; what a server asked for still holds."""
@@ -223,11 +230,13 @@ class Truth:
         retry_at: datetime | None = None,
         body: bytes = b"",
     ) -> Came:
+        before = source.due_at - source.last_polled if source.due_at and source.last_polled else None
         self._polled(source, now)
         # Being told to wait counts against nobody.
         source.failures += code != "SLOW_DOWN"
         source.has_error = True
-        is_counted = self.line.blames(source.id, host, code, now)
+        cause = self.line.cause(source.id, host, code, now)
+        is_counted = cause == "source"
         source.failures_in_a_row += is_counted
         wait = self.interval(source)
         if code == "SLOW_DOWN":
@@ -237,6 +246,11 @@ class Truth:
         elif source.failures_in_a_row >= FAILURES_BEFORE_PROBATION:
             longer = wait * 2 ** (source.failures_in_a_row - FAILURES_BEFORE_PROBATION + 1)
             source.due_at, source.why = now + max(wait, min(longer, DAY)), "probation"
+        elif code in UNREACHABLE and (not is_counted or source.failures_in_a_row == 1):
+            reason = NO_CONNECTION if cause == "network" else NO_ANSWER
+            first, growth, most = RETRIES[reason]
+            soon = before * growth if before is not None and source.why == reason else timedelta(minutes=first)
+            source.due_at, source.why = now + min(soon, timedelta(minutes=most), wait), reason
         else:
             self._wait_for_interval(source, now)
         if retry_at is not None and code != "SLOW_DOWN":
@@ -284,7 +298,7 @@ class Truth:
             # What flips was not taken over; it must be looked at again when its day is over, even if it stays the same.
             source.last_body, source.has_tag = None, False
         self._succeeded(source)
-        self._wait_for_interval(source, now, shown.asks_for)
+        self._wait_for_interval(source, now, shown.item_id)
         return came
 
     def _by_key(self, source: Followed, key: str, known: dict[str, Kept]) -> Kept:
@@ -349,7 +363,7 @@ class Truth:
         source.stale_in_a_row += 1
         source.failures += 1
         source.has_error = source.has_alert = True
-        self._wait_for_interval(source, now, shown.asks_for)
+        self._wait_for_interval(source, now, shown.item_id)
         old = len(shown.entries) - len(new)
         return Came("failed", new=len(new), duplicate=old, invalid=shown.hollow, code="STALE_ANSWER")
 
@@ -443,22 +457,43 @@ class Line:
     """Who answered and who failed lately, as one process knows it."""
 
     def __init__(self) -> None:
-        self._answered_at: datetime | None = None
+        self._reached_at: datetime | None = None
+        self._unreached: set[str] = set()
+        self._unanswered: set[str] = set()
+        """Hosts that failed since any host answered."""
+        self._missed: Counter[str] = Counter()
+        """How often a host failed before others answered: often enough, and it is its own trouble."""
         self._failing: dict[str, dict[int, datetime]] = {}
 
     def answered(self, host: str, now: datetime) -> None:
-        self._answered_at = now
+        self._reached(now)
         self._failing.pop(host, None)
+        self._missed.update(self._unanswered - {host})
+        self._missed.pop(host, None)
+        self._unanswered.clear()
 
-    def blames(self, source_id: int, host: str, code: str, now: datetime) -> bool:
-        """Whether a failure counts: never for waits, nor while the host fails others or our own line may be down."""
+    def _reached(self, now: datetime) -> None:
+        self._reached_at = now
+        self._unreached.clear()
+
+    def cause(self, source_id: int, host: str, code: str, now: datetime) -> str:
+        """Whose failure it is: a wait, this machine's network, the host that fails others too, or the source's own."""
+        is_reached = code != "TIMEOUT_ERROR"
+        if is_reached:
+            self._reached(now)
         if code == "SLOW_DOWN":
-            return False
-        if code not in ("SERVER_TROUBLE", "TIMEOUT_ERROR"):
-            return True
+            return "wait"
+        if code not in UNREACHABLE:
+            return "source"
         failing = self._failing.setdefault(host, {})
         failing[source_id] = now
-        if any(one != source_id and at > now - MEANWHILE for one, at in failing.items()):
-            return False
-        is_up = self._answered_at is not None and self._answered_at > now - MEANWHILE
-        return code == "SERVER_TROUBLE" or is_up
+        is_shared = any(one != source_id and at > now - MEANWHILE for one, at in failing.items())
+        if self._missed[host] < OFTEN:
+            self._unanswered.add(host)
+            is_shared |= len(self._unanswered) > 1
+            if not is_reached:
+                self._unreached.add(host)
+                is_lately = self._reached_at is not None and self._reached_at > now - LATELY
+                if not is_lately or len(self._unreached) > 1:
+                    return "network"
+        return "site" if is_shared else "source"

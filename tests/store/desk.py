@@ -10,28 +10,41 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from catchment.collect.deciding import PageDeciding, Visiting
-from catchment.continuity import Walk
+from catchment.credentials import (
+    Cipher,
+    CredentialManager,
+    CredentialPool,
+    LifecycleRules,
+    SecretStore,
+)
+from catchment.credentials.secrets import Lent
 from catchment.model import (
+    Closing,
     Item,
+    Kind,
     Listing,
     Order,
     Outcome,
-    Progress,
+    Page,
+    PageFacts,
+    RawAnswer,
     Reading,
     RefinedItem,
     Request,
-    Result,
     Source,
     Target,
+    VisitEnd,
+    VisitResult,
+    as_json,
 )
-from catchment.refine import FINGERPRINT_RULE, fingerprint, refine
+from catchment.policy.outages import OutageLevel, Site
+from catchment.policy.page import VisitPage, decide_page, needs_rhythm
+from catchment.policy.tiers import Tiers
+from catchment.policy.visit import AnswerHead, VisitRules, VisitState, after_answer, begin, begin_walk
 from catchment.store import Presence, Store, open_store
-from catchment.store.sources import Claimed
-from catchment.store.visits import Closing, Conclusion, Ending, Page, RawAnswer
-from catchment.tiers import Tiers
-from catchment.vault import Box, Keeper, LifeRules, Pool, Safe
-from catchment.vault.environment import Lent
+from catchment.store.database import Transaction
+from catchment.store.sources.sources import Claimed
+from catchment.text.clean import FINGERPRINT_RULE, fingerprint, refine
 from tests.clocks import HandClock
 
 WINDOW = Listing("window", Order.NEWEST_FIRST, is_window=True)
@@ -43,18 +56,6 @@ def opened(url: str, home: Path, **more: Any) -> Store:
     return open_store(url, home, HandClock().now(), fingerprint, **more)
 
 
-class Pausing(PageDeciding):
-    """Does something else in the middle of the transaction, when it is asked its last question."""
-
-    def __init__(self, meanwhile: Callable[[], object], *visit: Any) -> None:
-        super().__init__(*visit)
-        self._meanwhile = meanwhile
-
-    def in_rhythm(self, progress: Progress, newest_first: Sequence[datetime]) -> Progress:
-        self._meanwhile()
-        return super().in_rhythm(progress, newest_first)
-
-
 class Desk:
     """One process of a deployment."""
 
@@ -62,7 +63,7 @@ class Desk:
         self.store, self.clock = store, clock or HandClock()
         self._presence: Presence | None = None
         self.rule = FINGERPRINT_RULE
-        self.look_after: tuple[timedelta, ...] = ()
+        self.recheck_ages: tuple[timedelta, ...] = ()
         """The ages at which new items are to be looked at again."""
         self.tiers: Tiers | None = None
         """Where sources are judged by how lively they are."""
@@ -99,16 +100,16 @@ class Desk:
 
     def give_back(self, claimed: Claimed, **changes: Any) -> bool:
         """End the visit without a page; false if somebody else has it."""
-        return not self.store.pages.end([self.closing(claimed, **changes)])
+        return not self.store.page_writer.end([self.closing(claimed, **changes)])
 
     def closing(self, claimed: Claimed, **changes: Any) -> Closing:
-        progress = claimed.progress.plus(last_polled_at=self.now, **changes)
-        result = self._begun(claimed.source, self.now).plus(outcome=Outcome.UNCHANGED, finished_at=self.now)
-        return Closing(claimed.source, claimed.lease, self.run_id, Ending(result, progress))
+        progress = claimed.progress.replace(last_polled_at=self.now, **changes)
+        result = self._begun(claimed.source, self.now).replace(outcome=Outcome.UNCHANGED, finished_at=self.now)
+        return Closing(claimed.source, claimed.lease, self.run_id, VisitEnd(result, progress))
 
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def show(self, source: Source, *items: Item, after: float = 60, **more: Any) -> Conclusion:
+    def show(self, source: Source, *items: Item, after: float = 60, **more: Any) -> VisitPage:
         """A visit of one page, some seconds later: claimed, written, ended."""
         self.clock.advance(after)
         return self.write(self.claim(source), items, **more)
@@ -118,8 +119,8 @@ class Desk:
         return self.store.runs.begin("test", "test", self.presence.owner_id, self.now)
 
     @staticmethod
-    def _begun(source: Source, at: datetime) -> Result:
-        return Result(source.id, source.name, source.kind, Outcome.FAILED, started_at=at, requests=1)
+    def _begun(source: Source, at: datetime) -> VisitResult:
+        return VisitResult(source.id, source.name, source.kind, Outcome.FAILED, started_at=at, requests=1)
 
     def write(
         self,
@@ -129,8 +130,8 @@ class Desk:
         at: datetime | None = None,
         is_last: bool = True,
         body: bytes | None = None,
-        meanwhile: Callable[[], object] = lambda: None,
-    ) -> Conclusion:
+        meanwhile: Callable[[], object] | None = None,
+    ) -> VisitPage:
         """One page, as it was answered at that time (now, if it is not said).
 
         `meanwhile` is done inside the transaction, after new items are written and before they are committed.
@@ -138,51 +139,55 @@ class Desk:
         source, at = claimed.source, at or self.now
         is_feed = source.platform == "feeds"
         refined = refine(Reading(tuple(items)), scope=source.key if is_feed else "", answer_url=source.target)
+        reading = Reading() if is_last else Reading(follow=(Request(source.target),))
+        state = self._state(claimed, reading, at, is_last)
+        shown = self._by_rule(refined.items)
         page = Page(
             source=source,
             lease=claimed.lease,
             run_id=self.run_id,
             answered_at=at,
-            items=self._by_rule(refined.items),
+            items=shown,
             fingerprint_rule=self.rule,
             may_have_new_ids=is_feed and claimed.progress.watermark is not None,
-            suspects_staleness=False,
             raws=() if body is None else (RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),),
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
+            needs_rhythm=needs_rhythm(state),
             is_kept_hot=self.is_kept_hot,
         )
-        return self.store.pages.write(page, self._deciding(claimed, refined.skipped, at, is_last, meanwhile))
+
+        def decide(facts: PageFacts) -> VisitPage:
+            return decide_page(state, reading, shown, len(refined.skipped), at, facts)
+
+        if meanwhile is None:
+            return self.store.page_writer.write(page, decide)
+
+        def change(tx: Transaction) -> VisitPage:
+            written = self.store.page_writer.write_in(tx, page, decide)
+            meanwhile()
+            return written
+
+        return self.store.database.write(change)
 
     def _by_rule(self, items: tuple[RefinedItem, ...]) -> tuple[RefinedItem, ...]:
         """As a later rule would fingerprint them."""
-        return tuple(one.plus(fingerprint=later(one.fingerprint, self.rule)) for one in items)
+        return tuple(one.replace(fingerprint=later(one.fingerprint, self.rule)) for one in items)
 
-    def _deciding(
-        self,
-        claimed: Claimed,
-        skipped: Sequence[object],
-        at: datetime,
-        is_last: bool,
-        meanwhile: Callable[[], object],
-    ) -> PageDeciding:
-        source = claimed.source
-        visiting = Visiting(
-            source=source,
-            known=claimed.progress,
-            progress=claimed.progress,
-            polled_at=at,
-            walk=Walk(WINDOW if source.platform == "feeds" else LISTING, claimed.progress.watermark),
-            kind_minutes=60,
-            limit=1000,
-            page_number=1,
-            is_queue_empty=is_last,
-            hint_seconds=None,
-            before=self._begun(source, at),
-            look_after=self.look_after,
-            tiers=self.tiers,
+    def _state(self, claimed: Claimed, reading: Reading, at: datetime, is_last: bool) -> VisitState:
+        source, progress = claimed.source, claimed.progress
+        listing = WINDOW if source.platform == "feeds" else LISTING
+        kind = Kind("any", "", 60, "", (listing,), is_tiered=self.tiers is not None)
+        rules = VisitRules(MINUTES, self.tiers or Tiers((), 0, 0))
+        state = begin(source, progress, rules, Site(OutageLevel.HOST, source.target), at)
+        state = begin_walk(
+            state.replace(kind=kind, recheck_ages=self.recheck_ages, watched_from=None, result=self._begun(source, at)),
+            1000,
+            is_beside=False,
+            is_last=True,
         )
-        reading = Reading() if is_last else Reading(follow=(Request(source.target),))
-        return Pausing(meanwhile, visiting, reading, len(skipped), at)
+        state = after_answer(state, AnswerHead(at, 200, b"", 1), reading, listing, None, None)
+        # Progress is told by the test, not by the answer.
+        return state.replace(walk=state.walk.replace(after=progress, is_queue_empty=is_last))
 
     # ── what is there ─────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -195,11 +200,12 @@ class Desk:
         return int(row[0])
 
     def item(self, external_id: str) -> dict[str, Any]:
-        (found,) = [one for one in self.store.items.newest(10_000) if one["external_id"] == external_id]
-        return found
+        """In its JSON form."""
+        (found,) = [item for item in self.store.items.newest(10_000) if item.external_id == external_id]
+        return as_json(found)
 
     def revisions(self, external_id: str) -> list[dict[str, Any]]:
-        return self.store.items.revisions(self.item(external_id)["id"])
+        return as_json(self.store.items.revisions(self.item(external_id)["id"]))
 
 
 def later(mark: bytes, rule: int) -> bytes:
@@ -212,13 +218,15 @@ def post(key: str, text: str = "said", **more: Any) -> Item:
 
 
 MASTER_KEY = "a master key for tests"
-USUAL_RULES = LifeRules()
+USUAL_RULES = LifecycleRules()
 
 
-def pool_of(desk: Desk, keys: str = MASTER_KEY, rules: LifeRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> Pool:
+def pool_of(
+    desk: Desk, keys: str = MASTER_KEY, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()
+) -> CredentialPool:
     """The credentials as one more process of the deployment uses them."""
-    safe = Safe(desk.store.credentials, Box(keys), lent)
-    return Pool(Keeper(desk.store.credentials, safe, rules, desk.clock), safe, desk.clock)
+    safe = SecretStore(desk.store.credentials, Cipher(keys), lent)
+    return CredentialPool(CredentialManager(desk.store.credentials, safe, rules, desk.clock), safe, desk.clock)
 
 
 def days(number: float) -> timedelta:

@@ -13,7 +13,7 @@ from typing import Any
 from catchment.errors import CredentialsExhausted
 from catchment.fetch import budgets_in
 from catchment.model import Budget
-from catchment.redis_link import RedisLink
+from catchment.redis import RedisLink
 from tests.store.desk import Desk, opened, pool_of, post
 
 Interval = tuple[int, float, float]

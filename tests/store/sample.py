@@ -14,16 +14,25 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
 
-from catchment.model import Alarm, Item, Media, Reference, Request, SourceState, Watch
-from catchment.store.alerts import raise_alert
-from catchment.store.forgetting import Forget
-from catchment.store.hot import HotCounts
-from catchment.store.indexing import terms_of
-from catchment.store.metrics import Measure, Span, Standing
-from catchment.store.opening import HEAD
-from catchment.store.owing import owe
-from catchment.tell.watching import run_watches
-from catchment.tiers import Tier, Tiers
+from catchment.events.watches import run_watches
+from catchment.model import (
+    Alarm,
+    Item,
+    Media,
+    Reference,
+    Request,
+    SourceState,
+    Watch,
+)
+from catchment.policy.tiers import Tier, Tiers
+from catchment.store.cache import CachedSet, CacheKey, HotCounts
+from catchment.store.item_fields import to_json
+from catchment.store.items.deletion import Forget
+from catchment.store.items.item_writer import owe
+from catchment.store.migrate import HEAD
+from catchment.store.search.index import terms_of
+from catchment.store.sources.alerts import raise_alert
+from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
 from tests.store.desk import Desk, opened, post
 
 DUMPS = Path(__file__).parent / "schemas"
@@ -41,12 +50,12 @@ def fill(desk: Desk) -> None:
     store.webhooks.add("mine", "https://hooks.example/", ["watch.matched"], "key", b"sealed", now)
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
-    desk.show(feed, *(item.plus(external_id=f"new {item.external_id}") for item in old))
+    desk.show(feed, *(item.replace(external_id=f"new {item.external_id}") for item in old))
     desk.show(feed, *(post(f"late {day}", created_at=now + timedelta(days=9 + day)) for day in range(3)))
-    desk.look_after = (timedelta(hours=1), timedelta(days=7))
+    desk.recheck_ages = (timedelta(hours=1), timedelta(days=7))
     desk.show(board, post("t3_a", media=(Media("https://m.example/1.png"),), is_pinned=True), _reply("t3_b", "t3_a"))
-    desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").plus(text="edited"))
-    desk.look_after = ()
+    desk.show(board, Item("t3_a", title="About t3_a", is_deleted=True), _reply("t3_b", "t3_a").replace(text="edited"))
+    desk.recheck_ages = ()
     desk.tiers = Tiers((Tier("tier3", 0, 24, "top", "month", 100),), crawls=10, least_crawls=2)
     lively = desk.follow("r/four", "reddit")
     for day in range(3):
@@ -54,26 +63,28 @@ def fill(desk: Desk) -> None:
     desk.tiers = None
     desk.show(board, post("t3_c", score=12, rank=1, gained=3))
     head = post("t3_d", thread_id="t3_d", is_head=True)
-    desk.show(board, head, _reply("t1_e", "t3_d").plus(thread_id="t3_d", created_at=now))
+    desk.show(board, head, _reply("t1_e", "t3_d").replace(thread_id="t3_d", created_at=now))
     desk.show(board, post("t3_f", last_reply_at=now))
-    kept = store.hot.made(board.id, desk.now, timedelta(days=1))
-    assert kept
-    store.hot_home.keep(kept)
-    store.hot_home.cache(kept)
-    store.hot_home.count(now, HotCounts(2, 1))
+    newest = store.cached_sources.newest(board.id)
+    assert newest
+    made = CachedSet(newest[0], [*map(to_json, newest[1])])
+    store.cache_table.put(CacheKey(board.id, False), made, now, now + timedelta(days=1))
+    store.cached_sources.count(now, HotCounts(2, 1))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))
-    store.forgetting.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
+    store.deletion.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
     store.jobs.announce("collect-due", now)
     store.credentials.add("feeds", "somebody", "key", b"sealed", now)
     store.api_keys.add("n8n", "secret", now)
+    store.sessions.open("token", now, now + timedelta(days=30), "link", "a browser")
+    store.sign_in_links.add("token", now, now + timedelta(minutes=15))
     store.settings.put_interval("rss", 30, now)
     store.budgets.change("reddit", now, lambda _: ([[1, 2]], None))
-    store.metrics.keep(Span.HOUR, Span.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
-    store.metrics.keep_standing(Span.HOUR, Span.HOUR.start(now), Standing(3, 1, {"tier1": 2}))
+    store.metrics.keep(MetricSpan.HOUR, MetricSpan.HOUR.start(now), [Measure("rss", "feeds", succeeded=3)], now)
+    store.metrics.keep_standing(MetricSpan.HOUR, MetricSpan.HOUR.start(now), GlobalMetrics(3, 1, {"tier1": 2}))
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
-    store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", if_changed="a"),))], 1))
+    store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1))
     store.database.write(lambda tx: raise_alert(tx, Alarm("source 1 failing", "so it is", source_id=feed.id), 1))
 
 
@@ -93,10 +104,10 @@ def dumped(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"INSERT INTO {words[0]} (rowid, terms) VALUES ({place}, '{terms_of(facets, segments)}');"
 
 
-def write_dump() -> Path:
-    file = DUMPS / f"{HEAD}.sqlite.sql"
-    with TemporaryDirectory() as folder:
-        home = Path(folder)
+def write_dump(folder: Path = DUMPS) -> Path:
+    file = folder / f"{HEAD}.sqlite.sql"
+    with TemporaryDirectory() as temporary:
+        home = Path(temporary)
         desk = Desk(opened(f"sqlite:///{home / 'catchment.db'}", home))
         fill(desk)
         with closing(sqlite3.connect(home / "catchment.db", isolation_level=None)) as connection:

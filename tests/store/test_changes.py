@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import pytest
 
 from catchment.errors import InvalidInput
-from catchment.store.changes import Place, place_from
+from catchment.store.items.changes import ChangeCursor, place_from
 from tests.store.desk import Desk, post
 
 
@@ -20,13 +20,13 @@ class Following:
     """Reads on from where it was by the store's own verb, in pages of that length."""
 
     def __init__(self, desk: Desk, limit: int = 2, *, counters: bool = True) -> None:
-        self._desk, self._limit, self._counters, self._place = desk, limit, counters, Place(0)
+        self._desk, self._limit, self._counters, self._place = desk, limit, counters, ChangeCursor(0)
         self.seen: list[int] = []
 
     def read(self) -> None:
         while True:
             page = self._desk.store.changes.after(self._place, self._limit, counters=self._counters)
-            self.seen += [one["id"] for one in page.items]
+            self.seen += [one.id for one in page.items]
             # Outside it is a text, and comes back as one.
             self._place = place_from(str(page.next))
             if page.is_end:
@@ -160,16 +160,16 @@ def test_what_is_only_counted_anew_comes_to_those_who_ask_for_counters(desk: Des
 
 def test_the_place_to_go_on_from_is_told_at_the_end_too_and_with_it_the_newest_number(desk: Desk) -> None:
     source = desk.follow()
-    empty = desk.store.changes.after(Place(0), 10)
+    empty = desk.store.changes.after(ChangeCursor(0), 10)
     assert (empty.items, str(empty.next), empty.newest, empty.is_end) == ([], "0", 0, True)
     desk.show(source, post("a", score=1), post("b"))
     desk.show(source, post("a", score=2))
-    begun = desk.store.changes.after(Place(0), 1)
+    begun = desk.store.changes.after(ChangeCursor(0), 1)
     assert (str(begun.next), begun.newest, begun.is_end) == ("1-1", 2, False)
     # The second number was for counters alone: who does not ask for them is past it all the same.
     ended = desk.store.changes.after(begun.next, 1)
-    assert ([one["id"] for one in ended.items], str(ended.next), ended.is_end) == ([2], "2", True)
-    ahead = desk.store.changes.after(Place(99), 1)
+    assert ([one.id for one in ended.items], str(ended.next), ended.is_end) == ([2], "2", True)
+    ahead = desk.store.changes.after(ChangeCursor(99), 1)
     assert (ahead.items, str(ahead.next), ahead.newest) == ([], "99", 99)
 
 

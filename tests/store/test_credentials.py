@@ -11,10 +11,24 @@ from typing import Any
 
 import pytest
 
-from catchment.errors import CredentialsExhausted, LoginNeeded, NotFound, VaultError
+from catchment.credentials import (
+    Cipher,
+    CredentialManager,
+    CredentialPool,
+    CredentialView,
+    LifecycleRules,
+    Secret,
+    SecretStore,
+    credential_view,
+)
+from catchment.credentials.secrets import Lent
+from catchment.errors import (
+    CredentialsExhausted,
+    LoginNeeded,
+    NotFound,
+    VaultError,
+)
 from catchment.store.credentials import Terms
-from catchment.vault import Box, Keeper, LifeRules, Pool, Safe, Secret, shown
-from catchment.vault.environment import Lent
 from tests.store.desk import MASTER_KEY, USUAL_RULES, Desk, opened, pool_of
 from tests.store.processes import hands
 
@@ -22,35 +36,35 @@ REFUSED = LoginNeeded("a login is needed, or the one given is not accepted (HTTP
 
 
 def keep(desk: Desk, name: str, platform: str = "reddit", key: str = MASTER_KEY, **terms: Any) -> None:
-    safe = Safe(desk.store.credentials, Box(key))
+    safe = SecretStore(desk.store.credentials, Cipher(key))
     secret = Secret(basic=f"{name}:secret of {name}")
     safe.add(platform, name, secret, desk.now, terms=Terms(**({"is_shared": True} | terms)))
 
 
-def keeper_of(desk: Desk, rules: LifeRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> Keeper:
-    safe = Safe(desk.store.credentials, Box(MASTER_KEY), lent)
-    return Keeper(desk.store.credentials, safe, rules, desk.clock)
+def keeper_of(desk: Desk, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> CredentialManager:
+    safe = SecretStore(desk.store.credentials, Cipher(MASTER_KEY), lent)
+    return CredentialManager(desk.store.credentials, safe, rules, desk.clock)
 
 
-def standing(desk: Desk) -> dict[str, dict[str, Any]]:
-    return {one.credential.name: shown(one, USUAL_RULES, desk.now) for one in desk.store.credentials.page()}
+def standing(desk: Desk) -> dict[str, CredentialView]:
+    return {one.credential.name: credential_view(one, USUAL_RULES, desk.now) for one in desk.store.credentials.page()}
 
 
 def story(desk: Desk, name: str) -> list[tuple[str | None, str | None]]:
     """From which state to which, the oldest first."""
-    return [(one["from_state"], one["to_state"]) for one in reversed(desk.store.credentials.changes(name))]
+    return [(one.from_state, one.to_state) for one in reversed(desk.store.credentials.changes(name))]
 
 
 def alerts(desk: Desk) -> dict[str, str]:
-    return {one["subject"]: one["severity"] for one in desk.store.alerts.open()}
+    return {one.subject: one.severity for one in desk.store.alerts.open()}
 
 
-def taken(pool: Pool, times: int = 1, **more: Any) -> list[str | None]:
+def taken(pool: CredentialPool, times: int = 1, **more: Any) -> list[str | None]:
     uses = [pool.take("reddit", **more) for _ in range(times)]
     return [use.name if use else None for use in uses]
 
 
-def fail(desk: Desk, pool: Pool, times: int, name: str | None = None) -> None:
+def fail(desk: Desk, pool: CredentialPool, times: int, name: str | None = None) -> None:
     for _ in range(times):
         desk.clock.advance(1)
         use = pool.take("reddit", name)
@@ -82,9 +96,9 @@ def test_the_use_is_counted_and_what_was_set_apart_and_not_used_is_given_back(de
     keep(desk, "mine")
     pool = pool_of(desk)
     taken(pool, 12)
-    assert standing(desk)["mine"]["used_today"] == 15
+    assert standing(desk)["mine"].used_today == 15
     pool.close()
-    assert (standing(desk)["mine"]["used_today"], standing(desk)["mine"]["use_count"]) == (12, 12)
+    assert (standing(desk)["mine"].used_today, standing(desk)["mine"].use_count) == (12, 12)
 
 
 def test_the_load_is_shared_out_and_priority_goes_first(desk: Desk) -> None:
@@ -110,13 +124,14 @@ def test_a_daily_limit_is_never_exceeded_and_ends_at_midnight(desk: Desk) -> Non
 
 
 @pytest.mark.parametrize("limit", [7, 40, None])
+@pytest.mark.process
 def test_several_processes_share_a_pool_and_keep_its_limits(
-    desk: Desk, empty_url: str, tmp_path: Path, limit: int | None
+    desk: Desk, database_url: str, tmp_path: Path, limit: int | None
 ) -> None:
     for name in ("a", "b"):
         keep(desk, name, daily_limit=limit)
     uses: Counter[str] = Counter()
-    with hands(2, "credentials", empty_url, tmp_path, 30) as several:
+    with hands(2, "credentials", database_url, tmp_path, 30) as several:
         for one in several:
             assert one.hear() == "ready"
         for one in several:
@@ -125,7 +140,7 @@ def test_several_processes_share_a_pool_and_keep_its_limits(
             uses.update(one.hear())
             one.end()
     assert sum(uses.values()) == 60
-    assert {name: one["used_today"] for name, one in standing(desk).items()} == {"a": uses["a"], "b": uses["b"]}
+    assert {name: one.used_today for name, one in standing(desk).items()} == {"a": uses["a"], "b": uses["b"]}
     if limit is None:
         assert abs(uses["a"] - uses["b"]) <= 32
     else:
@@ -148,11 +163,11 @@ def test_threads_that_begin_together_take_one_block_not_one_each(desk: Desk) -> 
     for thread in threads:
         thread.join()
     pool.close()
-    assert (names, standing(desk)["mine"]["used_today"]) == (["mine"] * 40, 40)
+    assert (names, standing(desk)["mine"].used_today) == (["mine"] * 40, 40)
 
 
-def test_requests_in_a_row_cost_a_transaction_for_every_sixteen(empty_url: str, tmp_path: Path) -> None:
-    desk = Desk(opened(empty_url, tmp_path))
+def test_requests_in_a_row_cost_a_transaction_for_every_sixteen(database_url: str, tmp_path: Path) -> None:
+    desk = Desk(opened(database_url, tmp_path))
     for name in ("a", "b"):
         keep(desk, name)
     pool, writes = pool_of(desk), []
@@ -181,7 +196,7 @@ def test_one_that_this_process_cannot_open_does_not_keep_it_from_the_others(desk
         pool.take("reddit")
     keep(desk, "mine")
     assert taken(pool) == ["mine"]
-    assert standing(desk)["locked"]["used_today"] == 0
+    assert standing(desk)["locked"].used_today == 0
 
 
 # ── its life ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -215,7 +230,7 @@ def test_every_change_is_written_down_with_its_reason(desk: Desk) -> None:
         ("paused", "active"),
         ("active", None),
     ]
-    reasons = [one["reason"] for one in reversed(desk.store.credentials.changes("mine"))]
+    reasons = [one.reason for one in reversed(desk.store.credentials.changes("mine"))]
     assert reasons[1] == "3 errors in a row: a login is needed, or the one given is not accepted (HTTP 401)"
     assert reasons[7:] == ["on leave", "resumed by a person", "removed"]
 
@@ -227,9 +242,9 @@ def test_a_success_is_noted_where_it_is_news(desk: Desk) -> None:
     use = pool.take("reddit")
     assert use is not None
     pool.succeeded(use)
-    assert (standing(desk)["mine"]["errors_in_a_row"], standing(desk)["mine"]["errors_in_all"]) == (0, 2)
+    assert (standing(desk)["mine"].errors_in_a_row, standing(desk)["mine"].errors_in_all) == (0, 2)
     fail(desk, pool, 2)
-    assert standing(desk)["mine"]["state"] == "active"
+    assert standing(desk)["mine"].state == "active"
 
 
 def test_what_another_process_did_not_know_bans_nobody(desk: Desk) -> None:
@@ -241,7 +256,7 @@ def test_what_another_process_did_not_know_bans_nobody(desk: Desk) -> None:
     desk.clock.advance(1)
     fail(desk, one, 3)
     other.failed(unaware, REFUSED)
-    assert standing(desk)["mine"]["state"] == "cooling"
+    assert standing(desk)["mine"].state == "cooling"
 
 
 def test_a_source_that_names_a_credential_asks_with_it_whatever_the_pool_thinks(desk: Desk) -> None:
@@ -272,11 +287,11 @@ def test_a_pause_reaches_other_processes_within_seconds(desk: Desk) -> None:
 def test_a_new_secret_begins_a_new_life_under_the_old_name(desk: Desk) -> None:
     keep(desk, "mine", priority=3)
     fail(desk, pool_of(desk), 3)
-    Safe(desk.store.credentials, Box(MASTER_KEY)).add(
+    SecretStore(desk.store.credentials, Cipher(MASTER_KEY)).add(
         "reddit", "mine", Secret(basic="new:secret"), desk.now, replace=True, terms=Terms(is_shared=True)
     )
     now = standing(desk)["mine"]
-    assert (now["state"], now["errors_in_all"], now["last_error"], now["priority"]) == ("active", 0, None, 3)
+    assert (now.state, now.errors_in_all, now.last_error, now.priority) == ("active", 0, None, 3)
     assert story(desk, "mine")[-1] == ("cooling", "active")
 
 
@@ -370,7 +385,7 @@ def test_one_of_the_environment_is_part_of_the_pool_and_never_written_down(desk:
     assert use is not None
     assert (use.name, use.secret.basic) == ("reddit-environment", "id:lent secret")
     assert desk.store.credentials.sealed("reddit-environment")[1] == b""
-    assert standing(desk)["reddit-environment"]["is_from_environment"]
+    assert standing(desk)["reddit-environment"].is_from_environment
     assert keeper_of(desk, lent=lent()).platforms() == {"reddit"}
 
 
@@ -391,3 +406,15 @@ def test_another_secret_in_the_environment_begins_a_new_life(desk: Desk) -> None
 def test_its_name_cannot_be_taken(desk: Desk) -> None:
     with pytest.raises(Exception, match="-environment"):
         keep(desk, "reddit-environment")
+
+
+def test_the_last_use_of_an_api_key_is_noted_at_most_once_a_minute(desk: Desk) -> None:
+    keys = desk.store.api_keys
+    keys.add("n8n", "long and random", desk.now)
+    noted = []
+    for seconds in (0, 30, 31):
+        desk.clock.advance(seconds)
+        assert keys.is_known("long and random", desk.now)
+        noted.append(keys.page()[0].last_used_at)
+    assert noted[0] == noted[1] != noted[2]
+    assert not keys.is_known("another", desk.now)

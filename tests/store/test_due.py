@@ -10,7 +10,7 @@ import pytest
 
 from catchment.model import SourceState
 from catchment.store.database import Database, T, Transaction
-from catchment.store.sources import Claimed, Sources
+from catchment.store.sources.sources import Claimed, Sources
 from tests.store.desk import Desk
 
 

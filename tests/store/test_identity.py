@@ -7,8 +7,15 @@ from typing import Any
 
 import pytest
 
-from catchment.model import Counts, Item, Media, Reference, SourceState, Target
-from catchment.store.sources import move_target
+from catchment.model import (
+    Counts,
+    Item,
+    Media,
+    Reference,
+    SourceState,
+    Target,
+)
+from catchment.store.sources.sources import move_target
 from tests.store.desk import Desk, post
 
 DAY = datetime(2025, 12, 1, tzinfo=UTC)
@@ -40,13 +47,13 @@ def test_an_item_that_two_sources_show_is_one_item_with_two_sightings_and_belong
     assert conclusion.counts == Counts(duplicate=1)
     assert desk.item("t3_a")["source_id"] == first.id
     assert [row[0] for row in desk.rows("sightings")] == [first.id, second.id]
-    assert [one["external_id"] for one in desk.store.items.newest(source_id=second.id)] == ["t3_a"]
+    assert [one.external_id for one in desk.store.items.newest(source_id=second.id)] == ["t3_a"]
 
 
 def test_one_id_in_two_feeds_is_two_items(desk: Desk) -> None:
     desk.show(desk.follow("one"), post("1", "here"))
     desk.show(desk.follow("two"), post("1", "there"))
-    assert [one["text"] for one in desk.store.items.newest()] == ["there", "here"]
+    assert [one.text for one in desk.store.items.newest()] == ["there", "here"]
 
 
 def test_one_id_on_two_platforms_is_two_items(desk: Desk) -> None:
@@ -158,7 +165,7 @@ def test_a_source_that_was_removed_comes_back_with_its_items_and_its_progress(de
 CHINESE = "".join(chr(0x4E00 + number * 7919 % 20_000) for number in range(850))
 
 
-@pytest.mark.parametrize("strange", [CHINESE, "' OR 1=1 --", "%s ? {few}"])
+@pytest.mark.parametrize("strange", [CHINESE, "' OR 1=1 --", "%s ? {values}"])
 def test_any_id_that_refining_lets_through_can_be_stored(desk: Desk, strange: str) -> None:
     source = desk.follow()
     for _ in range(2):

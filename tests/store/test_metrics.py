@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from catchment.health.measuring import Measuring
-from catchment.model import Counts, Outcome, Result, Source
-from catchment.store.endings import note_result
-from catchment.store.hot import HotCounts
-from catchment.store.metrics import Measure, Span
+from catchment.health.metrics import Measuring
+from catchment.model import (
+    Counts,
+    Outcome,
+    Source,
+    VisitResult,
+)
+from catchment.store.cache import HotCounts
+from catchment.store.sources.metrics import Measure, MetricSpan
+from catchment.store.sources.runs import note_result
 from tests.store.desk import Desk
 
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -26,16 +31,16 @@ def visited(
     **more: object,
 ) -> None:
     """The record of one visit, in a run of its own."""
-    result = Result(
+    result = VisitResult(
         source.id, source.name, source.kind, outcome, requests=1, started_at=at,
         finished_at=at + timedelta(seconds=seconds),
-    ).plus(**more)  # fmt: skip
+    ).replace(**more)  # fmt: skip
     run_id = desk.store.runs.begin(job, "test", desk.presence.owner_id, at)
     desk.store.database.write(lambda tx: note_result(tx, run_id, result))
 
 
 def measuring(desk: Desk) -> Measuring:
-    return Measuring(desk.store.metrics, desk.store.hot_home.counted, desk.store.tiering.counts)
+    return Measuring(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
 
 
 def an_hour(desk: Desk) -> tuple[Source, Source]:
@@ -44,7 +49,7 @@ def an_hour(desk: Desk) -> tuple[Source, Source]:
     visited(desk, feed, NINE, counts=Counts(new=3, updated=1, duplicate=5, invalid=1), requests=4, valid=2)
     visited(desk, feed, NINE + MINUTE, Outcome.UNCHANGED, seconds=1)
     visited(desk, feed, NINE + 2 * MINUTE, Outcome.FAILED, error_code="SLOW_DOWN", http_status=429, seconds=6)
-    visited(desk, feed, NINE + 3 * MINUTE, Outcome.FAILED, error_code="SLOW_DOWN", seconds=60)
+    visited(desk, feed, NINE + 3 * MINUTE, Outcome.DEFERRED, error_code="SLOW_DOWN", seconds=60)
     visited(desk, feed, NINE + 4 * MINUTE, Outcome.SKIPPED, seconds=60)
     visited(desk, board, NINE + 59 * MINUTE, counts=Counts(duplicate=2))
     visited(desk, board, NINE + 30 * MINUTE, job="look-again", counts=Counts(updated=7))
@@ -52,7 +57,7 @@ def an_hour(desk: Desk) -> tuple[Source, Source]:
 
 
 RSS = Measure(
-    "rss", "feeds", source_count=1, succeeded=2, empty=1, failed=1, put_off=1, skipped=1, visit_seconds=9.0,
+    "rss", "feeds", source_count=1, succeeded=2, empty=1, failed=1, deferred=1, skipped=1, visit_seconds=9.0,
     new_count=3, valid_count=2, updated_count=1, duplicate_count=5, invalid_count=1, request_count=8,
 )  # fmt: skip
 REDDIT = Measure(
@@ -79,12 +84,12 @@ def test_measuring_twice_changes_nothing_and_later_endings_are_taken_in(desk: De
     feed, _ = an_hour(desk)
     metrics = desk.store.metrics
     for _ in range(2):
-        assert measuring(desk).measure(Span.HOUR, NINE + HOUR) == 1
-        assert [one for _, one in metrics.kept(Span.HOUR, NINE, NINE + HOUR)] == [REDDIT, RSS]
+        assert measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR) == 1
+        assert [one for _, one in metrics.kept(MetricSpan.HOUR, NINE, NINE + HOUR)] == [REDDIT, RSS]
     visited(desk, feed, NINE + 58 * MINUTE, seconds=180)
     visited(desk, feed, NINE + 70 * MINUTE)
-    assert measuring(desk).measure(Span.HOUR, NINE + 2 * HOUR) == 2
-    found = {(at, one.kind): one.succeeded for at, one in metrics.kept(Span.HOUR, NINE, NINE + 9 * HOUR)}
+    assert measuring(desk).measure(MetricSpan.HOUR, NINE + 2 * HOUR) == 2
+    found = {(at, one.kind): one.succeeded for at, one in metrics.kept(MetricSpan.HOUR, NINE, NINE + 9 * HOUR)}
     assert found == {(NINE, "reddit"): 1, (NINE, "rss"): 3, (NINE + HOUR, "rss"): 1}
 
 
@@ -93,11 +98,11 @@ def test_after_a_downtime_every_hour_is_made_up_for_and_the_one_under_way_is_not
     hours = [0, 1, 2, 30, 300]
     for hour in hours:
         visited(desk, source, NINE + hour * HOUR + MINUTE)
-    assert measuring(desk).measure(Span.HOUR, NINE + HOUR) == 1
-    assert measuring(desk).measure(Span.HOUR, NINE + 300 * HOUR + 59 * MINUTE) == 4
-    kept = desk.store.metrics.kept(Span.HOUR, NINE, NINE + 999 * HOUR)
+    assert measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR) == 1
+    assert measuring(desk).measure(MetricSpan.HOUR, NINE + 300 * HOUR + 59 * MINUTE) == 4
+    kept = desk.store.metrics.kept(MetricSpan.HOUR, NINE, NINE + 999 * HOUR)
     assert [(at - NINE) / HOUR for at, _ in kept] == hours[:-1]
-    assert desk.store.metrics.last(Span.HOUR) == NINE + 30 * HOUR
+    assert desk.store.metrics.last(MetricSpan.HOUR) == NINE + 30 * HOUR
 
 
 def test_a_day_is_midnight_to_midnight_in_utc_and_counts_its_sources_once(desk: Desk) -> None:
@@ -105,34 +110,34 @@ def test_a_day_is_midnight_to_midnight_in_utc_and_counts_its_sources_once(desk: 
     visited(desk, feed, NINE + 14 * HOUR)
     visited(desk, feed, NINE + 15 * HOUR)
     midnight = datetime(2026, 1, 2, tzinfo=UTC)
-    assert measuring(desk).measure(Span.DAY, midnight - MINUTE) == 0
-    assert measuring(desk).measure(Span.DAY, midnight) == 1
-    ((starts_at, _), (_, rss)) = desk.store.metrics.kept(Span.DAY, NINE - 9 * HOUR, midnight)
+    assert measuring(desk).measure(MetricSpan.DAY, midnight - MINUTE) == 0
+    assert measuring(desk).measure(MetricSpan.DAY, midnight) == 1
+    ((starts_at, _), (_, rss)) = desk.store.metrics.kept(MetricSpan.DAY, NINE - 9 * HOUR, midnight)
     assert (starts_at, rss.source_count, rss.succeeded) == (NINE - 9 * HOUR, 1, 3)
 
 
 def test_what_is_told_has_every_hour_those_not_kept_yet_and_the_one_under_way(desk: Desk) -> None:
     feed, _ = an_hour(desk)
-    measuring(desk).measure(Span.HOUR, NINE + HOUR)
+    measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR)
     for hour in (2, 3):
         visited(desk, feed, NINE + hour * HOUR)
     now = NINE + 3 * HOUR + MINUTE
-    shown = measuring(desk).told(Span.HOUR, 5, now)
-    assert [one["starts_at"][11:13] for one in shown] == ["08", "09", "10", "11", "12"]
-    assert [one["succeeded"] for one in shown] == [0, 3, 0, 1, 1]
-    assert [one["is_over"] for one in shown] == [True] * 4 + [False]
+    shown = measuring(desk).latest(MetricSpan.HOUR, 5, now)
+    assert [f"{one.starts_at:%H}" for one in shown] == ["08", "09", "10", "11", "12"]
+    assert [one.succeeded for one in shown] == [0, 3, 0, 1, 1]
+    assert [one.is_over for one in shown] == [True] * 4 + [False]
     nine = shown[1]
-    assert (nine["success_rate"], nine["mean_seconds"], nine["source_count"]) == (0.75, 2.75, 2)
-    assert [(one["kind"], one["success_rate"]) for one in nine["kinds"]] == [("reddit", 1.0), ("rss", 0.6667)]
-    assert (shown[0]["success_rate"], shown[0]["mean_seconds"], shown[0]["kinds"]) == (None, None, [])
+    assert (nine.success_rate, nine.mean_seconds, nine.source_count) == (0.75, 2.75, 2)
+    assert [(one.kind, one.success_rate) for one in nine.kinds] == [("reddit", 1.0), ("rss", 0.6667)]
+    assert (shown[0].success_rate, shown[0].mean_seconds, shown[0].kinds) == (None, None, ())
 
 
 def test_the_answer_is_the_same_whether_hours_were_kept_or_not(desk: Desk) -> None:
     an_hour(desk)
     now = NINE + 2 * HOUR
-    before = measuring(desk).told(Span.HOUR, 3, now, "rss")
-    measuring(desk).measure(Span.HOUR, now)
-    assert measuring(desk).told(Span.HOUR, 3, now, "rss") == before
+    before = measuring(desk).latest(MetricSpan.HOUR, 3, now, "rss")
+    measuring(desk).measure(MetricSpan.HOUR, now)
+    assert measuring(desk).latest(MetricSpan.HOUR, 3, now, "rss") == before
 
 
 def test_each_hour_tells_the_valid_posts_of_the_24_hours_that_end_with_it(desk: Desk) -> None:
@@ -140,17 +145,17 @@ def test_each_hour_tells_the_valid_posts_of_the_24_hours_that_end_with_it(desk: 
     for hour in (0, 1, 23, 24):
         visited(desk, source, NINE + hour * HOUR, counts=Counts(new=10), valid=10**hour if hour < 2 else hour)
     now = NINE + 25 * HOUR
-    before = measuring(desk).told(Span.HOUR, 4, now)
-    measuring(desk).measure(Span.HOUR, now)
-    after = measuring(desk).told(Span.HOUR, 4, now)
-    assert [one["valid_24h"] for one in before] == [one["valid_24h"] for one in after] == [11, 34, 57, 47]
+    before = measuring(desk).latest(MetricSpan.HOUR, 4, now)
+    measuring(desk).measure(MetricSpan.HOUR, now)
+    after = measuring(desk).latest(MetricSpan.HOUR, 4, now)
+    assert [one.valid_24h for one in before] == [one.valid_24h for one in after] == [11, 34, 57, 47]
 
 
 # ── how things stood ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def stood(desk: Desk, now: datetime, count: int = 3) -> list[tuple[float | None, dict[str, int] | None]]:
-    return [(one["hit_rate"], one["tiers"]) for one in measuring(desk).told(Span.HOUR, count, now)]
+    return [(one.hit_rate, one.tiers) for one in measuring(desk).latest(MetricSpan.HOUR, count, now)]
 
 
 def in_tier(desk: Desk, source: Source, tier: str | None) -> None:
@@ -160,29 +165,29 @@ def in_tier(desk: Desk, source: Source, tier: str | None) -> None:
 
 
 def test_hits_and_tiers_are_noted_when_the_hour_is_over_and_stay_when_they_are_known_no_more(desk: Desk) -> None:
-    source, home = desk.follow("r/one", "reddit"), desk.store.hot_home
+    source, home = desk.follow("r/one", "reddit"), desk.store.cached_sources
     in_tier(desk, source, "tier1")
     home.count(NINE + MINUTE, HotCounts(hits=3, misses=1))
     now = NINE + HOUR
-    measuring(desk).measure(Span.HOUR, now)
+    measuring(desk).measure(MetricSpan.HOUR, now)
     in_tier(desk, source, "tier3")
-    home.clear_expired(now, now)
+    home.clear_counts(now)
     for _ in range(2):
-        measuring(desk).measure(Span.HOUR, now + HOUR)
+        measuring(desk).measure(MetricSpan.HOUR, now + HOUR)
         assert stood(desk, now + HOUR) == [(0.75, {"tier1": 1}), (None, {"tier3": 1}), (None, {"tier3": 1})]
 
 
 def test_reads_that_are_told_late_or_while_nothing_was_measured_are_made_up_for(desk: Desk) -> None:
-    home = desk.store.hot_home
-    measuring(desk).measure(Span.HOUR, NINE + HOUR)
+    home = desk.store.cached_sources
+    measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR)
     for hour in (0, 1, 2):
         home.count(NINE + hour * HOUR, HotCounts(hits=hour, misses=1))
     assert stood(desk, NINE + 3 * HOUR + MINUTE) == [(0.5, None), (0.6667, None), (None, {})], "counted here and now"
-    measuring(desk).measure(Span.HOUR, NINE + 3 * HOUR)
+    measuring(desk).measure(MetricSpan.HOUR, NINE + 3 * HOUR)
     assert stood(desk, NINE + 3 * HOUR, 4) == [(0.0, {}), (0.5, None), (0.6667, {}), (None, {})]
 
 
 def test_what_belongs_to_no_kind_is_not_told_of_one(desk: Desk) -> None:
-    desk.store.hot_home.count(NINE, HotCounts(hits=1))
-    (shown,) = measuring(desk).told(Span.HOUR, 1, NINE + MINUTE, "reddit")
-    assert (shown["hit_rate"], shown["tiers"]) == (None, None)
+    desk.store.cached_sources.count(NINE, HotCounts(hits=1))
+    (shown,) = measuring(desk).latest(MetricSpan.HOUR, 1, NINE + MINUTE, "reddit")
+    assert (shown.hit_rate, shown.tiers) == (None, None)

@@ -1,4 +1,4 @@
-"""However a database came to its schema, it is the same one, with the same rows in it."""
+"""A database that was migrated is the same as a new one, with the same rows in it."""
 
 from __future__ import annotations
 
@@ -9,30 +9,50 @@ from pathlib import Path
 import pytest
 
 from catchment.errors import SchemaMismatch
-from catchment.store import opening
-from catchment.store.database import Database, Row, Transaction
+from catchment.store import Store, migrate
+from catchment.store.database import Database, Row
+from catchment.store.migrate import CURRENT
 from catchment.store.schema import metadata
+from catchment.text.clean import fingerprint
+from tests.clocks import HandClock
 from tests.store.desk import Desk, opened, post
-from tests.store.sample import DUMPS, fill
+from tests.store.next_schema import next_schema
+from tests.store.sample import DUMPS, fill, write_dump
 from tests.store.structure import content, structure
 
-RELEASED = sorted(DUMPS.glob("*.sqlite.sql"))
+NOW = HandClock().now()
 
 
-def migrated(url: str) -> Database:
-    database = Database(url)
-    opening.upgrade(database)
-    return database
+@pytest.fixture
+def database_url(blank_database_url: str) -> str:
+    """Nothing is set up before the test: that is what is tested here."""
+    return blank_database_url
 
 
-def test_a_database_made_by_migrations_equals_one_made_at_once(database_url: str, tmp_path: Path) -> None:
-    by_migrations = migrated(database_url)
-    found, rows = structure(by_migrations), content(by_migrations)
-    by_migrations.close()
+def test_a_migration_gives_the_schema_of_a_new_database_and_keeps_every_row(database_url: str, tmp_path: Path) -> None:
+    desk = Desk(opened(database_url, tmp_path))
+    fill(desk)
+    desk.close()
+    before = values(database_url)
+    schema = next_schema(tmp_path)
+    database = Database(database_url)
+    migrate.ready(database, tmp_path, NOW, may_migrate=True, schema=schema)
+    migrated, after = structure(database), values(database_url)
+    assert {place: after.get(place) for place in before} == before
+    assert after.keys() - before.keys() == {("items", "mood")}
+    # And it still works, search included.
+    desk = Desk(Store(Database(database_url), tmp_path, fingerprint))
+    desk.clock.advance(3600)
+    found = desk.store.search.find("天").count
+    assert found
+    assert desk.show(desk.store.sources.get(1), post("brand new", text="又一天")).counts.new == 1
+    desk.store.index.advance()
+    assert desk.store.search.find("天").count == found + 1
+    desk.close()
     wipe(database_url, tmp_path)
-    at_once = opened(database_url, tmp_path)
-    assert (found, rows) == (structure(at_once.database), content(at_once.database))
-    at_once.close()
+    migrate.ready(database, tmp_path / "new", NOW, may_migrate=False, schema=schema)
+    assert structure(database) == migrated
+    database.close()
 
 
 def wipe(url: str, home: Path) -> None:
@@ -52,28 +72,31 @@ def loaded(dump: Path, file: Path) -> Path:
     return file
 
 
-def test_every_released_schema_is_kept() -> None:
-    assert [dump.name.partition(".")[0] for dump in RELEASED] == [
-        path.name[:4] for path in sorted((opening.MIGRATIONS / "versions").glob("[0-9]*.py"))
-    ]
-    assert RELEASED[-1].name == f"{opening.HEAD}.sqlite.sql"
+def released(folder: Path) -> list[Path]:
+    """The dumps of all released schemas; the one to be released next comes last."""
+    return [*sorted(DUMPS.glob("*.sqlite.sql")), write_dump(folder)]
 
 
-@pytest.mark.parametrize("dump", RELEASED, ids=lambda dump: dump.name)
-def test_a_database_of_a_released_schema_becomes_a_present_one_with_all_its_rows(dump: Path, tmp_path: Path) -> None:
-    url = f"sqlite:///{loaded(dump, tmp_path / 'old.db')}"
-    before = values(url)
-    old, fresh = opened(url, tmp_path, may_migrate=True), opened(f"sqlite:///{tmp_path / 'fresh.db'}", tmp_path)
-    assert structure(old.database) == structure(fresh.database)
+def test_the_dump_of_a_release_can_be_opened_with_all_its_rows(tmp_path: Path) -> None:
+    fresh = opened(f"sqlite:///{tmp_path / 'fresh.db'}", tmp_path)
+    for number, dump in enumerate(released(tmp_path)):
+        url = f"sqlite:///{loaded(dump, tmp_path / f'{number}.db')}"
+        before = values(url)
+        old = opened(url, tmp_path, may_migrate=True)
+        assert structure(old.database) == structure(fresh.database)
+        after = values(url)
+        assert {place: after[place] for place in before if place in after} == before
+        desk = Desk(old)
+        desk.clock.advance(3600)
+        assert desk.show(old.sources.get(1), post("brand new")).counts.new == 1
+        desk.close()
     fresh.close()
-    after = values(url)
-    kept = {place: told for place, told in before.items() if place in after}
-    assert {place: after[place] for place in kept} == kept
-    # And it works on.
-    desk = Desk(old)
-    desk.clock.advance(3600)
-    assert desk.show(old.sources.get(1), post("brand new")).counts.new == 1
-    desk.close()
+
+
+def test_the_dump_of_every_schema_that_a_migration_leads_from_is_kept() -> None:
+    versions = sorted((CURRENT.migrations / "versions").glob("[0-9]*.py"))
+    assert [path.name[:4] for path in versions][-1] == CURRENT.head
+    assert [dump.name[:4] for dump in sorted(DUMPS.glob("*.sqlite.sql"))] == [path.name[:4] for path in versions[:-1]]
 
 
 def values(url: str) -> dict[tuple[str, str], list[object]]:
@@ -94,40 +117,6 @@ def in_order(database: Database, name: str, rows: list[Row]) -> list[dict[str, o
     return database.read(lambda tx: tx.dicts(f"SELECT * FROM {name} ORDER BY {by}"))
 
 
-def test_an_archive_from_before_there_were_last_replies_knows_those_that_it_holds(
-    database_url: str, tmp_path: Path
-) -> None:
-    desk = Desk(opened(database_url, tmp_path))
-    board, forum = desk.follow("r/one", "reddit"), desk.follow("two", "discourse")
-    desk.show(
-        board, post("t3_a", thread_id="t3_a", is_head=True, kind="post"), post("t3_b", thread_id="t3_b", is_head=True)
-    )
-    desk.show(board, post("t1_c", thread_id="t3_a"), post("t1_d", thread_id="t3_a", is_deleted=True))
-    desk.show(desk.follow("r/three", "reddit"), post("t1_c", thread_id="t3_a"), post("t3_a", thread_id="t3_a"))
-    desk.show(forum, post("7", thread_id="1", floor_number=1, is_head=True), post("8", thread_id="1", floor_number=2))
-    told = {table: desk.rows(table, columns) for table, columns in (("replied", "*"), ("items", LAST_REPLIES))}
-    desk.store.database.write(undo_last_replies)
-    desk.close()
-    desk = Desk(opened(database_url, tmp_path, may_migrate=True))
-    assert {table: desk.rows(table, columns) for table, columns in (("replied", "*"), ("items", LAST_REPLIES))} == told
-    assert len(told["replied"]) == 6 + 5
-    desk.close()
-
-
-LAST_REPLIES = "id, last_reply_at, is_head"
-
-
-def undo_last_replies(tx: Transaction) -> None:
-    """The tables as they were before; the way back is walked by nobody but this test."""
-    tx.run("DROP TABLE replied")
-    tx.run("DROP INDEX ix_items_heads")
-    tx.run("DROP INDEX ix_items_thread")
-    tx.run("CREATE INDEX ix_items_thread ON items (platform, thread_id, ordered_at, id) WHERE thread_id IS NOT NULL")
-    tx.run("ALTER TABLE items DROP COLUMN last_reply_at")
-    tx.run("ALTER TABLE items DROP COLUMN is_head")
-    tx.run("UPDATE alembic_version SET version_num = '0003'")
-
-
 def test_the_sample_has_something_in_every_table(tmp_path: Path) -> None:
     desk = Desk(opened(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path))
     fill(desk)
@@ -136,10 +125,10 @@ def test_the_sample_has_something_in_every_table(tmp_path: Path) -> None:
 
 
 def test_a_migration_that_would_break_references_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    file = loaded(RELEASED[-1], tmp_path / "catchment.db")
+    file = loaded(write_dump(tmp_path), tmp_path / "catchment.db")
     database = Database(f"sqlite:///{file}")
     before = content(database)
-    with pytest.raises(SchemaMismatch, match="refer"), opening.changing(database) as connection:
+    with pytest.raises(SchemaMismatch, match="refer"), migrate.changing(database) as connection:
         connection.exec_driver_sql("DELETE FROM sources")
     assert content(database) == before
     database.close()

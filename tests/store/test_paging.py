@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.errors import InvalidInput
-from catchment.store.exports import Chosen
-from catchment.store.items import key_from, key_of
+from catchment.store.items.items import Chosen, key_from, key_of
 from tests.store.desk import Desk, opened, post
 
 DAY = datetime(2025, 12, 1, tzinfo=UTC)
@@ -24,7 +23,7 @@ def walked(desk: Desk, limit: int, source_id: int | None = None, meanwhile: Call
     found: list[str] = []
     key: str | None = None
     while page := desk.store.items.newest(limit, source_id=source_id, before=key_from(key)):
-        found += [one["external_id"] for one in page]
+        found += [one.external_id for one in page]
         key = key_of(page[-1])
         meanwhile()
     return found
@@ -49,7 +48,7 @@ def test_every_item_is_on_one_page_however_long_the_pages_are(desk: Desk) -> Non
         assert walked(desk, limit) == newest_first
         assert walked(desk, limit, sources[1].id) == newest_first
         assert sorted(walked(desk, limit, sources[0].id)) == sorted(list(wanted)[:6])
-    assert [one["external_id"] for one in desk.store.exports.of(Chosen(), batch=3)] == list(wanted)
+    assert [one.external_id for one in desk.store.exports.of(Chosen(), batch=3)] == list(wanted)
 
 
 def test_a_date_in_the_future_does_not_head_the_list_for_ever(desk: Desk) -> None:
@@ -84,7 +83,7 @@ def test_an_export_during_writing_has_every_item_that_was_there(desk: Desk) -> N
     desk.show(source, *(post(f"{number}") for number in range(10)))
     seen = []
     for one in desk.store.exports.of(Chosen(), batch=2):
-        seen.append(one["id"])
+        seen.append(one.id)
         if len(seen) < 15:
             desk.show(source, post(f"new {len(seen)}"))
     assert seen == list(range(1, 25))
@@ -110,10 +109,10 @@ def test_any_items_on_pages_of_any_length_come_once_and_in_order(
     for number, (which, at) in enumerate(shown):
         desk.show(sources[which], post(f"{number}", created_at=at))
     everything = desk.store.items.newest(100)
-    assert [(one["ordered_at"], one["id"]) for one in everything] == sorted(
-        ((one["ordered_at"], one["id"]) for one in everything), reverse=True
+    assert [(one.ordered_at, one.id) for one in everything] == sorted(
+        ((one.ordered_at, one.id) for one in everything), reverse=True
     )
-    assert walked(desk, limit) == [one["external_id"] for one in everything]
+    assert walked(desk, limit) == [one.external_id for one in everything]
     for which, source in enumerate(sources):
         own = {f"{number}" for number, (of, _) in enumerate(shown) if of == which}
         assert walked(desk, limit, source.id) == [key for key in walked(desk, 100) if key in own]

@@ -18,43 +18,64 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import pytest
-import typer
 from fastapi.routing import APIRoute
 
 import catchment.store
-from catchment.api import browsing
-from catchment.cli import run as cli_run
-from catchment.cli.app import app
-from catchment.health.measuring import Measuring
-from catchment.model import Alarm, Ordering, Outcome, Request, Result, SourceState, Target, Watch
-from catchment.refine import fingerprint
+from catchment.cli.main import commands
+from catchment.cli.main import run as cli_run
+from catchment.events.watches import run_watches
+from catchment.health.metrics import Measuring
+from catchment.model import (
+    Alarm,
+    FollowUp,
+    NextRecheck,
+    Ordering,
+    Outcome,
+    Request,
+    SourceState,
+    Target,
+    VisitResult,
+    Watch,
+)
 from catchment.store import Store
-from catchment.store.changes import Place
+from catchment.store.cache import CachedSet, CacheKey, HotCounts
 from catchment.store.credentials import Decided
-from catchment.store.exports import Chosen
-from catchment.store.filtering import Filter, newest_with
-from catchment.store.filtering import Wanted as Asked
-from catchment.store.forgetting import Forget
-from catchment.store.hot import HotCounts
-from catchment.store.indexing import remove
+from catchment.store.items.changes import ChangeCursor
+from catchment.store.items.deletion import Forget
+from catchment.store.items.item_writer import owe, settle
+from catchment.store.items.items import Chosen
+from catchment.store.items.reparse import ReparseFilter
 from catchment.store.leases import living
-from catchment.store.mending import Wanted
-from catchment.store.merging import Described
-from catchment.store.metrics import Span
-from catchment.store.owing import owe, settle
-from catchment.store.planning import Taken
 from catchment.store.schema import metadata
-from catchment.store.sources import Wanted as Following
-from catchment.store.visits import NextLook, Owed
-from catchment.tell.watching import run_watches
-from tests.api import desk as api_desk
+from catchment.store.search.index import remove
+from catchment.store.search.lists import Filter, newest_with
+from catchment.store.search.lists import ListFilter as Asked
+from catchment.store.sources.metrics import MetricSpan
+from catchment.store.sources.sources import Described
+from catchment.store.sources.sources import SourceRequest as Following
+from catchment.store.sources.stats import Taken
+from catchment.text.clean import fingerprint
+from catchment.web.app import PAGES
 from tests.store.desk import MINUTES, Desk, opened, post
 from tests.store.sample import fill
 from tests.store.watching import Statement, WatchingDatabase
-from tests.town import TownShop
+from tests.town import TownApp
+from tests.web import desk as api_desk
 
 # They do not grow with what is collected.
-SMALL = {"owners", "jobs", "settings", "credentials", "api_keys", "ledger", "budgets", "index_mark", "told", "few"}
+SMALL = {
+    "owners",
+    "jobs",
+    "settings",
+    "credentials",
+    "api_keys",
+    "sessions",
+    "ledger",
+    "budgets",
+    "index_mark",
+    "told",
+    "few",
+}
 SMALL |= {"webhooks", "deliveries", "watches"}
 # What waits to be indexed, as far as it is looked through.
 SMALL |= {"waiting"}
@@ -70,7 +91,7 @@ PARTIAL = {
     if index.dialect_options["sqlite"]["where"] is not None
 }
 EXPLAINABLE = {"SELECT", "INSERT", "UPDATE", "DELETE", "WITH"}
-STORE_MODULES = {f"catchment.store.{one.name}" for one in pkgutil.iter_modules(catchment.store.__path__)}
+STORE_MODULES = {found.name for found in pkgutil.walk_packages(catchment.store.__path__, "catchment.store.")}
 
 Asking = Callable[[Desk], object]
 
@@ -120,8 +141,8 @@ QUESTIONS: dict[str, Asking] = {
     "stored after": lambda desk: desk.store.items.stored_after(1, 3),
     "edited after": lambda desk: desk.store.items.edits_after(0, 3),
     "an item at a moment": lambda desk: desk.store.items.as_of(1, desk.now),
-    "changes of content": lambda desk: desk.store.changes.after(Place(1), 3),
-    "changes, counters too": lambda desk: desk.store.changes.after(Place(1, 2), 3, counters=True),
+    "changes of content": lambda desk: desk.store.changes.after(ChangeCursor(1), 3),
+    "changes, counters too": lambda desk: desk.store.changes.after(ChangeCursor(1, 2), 3, counters=True),
     "raw items": lambda desk: desk.store.raw_items.page(3),
     "raw items of a source, since, next page": lambda desk: desk.store.raw_items.page(
         3, source_id=1, since=desk.now, before=(10**16, 5)
@@ -131,16 +152,16 @@ QUESTIONS: dict[str, Asking] = {
     "its revisions": lambda desk: desk.store.items.revisions(1),
     "its counters": lambda desk: desk.store.items.counters(1),
     "its appearances": lambda desk: desk.store.items.appearances(1),
-    "whether looks are due": lambda desk: desk.store.looks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
+    "whether looks are due": lambda desk: desk.store.rechecks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
     "the looks that are due": lambda desk: due_looks(desk),
-    "what is owed about items": lambda desk: [desk.store.owing.of_source(2, 3), desk.store.owing.count(2)],
+    "what is owed about items": lambda desk: [desk.store.follow_ups.of_source(2, 3), desk.store.follow_ups.count(2)],
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
             owe(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
             settle(
                 tx,
                 desk.store.sources.get(2),
-                [Owed(1, "a", (Request("https://r.example/"),)), Owed(2, "b", ())],
+                [FollowUp(1, "a", (Request("https://r.example/"),)), FollowUp(2, "b", ())],
                 desk.now,
             ),
         ]
@@ -161,87 +182,111 @@ QUESTIONS: dict[str, Asking] = {
     "a run": lambda desk: desk.store.runs.get(desk.run_id),
     "what a run came to": lambda desk: desk.store.runs.results(desk.run_id, 1, 3),
     "what failed in a run": lambda desk: desk.store.runs.results(desk.run_id, outcome=Outcome.FAILED),
-    "what runs have come to so far": lambda desk: desk.store.runs.so_far([1, desk.run_id]),
+    "what runs have come to so far": lambda desk: desk.store.runs.up_to_now(desk.store.runs.page(3)),
     "visits to a few sources": lambda desk: desk.store.runs.visits_since([1, 2], days_ago(desk, 1)),
     "what is being visited": lambda desk: under_way(desk),
     "the latest visits": lambda desk: desk.store.runs.latest(3),
-    "when a source posts": lambda desk: desk.store.rhythm.posted(1, 3),
-    "how late it is captured": lambda desk: desk.store.rhythm.delays([days_ago(desk, 5)], timedelta(days=1), 3),
+    "when a source posts": lambda desk: desk.store.rhythm_stats.posted(1, 3),
+    "how late it is captured": lambda desk: desk.store.rhythm_stats.delays([days_ago(desk, 5)], timedelta(days=1), 3),
     "runs of a source": lambda desk: desk.store.runs.of_source(1),
     "the last day": lambda desk: desk.store.runs.last_day(desk.now),
     "open alerts": lambda desk: desk.store.alerts.open(),
     "alerts, next page": lambda desk: desk.store.alerts.page(3, before=9, include_closed=True),
     "how severe the open alerts are": lambda desk: desk.store.alerts.open_by_severity(),
     "what visiting came to": lambda desk: [
-        measuring(desk).measure(Span.HOUR, desk.now + timedelta(days=1)),
-        measuring(desk).told(Span.DAY, 3, desk.now),
+        measuring(desk).measure(MetricSpan.HOUR, desk.now + timedelta(days=1)),
+        measuring(desk).latest(MetricSpan.DAY, 3, desk.now),
     ],
     "why visits failed": lambda desk: desk.store.metrics.errors(days_ago(desk, 1), desk.now),
+    "whether sources are collected": lambda desk: desk.store.sources.states([1, 2, None]),
+    "how the last visits ended": lambda desk: desk.store.metrics.last_outcomes(days_ago(desk, 1), desk.now),
+    "which jobs are due": lambda desk: desk.store.jobs.due(desk.now, {"collect-due": timedelta(hours=1)}),
+    "when a job last ran": lambda desk: desk.store.jobs.last_started_at("collect-due"),
+    "outages of sources": lambda desk: desk.store.alerts.tell_failing(
+        [Alarm("source 1 failing", "so", source_id=1)], ["source 2 failing"], desk.now
+    ),
     "whether a visit went well": lambda desk: desk.store.metrics.has_visited(days_ago(desk, 1)),
-    "what is late": lambda desk: desk.store.lateness.waiting(MINUTES, 60, desk.now + timedelta(days=9)),
-    "who waits for a first visit": lambda desk: [desk.follow("unseen"), desk.store.lateness.warm_ups()],
+    "where visits went well": lambda desk: desk.store.metrics.visited_targets(days_ago(desk, 1)),
+    "what is late": lambda desk: desk.store.lateness_stats.waiting(MINUTES, 60, desk.now + timedelta(days=9)),
+    "who waits for a first visit": lambda desk: [desk.follow("unseen"), desk.store.lateness_stats.warm_ups()],
     "which platforms are followed": lambda desk: desk.store.sources.platforms(),
     "what was ever followed": lambda desk: [desk.store.sources.kinds(), desk.store.sources.platforms_ever()],
     "whether there is anything of a kind": lambda desk: [
         desk.store.items.has_kind(kind) for kind in ("rss", "never seen")
     ],
-    "who needs how much": lambda desk: desk.store.planning.followed(),
-    "what visits took": lambda desk: desk.store.planning.requests_per_visit(days_ago(desk, 3)),
+    "who needs how much": lambda desk: desk.store.plan_stats.followed(),
+    "what visits took": lambda desk: desk.store.plan_stats.requests_per_visit(days_ago(desk, 3)),
     "what was taken": lambda desk: [
-        desk.store.planning.keep(Taken({1: 2.0}, {}), desk.now),
-        desk.store.planning.kept(),
+        desk.store.plan_stats.keep(Taken({1: 2.0}, {}), desk.now),
+        desk.store.plan_stats.kept(),
     ],
-    "what others asked": lambda desk: desk.store.planning.requests_besides("collect-due", days_ago(desk, 1)),
+    "what others asked": lambda desk: desk.store.plan_stats.requests_besides("collect-due", days_ago(desk, 1)),
     "which calls were made": lambda desk: desk.store.metrics.calls(days_ago(desk, 1), desk.now),
     "how many calls were made": lambda desk: desk.store.metrics.calls_since(days_ago(desk, 1)),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
     "gaps since": lambda desk: desk.store.gaps.since(1, desk.now),
     "late sources": lambda desk: desk.store.alerts.late_sources(desk.now),
-    "failing sources": lambda desk: desk.store.troubles.failing(10),
-    "how many fail": lambda desk: desk.store.troubles.counts(5),
+    "failing sources": lambda desk: desk.store.failure_stats.failing(10),
+    "how many fail": lambda desk: desk.store.failure_stats.counts(5),
     "how many have a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
     "how many sources": lambda desk: desk.store.sources.counts(),
     "who follows that": lambda desk: desk.store.sources.of_target("rss", "https://one.example/"),
     "following many": lambda desk: desk.store.sources.follow_many(
         [Following(Target("rss", f"https://{name}.example/"), "feeds") for name in ("one", "new")], desk.now
     ),
-    "communities by average": lambda desk: desk.store.tiering.by_average(2),
-    "communities by average, next page": lambda desk: desk.store.tiering.by_average(2, (12.5, 1)),
-    "how many are in each tier": lambda desk: desk.store.tiering.counts(),
-    "other tiers": lambda desk: desk.store.tiering.assign(
-        [(source, progress.plus(tier="tier1")) for source, progress in desk.store.tiering.by_average(2)]
+    "communities by average": lambda desk: desk.store.tier_stats.by_average(2),
+    "communities by average, next page": lambda desk: desk.store.tier_stats.by_average(2, (12.5, 1)),
+    "how many are in each tier": lambda desk: desk.store.tier_stats.counts(),
+    "other tiers": lambda desk: desk.store.tier_stats.assign(
+        [(source, progress.replace(tier="tier1")) for source, progress in desk.store.tier_stats.by_average(2)]
     ),
-    "who was left alone": lambda desk: desk.store.tiering.left_alone(["reddit"], 50, desk.now, 3),
+    "who was left alone": lambda desk: desk.store.tier_stats.left_alone(["reddit"], 50, desk.now, 3),
     "what a list says of them": lambda desk: desk.store.sources.merge({1: Described(("x",)), 2: Described()}),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
     "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
     "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
-        "feeds", desk.now, lambda pool: Decided(None, [one.plus(use_count=1) for one in pool], [])
+        "feeds", desk.now, lambda pool: Decided(None, [one.replace(use_count=1) for one in pool], [])
     ),
     "deciding about a credential": lambda desk: desk.store.credentials.of_name(
         "somebody", desk.now, lambda pool: Decided(None)
     ),
+    "a credential": lambda desk: desk.store.credentials.get("somebody"),
     "a secret": lambda desk: desk.store.credentials.sealed("somebody"),
-    "an answer that was kept": lambda desk: desk.store.mending.answer(1),
+    "an answer that was kept": lambda desk: desk.store.reparses.answer(1),
     "sources": lambda desk: desk.store.sources.page(after=1, limit=2),
     "a few sources": lambda desk: desk.store.sources.these([2, 1, 99]),
-    "sources by name": lambda desk: desk.store.sources.called("one", after=0, limit=2, kind="rss"),
+    "sources by name": lambda desk: desk.store.sources.page(words="one", after=0, limit=2, kind="rss"),
     "what is overdue": lambda desk: desk.store.sources.overdue({"rss": 60}, 60, desk.now + timedelta(days=1), 3),
+    "when the next source is due": lambda desk: desk.store.sources.next_due(MINUTES, 60),
+    "which categories there are": lambda desk: desk.store.sources.categories(),
+    "sources of a category": lambda desk: desk.store.sources.page(category="news", words="one", limit=2),
+    "a source by its name": lambda desk: desk.store.sources.matching("one", 2),
+    "newest of a category": lambda desk: desk.store.items.listed(Filter(category="news", since=days_ago(desk, 5)), 3),
+    "answered last, of a category": lambda desk: desk.store.items.listed(
+        Filter(category="news"), 3, order=Ordering.REPLIED
+    ),
+    "search of a category": lambda desk: desk.store.search.find("天", Filter(category="news"), limit=2),
     "one source": lambda desk: desk.store.sources.with_progress(1),
+    "who is waited for": lambda desk: desk.store.sources.requested(desk.now, 5),
+    "claiming who is waited for": lambda desk: desk.store.sources.claim_requested(
+        {1: 0}, desk.presence.owner_id, desk.now
+    ),
     "who holds it": lambda desk: desk.store.sources.holder(1),
     "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
     "silence": lambda desk: desk.store.alerts.keep_open(
         " silent", [Alarm("source 1 silent", "so", source_id=1)], desk.now
     ),
-    "clearing": lambda desk: desk.store.clearing.clear(
+    "clearing": lambda desk: desk.store.cleanup.clear(
         desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1, event_days=1, metrics_days=1
     ),
-    "answers to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}), (desk.now, 1), 3),
-    "answers of a source to read again": lambda desk: desk.store.mending.waiting(Wanted({"feeds": 2}, 1), None, 3),
-    "how many answers to read again": lambda desk: desk.store.mending.count(Wanted({"feeds": 2}, 1)),
+    "answers to read again": lambda desk: desk.store.reparses.waiting(ReparseFilter({"feeds": 2}), (desk.now, 1), 3),
+    "answers of a source to read again": lambda desk: desk.store.reparses.waiting(
+        ReparseFilter({"feeds": 2}, 1), None, 3
+    ),
+    "how many answers to read again": lambda desk: desk.store.reparses.count(ReparseFilter({"feeds": 2}, 1)),
     "watches": lambda desk: [desk.store.watches.page(), desk.store.watches.get(1), desk.store.watches.newest(3)],
     "what a watch looks at": lambda desk: desk.store.watches.changed_after((1, 2), 3),
     "what a watch hit": lambda desk: desk.store.watches.hits(1),
@@ -252,20 +297,20 @@ QUESTIONS: dict[str, Asking] = {
     "listeners": lambda desk: [desk.store.deliveries.page(), desk.store.deliveries.due(desk.now, 3)],
     "events after": lambda desk: desk.store.outbox.after(1, 3),
     "items past their time": lambda desk: desk.store.retention.clear({"hackernews": 1, "reddit": 9**5}, desk.now),
-    "what was forgotten": lambda desk: desk.store.forgetting.records(3),
-    "how much is to be forgotten": lambda desk: desk.store.forgetting.count(
+    "what was forgotten": lambda desk: desk.store.deletion.records(3),
+    "how much is to be forgotten": lambda desk: desk.store.deletion.count(
         Forget("author", "feeds", "me", author="ada")
     ),
-    "which platform an item is of": lambda desk: desk.store.forgetting.platform_of(3),
-    "whether a platform was followed once": lambda desk: desk.store.forgetting.followed_on("feeds"),
-    "forgetting an item": lambda desk: desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
-    "whether a hot set is true": lambda desk: desk.store.hot.stamp(2),
+    "which platform an item is of": lambda desk: desk.store.deletion.platform_of(3),
+    "whether a platform was followed once": lambda desk: desk.store.deletion.followed_on("feeds"),
+    "forgetting an item": lambda desk: desk.store.deletion.forget(Forget("item", "feeds", "me", item_id=3), desk.now),
+    "whether a hot set is true": lambda desk: desk.store.cached_sources.stamp(2),
     "a hot set": lambda desk: kept_hot(desk),
-    "who is cold": lambda desk: desk.store.warming.cold(["reddit"], desk.now),
-    "how warm they are": lambda desk: desk.store.warming.warmth(["reddit"], desk.now),
-    "how warm one is": lambda desk: desk.store.warming.of_source(2),
-    "of whom something is hot": lambda desk: desk.store.warming.known_of("reddit"),
-    "what was forgotten of that": lambda desk: desk.store.warming.unforgotten(
+    "who is cold": lambda desk: desk.store.cached_sources.cold(["reddit"], desk.now),
+    "how warm they are": lambda desk: desk.store.cached_sources.warmth(["reddit"], desk.now),
+    "how warm one is": lambda desk: desk.store.cached_sources.of_source(2),
+    "of whom something is hot": lambda desk: desk.store.cached_sources.known_of("reddit"),
+    "what was forgotten of that": lambda desk: desk.store.cached_sources.unforgotten(
         "feeds", [{"scope": "", "external_id": "x", "author": "somebody", "author_id": None}]
     ),
     "a cache-only crawl": lambda desk: warmed(desk),
@@ -288,24 +333,39 @@ QUESTIONS: dict[str, Asking] = {
 
 OTHER_VERBS = {
     # They look at all that is followed, because all of it is meant.
-    *("sources.ids", "sources.forget_the_future"),
+    *("sources.ids", "sources.forget_the_future", "failure_stats.standings"),
     # It goes through everything, a few rows at a time: whoever looks for secrets leaves nothing out.
-    *("auditing.size", "auditing.rows"),
+    *("secret_scans.size", "secret_scans.rows"),
     # They write.
     *("runs.begin", "runs.finish", "credentials.add", "credentials.remove", "credentials.announce"),
-    *("mending.apply", "mending.read"),
+    *("reparses.apply", "reparses.read"),
     *(
         "sources.change",
+        "sources.settle",
         "sources.mark_due",
+        "jobs.wake",
         "sources.give_back",
-        "pages.end",
-        "pages.keep_raw",
-        "pages.judged",
+        "page_writer.end",
+        "page_writer.keep_raw",
+        "page_writer.facts",
+        "page_writer.write_in",
         "index.settle",
+        "index.purge",
     ),
 }
 # What stands in small tables may be looked at whole.
-OF_SMALL_TABLES = {"sealed", "api_keys", "budgets", "jobs", "settings", "webhooks", "watches", "deliveries"}
+OF_SMALL_TABLES = {
+    "encrypted",
+    "api_keys",
+    "sessions",
+    "sign_in_links",
+    "budgets",
+    "jobs",
+    "settings",
+    "webhooks",
+    "watches",
+    "deliveries",
+}
 
 # What can be given, by its name; or by path and name, where a name means something else.
 EXAMPLES = {
@@ -319,6 +379,7 @@ EXAMPLES = {
     "counters": "true",
     "days": "30",
     "format": "jsonl",
+    "images": "1",
     "include_closed": "true",
     "item_id": "1",
     "kind": "rss",
@@ -326,6 +387,7 @@ EXAMPLES = {
     "outcome": "failed",
     "among": "2",
     "author": "ada",
+    "category": "news",
     "changed_since": "1",
     "changed-since": "1",
     "is_deleted": "true",
@@ -369,30 +431,30 @@ READING = {
     *("metrics", "alerts", "plan", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *("sources list", "sources show", "credentials list", "credentials show", "webhooks list"),
-    *("hot status", "hot list"),
+    *("hot status", "hot list", "keys list", "sessions list"),
     *("watches list", "watches show", "watches try"),
 }
 # Their last word says that they do something else, or go through everything because all of it is meant.
 NOT_READING = {
     *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
     *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
-    *("new-key", "rotate-key", "security-audit"),
+    *("new-key", "rotate-key", "security-audit", "login-link", "revoke", "end", "set", "intervals"),
 }
 
 
 def measuring(desk: Desk) -> Measuring:
-    return Measuring(desk.store.metrics, desk.store.hot_home.counted, desk.store.tiering.counts)
+    return Measuring(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
 
 
 def due_looks(desk: Desk) -> object:
     """Found, put off, noted down, and given back."""
-    looks, now = desk.store.looks, desk.now + timedelta(days=9)
+    looks, now = desk.store.rechecks, desk.now + timedelta(days=9)
     lease = looks.claim("reddit", desk.presence.owner_id, desk.now)
     assert lease
     due = looks.due(lease, "reddit", now, 5)
-    looks.put_off(lease, [NextLook(1, now, 1)])
+    looks.put_off(lease, [NextRecheck(1, now, 1)])
     source = desk.store.sources.get(1)
-    result = Result(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=now, finished_at=now)
+    result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=now, finished_at=now)
     looks.note(lease, desk.run_id, source, result, {("200", now): 1})
     looks.release(lease)
     return due
@@ -401,26 +463,26 @@ def due_looks(desk: Desk) -> object:
 def warmed(desk: Desk) -> object:
     (claimed,) = desk.store.sources.claim([2], desk.presence.owner_id, desk.now)
     source = claimed.source
-    result = Result(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=desk.now, finished_at=desk.now)
-    desk.store.warming.ended(source, claimed.lease, desk.run_id, result, {("200", desk.now): 1}, 3)
+    result = VisitResult(
+        source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=desk.now, finished_at=desk.now
+    )
+    desk.store.cached_sources.ended(source, claimed.lease, desk.run_id, result, {("200", desk.now): 1}, 3)
     return None
 
 
 def kept_hot(desk: Desk) -> object:
     """Made, kept, read, counted, cleared."""
-    home, now = desk.store.hot_home, desk.now
-    made = desk.store.hot.made(2, now, timedelta(hours=1))
-    assert made
-    home.keep(made)
-    home.cache(made)
-    home.count(now, HotCounts(1, 1))
+    table, sources, now = desk.store.cache_table, desk.store.cached_sources, desk.now
+    table.put(CacheKey(2, False), CachedSet(1, ["{}"]), now, now + timedelta(hours=1))
+    sources.count(now, HotCounts(1, 1))
     return [
-        home.newest(2, made.stamp, 3, now),
-        home.cached(2, 3, now),
-        (home.name, home.entry_count(now)),
-        home.counted(now, now + timedelta(hours=1)),
-        home.clear_expired(now + timedelta(days=1), now),
-        home.drop([2]),
+        sources.newest(2),
+        table.get(CacheKey(2, False), now),
+        (table.name, table.entry_count(now)),
+        sources.counted(now, now + timedelta(hours=1)),
+        sources.clear_counts(now),
+        table.clear_expired(now + timedelta(days=1)),
+        table.drop([2]),
     ]
 
 
@@ -435,17 +497,17 @@ def hot_page(desk: Desk) -> object:
 def under_way(desk: Desk) -> object:
     claimed = desk.claim(desk.store.sources.get(1))
     found = desk.store.runs.under_way()
-    assert [one["source_id"] for one in found] == [1]
+    assert [one.source_id for one in found] == [1]
     return [found, desk.give_back(claimed)]
 
 
 @pytest.fixture
-def watched(empty_url: str, tmp_path: Path) -> Iterator[Desk]:
+def watched(database_url: str, tmp_path: Path) -> Iterator[Desk]:
     """A filled archive whose database takes down what it is told."""
-    plain = Desk(opened(empty_url, tmp_path / "home"))
+    plain = Desk(opened(database_url, tmp_path / "home"))
     fill(plain)
     plain.close()
-    desk = Desk(Store(WatchingDatabase(empty_url), tmp_path / "home", fingerprint), plain.clock)
+    desk = Desk(Store(WatchingDatabase(database_url), tmp_path / "home", fingerprint), plain.clock)
     desk.run_id
     yield desk
     desk.close()
@@ -490,10 +552,10 @@ class Listening:
 
 
 def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
-    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
-    api = api_desk.Desk(TownShop(tmp_path / "home", empty_url, api_key="a key"))
+    api = api_desk.Desk(TownApp(tmp_path / "home", database_url, api_key="a key"))
     api.client = api.caller({"X-API-Key": "a key"})
     found = {}
     for path, params in all_questions(api.get("/openapi.json")["paths"]):
@@ -503,11 +565,11 @@ def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
 
 
 def test_every_page_runs_along_an_index_whatever_its_fields_say(
-    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
     # What is asked at every request is asked of this, too; and nobody collects, so that it is asked who else does.
-    api = api_desk.Desk(TownShop(tmp_path / "home", empty_url, api_key="a key"), collects=False)
+    api = api_desk.Desk(TownApp(tmp_path / "home", database_url, api_key="a key"), collects=False)
     api.here.clock.advance((watched.now - api.here.clock.now()).total_seconds())
     api.client = api.browser()
     found = {}
@@ -519,8 +581,8 @@ def test_every_page_runs_along_an_index_whatever_its_fields_say(
 
 def all_pages(api: api_desk.Desk) -> Iterator[tuple[str, dict[str, str]]]:
     """Every page: as it is, with each of its parameters alone, with all of them, and by its links to itself."""
-    for part in browsing.PARTS:
-        for route in part.router.routes:
+    for router in PAGES:
+        for route in router.routes:
             if not isinstance(route, APIRoute) or "GET" not in route.methods or route.path in NOT_OF_THE_ARCHIVE:
                 continue
             path = re.sub(r"\{\w+}", "1", route.path)
@@ -568,11 +630,11 @@ def example_of(path: str, name: str) -> str:
 
 
 def test_every_command_that_reads_runs_along_an_index(
-    watched: Desk, empty_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
     monkeypatch.setenv("CATCHMENT_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("CATCHMENT_DATABASE_URL", empty_url)
+    monkeypatch.setenv("CATCHMENT_DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
     found = {}
     for command in all_commands():
@@ -583,7 +645,7 @@ def test_every_command_that_reads_runs_along_an_index(
 
 def all_commands() -> Iterator[list[str]]:
     """Every command that reads: as it is, and with each of its options."""
-    for name, command in every_command(typer.main.get_command(app)):
+    for name, command in every_command(commands(is_loaded=True)):
         assert name in READING or name.split()[-1] in NOT_READING, f"does `{name}` list something?"
         if name not in READING:
             continue

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from catchment.model import Budget
-from catchment.plan import Need, planned
-from catchment.store.merging import Described
+from catchment.policy.budget_plan import Need, planned
+from catchment.store.sources.sources import Described
 from tests.store.desk import Desk
 from tests.store.test_due import names, visited
 

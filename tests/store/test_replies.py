@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from catchment.model import Deed, Item, Ordering
-from catchment.store.changes import Place
-from catchment.store.filtering import Filter
-from catchment.store.forgetting import Forget
+from catchment.model import Change, Item, Ordering
+from catchment.store.items.changes import ChangeCursor
+from catchment.store.items.deletion import Forget
+from catchment.store.search.lists import Filter
 from tests.store.desk import Desk, days, post
 
 HOUR = timedelta(hours=1)
@@ -32,7 +32,7 @@ def last_reply(desk: Desk, key: str) -> datetime | None:
 def listed(desk: Desk, **wanted: Any) -> list[str]:
     """By last reply; every list of the item's tells the same."""
     page = desk.store.items.listed(Filter(**wanted), 50, order=Ordering.REPLIED)
-    return [one["external_id"] for one in page.items]
+    return [one.external_id for one in page.items]
 
 
 def test_what_the_platform_tells_is_kept_and_moves_in_either_direction(desk: Desk) -> None:
@@ -40,7 +40,7 @@ def test_what_the_platform_tells_is_kept_and_moves_in_either_direction(desk: Des
     for at in (then, then + HOUR, then - HOUR):
         told = desk.show(source, post("a", last_reply_at=at))
         assert last_reply(desk, "a") == at
-    assert [one.verdict.deed for one in told.judged] == [Deed.COUNTED]
+    assert [one.change for one in told.changes] == [Change.COUNTED]
     assert (told.counts.updated, desk.item("a")["version"]) == (1, 1)
 
 
@@ -110,11 +110,11 @@ def test_a_newer_reply_than_the_platform_told_of_counts(desk: Desk) -> None:
 def test_a_head_that_is_answered_comes_among_the_changes_of_counters_only(desk: Desk) -> None:
     source = desk.follow("r/one", "reddit")
     desk.show(source, topic("a"))
-    before = desk.store.changes.after(Place(0), 9)
+    before = desk.store.changes.after(ChangeCursor(0), 9)
     desk.show(source, reply("1", "a", desk.now))
     for counters, expected in ((False, {"1"}), (True, {"a", "1"})):
         found = desk.store.changes.after(before.next, 9, counters=counters)
-        assert {one["external_id"] for one in found.items} == expected
+        assert {one.external_id for one in found.items} == expected
 
 
 def test_what_is_answered_moves_to_the_front_of_every_list_it_is_in(desk: Desk) -> None:
@@ -145,19 +145,19 @@ def test_another_source_that_shows_it_has_it_in_its_list(desk: Desk) -> None:
 
 def test_what_is_forgotten_leaves_these_lists_too(desk: Desk) -> None:
     desk.show(desk.follow(), post("a", last_reply_at=desk.now), post("b", last_reply_at=desk.now))
-    desk.store.forgetting.forget(Forget("item", "feeds", "me", item_id=desk.item("a")["id"]), desk.now)
+    desk.store.deletion.forget(Forget("item", "feeds", "me", item_id=desk.item("a")["id"]), desk.now)
     assert listed(desk) == ["b"]
 
 
 def test_a_hot_list_knows_of_a_reply_that_came_by_another_source(desk: Desk) -> None:
     one, two = desk.follow("r/one", "reddit"), desk.follow("r/two", "reddit")
     desk.show(one, topic("a"))
-    kept = desk.store.hot.made(one.id, desk.now, days(1))
-    assert kept
-    assert desk.store.hot.stamp(one.id) == kept.stamp
+    newest = desk.store.cached_sources.newest(one.id)
+    assert newest
+    assert desk.store.cached_sources.stamp(one.id) == newest[0]
     desk.is_kept_hot = True
     desk.show(two, reply("1", "a", desk.now))
-    assert desk.store.hot.stamp(one.id) != kept.stamp
+    assert desk.store.cached_sources.stamp(one.id) != newest[0]
 
 
 def test_the_last_reply_of_an_earlier_moment_is_not_known(desk: Desk) -> None:
@@ -165,15 +165,15 @@ def test_the_last_reply_of_an_earlier_moment_is_not_known(desk: Desk) -> None:
     desk.show(source, post("a", last_reply_at=desk.now - HOUR))
     then, key = desk.now, desk.item("a")["id"]
     desk.show(source, post("a", last_reply_at=desk.now))
-    assert desk.store.items.as_of(key, then)["last_reply_at"] is None
-    assert desk.store.items.as_of(key, desk.now)["last_reply_at"] is not None
+    assert desk.store.items.as_of(key, then).last_reply_at is None
+    assert desk.store.items.as_of(key, desk.now).last_reply_at is not None
 
 
 def test_only_a_head_has_replies_whatever_its_thread_is_called(desk: Desk) -> None:
     source = desk.follow("r/one", "reddit")
     desk.show(source, topic("a"), reply("1", "a", desk.now - HOUR), reply("2", "a", desk.now))
     found = {key: desk.store.items.replies(desk.item(key)["id"], 9).items for key in "a1"}
-    assert {key: [one["external_id"] for one in items] for key, items in found.items()} == {"a": ["1", "2"], "1": []}
+    assert {key: [one.external_id for one in items] for key, items in found.items()} == {"a": ["1", "2"], "1": []}
 
 
 def test_a_reply_goes_with_its_page_or_not_at_all(desk: Desk) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from sqlalchemy import Table
 
 from catchment.model import Item, Reference, SourceState
-from catchment.store.mending import copies_of_the_order
-from catchment.store.removing import ELSEWHERE, hanging, remove_items
+from catchment.store.items.deletion import ELSEWHERE, hanging, remove_items
+from catchment.store.items.reparse import copies_of_the_order
 from catchment.store.schema import metadata
 from tests.store.desk import Desk, days, post
 from tests.store.sample import fill
 
 
 def stored(desk: Desk) -> set[str]:
-    return {one["external_id"] for one in desk.store.items.newest(1000)}
+    return {one.external_id for one in desk.store.items.newest(1000)}
 
 
 def aged(desk: Desk, key: str, age: float) -> Item:

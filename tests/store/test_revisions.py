@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.model import Counts, Item, Media
-from catchment.refine import FINGERPRINT_RULE, fingerprint
 from catchment.store import open_store
+from catchment.text.clean import FINGERPRINT_RULE, fingerprint
 from tests.clocks import HandClock
 from tests.store.desk import Desk, later, opened, post
 
@@ -61,11 +61,11 @@ def test_revisions_follow_each_other_without_holes(desk: Desk) -> None:
 
 
 def everything_at_once(item: Item) -> Item:
-    return item.plus(text="other", title="Other", is_deleted=True, is_folded=True)
+    return item.replace(text="other", title="Other", is_deleted=True, is_folded=True)
 
 
 def everything_undone(item: Item) -> Item:
-    return item.plus(is_deleted=False, is_folded=False)
+    return item.replace(is_deleted=False, is_folded=False)
 
 
 def test_reasons_stand_in_the_order_that_readers_rely_on(desk: Desk) -> None:
@@ -94,7 +94,7 @@ def nothing_is_told(item: Item) -> Item:
 
 
 def counters_are_rounded(item: Item) -> Item:
-    return item.plus(score=1000, reply_count=10, view_count=12_000, rounded=("score", "reply_count", "view_count"))
+    return item.replace(score=1000, reply_count=10, view_count=12_000, rounded=("score", "reply_count", "view_count"))
 
 
 @pytest.mark.parametrize("poorer", [nothing_is_told, counters_are_rounded])
@@ -116,7 +116,7 @@ def test_what_is_known_is_not_overwritten_by_what_is_not(desk: Desk, poorer: Any
     assert desk.show(source, poorer(full)).counts == Counts(duplicate=1)
     assert desk.item("a") == before | {"last_seen_at": desk.now.isoformat()}
     # The same with an edit at the same time: the content moves, the rest stays.
-    desk.show(source, poorer(full).plus(text="edited"))
+    desk.show(source, poorer(full).replace(text="edited"))
     kept = (
         "score",
         "reply_count",
@@ -234,8 +234,8 @@ def test_many_edits_that_are_all_new_are_all_kept(desk: Desk) -> None:
 # ── a new rule for fingerprints ───────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_new_rule_recomputes_fingerprints_and_makes_no_revisions(empty_url: str, tmp_path: Path) -> None:
-    today = Desk(opened(empty_url, tmp_path))
+def test_a_new_rule_recomputes_fingerprints_and_makes_no_revisions(database_url: str, tmp_path: Path) -> None:
+    today = Desk(opened(database_url, tmp_path))
     source = today.follow()
     long = "x" * 1_000_001
     page = [post("a"), post("cut", long), post("b", created_at=DAY, media=(Media("https://m.example/1.png"),))]
@@ -243,12 +243,12 @@ def test_a_new_rule_recomputes_fingerprints_and_makes_no_revisions(empty_url: st
     today.show(source, post("b renamed", created_at=DAY, title="About b", media=page[2].media))
     today.close()
     rule = FINGERPRINT_RULE + 1
-    store = open_store(empty_url, tmp_path, today.now, lambda *content: later(fingerprint(*content), rule))
+    store = open_store(database_url, tmp_path, today.now, lambda *content: later(fingerprint(*content), rule))
     tomorrow = Desk(store, today.clock)
     tomorrow.rule = rule
     # By its own id, by an alias, cut, and once more under an id that was never seen.
     renamed = post("c", created_at=DAY, title="About b", media=page[2].media)
-    for shown in (page[:2], [page[2].plus(external_id="b renamed")], [renamed]):
+    for shown in (page[:2], [page[2].replace(external_id="b renamed")], [renamed]):
         assert tomorrow.show(source, *shown).counts == Counts(duplicate=len(shown))
     assert tomorrow.count("revisions") == 0
     assert {row[3] for row in tomorrow.rows("items", "id, 1, 2, fingerprint_rule")} == {rule}
@@ -291,14 +291,14 @@ def test_whatever_is_shown_the_history_of_every_item_is_whole(
         counts = conclusion.counts
         assert counts.new + counts.updated + counts.duplicate == len(items)
     for item in desk.store.items.newest(100):
-        revisions = desk.store.items.revisions(item["id"])
-        assert [one["version"] for one in revisions] == list(range(1, item["version"]))
-        starts = [one["valid_from"] for one in revisions] + [item["content_last_changed_at"]]
-        assert starts[0] == item["first_seen_at"]
-        assert starts[1:] == [one["valid_to"] for one in revisions]
+        revisions = desk.store.items.revisions(item.id)
+        assert [one.version for one in revisions] == list(range(1, item.version))
+        starts = [one.valid_from for one in revisions] + [item.content_last_changed_at]
+        assert starts[0] == item.first_seen_at
+        assert starts[1:] == [one.valid_to for one in revisions]
         assert starts == sorted(starts)
     shown = {item.external_id for _, _, items in history for item in items}
-    assert {one["external_id"] for one in desk.store.items.newest(100)} == shown
+    assert {one.external_id for one in desk.store.items.newest(100)} == shown
     desk.close()
 
 

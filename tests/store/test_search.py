@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from catchment import wording
 from catchment.errors import InvalidInput
-from catchment.store import indexing, search
-from catchment.store.filtering import Filter
-from catchment.store.search import Found
-from catchment.wording import is_answered
+from catchment.store.search import index, search
+from catchment.store.search.lists import Filter
+from catchment.store.search.search import ResultPage
+from catchment.text import tokens
+from catchment.text.tokens import is_answered
 from tests.store.desk import Desk, days, opened, post
-from tests.store.test_indexing import index_all
+from tests.store.test_index import index_all
 
 CORPUS = {
     "en": "The quick brown fox jumps over the lazy dog; don't panic!",
@@ -160,12 +160,12 @@ def edited_and_indexed_again(desk: Desk) -> None:
 def with_too_many_words(desk: Desk) -> None:
     """For the index: then they are read."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexing, "_MOST_TERM_BYTES", 100)
+        patch.setattr(index, "_MOST_TERM_BYTES", 100)
         indexed(desk)
 
 
 def found(desk: Desk, question: str, filters: Filter | None = None, **more: Any) -> list[str]:
-    return [one["external_id"] for one in desk.store.search.find(question, filters, limit=100, **more).items]
+    return [one.external_id for one in desk.store.search.find(question, filters, limit=100, **more).items]
 
 
 def expected(question: str) -> list[str]:
@@ -200,7 +200,7 @@ def test_any_question_finds_in_any_texts_what_reading_them_finds(
         desk.show(source, *(post(f"{number}", text, title=title) for number, (title, text) in enumerate(said)))
         if of:
             desk.store.index.advance(of)
-        stored = {one["external_id"]: (one["title"] or "", one["text"] or "") for one in desk.store.items.newest(100)}
+        stored = {one.external_id: (one.title or "", one.text or "") for one in desk.store.items.newest(100)}
         for question in [*questions, said[0][1][:4]]:
             if parts(question):
                 wanted = sorted(key for key, both in stored.items() if answers(question, *both))
@@ -239,8 +239,8 @@ def many(desk: Desk, count: int = 25) -> None:
 def walked(desk: Desk, question: str, filters: Filter | None = None, limit: int = 4, **more: Any) -> list[str]:
     keys, after = [], None
     while True:
-        page: Found = desk.store.search.find(question, filters, limit=limit, after=after, **more)
-        keys += [one["external_id"] for one in page.items]
+        page: ResultPage = desk.store.search.find(question, filters, limit=limit, after=after, **more)
+        keys += [one.external_id for one in page.items]
         if page.next is None:
             return keys
         assert len(page.items) == limit
@@ -250,18 +250,18 @@ def walked(desk: Desk, question: str, filters: Filter | None = None, limit: int 
 def test_newest_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
     many(desk)
     everything = desk.store.search.find("fox", limit=100).items
-    listed = [(one["ordered_at"][:19], one["id"]) for one in everything]
+    listed = [(one.ordered_at.replace(microsecond=0), one.id) for one in everything]
     assert listed == sorted(listed, reverse=True)
     assert len(listed) == 25
     for limit in (1, 4, 25):
-        assert walked(desk, "fox", limit=limit) == [one["external_id"] for one in everything]
+        assert walked(desk, "fox", limit=limit) == [one.external_id for one in everything]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
 def test_however_many_texts_are_too_long_for_the_index_a_page_reads_a_few_and_the_pages_have_all(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, limit: int
 ) -> None:
-    monkeypatch.setattr(indexing, "_MOST_TERM_BYTES", 100)
+    monkeypatch.setattr(index, "_MOST_TERM_BYTES", 100)
     monkeypatch.setattr(search, "LONG_READ", 3)
     source, keys = desk.follow("r/one", "reddit"), [f"{number:02}" for number in range(24)]
     long = "fox " + " ".join(f"word{number}" for number in range(40))
@@ -274,19 +274,19 @@ def test_however_many_texts_are_too_long_for_the_index_a_page_reads_a_few_and_th
         read.append(text)
         return is_answered(query, title, text)
 
-    monkeypatch.setattr(wording, "is_answered", counted)
-    pages, after = list[Found](), None
+    monkeypatch.setattr(tokens, "is_answered", counted)
+    pages, after = list[ResultPage](), None
     while not pages or after is not None:
         read.clear()
         pages.append(desk.store.search.find("fox", limit=limit, after=after))
         assert sum(1 for text in read if len(text) > 100) <= 3
         after = pages[-1].next
-    assert [one["external_id"] for page in pages for one in page.items] == [key for key in keys if key != "05"]
+    assert [one.external_id for page in pages for one in page.items] == [key for key in keys if key != "05"]
     assert pages[0].is_count_estimated
 
 
 def test_a_page_of_texts_that_do_not_answer_is_empty_and_goes_on(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexing, "_MOST_TERM_BYTES", 10)
+    monkeypatch.setattr(index, "_MOST_TERM_BYTES", 10)
     monkeypatch.setattr(search, "LONG_READ", 2)
     source = desk.follow("r/one", "reddit")
     desk.show(source, *(post(f"{n}", f"many words {n}", title=None, created_at=desk.now - days(n)) for n in range(5)))
@@ -296,7 +296,7 @@ def test_a_page_of_texts_that_do_not_answer_is_empty_and_goes_on(desk: Desk, mon
     second = desk.store.search.find("4", after=first.next)
     assert (second.items, second.next is None) == ([], False)
     third = desk.store.search.find("4", after=second.next)
-    assert ([one["external_id"] for one in third.items], third.next) == (["4"], None)
+    assert ([one.external_id for one in third.items], third.next) == (["4"], None)
 
 
 def test_best_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
@@ -317,7 +317,7 @@ def test_what_stands_in_the_title_is_better(desk: Desk) -> None:
 def test_every_filter_keeps_what_has_it(desk: Desk) -> None:
     many(desk)
     numbers = range(25)
-    begin = min(datetime.fromisoformat(one["created_at"]) for one in desk.store.items.newest(100))
+    begin = min(one.created_at for one in desk.store.items.newest(100))
     cases: list[tuple[Filter, list[int]]] = [
         (Filter(), list(numbers)),
         (Filter(kind="rss"), [one for one in numbers if one >= 15]),
@@ -367,7 +367,7 @@ def test_a_page_tells_how_many_there_are_and_what_was_not_looked_at(
     page = desk.store.search.find("fox", limit=3)
     assert (page.count, page.behind) == (25, 0)
     assert desk.store.search.find("fox", limit=3, after=page.next).count is None
-    monkeypatch.setattr(indexing, "MOST_SCANNED", 2)
+    monkeypatch.setattr(index, "MOST_SCANNED", 2)
     page = desk.store.search.find("fox", limit=100)
     assert (len(page.items), page.behind) == (21, 4)
     index_all(desk)
@@ -387,25 +387,25 @@ def test_hits_are_marked_in_title_and_snippet(desk: Desk) -> None:
     text = f"{'filler ' * 50}… then the Quick ﬁx for 苹果手机壳 came. {'more ' * 50}"
     desk.show(desk.follow("r/one", "reddit"), post("a", text, title="A quick one"))
     (item,) = desk.store.search.find("quick fix 手机壳").items
-    piece = item["snippet"]
-    assert [piece["text"][start:end] for start, end in piece["marks"]] == ["Quick", "ﬁx", "手机壳"]
-    assert piece["text"].startswith("…")
-    assert len(piece["text"]) < 210
-    assert [item["title"][start:end] for start, end in item["title_marks"]] == ["quick"]
+    piece = item.snippet
+    assert [piece.text[start:end] for start, end in piece.marks] == ["Quick", "ﬁx", "手机壳"]
+    assert piece.text.startswith("…")
+    assert len(piece.text) < 210
+    assert [item.title[start:end] for start, end in item.title_marks] == ["quick"]
 
 
 @settings(max_examples=200)
 @given(text=texts, question=texts)
 def test_marks_lie_inside_their_text_and_never_over_each_other(text: str, question: str) -> None:
-    from catchment import wording
+    from catchment.text import tokens
 
     try:
-        query = wording.understand(question)
+        query = tokens.understand(question)
     except InvalidInput:
         return
-    places = [0, *(place for mark in wording.marks(query, text) for place in mark), len(text)]
+    places = [0, *(place for mark in tokens.marks(query, text) for place in mark), len(text)]
     assert places == sorted(places)
-    if wording.is_answered(query, text) and wording.folded(text) == text:
+    if tokens.is_answered(query, text) and tokens.folded(text) == text:
         assert len(places) > 2
 
 

@@ -1,43 +1,57 @@
 """Any JSON API, by its address.
 
-**Access.** Give the address of a list. Where the list stands in the answer, and what its items' parts are called, is
-found out by itself for the usual shapes and names; where it is not, JMESPath says it: `--set items=data.posts`,
-`--set title=attributes.headline`. `catchment sources add custom_api URL --check` shows the first items as they would be
-stored, before anything is. A credential (`--credential NAME`) is sent as it stands in the vault, or in the header that
-the source names: `--set header=X-Api-Key`, `--set "header=Authorization: Token"`. No secret stands in a source's
-settings.
+**Access.** Give the address of a list. The list in the answer, and the parts of its items, are found automatically for
+common shapes and names; otherwise JMESPath expressions say where they are: `--set items=data.posts`, `--set
+title=attributes.headline`. `catchment sources add custom_api URL --check` shows the first items as they would be
+stored. A credential (`--credential NAME`) is sent as stored, or in the header that the source names: `--set
+header=X-Api-Key`, `--set "header=Authorization: Token"`. A source's settings never contain a secret.
 
-Pages turn by `paging`: `cursor` (found by itself, or by the expression `cursor`), `page`, `offset`, or `link` for the
-header of that name. `since_param` has only what is new asked for: it takes the time of the newest item that is stored,
-less a second.
+A preset sets all of this for a well-known type of API; settings that you give yourself take precedence:
 
-**Limits.** One polite request a page, the first one conditional where the server gave an ETag or a date; at most
-`max_pages` of them. Expressions have at most 500 characters, and make at most so much of an answer. Of one answer the
-first 20,000 items are read. Ids are kept to the last digit, however long; dates are read in any common form.
+- `--set preset=wordpress`: posts of a WordPress site, `https://HOST/wp-json/wp/v2/posts`. With `?_embed` in the address
+  authors and tags have names.
+- `--set preset=django_rest`: a list of the Django REST framework (`results`, `next`), with any of its paging styles.
+- `--set preset=link_header`: paging by the `Link` header, as used by GitHub, GitLab and Mastodon.
 
-**Blind spots.** A list is taken for a `snapshot`, which proves nothing about what is missing, unless the source says
-`listing=newest_first`: dates of one page say nothing about the next. Then it is read down to what is stored, and what
-lies beyond `max_pages`, `reach` or a cursor that leads back is recorded as a gap. Pages by number or offset shift when
-something is posted or removed meanwhile. An item that is no longer shown is not taken for deleted. Only GET is asked,
-and answers other than JSON are not read.
+If the newest items come first, as on most blogs, add `--set listing=newest_first`: gaps are then noticed.
+
+`paging` is `cursor` (found automatically, or by the expression `cursor`), `page`, `offset`, or `link` for the header of
+that name. Paging by number or offset ends with an empty page, or with an answer that says that there is no such page
+(404, or 400 with a message about the page). A parameter that is already in the address is replaced. A page with the
+same items as the page before is an error: the API does not page in that way. `since_param` requests only new items: it
+gets the time of the newest stored item, minus a second.
+
+**Limits.** One polite request per page, the first one conditional if the server gave an ETag or a date; at most
+`max_pages` of them. Expressions are limited to 500 characters, and in what they may produce. The first 20,000 items of
+an answer are read. Ids keep all their digits; dates are read in any common form.
+
+**Blind spots.** A list counts as a `snapshot`, which proves nothing about missing items, unless the source says
+`listing=newest_first`: the dates of one page say nothing about the next. It is then read down to what is stored, and
+what lies beyond `max_pages`, `reach` or a cursor that leads back is recorded as a gap. Pages by number or offset shift
+when something is posted or removed in the meantime. An item that is no longer shown does not count as deleted. Only GET
+requests are sent, and only JSON is read.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from catchment import charset
-from catchment.errors import LoginNeeded, PlatformError, Refused, SlowDown, Unreadable
+from catchment.errors import (
+    LoginNeeded,
+    PlatformError,
+    Refused,
+    SlowDown,
+    Unreadable,
+)
 from catchment.model import (
     Answer,
-    Ask,
-    Blame,
     Budget,
-    Identity,
+    FailureScope,
     Kind,
     Listing,
     Order,
@@ -47,21 +61,30 @@ from catchment.model import (
     Request,
     Source,
     Target,
+    WalkPlan,
 )
-from catchment.platforms.conditions import conditions
-from catchment.platforms.custom_api import fields, items, paging, shapes, values
-from catchment.platforms.custom_api.expressions import Searching, TooMuch
-from catchment.platforms.feeds import address, discovery, jsonfeed, pieces
+from catchment.platforms._common import coercion, urls
+from catchment.platforms._common.http import conditions, page_request, wall_refusal
+from catchment.platforms._common.json import decode_text, excerpt, read_each
+from catchment.platforms.custom_api import (
+    fields,
+    items,
+    paging,
+)
+from catchment.platforms.custom_api.fields import Searching, TooMuch
+from catchment.text import charset
 
 NAME = "custom_api"
+TITLE = "JSON APIs"
 HOSTS: tuple[str, ...] = ()
 BUDGET: Budget | None = None
 IS_SCOPED = True
-READER_VERSION = 1
+PARSER_VERSION = 1
 KINDS = (
     Kind(
         name="custom_api",
-        what="A list of a JSON API, by its address",
+        title="JSON API",
+        what="A list of items from a JSON API: its address",
         interval_minutes=120,
         example="https://api.example.com/v1/posts",
         listings=(Listing(fields.SNAPSHOT, Order.SNAPSHOT), Listing(fields.NEWEST_FIRST, Order.NEWEST_FIRST)),
@@ -69,103 +92,103 @@ KINDS = (
     ),
 )
 
+CHINESE = fields.CHINESE
+
 HELPS = "give the address of a list, as https://api.example.com/v1/posts"
 ACCEPT = "application/json, application/*+json;q=0.9, */*;q=0.1"
 COMPLAINTS = ("error", "errors", "error_message", "errorMessage", "fault")
 _LONGEST_COMPLAINT = 64_000
-"""An answer that only complains is short; a longer one is read once, not twice."""
-_SAID = 200
+"""An answer that is only an error is short; a longer one is parsed once, not twice."""
+_LONGEST_MESSAGE = 200
 TOO_OFTEN = re.compile(r"rate.?limit|too many|quota|throttl|slow down|try again later", re.IGNORECASE)
 NO_ENTRY = re.compile(r"unauthori[sz]ed|authenticat|api.?key|token|log ?in|credential", re.IGNORECASE)
 
 
 def understand(text: str) -> Target:
-    return Target(kind=NAME, address=address.canonical(text, helps=HELPS))
+    return Target(kind=NAME, address=urls.canonical(text, helps=HELPS))
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    """The first page; conditional if this very reader has read the last answer."""
+def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
+    """Returns the request for the first page; conditional if the current parser has parsed the last answer."""
     settings = fields.settled(source.settings)
-    params = paging.first_params(settings, progress)
-    headers = {"Accept": ACCEPT, **(settings["headers"] or {}), **conditions(progress, READER_VERSION)}
-    return [
-        Request(
-            url=paging.without(source.target, {**params, settings["cursor_param"]: ""} if params else {}),
-            params=params,
-            headers=headers,
-            listing=ask.listing,
-            carried={"settings": source.settings},
-            identity=Identity.OPTIONAL if source.credential else Identity.NONE,
-            credential=source.credential,
-            secret_header=settings["header"],
-        )
-    ]
-
-
-# ── what came ─────────────────────────────────────────────────────────────────────────────────────────────────────
+    url, params = paging.first_page(source.target, settings, progress)
+    is_continued = plan.listing == fields.NEWEST_FIRST and progress.watermark is not None
+    state = {"settings": source.settings, "must_reach_stored": is_continued}
+    request = page_request(source, progress, plan, ACCEPT, PARSER_VERSION, state)
+    headers = {"Accept": ACCEPT, **(settings["headers"] or {}), **conditions(progress, PARSER_VERSION)}
+    return [request.replace(url=url, params=params, headers=headers, secret_header=settings["header"])]
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    """A wall in front of the API, or an error that calls itself 200."""
+    """Returns the error for a bot check in front of the API, or for an error with status 200."""
     if answer.status == 429:
         return None
-    if discovery.is_wall(answer.body):
-        error = Refused("the site asks to prove that a browser is reading", "ask for an API that programs may read")
-        return Refusal(error, blames=Blame.HOST)
-    settings = fields.settled(request.carried.get("settings", {}))
+    if wall := wall_refusal(answer, "ask for an API that programs may read"):
+        return wall
+    settings = fields.settled(request.state.get("settings", {}))
     if answer.status != 200 or (settings["error"] is None and len(answer.body) > _LONGEST_COMPLAINT):
         return None
     complaint = _complaint(answer, settings["error"])
     return _refused(complaint, request) if complaint else None
 
 
+def accepts(answer: Answer, request: Request) -> bool:
+    """Accepts a missing page, unless it is the first: it ends the list."""
+    return paging.is_past_the_last(answer, request, fields.settled(request.state.get("settings", {})))
+
+
 def _complaint(answer: Answer, expression: str | None) -> str | None:
-    """What an answer has to complain about; by the source's expression, or by the usual names if no list is there."""
+    """Returns the error message in an answer; by the source's expression, or by the usual names if there is no list."""
     try:
         document = _document(answer)
         if expression is not None:
-            return _told(Searching()(expression, document))
+            return _message(Searching()(expression, document))
         if isinstance(document, dict) and not _has_list(document):
-            return next((told for name in COMPLAINTS if (told := _told(document.get(name)))), None)
+            return next((message for name in COMPLAINTS if (message := _message(document.get(name)))), None)
     except (Unreadable, ValueError, TooMuch):
-        pass  # whoever reads it will say so
+        pass  # the parser will report it
     return None
 
 
 def _has_list(document: dict[str, Any]) -> bool:
     try:
-        return bool(shapes.entries({name: one for name, one in document.items() if name not in COMPLAINTS}))
-    except shapes.Shapeless:
+        return bool(items.entries_of({name: value for name, value in document.items() if name not in COMPLAINTS}))
+    except items.Shapeless:
         return False
 
 
-def _told(found: Any) -> str | None:
-    """Null, false, zero and whatever is empty complain of nothing."""
-    if isinstance(found, list):
-        found = found[0] if found else None
-    if not found or not values.truth(found):
+def _message(value: Any) -> str | None:
+    """Returns the message; null, false, zero and empty values are none."""
+    if isinstance(value, list):
+        value = value[0] if value else None
+    if not value or not items.truth(value):
         return None
     inside = ("message", "detail", "error", "title", "description", "reason", "code", "type")
-    return (values.words(found, inside) or items.excerpt(found))[:_SAID]
+    return (items.words(value, inside) or excerpt(value))[:_LONGEST_MESSAGE]
 
 
 def _refused(complaint: str, request: Request) -> Refusal:
     what = f"the API says: {complaint}"
     if TOO_OFTEN.search(complaint):
-        return Refusal(SlowDown(what, "it is asked again later; a longer interval avoids this"), blames=Blame.HOST)
+        return Refusal(
+            SlowDown(what, "it is asked again later; a longer interval avoids this"), blames=FailureScope.HOST
+        )
     if NO_ENTRY.search(complaint):
         error: PlatformError = LoginNeeded(what, "add or renew the credential, and name it in the source")
-        return Refusal(error, blames=Blame.CREDENTIAL if request.credential else Blame.REQUEST)
+        return Refusal(error, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
     return Refusal(Refused(what, "check the source's address and settings"))
 
 
 def read(answer: Answer, request: Request) -> Reading:
-    settings = fields.settled(request.carried.get("settings", {}))
+    settings = fields.settled(request.state.get("settings", {}))
+    if paging.is_past_the_last(answer, request, settings):
+        return Reading(is_end=paging.last_page(request, settings).is_end)
     document, search = _document(answer), Searching()
     try:
         entries, notes = _entries(document, settings["items"], search)
-        read_items, skipped = items.read_each(entries, settings, search, answer.url)
-        turn = paging.turn(document, len(entries), answer, request, settings, search)
+        read_items, skipped = read_each(entries, partial(items.read_item, settings, search, answer.url), "items")
+        shown = paging.page_of(entries, read_items)
+        turn = paging.turn(document, shown, answer, request, settings, search)
     except TooMuch as error:
         raise Unreadable(str(error), "write simpler expressions into the source's settings") from None
     return Reading(
@@ -189,21 +212,21 @@ def _document(answer: Answer) -> Any:
         raise Unreadable("the answer is empty", "the server sends nothing at present; it is asked again")
     if text[0] not in "{[":
         raise Unreadable("what came is no JSON", "check the address in a browser: an API's answer begins with { or [")
-    return jsonfeed.document(text)[0]
+    return decode_text(text)[0]
 
 
 def _entries(document: Any, expression: str | None, search: Searching) -> tuple[list[Any], tuple[str, ...]]:
     try:
         if expression is None:
-            return shapes.entries(document), ()
-        found = shapes.chosen(search(expression, document))
-    except shapes.Shapeless as error:
+            return items.entries_of(document), ()
+        entries = items.chosen(search(expression, document))
+    except items.Shapeless as error:
         raise Unreadable(str(error), "say where the list is: --set items=EXPRESSION") from None
     except ValueError as error:
         raise Unreadable(f"`items` cannot be used on what came: {error}", "correct that setting") from None
-    return ([], ("`items` finds nothing in the answer",)) if found is None else (found, ())
+    return ([], ("`items` finds nothing in the answer",)) if entries is None else (entries, ())
 
 
 def _title(document: Any) -> str | None:
     title = document.get("title") if isinstance(document, Mapping) else None
-    return pieces.plain_title(title) if isinstance(title, str) else None
+    return coercion.plain_title(title) if isinstance(title, str) else None

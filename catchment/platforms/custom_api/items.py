@@ -1,22 +1,263 @@
-"""One entry of an answer, as an item: by the source's own expressions, and by the usual names where it has none."""
+"""Converts one entry of an answer to an item: by the source's own expressions, and by the usual names where it has
+none.
+
+The list is found without settings: at the top; under one key (`items`, `hits`); under two (`data.tweets`,
+`rss.channel.item`); each entry inside a wrapper (`children[].data`, `edges[].node`); an object keyed by id; no list at
+all, where that means "none". Values are converted as APIs write them: numbers as texts, texts as numbers, dates of
+every form, names inside objects.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC
 from typing import Any
 
-from catchment.model import Item, Media, Skipped
-from catchment.platforms.custom_api import shapes, values
-from catchment.platforms.custom_api.expressions import Searching
-from catchment.platforms.feeds import pieces
+from catchment.model import Item, Media, SettingValues
+from catchment.platforms._common import coercion
+from catchment.platforms._common.json import UnusableEntry
+from catchment.platforms.custom_api.fields import Searching
+from catchment.text.dates import Dated, from_epoch, read_date
 
-MOST_ENTRIES = 20_000
-_EXCERPT = 200
+Object = dict[str, Any]
+
+LISTS = (
+    *("items", "item", "results", "result", "data", "posts", "entries", "articles", "records", "tweets", "statuses"),
+    *("hits", "stories", "topics", "threads", "notes", "messages", "comments", "events", "docs", "documents", "rows"),
+    *("values", "nodes", "edges", "children", "objects", "list", "content", "elements", "feed", "news", "response"),
+)
+"""The most frequent names of lists; the first one wins."""
+AROUND = frozenset(
+    (
+        *("meta", "metadata", "paging", "pagination", "page", "pages", "links", "_links", "cursor", "cursors", "info"),
+        *("status", "error", "errors", "includes", "included", "response_metadata", "next", "previous", "total"),
+        *("count", "result_count", "has_more", "has_next_page", "next_cursor", "ok", "success", "code", "message"),
+    )
+)
+"""What is beside lists, and is no item."""
+WRAPPERS = ("data", "node", "_source", "attributes", "post", "item")
+CONTENT = frozenset(("title", "text", "body", "content", "url", "link", "name", "description", "html", "message"))
+LONGEST_ID = 400
+DIGIT = re.compile(r"\d")
+WHITE = re.compile(r"\s")
+
+
+class Shapeless(Exception):
+    """No list can be found, and that does not mean that there is nothing."""
+
+
+def entries_of(document: Any) -> list[Any]:
+    """Returns the entries of an answer, wherever they are. An empty list: the answer says that there are none."""
+    if isinstance(document, list):
+        return document
+    if not isinstance(document, dict):
+        raise Shapeless("what came is no list, and holds none")
+    for candidate in (_named(document), _two_keys_down(document), _only_list(document), keyed(document)):
+        if candidate is not None:
+            return candidate
+    if all(name.lower() in AROUND for name in document):
+        return []
+    raise Shapeless("no list of items was found in the answer")
+
+
+def chosen(value: Any) -> list[Any] | None:
+    """Returns the entries in what the source's own expression value; None: nothing was."""
+    if value is None or isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        return _keyed(value) if _are_objects(value.values()) else [value]
+    raise Shapeless(f"`items` finds a {type(value).__name__}, not a list")
+
+
+def unwrapped(entry: Object) -> Object:
+    """Returns the entry itself, where it is inside a wrapper (`{"kind": "t3", "data": {…}}`); the wrapper's id
+    stays."""
+    if CONTENT & entry.keys():
+        return entry
+    inner = next((entry[name] for name in WRAPPERS if isinstance(entry.get(name), dict)), None)
+    return entry if inner is None else entry | inner
+
+
+def keyed(document: Object) -> list[Any] | None:
+    """Returns the entries of an object whose keys are their ids."""
+    if not document or not _are_objects(document.values()) or not all(map(_is_id, document)):
+        return None
+    return _keyed(document)
+
+
+def _is_id(key: str) -> bool:
+    """Whether a key may be an item's id: it has a digit, and no white space."""
+    return len(key) <= LONGEST_ID and DIGIT.search(key) is not None and WHITE.search(key) is None
+
+
+def _keyed(value: Mapping[str, Any]) -> list[Any]:
+    return [entry if _has_id(entry) else {"id": key} | entry for key, entry in value.items()]
+
+
+def _has_id(entry: Object) -> bool:
+    return any(entry.get(name) for name in ("id", "id_str", "_id"))
+
+
+def _are_objects(values: Any) -> bool:
+    return all(isinstance(value, dict) for value in values)
+
+
+def _named(document: Object) -> list[Any] | None:
+    return next((document[name] for name in LISTS if _is_list(document.get(name))), None)
+
+
+def _is_list(value: Any) -> bool:
+    """Whether the value can be a list of items: empty, or with an object in it."""
+    return isinstance(value, list) and (not value or any(isinstance(entry, dict) for entry in value))
+
+
+def _two_keys_down(document: Object) -> list[Any] | None:
+    """Returns `data.tweets`, `hits.hits`, `response.docs`, `rss.channel.item`; an object keyed by id under one of the
+    names."""
+    for inner in _objects(document):
+        for deeper in (inner, *_objects(inner)):
+            if (named := _named(deeper)) is not None:
+                return named
+    by_id = (keyed(document[name]) for name in LISTS if isinstance(document.get(name), dict))
+    return next((entries_by_id for entries_by_id in by_id if entries_by_id is not None), None)
+
+
+def _objects(document: Object) -> Iterator[Object]:
+    """Yields the objects inside, those under a usual name first."""
+    names = [name for name in LISTS if name in document] + [name for name in document if name not in LISTS]
+    yield from (document[name] for name in names if name not in AROUND and isinstance(document[name], dict))
+
+
+def _only_list(document: Object) -> list[Any] | None:
+    """Returns a list under an unknown name, if there is just one."""
+    lists = [value for name, value in document.items() if name.lower() not in AROUND and value and _is_list(value)]
+    return lists[0] if len(lists) == 1 else None
+
+
+WORDS_INSIDE = ("rendered", "text", "plain", "value", "name", "title", "label", "raw", "html", "content")
+"""The keys under which an object has its text: `{"rendered": "A title"}`."""
+PEOPLE_INSIDE = ("username", "name", "login", "screen_name", "screenName", "userName", "display_name", "nickname")
+ADDRESSES_INSIDE = (
+    *("url", "src", "href", "link", "media_url_https", "media_url", "source_url", "content_url", "image"),
+    *("original", "large", "preview_url"),
+)
+NUMBER = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}|[+-]?\d{1,18}(?:\.0{1,6})?")
+ROUNDED = re.compile(r"([+-]?\d{1,9}(?:\.\d{1,6})?)\s?([kKmM万亿])\+?")
+ROUND = {"k": 1_000, "m": 1_000_000, "万": 10_000, "亿": 100_000_000}
+EPOCH = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
+_MICROSECONDS, _NANOSECONDS, _ABSURD = 1e14, 1e17, 1e20
+"""Beyond these, milliseconds since 1970 would be absurd; and so, beyond all, nanoseconds."""
+_DEEPEST = 3
+MOST_LISTED = 500
+
+
+def words(value: Any, inside: Iterable[str] = WORDS_INSIDE) -> str | None:
+    """Returns a text that is not empty; None for nothing. Of an object, the text under one of the usual names."""
+    for _ in range(_DEEPEST):
+        if not isinstance(value, dict):
+            break
+        value = next((value[name] for name in inside if value.get(name)), None)
+    if isinstance(value, str):
+        return value.strip() or None
+    return _digits(value)
+
+
+def _digits(value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        # 1234.0 is how some programs write 1234; an id must not come and go with it.
+        return str(int(value) if value == int(value) else value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def person(value: Any) -> str | None:
+    """Returns one name, or several with commas between them."""
+    people = value if isinstance(value, list) else [value]
+    names = [name for entry in people[:MOST_LISTED] if (name := words(entry, PEOPLE_INSIDE))]
+    return ", ".join(dict.fromkeys(names)) or None
+
+
+def count(value: Any) -> tuple[int | None, bool]:
+    """Returns a whole number, and whether it is rounded ("1.2k")."""
+    if isinstance(value, bool):
+        return None, False
+    if isinstance(value, int | float):
+        return (int(value), False) if abs(value) < 2**63 else (None, False)
+    if not isinstance(value, str):
+        return None, False
+    text = value.strip()
+    if NUMBER.fullmatch(text):
+        return int(text.replace(",", "").partition(".")[0]), False
+    if match := ROUNDED.fullmatch(text):
+        return round(float(match[1]) * ROUND[match[2].lower()]), True
+    return None, False
+
+
+def truth(value: Any) -> bool:
+    """Returns the value as a boolean. "false", "0" and "no" are false, though they are texts."""
+    if isinstance(value, str):
+        return value.strip().lower() not in ("", "0", "false", "no", "null", "none")
+    return bool(value)
+
+
+def moment(value: Any) -> Dated | None:
+    """Parses seconds, milliseconds, microseconds or nanoseconds since 1970, whole or not, as a number or as text; or a
+    date in any common form."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        if not EPOCH.fullmatch(text):
+            return read_date(text) if text else None
+        value = float(text)
+    # Zero is how programs write "none"; NaN fails every comparison.
+    if not isinstance(value, int | float) or not 0 < abs(value) < _ABSURD:
+        return None
+    return _since_1970(float(value))
+
+
+def _since_1970(number: float) -> Dated | None:
+    size = abs(number)
+    seconds = number / 1e9 if size >= _NANOSECONDS else number / 1e6 if size >= _MICROSECONDS else number
+    at = from_epoch(seconds)
+    return Dated(at.astimezone(UTC)) if at else None
+
+
+def several(value: Any) -> tuple[str, ...]:
+    """Returns the texts of a list, of texts or of objects; of a text with commas, its parts."""
+    if isinstance(value, str):
+        value = value.split(",")
+    listed = value if isinstance(value, list) else [value]
+    texts = (words(entry, ("name", "title", "text", "label", "slug", "tag", "id")) for entry in listed[:MOST_LISTED])
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def addresses(value: Any) -> list[tuple[str, str | None, str | None]]:
+    """Returns URL, sort and description of each medium in the value: texts, objects, lists of both."""
+    listed = value if isinstance(value, list) else [value]
+    media = []
+    for text in listed[:MOST_LISTED]:
+        address = words(text, ADDRESSES_INSIDE)
+        if address is None or not isinstance(text, str | dict):
+            continue
+        fields = text if isinstance(text, dict) else {}
+        sort = _first(fields, ("mime_type", "mime", "type", "medium"))
+        alt = _first(fields, ("alt", "description", "caption"))
+        media.append((address, sort, alt))
+    return media
+
+
+def _first(fields: dict[str, Any], names: Iterable[str]) -> str | None:
+    return next((value for name in names if (value := words(fields.get(name)))), None)
+
 
 USUAL: dict[str, tuple[str, ...]] = {
     part: tuple(names.split())
     for part, names in {
-        # The text of an id before its number: programs that know no large numbers have spoilt the number.
+        # The text of an id before its number: programs without large integers have rounded the number.
         "id": "idstr id uuid guid objectid rowid uid pk key shortcode slug",
         "title": "title headline subject name label",
         "text": "fulltext text body content message selftext description summary excerpt caption snippet",
@@ -41,74 +282,50 @@ USUAL: dict[str, tuple[str, ...]] = {
         "is_deleted": "isdeleted deleted",
     }.items()
 }
-"""For each part of an item the names under which it usually stands, without capitals and marks."""
+"""For each part of an item its usual names, without capitals and punctuation."""
 
 
-class Unusable(Exception):
-    """An entry that cannot be an item, and why."""
-
-
-def read_each(
-    entries: list[Any], settings: Mapping[str, Any], search: Searching, url: str
-) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
-    """All that can be read; an entry that is broken is skipped, and the rest goes on."""
-    items: list[Item] = []
-    skipped: list[Skipped] = []
-    for entry in entries[:MOST_ENTRIES]:
-        try:
-            items.append(_item(entry, settings, search, url))
-        except Unusable as reason:
-            skipped.append(Skipped(str(reason), excerpt(entry)))
-    skipped += [Skipped("too many items")] * (len(entries) - MOST_ENTRIES)
-    return tuple(items), tuple(skipped)
-
-
-def excerpt(entry: Any) -> str:
-    try:
-        return str(entry)[:_EXCERPT]
-    except (RecursionError, ValueError):
-        return "too deep, or too large a number, to be shown"
-
-
-def _item(entry: Any, settings: Mapping[str, Any], search: Searching, url: str) -> Item:
+def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) -> Item:
+    """Parses one entry of the list. Raises `UnusableEntry`."""
     if not isinstance(entry, dict):
-        raise Unusable("not an object")
+        raise UnusableEntry("not an object")
     part = _parts(entry, settings, search)
-    created, edited, replied = (values.moment(part(name)) for name in ("created_at", "edited_at", "last_reply_at"))
+    created, edited, replied = (moment(part(name)) for name in ("created_at", "edited_at", "last_reply_at"))
     text, html = _text(part)
-    counters = {name: values.count(part(name)) for name in ("score", "reply_count", "view_count")}
+    counters = {name: count(part(name)) for name in ("score", "reply_count", "view_count")}
     item = Item(
-        external_id=values.words(part("id")) or "",
+        external_id=words(part("id")) or "",
         created_at=created.at if created else None,
         is_zone_guessed=bool(created and created.is_zone_guessed),
         edited_at=edited.at if edited and (created is None or edited.at > created.at) else None,
-        title=pieces.plain_title(values.words(part("title"))),
+        title=coercion.plain_title(words(part("title"))),
         text=text,
         html=html,
-        url=pieces.resolved(values.words(part("url"), values.ADDRESSES_INSIDE), url),
-        target_url=pieces.resolved(values.words(part("target_url"), values.ADDRESSES_INSIDE), url),
-        author=values.person(part("author")),
-        author_id=values.words(part("author_id")) or _id_of(part("author")),
+        url=coercion.resolved(words(part("url"), ADDRESSES_INSIDE), url),
+        target_url=coercion.resolved(words(part("target_url"), ADDRESSES_INSIDE), url),
+        author=person(part("author")),
+        author_id=words(part("author_id")) or _id_of(part("author")),
         score=counters["score"][0],
         reply_count=counters["reply_count"][0],
         view_count=counters["view_count"][0],
         last_reply_at=replied.at if replied else None,
         rounded=tuple(name for name, (_, is_rounded) in counters.items() if is_rounded),
-        is_pinned=values.truth(part("is_pinned")),
-        is_deleted=values.truth(part("is_deleted")),
+        is_pinned=truth(part("is_pinned")),
+        is_deleted=truth(part("is_deleted")),
         media=_media(part("media"), url),
-        tags=values.several(part("tags")),
-        language=pieces.language(values.words(part("language"))),
+        tags=several(part("tags")),
+        language=coercion.language(words(part("language"))),
     )
     if not (item.title or item.text or item.html or item.url or item.target_url or item.media):
-        raise Unusable("no content")
+        raise UnusableEntry("no content")
     return item
 
 
-def _parts(entry: shapes.Object, settings: Mapping[str, Any], search: Searching) -> Callable[[str], Any]:
-    """How to look a part of this entry up: by the source's expression, over the entry as it came; else by its name."""
+def _parts(entry: Object, settings: SettingValues, search: Searching) -> Callable[[str], Any]:
+    """Returns a function that looks up a part of this entry: by the source's expression, over the entry as received;
+    else by its name."""
     by_name: dict[str, Any] = {}
-    for name, value in shapes.unwrapped(entry).items():
+    for name, value in unwrapped(entry).items():
         by_name.setdefault(name.replace("_", "").replace("-", "").lower(), value)
 
     def part(name: str) -> Any:
@@ -118,39 +335,40 @@ def _parts(entry: shapes.Object, settings: Mapping[str, Any], search: Searching)
         try:
             return search(expression, entry)
         except ValueError:
-            raise Unusable(f"`{name}` cannot be used on it") from None
+            raise UnusableEntry(f"`{name}` cannot be used on it") from None
 
     return part
 
 
 def _is_said(value: Any) -> bool:
-    """A missing key, null, an empty text and an empty list are the same: unknown. Zero and false are not."""
+    """Whether a value is known. A missing key, null, an empty text and an empty list are unknown. Zero and false are
+    not."""
     return value is not None and value != "" and value != [] and value != {}
 
 
 def _text(part: Callable[[str], Any]) -> tuple[str | None, str | None]:
-    """The text and the HTML. What stands under a name for texts and has tags in it is HTML all the same."""
-    html, text = values.words(part("html")), values.words(part("text"))
-    if html is None and text is not None and pieces.has_html_tag(text):
+    """Returns the text and the HTML. A value under a name for texts that contains tags is HTML all the same."""
+    html, text = words(part("html")), words(part("text"))
+    if html is None and text is not None and coercion.has_html_tag(text):
         return None, text
     return (None if html else text), html
 
 
 def _id_of(author: Any) -> str | None:
-    return values.words(author.get("id_str") or author.get("id")) if isinstance(author, dict) else None
+    return words(author.get("id_str") or author.get("id")) if isinstance(author, dict) else None
 
 
 def _media(value: Any, url: str) -> tuple[Media, ...]:
-    found: dict[str, Media] = {}
-    for address, sort, alt in values.addresses(value):
-        whole = pieces.resolved(address, url)
+    by_url: dict[str, Media] = {}
+    for address, sort, alt in addresses(value):
+        whole = coercion.resolved(address, url)
         if whole is not None:
             mime = sort if sort and "/" in sort else None
-            found.setdefault(whole, Media(whole, _sort(mime, whole, sort), mime=mime, alt=alt))
-    return tuple(found.values())
+            by_url.setdefault(whole, Media(whole, _sort(mime, whole, sort), mime=mime, alt=alt))
+    return tuple(by_url.values())
 
 
-def _sort(mime: str | None, address: str, said: str | None) -> str:
-    """What the API calls a photo is an image, whatever its address ends with."""
-    medium = "image" if said in ("photo", "picture", "image") else said
-    return pieces.media_kind(mime, address, medium)
+def _sort(mime: str | None, address: str, declared: str | None) -> str:
+    """Returns the sort of a medium: what the API calls a photo is an image, whatever its URL ends with."""
+    medium = "image" if declared in ("photo", "picture", "image") else declared
+    return coercion.media_kind(mime, address, medium)

@@ -1,23 +1,33 @@
-"""How the pages of an API turn: by a cursor, a number, an offset or a link; and where they end.
+"""Paging of an API: by a cursor, a number, an offset or a link; and where it ends.
 
-The end must be certain, or else be said: a walk that we break off (too many pages, a cursor that comes again) has not
-seen everything.
+The end must be certain, or else be reported: a walk that we break off (too many pages, a cursor that comes again)
+has not seen everything.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence, Set
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
-from catchment.model import Answer, Identity, Progress, Record, Request
-from catchment.platforms.custom_api import fields, values
-from catchment.platforms.custom_api.expressions import Searching
-from catchment.platforms.feeds import pieces
-from catchment.platforms.feeds.address import is_same_host
+from catchment.errors import Unreadable
+from catchment.model import (
+    Answer,
+    Identity,
+    Item,
+    Progress,
+    Record,
+    Request,
+    SettingValues,
+)
+from catchment.platforms._common import coercion
+from catchment.platforms._common.urls import is_same_host
+from catchment.platforms.custom_api import fields
+from catchment.platforms.custom_api.fields import Searching
+from catchment.platforms.custom_api.items import words
 
 CURSORS = (
     *("next_cursor", "nextCursor", "cursor", "next", "next_page_token", "nextPageToken", "next_token", "next_url"),
@@ -38,10 +48,32 @@ HAS_MORE = ("has_more", "hasMore", "has_next_page", "hasNextPage")
 LINK = re.compile(r"<([^<>]{1,4000})>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
 PARAMETER = re.compile(r";\s*([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 _LONGEST_CURSOR = 4_000
+_PART_OF_ADDRESS = re.compile(r"(?:/[^\s?]*)?\?\S+")
+"""A cursor like `/posts?page=2` is a URL, too."""
+_WHOLE_NUMBER = re.compile(r"\d{1,15}")
+_LONGEST_COMPLAINT = 4_000
+_NO_SUCH_PAGE = re.compile(rb"page|offset|out of range|no more", re.IGNORECASE)
 _SURELY_WITHIN_REACH = 0.5
 """Lists leave out what was removed: one that ends by itself beyond this share of its reach was cut there."""
 _TIES = timedelta(seconds=1)
-"""Asked for again, so that what shares the newest item's moment is not lost between two visits."""
+"""Requested again, so that items of the newest item's moment are not lost between two visits."""
+
+
+class ApiPage(Record, frozen=True):
+    """What one page showed."""
+
+    count: int
+    """Its entries, usable or not."""
+    mark: str
+    """The same for a page with the same items, whatever their order and counters; empty for a page without any."""
+
+
+def page_of(entries: Sequence[Any], items: Sequence[Item]) -> ApiPage:
+    # By what identifies an item, not by all its content: scores and views change between two requests.
+    shown = sorted(
+        item.external_id or _digest((item.url, item.title, item.text, item.html, item.created_at)) for item in items
+    )
+    return ApiPage(len(entries), _digest(shown) if shown else "")
 
 
 class Turn(Record, frozen=True):
@@ -53,25 +85,57 @@ class Turn(Record, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def first_params(settings: Mapping[str, Any], progress: Progress) -> dict[str, str]:
-    """What is asked for with the first page."""
+def first_page(url: str, settings: SettingValues, progress: Progress) -> tuple[str, dict[str, str]]:
+    """Returns the URL and the parameters of the first page. A parameter is removed from the URL."""
     params = {}
     if settings["size_param"]:
         params[settings["size_param"]] = str(settings["page_size"])
     if settings["paging"] == fields.PAGE:
         params[settings["page_param"]] = str(settings["first_page"])
+    if settings["paging"] == fields.OFFSET and (begins_at := _offset(url, settings["offset_param"])) is not None:
+        params[settings["offset_param"]] = begins_at
     newest = progress.watermark.at if progress.watermark else progress.newest_shown_at
     if settings["since_param"] and newest:
         params[settings["since_param"]] = _since(newest - _TIES, settings["since_format"])
-    return params
+    # A cursor in the URL is an old one: with it, every visit would begin further down.
+    turned = {settings["cursor_param"]} if settings["paging"] == fields.CURSOR else set()
+    return without(url, params.keys() | turned), params
 
 
-def without(url: str, params: Mapping[str, str]) -> str:
-    """The address without the parameters that are turned: given twice, nobody knows which of them counts."""
+def _offset(url: str, name: str) -> str | None:
+    """Returns the offset in the URL; None: none, or one that is no number."""
+    offsets = [value for key, value in parse_qsl(urlsplit(url).query) if key == name]
+    return offsets[0] if offsets and _WHOLE_NUMBER.fullmatch(offsets[0]) else None
+
+
+def with_param(request: Request, name: str, value: str) -> Request:
+    """Returns the request with this parameter once: the one in its URL is removed. Given twice, it is unclear which
+    counts."""
+    return request.replace(url=without(request.url, {name}), params={**request.params, name: value})
+
+
+def without(url: str, names: Set[str]) -> str:
+    """Returns the URL without these parameters; the others stay as they are written."""
     parts = urlsplit(url)
-    pairs = parse_qsl(parts.query, keep_blank_values=True)
-    kept = [(name, value) for name, value in pairs if name not in params]
-    return url if len(kept) == len(pairs) else parts._replace(query=urlencode(kept)).geturl()
+    pairs = parts.query.split("&")
+    kept = [pair for pair in pairs if unquote_plus(pair.partition("=")[0]) not in names]
+    return url if len(kept) == len(pairs) else parts._replace(query="&".join(kept)).geturl()
+
+
+def is_past_the_last(answer: Answer, request: Request, settings: SettingValues) -> bool:
+    """Whether the answer says that there is no such page. WordPress has 400 (`rest_post_invalid_page_number`) for that,
+    Django REST 404 (`Invalid page.`).
+
+    A 404 without a word about pages may be a passing failure. It ends the list only where nothing is concluded from
+    the end: a walk that must reach stored items would take what it did not see for proven.
+    """
+    if settings["paging"] not in (fields.PAGE, fields.OFFSET) or not request.state.get("trail"):
+        return False
+    body = answer.body[:_LONGEST_COMPLAINT]
+    is_api_error = answer.status in (400, 404, 416, 422) and not body.lstrip().startswith(b"<")
+    if is_api_error and _NO_SUCH_PAGE.search(body):
+        return True
+    return answer.status == 404 and not request.state.get("must_reach_stored")
 
 
 def _since(at: datetime, form: str) -> str:
@@ -82,21 +146,44 @@ def _since(at: datetime, form: str) -> str:
     return at.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def last_page(request: Request, settings: SettingValues) -> Turn:
+    """Returns the turn after an answer that says there is no such page: the one before was the last."""
+    return Turn(is_end=not _is_cut(request.state.get("seen", 0), settings["reach"]))
+
+
 def turn(
-    document: Any, shown: int, answer: Answer, request: Request, settings: Mapping[str, Any], search: Searching
+    document: Any, shown: ApiPage, answer: Answer, request: Request, settings: SettingValues, search: Searching
 ) -> Turn:
-    """The request for the next page, if there is one and it may be asked for."""
-    seen = request.carried.get("seen", 0) + shown
-    following = _next(document, shown, answer, request, settings, search)
+    """Returns the request for the next page, if there is one and it may be sent. Raises Unreadable for a page that
+    shows the same as the one before it: the API does not page this way."""
+    trail = request.state.get("trail", [])
+    if shown.mark and shown.mark == request.state.get("page"):
+        raise _repeated(len(trail) + 1, settings)
+    seen = request.state.get("seen", 0) + shown.count
+    following = _next(document, shown.count, answer, request, settings, search)
     if following is None:
         return Turn(is_end=not _is_cut(seen, settings["reach"]))
-    trail = request.carried.get("trail", [])
-    mark = sha256(repr((following.url, sorted(following.params.items()))).encode()).hexdigest()[:16]
+    mark = _digest((following.url, sorted(following.params.items())))
     if mark in trail or (following.url, following.params) == (request.url, request.params):
         return Turn(is_end=False, notes=("its pages lead back to one that was read",))
     if len(trail) + 1 >= settings["max_pages"]:
         return Turn(is_end=False, notes=(f"not read beyond {settings['max_pages']} pages (max_pages)",))
-    return Turn((following.plus(carried={**request.carried, "seen": seen, "trail": [*trail, mark]}),), is_end=False)
+    state = {**request.state, "seen": seen, "trail": [*trail, mark], "page": shown.mark}
+    return Turn((following.replace(state=state),), is_end=False)
+
+
+def _repeated(number: int, settings: SettingValues) -> Unreadable:
+    paging = settings["paging"]
+    parameter = f"{paging}_param"
+    what = f"page {number} of the list shows the same items as page {number - 1}"
+    if parameter not in settings:
+        return Unreadable(what, f"the API does not turn its pages by paging={paging}: choose another, or none")
+    helps = f"the API does not heed the parameter {settings[parameter]!r}: set {parameter}, or another paging"
+    return Unreadable(what, helps)
+
+
+def _digest(value: object) -> str:
+    return sha256(repr(value).encode(errors="surrogatepass")).hexdigest()[:16]
 
 
 def _is_cut(seen: int, reach: int | None) -> bool:
@@ -104,46 +191,46 @@ def _is_cut(seen: int, reach: int | None) -> bool:
 
 
 def _next(
-    document: Any, shown: int, answer: Answer, request: Request, settings: Mapping[str, Any], search: Searching
+    document: Any, shown: int, answer: Answer, request: Request, settings: SettingValues, search: Searching
 ) -> Request | None:
     paging = settings["paging"]
     if paging == fields.CURSOR:
         return _by_cursor(_cursor(document, settings["cursor"], search), answer, request, settings)
     if paging == fields.LINK:
         return _elsewhere(linked(answer.headers.get("link", "")), answer, request)
-    # Fewer than were asked for do not tell the end: many an API gives at most so many, whatever it is asked.
+    # Fewer than requested do not mean the end: many APIs have a maximum, whatever the request says.
     if paging not in (fields.PAGE, fields.OFFSET) or not shown:
         return None
     name = settings["page_param"] if paging == fields.PAGE else settings["offset_param"]
     step = 1 if paging == fields.PAGE else shown
-    return request.plus(params={**request.params, name: str(int(request.params.get(name, "0")) + step)})
+    return with_param(request, name, str(int(request.params.get(name, "0")) + step))
 
 
-def _by_cursor(cursor: str | None, answer: Answer, request: Request, settings: Mapping[str, Any]) -> Request | None:
+def _by_cursor(cursor: str | None, answer: Answer, request: Request, settings: SettingValues) -> Request | None:
     if cursor is None:
         return None
-    if pieces.WHOLE_URL.fullmatch(cursor):
+    if coercion.WHOLE_URL.fullmatch(cursor) or _PART_OF_ADDRESS.fullmatch(cursor):
         return _elsewhere(cursor, answer, request)
-    return request.plus(params={**request.params, settings["cursor_param"]: cursor})
+    return with_param(request, settings["cursor_param"], cursor)
 
 
 def _elsewhere(address: str | None, answer: Answer, request: Request) -> Request | None:
-    """The page that an address of the answer leads to. The credential was given for what was asked, for no other."""
-    whole = pieces.resolved(address, answer.url)
+    """Returns the request for a URL in the answer. The credential is only sent to the host it was given for."""
+    whole = coercion.resolved(address, answer.url)
     if whole is None:
         return None
-    asked = request.plus(url=whole, params={})
-    return asked if is_same_host(request.url, whole) else asked.plus(identity=Identity.NONE, credential=None)
+    asked = request.replace(url=whole, params={})
+    return asked if is_same_host(request.url, whole) else asked.replace(identity=Identity.NONE, credential=None)
 
 
 def _cursor(document: Any, expression: str | None, search: Searching) -> str | None:
-    """The next cursor; None at the end, which is told by null, "", an absent one, or by `has_more: false`."""
+    """Returns the next cursor; None at the end, which is null, "", a missing one, or `has_more: false`."""
     try:
-        found = search(expression, document) if expression else _usual_cursor(document)
+        cursor = search(expression, document) if expression else _usual_cursor(document)
     except ValueError:
         return None
-    # Zero is how a few say "no more".
-    text = values.words(found, ("cursor", "href", "url", "next")) if found else None
+    # A few APIs use zero for "no more".
+    text = words(cursor, ("cursor", "href", "url", "next")) if cursor else None
     return text if text and len(text) <= _LONGEST_CURSOR else None
 
 
@@ -151,9 +238,9 @@ def _usual_cursor(document: Any) -> Any:
     if not isinstance(document, dict):
         return None
     around = [document, *(document[name] for name in AROUND_CURSORS if isinstance(document.get(name), dict))]
-    if any(one.get(name) is False for one in around for name in HAS_MORE):
+    if any(holder.get(name) is False for holder in around for name in HAS_MORE):
         return None
-    return next((one[name] for one in around for name in CURSORS if _is_cursor(one.get(name))), None)
+    return next((holder[name] for holder in around for name in CURSORS if _is_cursor(holder.get(name))), None)
 
 
 def _is_cursor(value: Any) -> bool:
@@ -163,12 +250,12 @@ def _is_cursor(value: Any) -> bool:
 
 
 def linked(header: str) -> str | None:
-    """The address that a Link header calls the next one."""
-    return next((found[1] for found in LINK.finditer(header) if _is_next(found[2])), None)
+    """Returns the URL that a Link header calls the next one."""
+    return next((match[1] for match in LINK.finditer(header) if _is_next(match[2])), None)
 
 
 def _is_next(parameters: str) -> bool:
-    """Whether `rel`, and no other parameter, says so; it may say several things."""
+    """Whether `rel`, and no other parameter, says so; it may have several values."""
     return any(
         name.lower() == "rel" and "next" in (quoted or bare).lower().split()
         for name, quoted, bare in PARAMETER.findall(parameters)

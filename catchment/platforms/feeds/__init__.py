@@ -1,33 +1,40 @@
 """RSS, Atom, RDF and JSON feeds.
 
-**Access.** No account. Give a feed's address, or its site's: the feed that the site announces is found and followed
-from then on. `feed:` addresses and bare hosts are understood. RSS 0.9x to 2.0, RDF, Atom 0.3 and 1.0, JSON Feed 1.0 and
-1.1 and RSS-in-JSON are told apart by what they are, never by their labels; so are encodings (GBK, Big5, Shift_JIS,
-EUC-KR, KOI8-R … even where they call themselves UTF-8). Feeds that are not well-formed are repaired, and the run says
-what was repaired.
+**Access.** No account. Give the address of a feed, or of its site: the feed that the site announces is found and used
+from then on. `feed:` addresses and bare host names work, too. RSS 0.9x to 2.0, RDF, Atom 0.3 and 1.0, JSON Feed 1.0 and
+1.1 and RSS-in-JSON are recognised by their content, not by their labels; so are encodings (GBK, Big5, Shift_JIS,
+EUC-KR, KOI8-R and others, even if they claim to be UTF-8). Feeds that are not well-formed are repaired, and the run
+says what was repaired.
 
-**Limits.** One polite request a poll, conditional where the server gave an ETag or a date, so that an unchanged feed
-costs nearly nothing. A feed's own wish for pauses (`ttl`, `sy:updatePeriod`) only makes polls rarer, by a day at most.
-Older pages of a JSON Feed (`next_url`) are asked for on the first read only. Of one answer, the first 20,000 entries
-are read; the rest is counted as invalid.
+**Limits.** One polite request per visit, conditional if the server gave an ETag or a date, so an unchanged feed costs
+almost nothing. If a feed asks for longer pauses (`ttl`, `sy:updatePeriod`), visits become rarer, by a day at most.
+Older pages of a JSON Feed (`next_url`) are requested on the first visit only. The first 20,000 entries of an answer are
+read; the rest is counted as invalid.
 
-**Blind spots.** A feed shows its newest few entries: what came and went between two polls was never seen, and is
-recorded as a possible gap. An entry that is no longer shown is not taken for deleted. Edits are seen only while the
-entry is shown. Dates without a zone are taken for UTC, and marked; entries without a date get the time at which they
-were first seen. Where a feed shortens its entries, so does the archive. Sites behind a check for browsers cannot be
-followed; the error says so.
+**Blind spots.** A feed shows only its newest entries. What appeared and disappeared between two visits was never seen,
+and is recorded as a possible gap. An entry that is no longer shown does not count as deleted. Edits are noticed only
+while the entry is shown. Dates without a time zone are taken as UTC and marked; entries without a date get the time at
+which they were first seen. An entry without id and link is identified by its content: if several in one answer have the
+same content, each date is an item of its own, and exact repetitions are counted as invalid. If a feed shortens its
+entries, only the short text is stored. Sites behind a bot check cannot be read; the error says so.
 
-`digest_feed` is the same reader under a name of its own, for feeds that are digests of others.
+`digest_feed` works the same way, under a name of its own, for feeds that are digests of others.
 """
 
 from __future__ import annotations
 
-from catchment import charset
-from catchment.errors import Refused, Unreadable
+import re
+import shlex
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+from urllib.parse import urljoin
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from catchment.errors import NoFeed, Unreadable
 from catchment.model import (
     Answer,
-    Ask,
-    Blame,
     Budget,
     Identity,
     Kind,
@@ -39,140 +46,187 @@ from catchment.model import (
     Request,
     Source,
     Target,
+    WalkPlan,
 )
-from catchment.platforms.conditions import conditions
-from catchment.platforms.feeds import address, discovery, entries, jsonfeed, lenient, markup
+from catchment.platforms._common import coercion, urls
+from catchment.platforms._common.feed import markup, read_feed
+from catchment.platforms._common.http import page_request, wall_refusal
+from catchment.text import charset
 
 NAME = "feeds"
+TITLE = "Feeds"
 HOSTS: tuple[str, ...] = ()
 BUDGET: Budget | None = None
 IS_SCOPED = True
-READER_VERSION = 1
+PARSER_VERSION = 1
 
 LISTINGS = (Listing(name="entries", order=Order.NEWEST_FIRST, is_window=True),)
 KINDS = (
     Kind(
         name="rss",
-        what="A feed (RSS, Atom, RDF, JSON Feed), by its own address or its site's",
+        title="Feed",
+        what="A feed (RSS, Atom, RDF or JSON Feed): its address, or that of its site",
         interval_minutes=240,
         example="https://example.com/feed.xml",
         listings=LISTINGS,
     ),
     Kind(
         name="digest_feed",
-        what="A feed that is a digest of other sources",
+        title="Digest feed",
+        what="A feed that summarises other sources",
         interval_minutes=240,
         example="https://example.com/digest.xml",
         listings=LISTINGS,
     ),
 )
 
+CHINESE = {
+    "Feeds": "订阅源",
+    "Feed": "订阅源",
+    "A feed (RSS, Atom, RDF or JSON Feed): its address, or that of its site": (
+        "订阅源（RSS、Atom、RDF、JSON Feed）：可给出订阅地址或网站地址"
+    ),
+    "Digest feed": "汇总订阅源",
+    "A feed that summarises other sources": "汇总其他来源的订阅源",
+    "not well-formed: read by the most patient reader": "格式有误，已用最宽容的方式读取",
+    "not well-formed": "格式有误",
+    "breaks off before its end": "内容未完即中断",
+    "control characters": "含控制字符",
+    "control characters or broken escapes": "含控制字符或错误的转义",
+    "declared entities": "含自定义实体",
+    "junk before the feed": "订阅源之前有多余内容",
+    "junk after the feed": "订阅源之后有多余内容",
+    "wrongly encoded characters": "字符编码有误",
+    "bare ampersands or HTML entities": "含未转义的 & 或 HTML 实体",
+    "attributes without quotes": "属性缺少引号",
+}
+
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml;q=0.9, "
     "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, text/html;q=0.5, */*;q=0.1"
 )
-HTML_SIGNS = ("<title", "<meta", "<div", "<p>")
 
 
 def understand(text: str) -> Target:
-    return Target(kind="rss", address=address.canonical(text))
+    return Target(kind="rss", address=urls.canonical(text))
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    """One request, conditional if this very reader has read the last answer: else there may be more to see in it."""
-    return [
-        Request(
-            url=source.target,
-            headers={"Accept": ACCEPT, **conditions(progress, READER_VERSION)},
-            listing=ask.listing,
-            carried={"discover": True} if ask.is_first else {},
-            identity=Identity.OPTIONAL if source.credential else Identity.NONE,
-            credential=source.credential,
-        )
-    ]
+def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
+    state = {"discover": True} if plan.is_first else {}
+    return [page_request(source, progress, plan, ACCEPT, PARSER_VERSION, state)]
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    """A wall in front of the feed, whatever its status says; 429 speaks for itself."""
-    if answer.status == 429 or not discovery.is_wall(answer.body):
-        return None
-    error = Refused(
-        "the site asks to prove that a browser is reading",
-        "look for another address of this feed, or ask the site to let feed readers in",
-        status=answer.status,
-    )
-    return Refusal(error, blames=Blame.HOST)
+    return wall_refusal(answer, "look for another address of this feed, or ask the site to let feed readers in")
 
 
 def read(answer: Answer, request: Request) -> Reading:
-    reading = _well_formed(answer) or _anything_else(answer, request)
-    # The address that was found is the source's own from now on: discovering costs a page at every poll.
-    return reading.plus(target=answer.url) if request.carried.get("discovered") else reading
+    reading = read_feed(answer, request)
+    if reading is None:
+        return _page(answer, request)
+    # The URL that was found becomes the source's own: discovery costs a page at every poll.
+    return reading.replace(target=answer.url) if request.state.get("discovered") else reading
 
 
-def _well_formed(answer: Answer) -> Reading | None:
-    """The short way, which most answers take: UTF-8 bytes straight to the parser."""
-    if charset.claimed(answer.body, answer.headers.get("content-type")) not in (None, "utf-8"):
+def nothing_found(request: Request) -> NoFeed | None:
+    """Returns the error for a site that answered, but neither its announced feeds nor the usual URLs led to a feed."""
+    site = request.state.get("site")
+    if site is None:
         return None
-    tree = markup.strict(answer.body)
-    if tree is None or markup.name_of(tree.root) not in markup.ROOTS:
-        return None
-    return entries.read(tree, answer.url)
+    announced = request.state.get("announced")
+    what = f"no feed was found at {site}" + (f": {announced}, which it announces, cannot be read" if announced else "")
+    return NoFeed(what, f"to add the page itself: `catchment sources add website {shlex.quote(site)}`")
 
 
-def _anything_else(answer: Answer, request: Request) -> Reading:
-    """Told apart by what the body is: content types are wrong too often to be asked."""
-    text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
-    beginning = text.lstrip("\ufeff \t\r\n")
-    if not beginning:
-        raise Unreadable("the answer is empty", "the server sends no feed at present; it is asked again")
-    if beginning[0] in "{[":
-        return jsonfeed.read(beginning, answer.url, request)
-    if markup.is_page(text):
-        return _page(text, answer.url, request)
-    reading = _feed(text, answer.url)
-    if reading is not None:
-        return reading
-    if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
-        return _page(text, answer.url, request)
-    raise Unreadable(
-        "what came is no feed", "check the address in a browser: a feed's begins with rss, feed or rdf:RDF"
-    )
-
-
-def _feed(text: str, url: str) -> Reading | None:
-    """A feed in another encoding, or one that has to be repaired."""
-    tree = markup.strict(text.encode("utf-8", "ignore"))
-    if tree is None:
-        tree = markup.repaired(text)
-    if tree is None:
-        return lenient.read(text, url) if markup.entry_count(text) else None
-    name = markup.name_of(tree.root)
-    if name not in markup.ROOTS:
-        raise Unreadable(
-            f"XML came that is no feed: <{name[:40]}>", "give the address of a feed; a list of feeds is imported"
-        )
-    reading = entries.read(tree, url)
-    return _fullest(reading, text, url) if tree.is_forgiven else reading
-
-
-def _fullest(reading: Reading, text: str, url: str) -> Reading:
-    """The forgiving parser's reading, unless a more patient one finds more entries."""
-    found = len(reading.items) + len(reading.skipped)
-    if found and found >= markup.entry_count(text):
-        return reading
-    patient = lenient.read(text, url)
-    if not found and (patient is None or not markup.is_closed(text)):
-        # An empty feed has no entry either: taken for one, a broken feed would look well for ever.
-        raise Unreadable("the feed is broken beyond repair", "nothing is stored of it; the next poll may find it whole")
-    return patient if patient and len(patient.items) > len(reading.items) else reading
-
-
-def _page(text: str, url: str, request: Request) -> Reading:
-    if not request.carried.get("discover"):
+def _page(answer: Answer, request: Request) -> Reading:
+    if not request.state.get("discover"):
         raise Unreadable(
             "an HTML page came where a feed was expected",
             "the feed may have moved: look for its new address on the site",
         )
-    found = discovery.requests(text, url, request)
-    return Reading(follow=(found,) if found else ())
+    text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
+    return Reading(follow=(_discovery(text, answer.url, request),))
+
+
+TYPES = {
+    "application/rss+xml",
+    "application/atom+xml",
+    "application/rdf+xml",
+    "application/feed+json",
+    "application/json",
+}
+
+# Where sites that announce no feed have it nevertheless.
+USUAL_PATHS = ("/atom.xml", "/feed.xml", "/feed/", "/feed.atom", "/index.rss", "/rss.xml", "/rss/")
+
+# Of the feeds that a page announces; some announce one for every tag.
+MOST_ANNOUNCED = 5
+
+# A page is not parsed whole: the standard is quadratic on nested tags and on endless ones, of which a page may be made.
+# Only two tags are needed; each is parsed alone, with what little follows it.
+TAG = re.compile(
+    rf"{markup.COMMENT}|<script\b(?:.*?</script\b|.*)|<(?:(base)|link)(?=[\s/])", re.DOTALL | re.IGNORECASE
+)
+LONGEST_TAG, MOST_TAGS = 2000, 1000
+
+
+def _discovery(page: str, url: str, request: Request) -> Request:
+    """Returns the request for the feed of a page: the announced ones, then the usual paths, each as the fallback of
+    the one before."""
+    chain: Request | None = None
+    announced = [feed_url for feed_url in _announced(page, url) if feed_url != url]
+    state = {"discovered": True, "site": request.url} | ({"announced": announced[0]} if announced else {})
+    feed_urls = dict.fromkeys([*announced, *(urljoin(url, path) for path in USUAL_PATHS)])
+    for feed_url in reversed([feed_url for feed_url in feed_urls if feed_url != url]):
+        chain = _ask(feed_url, request, chain, state)
+    assert chain is not None
+    return chain
+
+
+def _ask(feed_url: str, request: Request, fallback: Request | None, state: dict[str, Any]) -> Request:
+    # A page may announce any URL, and be anywhere itself; the credential was given for the requested host.
+    is_same_host = urls.is_same_host(request.url, feed_url)
+    return Request(
+        url=feed_url,
+        headers={"Accept": request.headers["Accept"]} if "Accept" in request.headers else {},
+        listing=request.listing,
+        state=state,
+        identity=request.identity if is_same_host else Identity.NONE,
+        credential=request.credential if is_same_host else None,
+        fallback=fallback,
+    )
+
+
+def _announced(page: str, url: str) -> list[str]:
+    """Returns the feeds that the page links to, those of comments last."""
+    bases, links = _tags(page)
+    base_url = coercion.joined(url, bases[0].attributes.get("href")) if bases else url
+    ordered = sorted(_feed_links(links, base_url), key=lambda link: link[1])
+    return [feed_url for feed_url, _ in ordered][:MOST_ANNOUNCED]
+
+
+def _tags(page: str) -> tuple[list[LexborNode], list[LexborNode]]:
+    """Returns the base and link tags of a page."""
+    bases: list[LexborNode] = []
+    links: list[LexborNode] = []
+    matches = (tag for tag in TAG.finditer(page) if tag[0][1:5].lower() in ("base", "link"))
+    for tag in islice(matches, MOST_TAGS):
+        alone = LexborHTMLParser(page[tag.start() : tag.start() + LONGEST_TAG])
+        node = alone.css_first("base[href]" if tag[1] else "link[rel][href]")
+        if node is not None:
+            (bases if tag[1] else links).append(node)
+    return bases, links
+
+
+def _feed_links(links: list[LexborNode], base_url: str) -> Iterator[tuple[str, bool]]:
+    for link in links:
+        href = (link.attributes.get("href") or "").strip()
+        if _is_feed(link, href) and (feed_url := coercion.resolved(href, base_url)):
+            yield feed_url, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()
+
+
+def _is_feed(link: LexborNode, href: str) -> bool:
+    relations = (link.attributes.get("rel") or "").lower().split()
+    kind = (link.attributes.get("type") or "").partition(";")[0].strip().lower()
+    # "/wp-json/" describes the site's API, not its posts.
+    return "alternate" in relations and kind in TYPES and "/wp-json/" not in href

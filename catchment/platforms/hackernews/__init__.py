@@ -1,56 +1,90 @@
-"""Stories of Hacker News: its own lists, and searches.
+"""Stories of Hacker News: its lists, and searches.
 
 **Access.** No account. Give a list (`top`, `new`, `best`, `ask`, `show`, `job`), a search (`search:WORDS`), or the
 address of either: https://news.ycombinator.com/newest, https://hn.algolia.com/?q=WORDS. Lists come from the site's own
-service (Firebase), searches from Algolia's. A story that both show is one item.
+API (Firebase), searches from Algolia's. A story that both show is one item.
 
-**Limits.** A list is one request, and one more for each story that is not held yet: `new`, `top` and `best` show 500 at
-most, the others 200. A search is read newest first, 100 stories a request, and goes back as far as it must: where
-Algolia ends a query after 1,000 hits, the next one begins at the oldest of them. Algolia allows 10,000 requests an
-hour; both services together are kept below that.
+**Limits.** A list takes one request, and one more for each story that is not stored yet. `new`, `top` and `best` show
+up to 500 stories, the others 200. A search is read newest first, 100 stories per request, as far back as necessary:
+Algolia ends a query after 1,000 hits, so the next one begins at the oldest of them. Algolia allows 10,000 requests per
+hour; both APIs together stay below that.
 
-**Blind spots.** Comments, and the options of a poll, are not read. What was dead or deleted before we looked is counted
-and not stored; what dies later is marked when the story is looked at again (after 1 hour, 36 hours, 7 and 30 days), and
-keeps the text we have. `top`, `best`, `ask`, `show` and `job` are ranked: they cannot prove that nothing is missing;
-`new` and searches can. The search service learns of a story some minutes after the site, and of its edits later still.
+**Blind spots.** Comments and poll options are not read. Stories that were dead or deleted before they were first seen
+are counted, not stored. Those that die later are marked when they are rechecked (after 1 hour, 36 hours, 7 and 30
+days), and keep their stored text. `top`, `best`, `ask`, `show` and `job` are ranked, so they cannot prove that nothing
+is missing; `new` and searches can. The search index learns of a story a few minutes after the site, and of its edits
+later still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
-from catchment.errors import InvalidInput
+import msgspec
+
+from catchment.errors import (
+    InvalidInput,
+    PlatformError,
+    Refused,
+    ServerTrouble,
+    SlowDown,
+)
 from catchment.model import (
     Answer,
-    Ask,
     Budget,
+    FailureScope,
     Field,
     Kind,
     Listing,
-    Look,
     Order,
+    PlanPart,
     Progress,
     Reading,
+    Recheck,
     Refusal,
     Request,
+    SettingValues,
     Source,
     Target,
+    WalkPlan,
 )
-from catchment.platforms.hackernews import algolia, firebase, refusals, stories, targets
+from catchment.platforms._common.json import decoded
+from catchment.platforms.hackernews import algolia, firebase, stories
 
 NAME = "hackernews"
+TITLE = "Hacker News"
 HOSTS: tuple[str, ...] = (firebase.HOST, algolia.HOST)
 # Algolia's own figure. The other service names none: what is gentle for the one is gentle for both.
 BUDGET: Budget | None = Budget(NAME, limit=10_000, window_seconds=3600, concurrency=8)
 IS_SCOPED = False
-READER_VERSION = 1
+PARSER_VERSION = 1
 
-SEARCH = Listing(
-    targets.SEARCH,
+SEARCH = "search"
+PREFIX = "search:"
+# By the paths of the site's own pages.
+PAGES = {"": "top", "news": "top", "newest": "new", "best": "best", "ask": "ask", "show": "show", "jobs": "job"}
+LISTS = ("top", "new", "best", "ask", "show", "job")
+# Algolia cuts a query there.
+LONGEST_QUERY = 512
+HELPS = (
+    "give top, new, best, ask, show or job, search:WORDS, or the address of such a page, as "
+    "https://news.ycombinator.com/newest or https://hn.algolia.com/?q=WORDS"
+)
+LONGEST_COMPLAINT = 200
+LIMITED = ("rate limit", "too many", "quota")
+ON_THE_WAY = (
+    "something on the way answers in the place of Hacker News: look at the network, a proxy, or "
+    "CATCHMENT_HACKERNEWS_BASE_URL"
+)
+
+SEARCHED = Listing(
+    SEARCH,
     Order.NEWEST_FIRST,
     page_size=algolia.PAGE_SIZE,
-    # Stories are not indexed in the order in which they were posted: what came late stands among what is known.
+    # Stories are not indexed in the order in which they were posted: late ones are among known ones.
     overlap=20,
 )
 LISTINGS = (
@@ -60,54 +94,171 @@ LISTINGS = (
     Listing("ask", Order.RANKED, reach=200, page_size=200),
     Listing("show", Order.RANKED, reach=200, page_size=200),
     Listing("job", Order.RANKED, reach=200, page_size=200),
-    SEARCH,
+    SEARCHED,
 )
 KINDS = (
     Kind(
         name="hackernews",
-        what="Stories of Hacker News: one of its lists (top, new, best, ask, show, job), or search:WORDS",
+        title="Hacker News",
+        what="Hacker News stories: a list (top, new, best, ask, show, job), or search:WORDS",
         interval_minutes=60,
         example="new",
         listings=LISTINGS,
         fields=(
             Field(
                 "listing",
-                "Which list is read, if not the one that the target names; `search` belongs to search:WORDS",
+                "The list to read, if not the one named by the target; `search` is for search:WORDS",
                 choices=tuple(listing.name for listing in LISTINGS),
+                decides=PlanPart.LISTING,
             ),
         ),
         item_kind=stories.KINDS[0],
         more_item_kinds=stories.KINDS[1:],
-        look_after=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
+        recheck_ages=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
     ),
 )
 
+CHINESE = {
+    "Hacker News stories: a list (top, new, best, ask, show, job), or search:WORDS": (
+        "Hacker News 的文章：某个列表（top、new、best、ask、show、job），或 search:关键词"
+    ),
+    "The list to read, if not the one named by the target; `search` is for search:WORDS": (
+        "读取哪个列表（若与目标不同）；`search` 用于 search:关键词"
+    ),
+}
+
 
 def understand(text: str) -> Target:
-    return targets.understood(text)
+    """Returns the canonical target: the list's name, or `search:` and the words."""
+    typed = " ".join(text.split())
+    if any(not char.isprintable() for char in typed):
+        raise _wrong("a target has no control characters in it")
+    if typed.lower().startswith(PREFIX):
+        return _search(typed[len(PREFIX) :])
+    if "/" in typed:
+        return _page(_split(typed if "://" in typed else f"https://{typed}"))
+    name = typed.lower()
+    if not name or (name not in LISTS and name not in PAGES):
+        raise _wrong(f"Hacker News has no list {typed[:40]!r}" if typed else "no target was given")
+    return _list(name if name in LISTS else PAGES[name])
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    words = targets.words_of(source.target)
-    if (ask.listing == SEARCH.name) != (words is not None):
+def _words_of(address: str) -> str | None:
+    """Returns the words of a search; None: the target is a list."""
+    return address[len(PREFIX) :] if address.startswith(PREFIX) else None
+
+
+def _name_of(address: str, listing: str | None) -> str:
+    words = _words_of(address)
+    return f"Hacker News: {(listing or address) if words is None else words}"
+
+
+def _list(name: str) -> Target:
+    return Target("hackernews", name, _name_of(name, name), {"listing": name})
+
+
+def _search(words: str) -> Target:
+    words = " ".join(words.split())
+    if not words:
+        raise _wrong("the search has no words")
+    if len(words.encode()) > LONGEST_QUERY:
+        raise _wrong(f"the search has more than {LONGEST_QUERY} bytes")
+    return Target("hackernews", PREFIX + words, _name_of(PREFIX + words, SEARCH), {"listing": SEARCH})
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        raise _wrong("the address is broken") from None
+
+
+def _page(url: SplitResult) -> Target:
+    host, path = url.netloc.lower().removeprefix("www."), url.path.strip("/").lower()
+    is_web = url.scheme in ("http", "https")
+    if is_web and host == "news.ycombinator.com" and path in PAGES:
+        return _list(PAGES[path])
+    if is_web and host == "hn.algolia.com" and not path:
+        return _searched(url.query)
+    raise _wrong(f"{url.geturl()[:100]!r} is no list of Hacker News")
+
+
+def _searched(query: str) -> Target:
+    asked = parse_qs(query)
+    if asked.get("type", ["story"])[0] not in ("story", "all"):
+        raise _wrong("of searches, only stories can be followed")
+    return _search((asked.get("q") or asked.get("query") or [""])[0])
+
+
+def _wrong(what: str) -> InvalidInput:
+    return InvalidInput(what, HELPS, field="target")
+
+
+def name_of(address: str, settings: SettingValues) -> str:
+    return _name_of(address, settings.get("listing"))
+
+
+def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
+    words = _words_of(source.target)
+    if (plan.listing == SEARCH) != (words is not None):
         raise InvalidInput(
-            f"{source.target!r} cannot be read as the listing {ask.listing!r}",
+            f"{source.target!r} cannot be read as the listing {plan.listing!r}",
             "a search is read as search, a list as one of the lists: change the setting listing",
             field="listing",
         )
-    return [firebase.list_request(ask.listing) if words is None else algolia.request(words)]
+    return [firebase.list_request(plan.listing) if words is None else algolia.request(words)]
 
 
-def look_again(looks: Sequence[Look]) -> list[Request]:
-    """One request for each: the site tells of one item at a time, and it alone says that a story died."""
-    return [firebase.item_request(look.external_id, firebase.LOOK) for look in looks]
+def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
+    """Returns one request for each: the site returns one item at a time, and it alone says that a story died."""
+    return [firebase.item_request(item.external_id, firebase.RECHECK) for item in rechecks]
 
 
 def read(answer: Answer, request: Request) -> Reading:
     if request.step != "list":
         return firebase.read_item(answer, request)
-    return algolia.read(answer, request) if request.listing == SEARCH.name else firebase.read_list(answer, request)
+    return algolia.read(answer, request) if request.listing == SEARCH else firebase.read_list(answer, request)
+
+
+class HackerNewsErrorBody(msgspec.Struct):
+    """`message` is Algolia's word for an error, `error` the other service's; a page of hits has neither."""
+
+    message: Any = None
+    error: Any = None
+    hits: msgspec.Raw | None = None
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    return refusals.refusal(answer)
+    """Returns the error; None where the answer is valid, and where its status says everything."""
+    if answer.status == 429 or answer.status >= 500 or answer.status == 404:
+        return None
+    beginning = answer.body[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+    if answer.status < 300 and beginning == b"<":
+        return Refusal(Refused("a page for people came where data was expected", ON_THE_WAY), FailureScope.HOST)
+    words = _complaint(answer.body) if beginning == b"{" else None
+    if words is None and answer.status == 401:
+        return Refusal(Refused("a login is asked for, where none is needed", ON_THE_WAY), FailureScope.HOST)
+    return None if words is None else _refused(answer.status, words)
+
+
+def _complaint(body: bytes) -> str | None:
+    error_body = decoded(body, HackerNewsErrorBody)
+    if error_body is None:
+        return None
+    words = next(
+        (message for message in (error_body.message, error_body.error) if isinstance(message, str) and message.strip()),
+        None,
+    )
+    return " ".join(words.split())[:LONGEST_COMPLAINT] if words and error_body.hits is None else None
+
+
+def _refused(status: int, words: str) -> Refusal:
+    what = f"the service answers: {words}"
+    if any(sign in words.lower() for sign in LIMITED):
+        return Refusal(SlowDown(what, "it is asked again later"), FailureScope.HOST)
+    error: PlatformError
+    if status < 300:
+        error = ServerTrouble(what, "it is asked again")
+    else:
+        error = Refused(what, "check the target: a search may have words that the service does not take")
+    return Refusal(error, FailureScope.REQUEST)

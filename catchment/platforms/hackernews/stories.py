@@ -1,26 +1,23 @@
-"""What both services say of a story, as one item: whoever tells it, it has the same words, links and date.
+"""Converts a story of either API to an item: with the same text, links and date from both.
 
-A missing key, null, "" and a value of the wrong sort all mean: unknown.
+A missing key, null, "" and a value of the wrong type all mean: unknown.
 """
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from html import unescape
 from typing import Any
 
 from catchment.model import Item
+from catchment.platforms._common.coercion import from_seconds, number, text
+from catchment.text.printable import unescape
 
 SITE = "https://news.ycombinator.com/"
 KINDS = ("story", "job", "poll")
-# Beyond it, numbers in JSON are no longer what was written.
-LARGEST = 2**53
-# Some titles come with characters encoded, by one service or by both, or twice. Whole entities only: "Q&AMP" has
-# none.
+# Some titles come with characters encoded, by one service or by both, or twice. Whole entities only: "Q&AMP" has none.
 ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 MOST_ENCODINGS = 3
-# Only what stands around words: a title may speak of <i>, and must keep it.
+# Only tags around words: a title may speak of <i>, and must keep it.
 FORMATTED = re.compile(r"<(i|b|em|strong|code|p)>([^<]*)</\1>", re.IGNORECASE)
 PREFIX = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 
@@ -37,21 +34,21 @@ def story(
     score: Any,
     reply_count: Any,
 ) -> Item:
-    line = plain(title)
+    plain_title = plain(title)
     return Item(
         external_id=external_id,
         kind=kind,
-        created_at=moment(at),
-        title=line,
-        html=words(html),
+        created_at=from_seconds(at),
+        title=plain_title,
+        html=text(html),
         # A few old stories link to pages of the site itself, by their bare names.
         base_url=SITE,
         url=address(external_id),
-        target_url=words(url),
-        author=words(author),
+        target_url=text(url),
+        author=text(author),
         score=number(score),
         reply_count=number(reply_count),
-        tags=_tags(line),
+        tags=_tags(plain_title),
     )
 
 
@@ -64,40 +61,24 @@ def address(external_id: str) -> str:
 
 
 def plain(title: Any) -> str | None:
-    """A title without encodings and formatting."""
-    text = words(title)
-    if text is None:
+    """Returns a title without encodings and formatting."""
+    encoded = text(title)
+    if encoded is None:
         return None
     for _ in range(MOST_ENCODINGS):
-        text = ENTITY.sub(lambda found: unescape(found[0]), text)
-    return FORMATTED.sub(r"\2", text)
+        encoded = ENTITY.sub(lambda entity: unescape(entity[0]), encoded)
+    return FORMATTED.sub(r"\2", encoded)
 
 
 def _tags(title: str | None) -> tuple[str, ...]:
-    """By the title, not by the search service's own tags: the other one has none."""
-    found = PREFIX.match(title or "")
-    return (f"{found[1].capitalize()} HN",) if found else ()
-
-
-def words(value: Any) -> str | None:
-    return (value.strip() or None) if isinstance(value, str) else None
-
-
-def number(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < LARGEST else None
+    """Returns tags by the title, not by the search service's own tags: the other one has none."""
+    match = PREFIX.match(title or "")
+    return (f"{match[1].capitalize()} HN",) if match else ()
 
 
 def identity(value: Any) -> str | None:
-    """An id, which comes as a number from one service and as a text from the other."""
+    """Returns an id, which comes as a number from one service and as a text from the other."""
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 17:
         value = int(value)
-    found = number(value)
-    return str(found) if found is not None and found > 0 else None
-
-
-def moment(value: Any) -> datetime | None:
-    seconds = number(value)
-    try:
-        return datetime.fromtimestamp(seconds, UTC) if seconds else None
-    except (ValueError, OverflowError, OSError):
-        return None
+    whole = number(value)
+    return str(whole) if whole is not None and whole > 0 else None

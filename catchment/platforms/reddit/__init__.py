@@ -1,60 +1,65 @@
-"""Communities of Reddit.
+"""Reddit communities.
 
-**Access.** A key: Reddit's own interface is open to registered apps only, and new ones need its approval (since
-November 2025). Store it as `CLIENT_ID:SECRET`, or `CLIENT_ID:` for an installed app, which has no secret: `catchment
-credentials add reddit NAME`; `REDDIT_CLIENT_ID` and `REDDIT_CLIENT_SECRET` in the environment do as well. It needs no
-account and no password, and reads what anybody may read. Without a key the community's feed is read, unless the source
-says `without_key=refuse`; for as long as that is so, the source says so. Give `r/NAME`, or the community's address;
-that of one of its listings (`https://www.reddit.com/r/NAME/top?t=week`) sets `sort` and `time_filter`.
+**Access.** An API key. Reddit gives keys to registered apps only, and new apps need its approval (since November 2025).
+Store the key as `CLIENT_ID:SECRET`, or `CLIENT_ID:` for an installed app, which has no secret: `catchment credentials
+add reddit NAME`; or set `REDDIT_CLIENT_ID` and `REDDIT_CLIENT_SECRET`. It needs no account and no password, and reads
+only what is public. Without a key the community's feed is read instead, and the source says so; with
+`without_key=refuse` the source fails. Give `r/NAME` or the community's address; the address of a listing
+(`https://www.reddit.com/r/NAME/top?t=week`) also sets `sort` and `time_filter`.
 
-**Limits.** 60 requests a minute for each key (Reddit allows 100), 10 in all without one. A listing shows about 1,000
-posts, 100 a request, and no way leads further back: what a lively community posts beyond that between two visits is
-recorded as a gap. The newest posts are read one page further than they must, because posts that moderators let through
-late stand where their date puts them; the listing that `sort` names is then read beside them. `comments=true` reads the
-comments of every post that is new or has changed, with a request for each, and more where Reddit leaves some out.
+**Limits.** 60 requests per minute for each key (Reddit allows 100), 10 in total without one. A listing shows about
+1,000 posts, 100 per request; older ones cannot be reached. What a busy community posts beyond that between two visits
+is recorded as a gap. The newest posts are read one page further than necessary, because posts that moderators approve
+late are listed by their date; then the listing that `sort` names is read in addition. `comments=true` reads the
+comments of every new or changed post, with at least one request per post.
 
-**Blind spots.** What is removed vanishes from the listings; it is seen when a post is looked at again, after 1 hour, 36
-hours, 7 and 30 days, and keeps the text we have. Scores are blurred by Reddit itself, and those of new comments hidden.
-Votes in polls are not told. Private, quarantined and banned communities cannot be read. The feed, without a key, shows
-25 posts or a little more, without scores, comment counts, flairs and marks; nothing can be looked at again through it,
-and Reddit answers few such requests, from data centres hardly any.
+**Blind spots.** Removed posts disappear from the listings; the removal is noticed when a post is rechecked, after 1
+hour, 36 hours, 7 and 30 days, and the stored text is kept. Reddit blurs scores, and hides those of new comments. Poll
+votes are not shown. Private, quarantined and banned communities cannot be read. The feed, without a key, shows little
+more than 25 posts, without scores, comment counts, flairs and marks; nothing can be rechecked through it, and Reddit
+answers few such requests, from data centres hardly any.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from datetime import timedelta
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from catchment import __version__
-from catchment.errors import LoginNeeded
+from catchment.errors import InvalidInput, LoginNeeded
 from catchment.model import (
     Answer,
-    Ask,
     Budget,
     CredentialSettings,
     Field,
     Kind,
     Listing,
-    Look,
     Order,
+    PlanPart,
     Progress,
     Reading,
+    Recheck,
     Refusal,
     Request,
     Source,
     Target,
     Token,
+    WalkPlan,
 )
-from catchment.platforms.reddit import atom, logins, reading, refusals, requests, targets
+from catchment.platforms._common.coercion import boolean
+from catchment.platforms.reddit import errors, parser, requests
 
 NAME = "reddit"
+TITLE = "Reddit"
 HOSTS: tuple[str, ...] = (requests.HOST, requests.SITE, requests.OLD_SITE)
-# Reddit's own figures are 100 with a key and 10 without one.
+# Reddit's own figures are 100 with an API key and 10 without one.
 BUDGET: Budget | None = Budget(
-    NAME, limit=60, window_seconds=60, concurrency=10, is_per_credential=True, strangers_limit=10
+    NAME, limit=60, window_seconds=60, concurrency=10, is_per_credential=True, anonymous_limit=10
 )
 IS_SCOPED = False  # t3_abc is unique on the whole site
-READER_VERSION = 1
+PARSER_VERSION = 1
 USER_AGENT = f"python:catchment:{__version__} (by an operator who gave no name)"
 """In the form that Reddit asks for; REDDIT_USER_AGENT gives a name."""
 CREDENTIAL_SETTINGS = CredentialSettings(
@@ -64,57 +69,66 @@ CREDENTIAL_SETTINGS = CredentialSettings(
     ),
     basic="{REDDIT_CLIENT_ID}:{REDDIT_CLIENT_SECRET}",
 )
-# Of no post: it costs little, and only goes with a key.
-PROBE = requests.looks(None, ["t3_0"])[0]
+# For a post that does not exist: it costs little, and only works with an API key.
+PROBE = requests.by_id(None, ["t3_0"])[0]
+
+HELPS = "give r/NAME, or the community's address, as https://www.reddit.com/r/NAME"
+# Profiles are communities called u_ and a name; one community is older than the rule.
+COMMUNITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]{1,20}|u_[A-Za-z0-9_-]{3,20}|reddit\.com", re.IGNORECASE)
+SITES = re.compile(r"(?:[a-z]{1,5}(?:-[a-z]{2})?\.)?reddit\.com")
+"""www, old, new, np, m, sh …, and a language's."""
+# These lead to another community each time, or to one's own.
+NOWHERE = ("random", "randnsfw", "myrandom", "friends", "mod", "contrib")
+ABOUT = ("about", "wiki", "w", "submit")
+"""Other pages that clearly belong to a community."""
 
 FEED_INSTEAD, REFUSE = "atom", "refuse"
 REACH = 1_000
-"""r/NAME/new and all the others end there, and say no more than that this is the end."""
+"""r/NAME/new and all the others end there, without saying that it is a limit."""
 LISTINGS = (
-    # What was let through late stands below what is known: one page more is read.
+    # Posts approved late are below known ones: one page more is read.
     Listing(requests.NEWEST, Order.NEWEST_FIRST, reach=REACH, page_size=requests.PAGE_SIZE, overlap=requests.PAGE_SIZE),
     *(
         Listing(name, Order.RANKED, reach=REACH, page_size=requests.PAGE_SIZE)
-        for name in targets.SORTS
+        for name in requests.SORTS
         if name != requests.NEWEST
     ),
     Listing(requests.ATOM, Order.NEWEST_FIRST, is_window=True),
 )
 
 
-def _truth(value: object) -> bool:
-    """True and false, as programs and as people write them."""
-    told = str(value).strip().lower()
-    if told not in ("true", "false", "yes", "no", "1", "0"):
-        raise ValueError("true or false")
-    return told in ("true", "yes", "1")
-
-
 KINDS = (
     Kind(
         name="reddit",
-        what="A community of Reddit: r/NAME",
+        title="Reddit community",
+        what="A Reddit community: r/NAME",
         interval_minutes=60,
         example="r/webdev",
         listings=LISTINGS,
         fields=(
             Field(
                 "sort",
-                "The listing that is read beside the newest posts, `new`: none; by default its tier decides",
-                choices=targets.SORTS,
+                "The listing to read besides the newest posts (`new`: none); by default the tier decides",
+                choices=requests.SORTS,
+                decides=PlanPart.LISTING,
             ),
             Field(
                 "time_filter",
-                "How far back `top` and `controversial` look; by default its tier decides",
-                choices=targets.TIME_FILTERS,
+                "The period of `top` and `controversial`; by default the tier decides",
+                choices=requests.TIME_FILTERS,
+                decides=PlanPart.TIME_FILTER,
             ),
             Field(
-                "limit", "How many posts are asked for at first; by default its tier decides", minimum=1, maximum=REACH
+                "limit",
+                "Number of posts to request first; by default the tier decides",
+                minimum=1,
+                maximum=REACH,
+                decides=PlanPart.LIMIT,
             ),
-            Field("comments", "Whether the comments of its posts are read, too: true or false", False, check=_truth),
+            Field("comments", "Whether to read the comments of posts: true or false", False, check=boolean),
             Field(
                 "without_key",
-                "Where there is no key: read the community's feed (`atom`), or fail and say so (`refuse`)",
+                "Without an API key: read the community's feed (`atom`), or fail (`refuse`)",
                 FEED_INSTEAD,
                 choices=(FEED_INSTEAD, REFUSE),
             ),
@@ -122,48 +136,135 @@ KINDS = (
         base_limit=100,
         item_kind="post",
         more_item_kinds=("comment",),
-        look_after=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
+        recheck_ages=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
         newest=requests.NEWEST,
         is_tiered=True,
     ),
 )
 
+CHINESE = {
+    parser.FEED_NOTE: "没有 API 密钥，读取社区的订阅源：没有评分和评论数，看不到编辑和删除",
+    "Reddit community": "Reddit 社区",
+    "A Reddit community: r/NAME": "Reddit 社区：r/名称",
+    "The listing to read besides the newest posts (`new`: none); by default the tier decides": (
+        "除最新帖子外还读取的列表，`new` 表示不读；默认由活跃层级决定"
+    ),
+    "The period of `top` and `controversial`; by default the tier decides": (
+        "`top` 和 `controversial` 回看的时间范围；默认由活跃层级决定"
+    ),
+    "Number of posts to request first; by default the tier decides": "首先请求的帖子数；默认由活跃层级决定",
+    "Whether to read the comments of posts: true or false": "是否也读取帖子的评论：true 或 false",
+    "Without an API key: read the community's feed (`atom`), or fail (`refuse`)": (
+        "没有 API 密钥时：读取社区的订阅源（`atom`），或报告失败（`refuse`）"
+    ),
+}
+
 
 def understand(text: str) -> Target:
-    return targets.understood(text)
+    """Returns the canonical target of a community, however its name is written."""
+    text = text.strip()
+    if not text or not text.isprintable() or len(text) > 2_000:
+        raise _wrong("no target was given" if not text else "this is no name of a community")
+    parts = _split(text)
+    if parts is None:
+        return _target(text, "")
+    if parts.scheme not in ("http", "https") or not SITES.fullmatch((parts.hostname or "").lower()):
+        raise _wrong(f"{text[:100]!r} is no address of a community on Reddit")
+    return _target(parts.path, parts.query)
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    """With a key a listing, without one the community's feed; which of them is said, and never guessed."""
-    # Who knows that there is no key may ask for the feed by its own name.
-    ask = ask.plus(listing=requests.NEWEST) if ask.listing == requests.ATOM else ask
-    if ask.has_key:
-        return [requests.listing(source, ask, is_known=progress.watermark is not None)]
+def _split(text: str) -> SplitResult | None:
+    """Returns the parts of a URL; None for what is none."""
+    if "://" not in text:
+        host = text.partition("/")[0].lower()
+        if not SITES.fullmatch(host) and not host.endswith("redd.it"):
+            return None
+        text = f"https://{text}"
+    try:
+        return urlsplit(text)
+    except ValueError:
+        raise _wrong("the address is broken") from None
+
+
+def _target(path: str, query: str) -> Target:
+    steps = [step for step in path.split("/") if step]
+    first = steps[0].lower() if steps else ""
+    if first in ("u", "user"):
+        raise _wrong("what one account posts cannot be followed, only communities")
+    if first in ("comments", "gallery", "poll", "video"):
+        raise _wrong("this is one post, not a community")
+    if first != "r" or len(steps) < 2:
+        raise _wrong(f"{path[:100]!r} names no community")
+    return _community(steps[1], [step.lower() for step in steps[2:]], query)
+
+
+def _community(name: str, steps: list[str], query: str) -> Target:
+    # The feed's and the JSON form of a page are the page.
+    name, steps = _bare(name), [bare for step in steps if (bare := _bare(step))]
+    if "+" in name:
+        raise _wrong("several communities at once cannot be followed", "add each of them by itself, as r/NAME")
+    if name.lower() in NOWHERE:
+        raise _wrong(f"r/{name} is no community: it leads to another one each time")
+    if not COMMUNITY.fullmatch(name):
+        raise _wrong(f"a community cannot be called {name[:40]!r}")
+    page = steps[0] if steps else ""
+    if page in ("comments", "s"):
+        raise _wrong("this is one post, not a community", f"its community is r/{name}: give that")
+    if page == "search":
+        raise _wrong("searches on Reddit cannot be followed", f"its community is r/{name}: give that")
+    if page and page not in requests.SORTS and page not in ABOUT:
+        raise _wrong(f"r/{name} has no listing {page[:40]!r}", f"one of {', '.join(requests.SORTS)}; or r/{name} alone")
+    return Target("reddit", f"r/{name.lower()}", f"r/{name}", _settings(page, query))
+
+
+def _bare(step: str) -> str:
+    return step if step.lower() == "reddit.com" else re.sub(r"\.(?:rss|json|xml|compact)$", "", step, flags=re.I)
+
+
+def _settings(page: str, query: str) -> dict[str, str]:
+    if page not in requests.SORTS:
+        return {}
+    period = parse_qs(query).get("t", [""])[0].lower()
+    has_period = page in requests.FILTERED and period in requests.TIME_FILTERS
+    return {"sort": page, "time_filter": period} if has_period else {"sort": page}
+
+
+def _wrong(what: str, helps: str = HELPS) -> InvalidInput:
+    return InvalidInput(what, helps, field="target")
+
+
+def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
+    """Requests a listing with an API key, and the community's feed without one; the plan says which, it is never
+    guessed."""
+    # A caller that knows there is no API key may ask for the feed by its own name.
+    plan = plan.replace(listing=requests.NEWEST) if plan.listing == requests.ATOM else plan
+    if plan.has_key:
+        return [requests.listing(source, plan, is_known=progress.watermark is not None)]
     if source.settings.get("without_key") == REFUSE:
-        raise LoginNeeded("there is no key to read it with", f"{refusals.ADD_A_KEY}; or set without_key=atom")
-    return [requests.feed(source, ask)]
+        raise LoginNeeded("there is no key to read it with", f"{errors.ADD_A_KEY}; or set without_key=atom")
+    return [requests.feed(source, plan)]
 
 
-def look_again(looks: Sequence[Look]) -> list[Request]:
-    """By id, a hundred at a time: what was taken away comes with a mark, what was never there does not come. Nothing
-    without a key: then nobody can be asked."""
+def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
+    """Requests items by id, a hundred at a time: removed ones come with a mark, ones that never existed do not come.
+    Returns nothing without an API key: there is no other way to request them."""
     ids: dict[str | None, list[str]] = {}
-    for look in (one for one in looks if one.has_key):
-        ids.setdefault(look.source.credential, []).append(look.external_id)
-    return [request for credential, few in ids.items() for request in requests.looks(credential, few)]
+    for item in (item for item in rechecks if item.has_key):
+        ids.setdefault(item.source.credential, []).append(item.external_id)
+    return [request for credential, post_ids in ids.items() for request in requests.by_id(credential, post_ids)]
 
 
-def login(secret: logins.Secret) -> Request | None:
-    return logins.login(secret)
+def login(secret: requests.RedditLogin) -> Request | None:
+    return requests.login(secret)
 
 
 def token(answer: Answer) -> Token:
-    return logins.token(answer)
+    return requests.token(answer)
 
 
 def read(answer: Answer, request: Request) -> Reading:
-    return atom.read(answer, request) if request.step == requests.FEED else reading.read(answer, request)
+    return parser.read(answer, request)
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    return refusals.refusal(answer, request)
+    return errors.refusal(answer, request)

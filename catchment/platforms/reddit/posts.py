@@ -1,40 +1,48 @@
-"""What Reddit says of a post or a comment, as an item."""
+"""Converts Reddit's posts and comments to items, with their media.
+
+What Reddit is still processing ("unprocessed") has no URL yet, and is left out until it has one. URLs are kept to the
+letter: those of previews are signed.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import escape
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from catchment.model import Item, Reference
-from catchment.platforms.reddit import media
-from catchment.platforms.reddit.wire import (
+from catchment.model import Item, Media, Reference
+from catchment.platforms._common.coercion import from_seconds, number, text
+from catchment.platforms.reddit.shapes import (
     COMMENT,
     POST,
     Comment,
-    Post,
+    RedditPost,
     entries,
     fullname,
     inner,
-    moment,
     name_of,
-    number,
-    text,
 )
 
 SITE = "https://www.reddit.com/"
 AUTHOR, MODERATOR = "author", "moderator"
-# What stands in the place of words that were taken away, and of titles.
+# Marks in place of removed texts and titles.
 _MARK = re.compile(r"\[\s*(removed|deleted)(?: by [\w ]{1,40})?\s*\]", re.IGNORECASE)
 _BY_AUTHOR = ("deleted", "author")
-"""As `removed_by_category` has it; its other words name moderators of one sort or another."""
+"""Values of `removed_by_category`; its other values name moderators of one sort or another."""
+IMAGES = "i.redd.it"
+_MOST_MEDIA = 500
+# Longer than any text on Reddit; longer ones are not searched.
+_LONGEST_WORDS = 50_000
+# Emoji and stickers inside the text.
+_EMOTE = "emote|"
 
 
-def of_post(post: Post) -> Item | None:
-    """None: it has no id."""
+def of_post(post: RedditPost) -> Item | None:
+    """Returns the item; None if it has no id."""
     external_id = fullname(POST, post.name, post.id)
     if external_id is None:
         return None
@@ -44,8 +52,8 @@ def of_post(post: Post) -> Item | None:
     return Item(
         external_id,
         kind="post",
-        created_at=moment(post.created_utc),
-        edited_at=moment(post.edited),
+        created_at=from_seconds(post.created_utc),
+        edited_at=from_seconds(post.edited),
         title=None if marked_by(post.title) else text(post.title),
         text=words,
         html=html,
@@ -63,14 +71,14 @@ def of_post(post: Post) -> Item | None:
         deleted_by=deleted_by,
         is_pinned=post.stickied is True,
         is_adult=post.over_18 is True,
-        media=media.of_post(post) or (media.of_post(original) if original else ()),
+        media=_post_media(post) or (_post_media(original) if original else ()),
         references=(_crossposted(post, original),) if text(post.crosspost_parent) else (),
         tags=(flair,) if (flair := text(post.link_flair_text)) else (),
     )
 
 
 def of_comment(comment: Comment, reply_count: int | None) -> Item | None:
-    """None: it has no id. It has no title: with its post's, a comment would say what it does not."""
+    """Returns the item; None if it has no id. It has no title: its post's title is not what the comment says."""
     external_id = fullname(COMMENT, comment.name, comment.id)
     if external_id is None:
         return None
@@ -80,28 +88,28 @@ def of_comment(comment: Comment, reply_count: int | None) -> Item | None:
     return Item(
         external_id,
         kind="comment",
-        created_at=moment(comment.created_utc),
-        edited_at=moment(comment.edited),
+        created_at=from_seconds(comment.created_utc),
+        edited_at=from_seconds(comment.edited),
         text=words,
         html=html,
         base_url=SITE,
         url=_address(comment.permalink) or f"{SITE}comments/{(thread_id or '')[3:] or '_'}/_/{external_id[3:]}/",
         author=name_of(comment.author),
         author_id=text(comment.author_fullname),
-        # While Reddit hides a score it says 1, of every comment.
+        # While Reddit hides a score it says 1, for every comment.
         score=None if comment.score_hidden is True else number(comment.score),
         reply_count=reply_count,
         thread_id=thread_id,
         is_deleted=deleted_by is not None,
         deleted_by=deleted_by,
         is_pinned=comment.stickied is True,
-        media=media.of_comment(comment),
+        media=_comment_media(comment),
         references=(Reference("replied_to", external_id=answers),) if answers else (),
     )
 
 
 def _words(plain: Any, html: Any) -> tuple[str | None, str | None]:
-    """Plain text and HTML: the one or the other, and neither where only a mark says that there were words."""
+    """Returns plain text and HTML: the one or the other, and neither where only a removal mark is left."""
     if marked_by(plain):
         return None, None
     markup = text(html)
@@ -109,56 +117,143 @@ def _words(plain: Any, html: Any) -> tuple[str | None, str | None]:
 
 
 def marked_by(value: Any) -> str | None:
-    """Who took the words away, if a mark stands in their place."""
+    """Returns who removed the text, if a mark is in its place."""
     mark = _MARK.fullmatch(value.strip()) if isinstance(value, str) and len(value) < 100 else None
     return None if mark is None else MODERATOR if mark[1].lower() == "removed" else AUTHOR
 
 
 def _taken_by(category: Any) -> str | None:
-    told = text(category)
-    return None if told is None else AUTHOR if told in _BY_AUTHOR else MODERATOR
+    value = text(category)
+    return None if value is None else AUTHOR if value in _BY_AUTHOR else MODERATOR
 
 
 def _address(path: Any) -> str | None:
-    """Absolute: Reddit tells its own pages by their path."""
-    told = text(path)
+    """Returns an absolute URL: Reddit names its own pages by their path."""
+    page_path = text(path)
     try:
-        return urljoin(SITE, told) if told else None
+        return urljoin(SITE, page_path) if page_path else None
     except ValueError:
         return None
 
 
-def _target(post: Post) -> str | None:
+def _target(post: RedditPost) -> str | None:
     return _address(post.url_overridden_by_dest) or _address(post.url)
 
 
-def _with_options(words: str | None, html: str | None, post: Post) -> tuple[str | None, str | None]:
-    """A poll says what can be chosen; not how many did, which is told to those only who did."""
-    told = [] if marked_by(post.selftext) else entries(inner(post.poll_data, "options"))
-    options = [option for one in told if (option := text(inner(one, "text")))]
+def _with_options(words: str | None, html: str | None, post: RedditPost) -> tuple[str | None, str | None]:
+    """Appends a poll's options; not the votes, which Reddit shows only to voters."""
+    poll_options = [] if marked_by(post.selftext) else entries(inner(post.poll_data, "options"))
+    options = [option for entry in poll_options if (option := text(inner(entry, "text")))]
     if not options:
         return words, html
     if words is not None:
         return "\n\n".join((words, "\n".join(options))), None
-    return None, f"{html or ''}<ul>{''.join(f'<li>{escape(one, quote=False)}</li>' for one in options)}</ul>"
+    return None, f"{html or ''}<ul>{''.join(f'<li>{escape(name, quote=False)}</li>' for name in options)}</ul>"
 
 
-def _original(post: Post) -> Post | None:
-    """What was crossposted, which comes along whole."""
-    told = entries(post.crosspost_parent_list)
+def _original(post: RedditPost) -> RedditPost | None:
+    """Returns the crossposted original, which is included whole."""
+    parents = entries(post.crosspost_parent_list)
     try:
-        return msgspec.convert(told[0], Post) if told else None
+        return msgspec.convert(parents[0], RedditPost) if parents else None
     except msgspec.ValidationError:
         return None
 
 
-def _crossposted(post: Post, original: Post | None) -> Reference:
-    found = original or Post()
-    words = None if marked_by(found.selftext) else text(found.selftext)
+def _crossposted(post: RedditPost, original: RedditPost | None) -> Reference:
+    crossposted = original or RedditPost()
+    words = None if marked_by(crossposted.selftext) else text(crossposted.selftext)
     return Reference(
         "crossposted",
         external_id=fullname(POST, post.crosspost_parent, None),
-        url=_address(found.permalink),
-        author=name_of(found.author),
-        text=words or text(found.title),
+        url=_address(crossposted.permalink),
+        author=name_of(crossposted.author),
+        text=words or text(crossposted.title),
     )
+
+
+def _post_media(post: RedditPost) -> tuple[Media, ...]:
+    """Returns its own media; for a crosspost without any, those of the original."""
+    return _gallery(post) or _film(post) or _post_image(post) or _inline(post.media_metadata, text(post.selftext))
+
+
+def _comment_media(comment: Comment) -> tuple[Media, ...]:
+    return _inline(comment.media_metadata, text(comment.body))
+
+
+def is_image(url: str | None) -> bool:
+    """Whether the URL is a picture's on Reddit's own host."""
+    try:
+        return urlsplit(url or "").hostname == IMAGES
+    except ValueError:
+        return False
+
+
+def _gallery(post: RedditPost) -> tuple[Media, ...]:
+    shown = (
+        (inner(post.media_metadata, media_id), text(entry.get("caption")))
+        for entry in entries(inner(post.gallery_data, "items"))[:_MOST_MEDIA]
+        if isinstance(entry, dict) and (media_id := text(entry.get("media_id")))
+    )
+    return _all(_medium(media_id, caption) for media_id, caption in shown)
+
+
+def _film(post: RedditPost) -> tuple[Media, ...]:
+    film = inner(post.secure_media, "reddit_video") or inner(post.media, "reddit_video")
+    url = text(inner(film, "fallback_url"))
+    if url is None:
+        return ()
+    seconds = inner(film, "duration")
+    return (
+        Media(
+            url,
+            "video",
+            mime="video/mp4",
+            width=number(inner(film, "width")),
+            height=number(inner(film, "height")),
+            duration_seconds=float(seconds) if number(seconds) else None,
+        ),
+    )
+
+
+def _post_image(post: RedditPost) -> tuple[Media, ...]:
+    url = text(post.url_overridden_by_dest) or text(post.url)
+    if url is None or not (post.post_hint == "image" or is_image(url)):
+        return ()
+    previews = entries(inner(post.preview, "images"))
+    source = inner(previews[0] if previews else None, "source")
+    return (Media(url, width=number(inner(source, "width")), height=number(inner(source, "height"))),)
+
+
+def _inline(metadata: Any, words: str | None) -> tuple[Media, ...]:
+    """Returns those inside the text, in its order."""
+    if not isinstance(metadata, dict):
+        return ()
+    ids = [
+        media_id
+        for media_id in list(metadata)[:_MOST_MEDIA]
+        if isinstance(media_id, str) and not media_id.startswith(_EMOTE)
+    ]
+    # Those that the text does not name come last.
+    searched = (words or "")[:_LONGEST_WORDS]
+    places = {id_: at if (at := searched.find(id_)) >= 0 else len(searched) for id_ in ids}
+    return _all(_medium(metadata[id_]) for id_ in sorted(ids, key=places.__getitem__))
+
+
+def _medium(fields: Any, alt: str | None = None) -> Media | None:
+    if inner(fields, "status") != "valid":
+        return None
+    if inner(fields, "e") == "RedditVideo":
+        url, size = text(inner(fields, "hlsUrl")) or text(inner(fields, "dashUrl")), fields
+        kind, mime = "video", None
+    else:
+        size = inner(fields, "s")
+        url = text(inner(size, "u")) or text(inner(size, "gif")) or text(inner(size, "mp4"))
+        kind, mime = "image", text(inner(fields, "m"))
+    if url is None:
+        return None
+    return Media(url, kind, mime=mime, width=number(inner(size, "x")), height=number(inner(size, "y")), alt=alt)
+
+
+def _all(media: Iterable[Media | None]) -> tuple[Media, ...]:
+    return tuple(medium for medium in media if medium is not None)

@@ -1,32 +1,45 @@
-"""Web pages: the main text of one and how it changes, or the links that it lists.
+"""Web pages: the main text of a page and its changes, or the links on it.
 
-**Access.** No account. Give the page's address. Without settings, the page is one item: its main text, without menus,
-banners and comments, with title, author and date as the page tells them; every change of it is a revision. With
-`links`, a CSS selector such as `main h2 a`, each link that it matches is an item of its own, in the page's order.
-Encodings are found out as for feeds. A feed, where there is one, is the better source: see `rss`.
+**Access.** No account. Give the address of a page. Without settings, the page is one item: its main text, without
+menus, banners and comments, with the title, author and date that the page states. Every change is a revision. With
+`links`, a CSS selector such as `main h2 a`, each matching link is an item, in the order of the page. Encodings are
+detected as for feeds. If the site has a feed, that is the better source: see `rss`.
 
-**Limits.** One polite request a visit, conditional where the server gave an ETag or a date. The site's robots.txt is
-asked for once a day and obeyed (its first 500 KiB), its Crawl-delay too, up to a minute. Of a page with more than 5,000
-such links, the rest is counted as invalid. Pages of more than 20,000 tags are too much to find a main text in; their
-links can be followed.
+**Limits.** One polite request per visit, conditional if the server gave an ETag or a date. The site's robots.txt is
+requested once a day and obeyed (its first 500 KiB), including Crawl-delay, up to a minute. Links beyond 5,000 on a page
+are counted as invalid. No main text is extracted from pages with more than 20,000 tags; links can be followed on pages
+with up to 200,000 tags. A selector that might be slow runs in a process of its own, for three seconds at most: simple
+selectors (tags, classes, attributes) work on larger pages than those with `~` or `nth-child`.
 
-**Blind spots.** What a page shows only to browsers that run its scripts. What stood there between two visits. Which
-part is the main text is a guess, though a good one; when the site is laid out anew, the guess may change, and leaves a
-revision. Checks for browsers, walls of consent, pages that say "not found" with a status of 200, pages that break off
-and pages of hardly any words are failures, never a new text. A link that is no longer listed is not taken for deleted.
+**Blind spots.** Content that needs JavaScript, and what was on the page only between two visits. Which part is the main
+text is a guess, usually a good one; after a redesign the guess may change, which leaves a revision. Bot checks, consent
+walls, "not found" pages with status 200, truncated pages and pages with almost no text are failures, never a new text.
+A link that is no longer listed does not count as deleted.
 """
 
 from __future__ import annotations
 
-from catchment import charset
-from catchment.errors import Refused, Unreadable
+import logging
+import re
+from itertools import islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from catchment import child_processes
+from catchment.errors import (
+    CatchmentError,
+    Missing,
+    PlatformError,
+    Refused,
+    TooComplex,
+    Unreadable,
+)
 from catchment.model import (
     Answer,
-    Ask,
-    Blame,
     Budget,
     Field,
-    Identity,
     Item,
     Kind,
     Listing,
@@ -37,30 +50,37 @@ from catchment.model import (
     Request,
     Source,
     Target,
+    WalkPlan,
 )
-from catchment.platforms import htmlpage
-from catchment.platforms.conditions import conditions
-from catchment.platforms.feeds import address, discovery
-from catchment.platforms.website import about, links, maintext, nopage
+from catchment.platforms._common import html, urls
+from catchment.platforms._common.html import text_of
+from catchment.platforms._common.http import page_request, wall_refusal
+from catchment.platforms.website import (
+    links,
+    metadata,
+)
+from catchment.text import charset
 
 NAME = "website"
+TITLE = "Web pages"
 HOSTS: tuple[str, ...] = ()
 BUDGET: Budget | None = None
 IS_SCOPED = True
-READER_VERSION = 1
+PARSER_VERSION = 1
 OBEYS_ROBOTS = True
 
 KINDS = (
     Kind(
         name="website",
-        what="A web page: its main text and how it changes, or the links that match a selector",
+        title="Web page",
+        what="A web page: its main text and its changes, or the links that match a selector",
         interval_minutes=240,
         example="https://example.com/news",
         listings=(Listing(name="page", order=Order.SNAPSHOT),),
         fields=(
             Field(
                 "links",
-                "a CSS selector: the links that it matches are followed in place of the main text",
+                "A CSS selector: the matching links are collected instead of the main text",
                 check=links.checked,
             ),
         ),
@@ -69,57 +89,53 @@ KINDS = (
     ),
 )
 
+CHINESE = {
+    "Web pages": "网页",
+    "Web page": "网页",
+    "A web page: its main text and its changes, or the links that match a selector": (
+        "网页：正文及其变化，或与选择器匹配的链接"
+    ),
+    "A CSS selector: the matching links are collected instead of the main text": (
+        "CSS 选择器：采集与其匹配的链接，而不是正文"
+    ),
+}
+
 THE_PAGE = "page"
-"""The id of the one item of a page: whatever it says, and wherever it moves, it stays the same thing."""
+"""The id of the one item of a page: whatever it says, and wherever it moves, it stays the same item."""
+# A tag costs a fifth of a millisecond, and more the deeper it is: within these bounds, a few seconds at most.
+MAIN_TEXT_TAGS = 20_000
+MAIN_TEXT_LABOUR = 600_000
+QUICK_CHARACTERS = 1_000_000
+ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 HELPS = "give the address of a page, as https://example.com/news"
 
 
 def understand(text: str) -> Target:
-    return Target(kind="website", address=links.normalised(address.canonical(text, HELPS)))
+    return Target(kind="website", address=links.normalised(urls.canonical(text, HELPS)))
 
 
-def first(source: Source, progress: Progress, ask: Ask) -> list[Request]:
-    """One request, conditional if this very reader has read the last answer: else there may be more to see in it."""
-    return [
-        Request(
-            url=source.target,
-            headers={
-                "Accept": "text/html, application/xhtml+xml;q=0.9, */*;q=0.1",
-                **conditions(progress, READER_VERSION),
-            },
-            listing=ask.listing,
-            carried={"links": source.settings["links"]} if source.settings.get("links") else {},
-            identity=Identity.OPTIONAL if source.credential else Identity.NONE,
-            credential=source.credential,
-        )
-    ]
+def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
+    state = {"links": source.settings["links"]} if source.settings.get("links") else {}
+    return [page_request(source, progress, plan, ACCEPT, PARSER_VERSION, state)]
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    """A wall in front of the page, whatever its status says; 429 speaks for itself."""
-    if answer.status == 429 or not discovery.is_wall(answer.body):
-        return None
-    error = Refused(
-        "the site asks to prove that a browser is reading",
-        "look for a feed of this site, or ask it to let programs in",
-        status=answer.status,
-    )
-    return Refusal(error, blames=Blame.HOST)
+    return wall_refusal(answer, "look for a feed of this site, or ask it to let programs in")
 
 
 def read(answer: Answer, request: Request) -> Reading:
     text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
-    nopage.check_whole(text)
-    selector = request.carried.get("links")
+    _check_whole(text)
+    selector = request.state.get("links")
     return _links(text, answer.url, str(selector)) if selector else _page(text, answer.url)
 
 
 def _links(text: str, url: str, selector: str) -> Reading:
-    page = htmlpage.parsed(text)
-    title = about.told(page, url).title
-    items, skipped = links.read(page, url, selector)
+    page = html.parsed(text)
+    title = metadata.read(page, url).title
+    items, skipped = links.read(text, url, selector)
     if not items:
-        nopage.check(page, url)
+        _check_is_page(page, url)
         raise Unreadable(
             f"no link on the page matches {selector!r}",
             "the page may have changed: look at it, and mend the setting `links`",
@@ -128,20 +144,194 @@ def _links(text: str, url: str, selector: str) -> Reading:
 
 
 def _page(text: str, url: str) -> Reading:
-    page = htmlpage.parsed(text)
-    told = about.told(page, url)
-    nopage.check(page, url)
+    page = html.parsed(text)
+    about = metadata.read(page, url)
+    _check_is_page(page, url)
     item = Item(
         external_id=THE_PAGE,
         kind="page",
-        created_at=told.created_at,
-        is_zone_guessed=told.is_zone_guessed,
-        edited_at=told.edited_at,
-        title=told.title,
-        text=maintext.of(text),
-        url=told.url,
-        author=told.author,
-        tags=told.tags,
-        language=told.language,
+        created_at=about.created_at,
+        is_zone_guessed=about.is_zone_guessed,
+        edited_at=about.edited_at,
+        title=about.title,
+        text=_main_text(text),
+        url=about.url,
+        author=about.author,
+        tags=about.tags,
+        language=about.language,
     )
-    return Reading(items=(item,), title=told.title)
+    return Reading(items=(item,), title=about.title)
+
+
+def _main_text(text: str) -> str:
+    """Returns the main text; raises an error where none can be told from the rest."""
+    shape = html.shape(text)
+    if shape.tags > MAIN_TEXT_TAGS or shape.labour > MAIN_TEXT_LABOUR:
+        raise Unreadable(
+            f"the page has {shape.tags:,} tags, too many or too deep to find its main text",
+            "follow the links on it: the setting `links`, a CSS selector",
+        )
+    extracted = _extracted(text)
+    if len(extracted.encode()) < LEAST_BYTES:
+        raise Unreadable(
+            "no main text can be found on the page", "follow the links on it (the setting `links`), or the site's feed"
+        )
+    return extracted
+
+
+def _extracted(text: str) -> str:
+    """Extracts the main text; of a large page in a child process, which can be killed and takes its memory with it."""
+    if len(text) <= QUICK_CHARACTERS:
+        return _extract(text)
+    try:
+        answer = child_processes.run(__name__, _extract_encoded.__name__, text.encode("utf-8", "replace"))
+    except child_processes.JobKilled:
+        raise TooComplex(
+            "it takes too long to find the main text of the page, or too much memory",
+            "follow the links on it: the setting `links`, a CSS selector",
+        ) from None
+    if not answer:
+        raise _too_broken()
+    return answer[1:].decode()
+
+
+def _extract_encoded(page: bytes) -> bytes:
+    """`_extract`, in a child process; empty if the page is too broken."""
+    try:
+        return b"+" + _extract(page.decode()).encode("utf-8", "replace")
+    except Unreadable:
+        return b""
+
+
+def _extract(text: str) -> str:
+    try:
+        return (_trafilatura().extract(text, include_comments=False, include_tables=True) or "").strip()
+    except (CatchmentError, MemoryError):
+        raise
+    except Exception as error:  # third-party code on an untrusted page: its bugs may raise anything
+        raise _too_broken() from error
+
+
+def _too_broken() -> Unreadable:
+    return Unreadable("the page is too broken to find its main text", "look at it in a browser")
+
+
+def _trafilatura() -> Any:
+    try:
+        import trafilatura  # heavy: loaded when a page is parsed
+    except ImportError as error:
+        raise CatchmentError(
+            f"main texts cannot be read: a package is missing ({str(error).partition(chr(10))[0]})",
+            "install catchment's packages anew, as `make run` does",
+        ) from error
+    # It logs everything that it cannot use; we report it ourselves, once.
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    return trafilatura
+
+
+LEAST_BYTES = 200
+"""A Chinese character says as much as three letters. A shorter text is a notice in place of the page."""
+# An article may be about errors, consent or captchas: it has more to say about them than such a page.
+FEW_BYTES = 3_000
+WORD = re.compile(r"\S+")
+
+MARKUP = re.compile(r"<(?:!doctype|html|head|body|title|meta|div|main|article|section|p|h1|table|ul)\b", re.IGNORECASE)
+LOOKED_AT = 100_000
+BEGUN = re.compile(r"<(?:html|body)\b", re.IGNORECASE)
+ENDED = re.compile(r"</(?:html|body)\b", re.IGNORECASE)
+# Blocks that authors close, even those who leave out the end of the page itself.
+BLOCK = re.compile(
+    r"<!--(?:.*?-->|.*)|<(script|style)\b(?:.*?</\1\b|.*)|<(/?)(div|main|article|section|header|footer|nav|table|ul|ol)\b",
+    re.DOTALL | re.IGNORECASE,
+)
+
+NOT_FOUND = re.compile(
+    r"\b404\b|(?:page|file|site|article)\b.{0,20}\bnot (?:be )?found|^not found|no longer (?:available|exists)"
+    r"|(?:seite|artikel)\b.{0,20}\bnicht gefunden|page introuvable|página no encontrada|страница не найдена"
+    r"|(?:页面|頁面|网页|文章).{0,6}(?:不存在|未找到|没有找到|找不到)|找不到.{0,6}(?:页面|頁面|网页|文章)|ページが見つかりません",
+    re.IGNORECASE,
+)
+CHECK = re.compile(
+    r"captcha|are you (?:a )?(?:human|robot)|not a (?:ro)?bot|access denied|security check|unusual traffic"
+    r"|(?:verify|verifying|checking) (?:your browser|you are human|that you)|ddos protection"
+    r"|人机验证|安全验证|安全检查",
+    re.IGNORECASE,
+)
+CONSENT = re.compile(
+    r"before you continue|we value your privacy|your privacy (?:choices|matters)|cookie consent|privacy (?:wall|gate)"
+    r"|accept (?:all )?cookies to|consent (?:required|to (?:the )?use)|bevor sie .{0,30}weiter|einwilligung|zustimmung"
+    r"|avant de continuer|antes de continuar",
+    re.IGNORECASE,
+)
+CONSENT_PLACE = re.compile(
+    r"//(?:consent|guce|privacy-?gate|cmp)\.|/(?:consent|privacy-?gate|cookie-?wall)\b", re.IGNORECASE
+)
+SCRIPTS = re.compile(
+    r"(?:enable|activate|turn on|needs?|requires?|without) java-?script"
+    r"|java-?script (?:is |must be )?(?:not )?(?:required|disabled|enabled|needed)"
+    r"|(?:启用|開啟|开启|打开).{0,6}java-?script|java-?script.{0,20}(?:aktivier|activ)",
+    re.IGNORECASE,
+)
+
+
+def _check_whole(text: str) -> None:
+    """Raises an error for a body that is no page, or not all of one."""
+    if not text.strip():
+        raise Unreadable("the answer is empty", "the server sends no page at present; it is asked again")
+    if not MARKUP.search(text[:LOOKED_AT]):
+        raise Unreadable("what came is no web page", "give the address of a page; a feed is followed as `rss`")
+    if BEGUN.search(text) and not ENDED.search(text) and _is_inside(text):
+        raise Unreadable(
+            "the page breaks off in the middle", "nothing is stored of it; the next visit may get it whole"
+        )
+
+
+def _check_is_page(page: LexborHTMLParser, url: str) -> None:
+    """Raises an error for a page that comes in place of the requested one. Removes scripts, styles and the like from
+    it."""
+    without_scripts = " ".join(text_of(node) for node in page.css("noscript"))
+    page.strip_tags(["script", "style", "noscript", "template", "svg", "iframe"])
+    words = _first_words(page.body)
+    size = len(words.encode())
+    if size < FEW_BYTES and (error := _in_place_of_it(page, url, words, without_scripts)):
+        raise error
+    if size < LEAST_BYTES:
+        raise Unreadable(
+            f"the page has hardly any words ({size} bytes)", "look at it in a browser; it may need one to be shown"
+        )
+
+
+def _first_words(body: LexborNode | None) -> str:
+    """Returns the text of a page, on one line; of a long one, no more than is looked at: all words of a large page
+    would take hundreds of megabytes."""
+    text = body.text(deep=True, skip_empty=True) if body is not None else ""
+    return " ".join(word[0] for word in islice(WORD.finditer(text), FEW_BYTES))
+
+
+def _in_place_of_it(page: LexborHTMLParser, url: str, words: str, without_scripts: str) -> PlatformError | None:
+    headings = [text_of(node) for node in page.css("title, h1, h2")[:10]]
+    if any(NOT_FOUND.search(heading) for heading in headings):
+        return Missing("the page says that there is no such page", "check the address; it is asked again")
+    if any(CHECK.search(heading) for heading in headings):
+        return Refused("the site asks to prove that a browser is reading", "look for a feed of this site")
+    if any(CONSENT.search(heading) for heading in headings) or CONSENT_PLACE.search(_place(url)):
+        return Refused("the site wants consent before it shows the page", "look for a feed of this site")
+    if SCRIPTS.search(without_scripts if len(words.encode()) < LEAST_BYTES else "") or SCRIPTS.search(words[:500]):
+        return Refused("the page is shown to browsers only that run its scripts", "look for a feed of this site")
+    return None
+
+
+def _place(url: str) -> str:
+    parts = urlsplit(url)
+    return f"//{parts.netloc}{parts.path}"
+
+
+def _is_inside(text: str) -> bool:
+    """Whether the text ends inside of an open block."""
+    depth = 0
+    for match in BLOCK.finditer(text):
+        if match[3]:
+            depth = max(0, depth - 1) if match[2] else depth + 1
+        elif not match[0].endswith("-->") and not match[0].rstrip().lower().endswith(("</script", "</style")):
+            return True
+    return depth > 0

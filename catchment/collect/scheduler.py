@@ -1,0 +1,451 @@
+"""Scheduler: visits many sources at once, claims as many as there are free workers, and isolates their failures."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from itertools import islice
+from queue import Empty, SimpleQueue
+from threading import Event
+from types import MappingProxyType
+from typing import Protocol
+
+import structlog
+
+from catchment.clock import Clock
+from catchment.collect.queue import KindLimit, Queue
+from catchment.collect.visit import Visited
+from catchment.errors import LeaseLost, NotFound, StoreError
+from catchment.messages import about, message
+from catchment.model import (
+    Lease,
+    Outcome,
+    Record,
+    Source,
+    View,
+    VisitResult,
+)
+from catchment.policy.visit import VisitRules
+from catchment.store import Presence, Store
+from catchment.store.sources.sources import Claimed
+
+log = structlog.get_logger(__name__)
+
+HEARTBEAT = timedelta(seconds=20)
+_ENDINGS_AT_ONCE = 20
+_KEPT_FREE = 2
+"""Workers that answers in reading do not occupy, so that slow ones do not keep other sources from being visited."""
+_MOST_REPLACED = 4
+"""A visit that waits for its turn to read needs no more than its answer's memory: this many get a replacement."""
+_PATIENCE_SECONDS = 0.5
+Claim = Callable[[Queue], list[Claimed]]
+"""Claims as many sources as there is room for; an empty list: there are none left."""
+Seen = Callable[[VisitResult], None]
+
+
+class Visits(Protocol):
+    """Visits one source at a time and records the result."""
+
+    store: Store
+    clock: Clock
+    rules: VisitRules
+
+    def visit(self, claimed: Claimed, run_id: int) -> Visited: ...
+
+    def closed_kinds(self) -> Mapping[str, datetime]: ...
+
+
+class StillDue(Record, frozen=True):
+    """What a run leaves to the next one."""
+
+    deferred: int = 0
+    """Sources that were begun, and wait for our own limits."""
+    not_begun: int = 0
+    """Sources that are due, and were not begun."""
+    next_at: datetime | None = None
+    """When the first of them can be collected; None: there are none."""
+
+    @property
+    def count(self) -> int:
+        return self.deferred + self.not_begun
+
+
+def still_due(
+    results: Sequence[VisitResult], due: Mapping[str, int], closed: Mapping[str, datetime], now: datetime
+) -> StillDue:
+    """Returns what stays due after these results: `due` counts the due sources of each kind, `closed` has the kinds in
+    cooldown with its end."""
+    deferred = [result for result in results if result.outcome == Outcome.DEFERRED]
+    times = [visit_result.deferred_until or now for visit_result in deferred]
+    times += [closed.get(kind, now) for kind, count in due.items() if count]
+    return StillDue(len(deferred), sum(due.values()), min(times, default=None))
+
+
+class Scheduler:
+    """Runs the collection of sources for one process."""
+
+    def __init__(
+        self,
+        visitor: Visits,
+        presence: Presence,
+        stop: Event,
+        concurrency: int,
+        lanes: Mapping[str, KindLimit] = MappingProxyType({}),
+        readers: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`readers` returns how many visits are reading an answer or waiting to read one."""
+        self.visitor, self.presence, self.stop, self.concurrency = visitor, presence, stop, concurrency
+        self._lanes, self._readers = lanes, readers
+        self.store, self.clock = visitor.store, visitor.clock
+        self._heard_at = self.clock.now()
+
+    def due(self, job: str, started_by: str, seen: Seen = lambda _: None) -> list[VisitResult]:
+        """Visits everything that is due now. Logs and writes nothing if nothing is due."""
+        # By the time the run began: a source it has visited cannot become due again within it.
+        began = self.clock.now()
+
+        def claim(queue: Queue) -> list[Claimed]:
+            # Kinds in cooldown are skipped, and their sources stay due.
+            closed = self.visitor.closed_kinds()
+            self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
+            rules, most = self.visitor.rules, {**queue.room(), **dict.fromkeys(closed, 0)}
+            return self.store.sources.claim_due(
+                self.presence.owner_id, rules.intervals, rules.minutes(""), began, queue.free, most
+            )
+
+        return self._collect(claim, job, started_by, seen)[0]
+
+    def requested(self, job: str, started_by: str, seen: Seen = lambda _: None) -> list[VisitResult]:
+        """Visits requested sources whatever their schedule says, including those requested while it runs."""
+        taken: set[int] = set()
+
+        def claim(queue: Queue) -> list[Claimed]:
+            room = queue.free if 0 not in queue.room().values() else 0
+            now = self.clock.now()
+            # Each once: whatever its result, it must not keep the others waiting.
+            requested = self.store.sources.requested(now, room + len(taken))
+            others = ((source_id, at) for source_id, at in requested.items() if source_id not in taken)
+            waiting = dict(islice(others, room))
+            taken.update(waiting)
+            return self.store.sources.claim_requested(waiting, self.presence.owner_id, now)
+
+        return self._collect(claim, job, started_by, seen)[0]
+
+    def these(
+        self, source_ids: Sequence[int], job: str, started_by: str, seen: Seen = lambda _: None
+    ) -> list[VisitResult]:
+        """Visits these sources whatever their schedule says. A source that another process is collecting is skipped,
+        and the result names that process."""
+        left = deque(source_ids)
+        held: list[int] = []
+
+        def claim(queue: Queue) -> list[Claimed]:
+            claimed: list[Claimed] = []
+            # Sources asked for by id may wait in the queue: one claim for many costs as much as one for one. A kind's
+            # batch limit leaves due sources to other processes; these were asked of this one.
+            most = queue.free + self.concurrency if queue.free and 0 not in queue.room().values() else 0
+            while not claimed and (ids := list(islice(left, most))):
+                claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
+                for _ in ids:
+                    left.popleft()
+                taken = {claimed_source.source.id for claimed_source in claimed}
+                held.extend(id_ for id_ in ids if id_ not in taken)
+            return claimed
+
+        results, given_back = self._collect(claim, job, started_by, seen)
+        results += self._told([self._held_by_another(source_id) for source_id in held], seen)
+        results += self._told([self._not_visited(source_id) for source_id in (*given_back, *left)], seen)
+        return results
+
+    def still_due(self, results: Sequence[VisitResult]) -> StillDue:
+        """Returns what is still due after a run over everything that was due, with these results."""
+        rules, now = self.visitor.rules, self.clock.now()
+        waiting = self.store.lateness_stats.waiting(rules.intervals, rules.minutes(""), now)
+        return still_due(results, {due.kind: due.due for due in waiting}, self.visitor.closed_kinds(), now)
+
+    def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> tuple[list[VisitResult], list[int]]:
+        """Returns the results, and the sources that were claimed and not visited because a stop was requested."""
+        queue = Queue(self.concurrency, self._lanes)
+        queue.join([] if self.stop.is_set() else claim(queue))
+        if not queue:
+            return [], []
+        run_id = self._begun(job, started_by, queue)
+        done: SimpleQueue[Visited] = SimpleQueue()
+        results: list[VisitResult] = []
+        unwritten: list[Visited] = []
+        given_back: list[int] = []
+        with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
+            while queue:
+                for claimed_source in queue.begin():
+                    workers.submit(self._visit, claimed_source, run_id, done)
+                finished = _waited_for(done)
+                for visited in finished:
+                    queue.done(visited.result.kind)
+                unwritten += [visited_source for visited_source in finished if visited_source.unwritten]
+                # Many visit ends in one transaction; but none waits longer than for one slow answer.
+                if len(unwritten) >= _ENDINGS_AT_ONCE or not finished or not queue.at_work:
+                    results += self._written(unwritten, seen)
+                    unwritten = []
+                results += self._told(
+                    [visited_source.result for visited_source in finished if not visited_source.unwritten], seen
+                )
+                self._heartbeat()
+                queue.hands = self.concurrency + self._replaced()
+                queue.join(self._claimed(claim, queue))
+                given_back += self._left_behind(queue)
+        results += self._written(unwritten, seen)
+        with self._outlasting("finish the run"):
+            self.store.runs.finish(run_id, self.clock.now(), is_cut_off=self.stop.is_set())
+        return results, given_back
+
+    def _replaced(self) -> int:
+        """Returns how many workers take the place of those that are occupied by reading, beyond what may be."""
+        may_read = max(1, self.concurrency - _KEPT_FREE)
+        return min(_MOST_REPLACED, max(0, self._readers() - may_read))
+
+    def _left_behind(self, queue: Queue) -> list[int]:
+        """Returns the sources that no longer begin because a stop was requested: they stay due."""
+        return self._give_back(queue.leave(lambda _: self.stop.is_set()))
+
+    def _give_back(self, claimed: Sequence[Claimed]) -> list[int]:
+        """Releases sources without having visited them: nothing was requested, and nothing is recorded."""
+        try:
+            self.store.sources.give_back([claimed_source.lease for claimed_source in claimed])
+        except StoreError:
+            for claim in claimed:
+                self.presence.owe(claim.lease)
+        return [claimed_source.source.id for claimed_source in claimed]
+
+    def _begun(self, job: str, started_by: str, queue: Queue) -> int:
+        try:
+            return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+        except StoreError:
+            for claim in queue.leave(lambda _: True):
+                self.presence.owe(claim.lease)
+            raise
+
+    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
+        try:
+            done.put(self.visitor.visit(claimed, run_id))
+        except StoreError as error:
+            done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
+        except Exception as error:  # a bug of ours must not keep the run waiting for ever
+            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            inside = StoreError(f"{claimed.source.name}: an error inside catchment ({type(error).__name__})")
+            done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
+
+    def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[VisitResult]:
+        closings = [visited.unwritten for visited in unwritten if visited.unwritten]
+        try:
+            lost = {closing.source.id for closing in self.store.page_writer.end(closings)} if closings else set()
+        except StoreError as error:
+            return self._told([self._unwritable(closing.source, closing.lease, error) for closing in closings], seen)
+        results = [visited.result for visited in unwritten]
+        return self._told([_taken_over(result) if result.source_id in lost else result for result in results], seen)
+
+    def _unwritable(self, source: Source, lease: Lease, error: StoreError) -> VisitResult:
+        """The database was unavailable when the visit ended: the source stays due, and is free once it is back."""
+        self.presence.owe(lease)
+        return VisitResult(
+            source.id,
+            source.name,
+            source.kind,
+            Outcome.FAILED,
+            error_code=error.code,
+            error=str(error),
+            is_retryable=error.retryable,
+        )
+
+    def _told(self, results: list[VisitResult], seen: Seen) -> list[VisitResult]:
+        for result in results:
+            _tell(result)
+            seen(result)
+        return results
+
+    def _claimed(self, claim: Claim, queue: Queue) -> list[Claimed]:
+        if self.stop.is_set():
+            return []
+        with self._outlasting("claim more"):
+            return claim(queue)
+        return []
+
+    def _heartbeat(self) -> None:
+        now = self.clock.now()
+        if now - self._heard_at >= HEARTBEAT:
+            self._heard_at = now
+            with self._outlasting("say that we live"):
+                self.presence.heartbeat(now)
+
+    @contextmanager
+    def _outlasting(self, action: str) -> Iterator[None]:
+        """Logs a database error and goes on: visits in progress must still be finished and reported."""
+        try:
+            yield
+        except StoreError as error:
+            if not error.is_logged:
+                log.error("the database would not do it", deed=action, code=error.code, error=str(error))
+
+    def _not_visited(self, source_id: int) -> VisitResult:
+        words = message("visit.not_started")
+        return _skipped(source_id, "NOT_VISITED", words)
+
+    def _held_by_another(self, source_id: int) -> VisitResult:
+        try:
+            source = self.store.sources.get(source_id)
+        except NotFound as error:
+            return _skipped(source_id, error.code, message("visit.removed"))
+        holder = self.store.sources.holder(source_id)
+        holder_name = (
+            message("visit.holder", work=holder.work, pid=holder.pid, machine=holder.machine)
+            if holder
+            else message("visit.another_process")
+        )
+        words = message("visit.held", name=source.name, holder=holder_name)
+        return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
+
+
+def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
+    """Waits for at least one finished visit and returns all that are finished; none after a timeout."""
+    try:
+        finished = [done.get(timeout=_PATIENCE_SECONDS)]
+    except Empty:
+        return []
+    while not done.empty():
+        finished.append(done.get())
+    return finished
+
+
+def _skipped(source_id: int, code: str, words: str) -> VisitResult:
+    """Returns a result for a source of which only the id is known here."""
+    source_name = f"source {source_id}"
+    return VisitResult(
+        source_id, source_name, "", Outcome.SKIPPED, error_code=code, error=about(source_name, words), is_retryable=True
+    )
+
+
+def _taken_over(result: VisitResult) -> VisitResult:
+    return result.replace(
+        outcome=Outcome.SKIPPED,
+        error_code=LeaseLost.code,
+        error=message("visit.taken_over", name=result.name),
+        is_retryable=True,
+    )
+
+
+def _tell(result: VisitResult) -> None:
+    fields = {"source": result.source_id, "name": result.name, "kind": result.kind}
+    if result.outcome == Outcome.FAILED:
+        log.warning("source failed", **fields, code=result.error_code, error=result.error)
+    elif result.outcome == Outcome.DEFERRED:
+        until = result.deferred_until.isoformat() if result.deferred_until else None
+        log.info("source deferred", **fields, until=until, reason=result.error)
+    elif result.counts.new or result.counts.updated:
+        log.info("source collected", **fields, new=result.counts.new, updated=result.counts.updated)
+
+
+class ErrorView(View, frozen=True):
+    code: str | None
+    message: str
+    retryable: bool
+
+
+class ResultView(View, frozen=True):
+    """The result of collecting one source."""
+
+    source_id: int
+    name: str
+    kind: str
+    outcome: Outcome
+    new: int
+    updated: int
+    duplicate: int
+    invalid: int
+    requests: int
+    deferred_until: datetime | None
+    watermark_updated: bool
+    duration_seconds: float
+    notes: tuple[str, ...]
+    error: ErrorView | None
+
+
+class CollectSummary(View, frozen=True):
+    """The result of one `collect`."""
+
+    sources: int
+    succeeded: int
+    failed: int
+    deferred: int
+    skipped: int
+    new: int
+    updated: int
+    duplicate: int
+    invalid: int
+    requests: int
+    duration_seconds: float
+    still_due: int
+    next_due_at: datetime | None
+    results: tuple[ResultView, ...]
+
+
+def summed(
+    results: Sequence[VisitResult], began: datetime, now: datetime, left: StillDue | None = None
+) -> CollectSummary:
+    """Returns the summary `collect` shows; `left` is what is still due, if more than these results were due."""
+    left = left or still_due(results, {}, {}, now)
+    outcomes = [result.outcome for result in results]
+    return CollectSummary(
+        sources=len(results),
+        succeeded=sum(1 for outcome in outcomes if outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)),
+        failed=outcomes.count(Outcome.FAILED),
+        deferred=outcomes.count(Outcome.DEFERRED),
+        skipped=outcomes.count(Outcome.SKIPPED),
+        new=sum(result.counts.new for result in results),
+        updated=sum(result.counts.updated for result in results),
+        duplicate=sum(result.counts.duplicate for result in results),
+        invalid=sum(result.counts.invalid for result in results),
+        requests=sum(result.requests for result in results),
+        duration_seconds=round((now - began).total_seconds(), 3),
+        still_due=left.count,
+        next_due_at=left.next_at,
+        results=tuple(_result_view(result) for result in results),
+    )
+
+
+def _result_view(result: VisitResult) -> ResultView:
+    error = None
+    if result.error is not None:
+        error = ErrorView(result.error_code, result.error, bool(result.is_retryable))
+    return ResultView(
+        result.source_id,
+        result.name,
+        result.kind,
+        result.outcome,
+        result.counts.new,
+        result.counts.updated,
+        result.counts.duplicate,
+        result.counts.invalid,
+        result.requests,
+        result.deferred_until,
+        result.watermark_after != result.watermark_before,
+        _seconds(result),
+        result.notes,
+        error,
+    )
+
+
+def emptiness(results: Sequence[VisitResult]) -> dict[str, int]:
+    """Returns how many of the visits brought nothing new, and how many failed."""
+    is_empty = [
+        result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) and not result.counts.new for result in results
+    ]
+    return {"empty": sum(is_empty), "failed": sum(1 for result in results if result.outcome == Outcome.FAILED)}
+
+
+def _seconds(result: VisitResult) -> float:
+    """Returns how long the visit took; 0 if there was none."""
+    if result.started_at is None or result.finished_at is None:
+        return 0.0
+    return round((result.finished_at - result.started_at).total_seconds(), 3)

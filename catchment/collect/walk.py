@@ -1,0 +1,306 @@
+"""Walk: pages down one listing of a source until it is caught up. Request, read, clean, write the page, next."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import datetime
+from functools import partial
+from typing import Any, TypedDict
+
+from catchment.cache import keeps_hot
+from catchment.collect.detail_fetch import A_BATCH, Batch, Details
+from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.errors import LeaseLost, SlowDown, Unreadable
+from catchment.fetch import cache_seconds, may_share, validators
+from catchment.logs import redact
+from catchment.messages import about, message
+from catchment.model import (
+    Closing,
+    Kind,
+    Listing,
+    Outcome,
+    Page,
+    Platform,
+    RawAnswer,
+    Reading,
+    Record,
+    RefinedItem,
+    Request,
+    WalkPlan,
+)
+from catchment.platforms import listing_of
+from catchment.policy.page import ChangedSinceMark, VisitPage, decide_page, needs_rhythm, suspects_staleness
+from catchment.policy.visit import (
+    MOST_PAGES,
+    AnswerHead,
+    VisitRules,
+    VisitState,
+    after_answer,
+    after_details,
+    after_error,
+    after_unchanged,
+    begin,
+    begin_walk,
+    is_same_answer,
+    retire_as_twin,
+)
+from catchment.store.sources.sources import Claimed
+from catchment.text.clean import (
+    FINGERPRINT_RULE,
+    clean_text,
+    listed,
+    listed_ids,
+    mark_of,
+    sorted_out,
+)
+from catchment.text.printable import one_line
+
+_CONDITIONS = frozenset(("If-None-Match", "If-Modified-Since"))
+# Fewer unreadable items than this say nothing about the parser.
+_FEW = 3
+
+
+class Visit:
+    """A visit under way: its lease and client, and its state, which every step replaces."""
+
+    def __init__(self, context: CollectContext, rules: VisitRules, claimed: Claimed, run_id: int) -> None:
+        self.store, self.clock, self.rules = context.store, context.clock, rules
+        self.source, self.lease, self.run_id = claimed.source, claimed.lease, run_id
+        self.client = SourceClient(context, rules, claimed.source, keep=self._keep_raw)
+        self.state = begin(
+            claimed.source,
+            claimed.progress,
+            rules,
+            context.site(claimed.source),
+            context.clock.now(),
+            has_follow_ups=claimed.is_owing,
+        )
+        self.wait: SlowDown | None = None
+        """Somebody asked us to wait."""
+        self.unwritten: Closing | None = None
+
+    def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
+        self.store.page_writer.keep_raw(self.source, self.lease, self.run_id, at, raw)
+
+    def page(self, at: datetime, items: Sequence[RefinedItem] = (), **more: Any) -> Page:
+        return Page(
+            self.source,
+            self.lease,
+            self.run_id,
+            at,
+            tuple(items),
+            FINGERPRINT_RULE,
+            outcomes=self.client.new_attempts(),
+            **more,
+        )
+
+    def counted(self) -> VisitState:
+        """Returns the state with the number of requests so far."""
+        return self.state.replace(result=self.state.result.replace(requests=self.client.requests))
+
+    def finish(self, state: VisitState) -> None:
+        """Goes on with this state; writes the end of the visit, if it has one."""
+        self.state = state
+        if state.end is None:
+            return
+        closing = Closing(self.source, self.lease, self.run_id, state.end, self.client.new_attempts())
+        if state.result.outcome == Outcome.UNCHANGED:
+            # Nothing was learnt that a kill could lose: such ends are written many at a time.
+            self.unwritten = closing
+        elif self.store.page_writer.end([closing]):
+            self.lose(LeaseLost(f"{self.source.name} was taken over by another process meanwhile"))
+
+    def lose(self, error: LeaseLost) -> None:
+        """Ends without writing: another process holds the lease now, and its data would be overwritten."""
+        self.state = after_error(self.counted(), error, str(error), None, self.clock.now())
+
+
+class PlannedWalk(Record, frozen=True):
+    """What a walk requests, and its position among the walks of the visit."""
+
+    plan: WalkPlan
+    requests: tuple[Request, ...]
+    is_beside: bool
+    is_last: bool
+
+
+def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> None:
+    """Requests pages until no more are wanted. Every page is written with the progress that it proves."""
+    visit.state = begin_walk(visit.state, planned.plan.limit, is_beside=planned.is_beside, is_last=planned.is_last)
+    waiting = deque(planned.requests)
+    for _ in range(MOST_PAGES):
+        exchange = visit.client.send(waiting.popleft(), platform)
+        head = _head(visit, exchange)
+        if _is_not_modified(visit.state, exchange) or is_same_answer(visit.state, head):
+            visit.finish(after_unchanged(visit.counted(), head, visit.clock.now()))
+            return
+        with visit.client.room_for(exchange):
+            reading = visit.client.read(exchange)
+            if _only_leads_on(visit.state, reading):
+                waiting.extend(reading.follow)
+                continue
+            if _is_twin(visit, reading):
+                return
+            listing = listing_of(kind, exchange.request.listing or planned.plan.listing)
+            page = _write_page(visit, exchange, head, reading, listing, is_queue_empty=not waiting)
+        waiting.extend(page.next_pages if not page.is_walk_over else ())
+        if page.details:
+            page = _write_details(visit, exchange, page.details, is_queue_empty=not waiting)
+        if page.is_walk_over or not waiting:
+            return
+    raise Unreadable(f"{visit.client.subject}: it leads on and on without showing anything", "look at it in a browser")
+
+
+def _head(visit: Visit, exchange: Exchange) -> AnswerHead:
+    answer = exchange.answer
+    etag, last_modified = validators(answer.headers)
+    return AnswerHead(
+        exchange.at,
+        answer.status,
+        exchange.body_hash,
+        exchange.platform.PARSER_VERSION,
+        etag,
+        last_modified,
+        cache_seconds(answer.headers, exchange.at),
+        # For a name (r/webdev), only the platform knows where it is.
+        _followable(visit, answer.moved_to) if "://" in visit.source.target else None,
+    )
+
+
+def _followable(visit: Visit, address: str | None) -> str | None:
+    """Returns the URL if it may become the source's own. If the source has a credential, refuses one of another host,
+    which would receive the credential from then on, and one that contains the secret, which would be stored."""
+    if address is None or visit.source.credential is None:
+        return address
+    return address if may_share(visit.source.target, address) and redact(address) == address else None
+
+
+def _is_not_modified(state: VisitState, exchange: Exchange) -> bool:
+    # Only in answer to a conditional request: else a source that was never read would look well for ever.
+    is_conditional = not _CONDITIONS.isdisjoint(exchange.request.headers)
+    return exchange.answer.status == 304 and is_conditional and not (state.walk.pages or state.walk.is_beside)
+
+
+def _only_leads_on(state: VisitState, reading: Reading) -> bool:
+    """Whether the page only links on (a site's page that names its feed): there is nothing to write yet."""
+    is_empty = not reading.items and not reading.skipped and not listed_ids(reading)
+    return state.walk.pages == 0 and is_empty and bool(reading.follow)
+
+
+def _is_twin(visit: Visit, reading: Reading) -> bool:
+    """Whether another source already covers what this one leads to; then this one is retired."""
+    if (target := _followable(visit, reading.target)) is not None:
+        visit.state = visit.state.replace(walk=visit.state.walk.replace(new_target=target))
+    target = visit.state.walk.new_target
+    twin = visit.store.sources.of_target(visit.source.kind, target) if target else None
+    if twin is None or twin.id == visit.source.id:
+        return False
+    what = about(visit.client.subject, message("source.twin", id=twin.id, name=twin.name))
+    visit.finish(retire_as_twin(visit.counted(), redact(what), visit.clock.now()))
+    return True
+
+
+def _write_page(
+    visit: Visit, exchange: Exchange, head: AnswerHead, reading: Reading, listing: Listing, *, is_queue_empty: bool
+) -> VisitPage:
+    is_window = visit.state.walk.pages == 0 and listing.is_window and not visit.state.walk.is_beside
+    marks = tuple(mark_of(item) for item in reading.items) if is_window else ()
+    marked_before = visit.state.progress.shown_marks if marks else None
+    name = one_line(clean_text(reading.title or ""))[:200]
+    state = after_answer(visit.counted(), head, reading, listing, b"".join(marks) if is_window else None, name)
+    page = visit.page(exchange.at, raws=visit.client.raw(exchange), **_page_flags(state, exchange.platform))
+
+    def write(same: Sequence[RefinedItem]) -> VisitPage:
+        return _write(visit, state, page, exchange, reading, same, is_queue_empty=is_queue_empty)
+
+    try:
+        # An item identical to last time is not cleaned again.
+        return write(sorted_out(reading, marks, marked_before, _scope(visit, exchange.platform)))
+    except ChangedSinceMark:
+        return write(())
+
+
+def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request], *, is_queue_empty: bool) -> VisitPage:
+    """Requests listed items that are not stored, and writes them in batches; returns the last of them."""
+    # The remaining pages limit it: the next visit requests what is beyond them.
+    most = A_BATCH * max(1, MOST_PAGES - visit.state.walk.pages)
+    if len(requests) > most:
+        left = message("visit.details_left", count=len(requests) - most)
+        visit.state = visit.state.replace(walk=visit.state.walk.replace(is_cut=True)).noted(left)
+    unreadable = 0
+    with closing(Details(visit.client, exchange.platform, requests[:most]).batches()) as batches:
+        for batch in batches:
+            unreadable += batch.unreadable
+            broke = batch.broke
+            if not batch.left and unreadable == len(requests) >= _FEW:
+                # One unreadable item is the item's fault, all of them are the parser's.
+                what = f"{visit.client.subject}: none of {len(requests)} items could be read"
+                broke = broke or Unreadable(what, "the platform may have changed its form")
+            if batch.details:
+                is_last = is_queue_empty and not batch.left and broke is None
+                page = _write_batch(visit, exchange, batch, is_queue_empty=is_last)
+            if broke is not None:
+                raise broke
+    return page
+
+
+def _write_batch(visit: Visit, exchange: Exchange, batch: Batch, *, is_queue_empty: bool) -> VisitPage:
+    reading, at = batch.reading, batch.at or exchange.at
+    state = after_details(visit.counted(), reading)
+    page = visit.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))
+    return _write(
+        visit, state, page, exchange, reading, (), is_queue_empty=is_queue_empty, last_answer_at=batch.last_at
+    )
+
+
+class PageFlags(TypedDict):
+    """Fields of a page that follow from the state of the visit."""
+
+    may_have_new_ids: bool
+    item_kind: str | None
+    needs_rhythm: bool
+    is_kept_hot: bool
+
+
+def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
+    position = state.walk.position
+    return {
+        "may_have_new_ids": platform.IS_SCOPED and position is not None and position.watermark is not None,
+        "item_kind": state.walk.rhythm_kind,
+        "needs_rhythm": needs_rhythm(state),
+        "is_kept_hot": keeps_hot(platform),
+    }
+
+
+def _scope(visit: Visit, platform: Platform) -> str:
+    return visit.source.key if platform.IS_SCOPED else ""
+
+
+def _write(
+    visit: Visit,
+    state: VisitState,
+    page: Page,
+    exchange: Exchange,
+    reading: Reading,
+    same: Sequence[RefinedItem],
+    *,
+    is_queue_empty: bool,
+    last_answer_at: datetime | None = None,
+) -> VisitPage:
+    """Cleans what was read, writes it, and goes on with the state after it."""
+    state = state.replace(walk=state.walk.replace(is_queue_empty=is_queue_empty))
+    ids = {item.item.external_id for item in same}
+    rest = tuple(item for item in reading.items if item.external_id not in ids) if same else reading.items
+    clean = visit.client.clean(
+        reading.replace(items=rest), exchange.platform, exchange.answer.url, len(exchange.answer.body)
+    )
+    items = (*clean.items, *same, *listed(reading, _scope(visit, exchange.platform)))
+    at, skipped = page.answered_at, len(clean.skipped)
+    decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at)
+    written = visit.store.page_writer.write(
+        page.replace(items=items, suspects_staleness=suspects_staleness(state, reading, items, at)), decide
+    )
+    visit.state = written.state
+    return written

@@ -1,0 +1,299 @@
+"""Lifecycle of a credential: the effect of errors, successes, time and people, and which one is taken. Pure.
+
+active ──(errors in a row)──▸ cooling ──(some minutes)──▸ active
+  │                             │ a request that was sent during the cooldown is refused
+  │ (errors in all)             ▾
+  └────────▸ invalid         banned ──(rested)──▸ probation ──(accepted)──▸ active
+                └──────────────(rested)──────────────▴  └──(refused)──▸ banned, for twice as long
+
+None is ever discarded: a banned or invalid credential is tried again after a cooldown, with one request, and a
+person may resume or pause any of them. The caller decides whether an error is the credential's at all: "too many
+requests" never is. Which alerts are open follows from the state of the credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+
+from catchment.messages import Message, message
+from catchment.model import Alarm, Credential, CredentialState, Record, Severity
+from catchment.store.credentials import about_credential, about_pool
+
+ACTIVE, COOLING, BANNED = CredentialState.ACTIVE, CredentialState.COOLING, CredentialState.BANNED
+INVALID, PROBATION, PAUSED = CredentialState.INVALID, CredentialState.PROBATION, CredentialState.PAUSED
+FALLEN = frozenset((BANNED, INVALID))
+_LONGEST_REST = timedelta(days=30)
+_LONGEST_REASON = 500
+_TRIAL = timedelta(minutes=2)
+
+
+class LifecycleRules(Record, frozen=True):
+    cooling: timedelta = timedelta(minutes=30)
+    most_in_a_row: int = 3
+    most_in_all: int = 10
+    clean: timedelta = timedelta(days=7)
+    """After this long without an error, errors in all are counted from 0 again."""
+    rest: timedelta | None = timedelta(days=1)
+    """Cooldown after a ban; it doubles with each further one. None: until a person resumes it."""
+    told_before: timedelta = timedelta(days=7)
+    """How long before it expires a credential is reported."""
+
+
+def passed(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
+    """Returns the credential after what time alone has changed."""
+    credential = _of_this_time(credential, now)
+    if (
+        credential.errors_in_all
+        and credential.last_error_at is not None
+        and now - credential.last_error_at >= rules.clean
+    ):
+        credential = credential.replace(errors_in_all=0)
+    if credential.state_until is None or now < credential.state_until:
+        return credential
+    if credential.state == COOLING:
+        return _became(credential, ACTIVE, "the time to cool down is over", credential.state_until).replace(
+            errors_in_a_row=0
+        )
+    if credential.state == PROBATION:
+        # The process that was to try it never reported the result: another one may.
+        return credential.replace(state_until=None)
+    return _became(credential, PROBATION, "it has rested; the next request decides", credential.state_until)
+
+
+def _of_this_time(credential: Credential, now: datetime) -> Credential:
+    """Where the clock was set back, timed states begin now: no cooldown lasts until a wrong year."""
+    if credential.state_since <= now:
+        return credential
+    lasts = None if credential.state_until is None else credential.state_until - credential.state_since
+    return credential.replace(state_since=now, state_until=None if lasts is None else now + lasts)
+
+
+def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now: datetime, error: str) -> Credential:
+    """Returns the credential after a request with it was refused through its own fault.
+
+    Requests that were in flight when its state began are part of what led to it, and count no further: ten that fail
+    together are one failure.
+    """
+    credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
+    if credential.state == ACTIVE:
+        return _after_error(credential, rules, now)
+    if credential.state in (COOLING, PROBATION) and _is_sent_in(credential, sent_at):
+        what = "while it was to cool down" if credential.state == COOLING else "on probation"
+        return _fell(credential, BANNED, f"refused {what}: {error}", rules, now)
+    return credential
+
+
+def _after_error(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
+    credential = credential.replace(
+        errors_in_a_row=credential.errors_in_a_row + 1, errors_in_all=credential.errors_in_all + 1
+    )
+    if credential.errors_in_all >= rules.most_in_all:
+        return _fell(
+            credential, INVALID, f"{credential.errors_in_all} errors in all: {credential.last_error}", rules, now
+        )
+    if credential.errors_in_a_row >= rules.most_in_a_row:
+        reason = f"{credential.errors_in_a_row} errors in a row: {credential.last_error}"
+        return _became(credential, COOLING, reason, now).replace(state_until=now + rules.cooling)
+    return credential
+
+
+def succeeded(credential: Credential, sent_at: datetime, now: datetime) -> Credential:
+    """Returns the credential after a request with it was answered."""
+    credential = credential.replace(errors_in_a_row=0)
+    if credential.state in (*FALLEN, PROBATION) and _is_sent_in(credential, sent_at):
+        return _became(credential, ACTIVE, "it is accepted again", now).replace(errors_in_all=0, falls_in_a_row=0)
+    return credential
+
+
+def _is_sent_in(credential: Credential, sent_at: datetime) -> bool:
+    """Whether a request was sent in the present state: one on probation may be used in that very moment."""
+    return sent_at > credential.state_since or (credential.state == PROBATION and sent_at == credential.state_since)
+
+
+def paused(credential: Credential, reason: str, now: datetime) -> Credential:
+    return (
+        _became(credential, PAUSED, reason, now)
+        if credential.state != PAUSED
+        else credential.replace(state_reason=reason[:_LONGEST_REASON])
+    )
+
+
+def resumed(credential: Credential, now: datetime) -> Credential:
+    """Returns the credential after a person resumed it. A banned or invalid one is proven by its next request."""
+    if credential.state == ACTIVE:
+        return credential
+    state = PROBATION if credential.falls_in_a_row else ACTIVE
+    return _became(credential, state, "resumed by a person", now).replace(errors_in_a_row=0, errors_in_all=0)
+
+
+def on_trial(credential: Credential, now: datetime) -> Credential:
+    """Returns the credential as taken on probation: by one request, and by no other before its result is known."""
+    return credential.replace(state_until=now + _TRIAL) if credential.state == PROBATION else credential
+
+
+def used(credential: Credential, count: int, now: datetime) -> Credential:
+    """Returns the credential with `count` more uses."""
+    return credential.replace(
+        used_on=day_of(now),
+        used_that_day=used_today(credential, now) + count,
+        use_count=credential.use_count + count,
+        last_used_at=now,
+    )
+
+
+def given_back(credential: Credential, count: int, taken_at: datetime) -> Credential:
+    """Returns the credential without `count` uses that were counted then and not made."""
+    of_that_day = count if credential.used_on == day_of(taken_at) else 0
+    return credential.replace(
+        used_that_day=max(0, credential.used_that_day - of_that_day), use_count=max(0, credential.use_count - count)
+    )
+
+
+def _became(credential: Credential, state: CredentialState, reason: str, at: datetime) -> Credential:
+    return credential.replace(state=state, state_since=at, state_until=None, state_reason=reason[:_LONGEST_REASON])
+
+
+def _fell(
+    credential: Credential, state: CredentialState, reason: str, rules: LifecycleRules, now: datetime
+) -> Credential:
+    falls = credential.falls_in_a_row + 1
+    # The exponent is capped: the cooldown reaches its maximum long before numbers grow too large.
+    rest = None if rules.rest is None else min(rules.rest * 2 ** min(falls - 1, 16), _LONGEST_REST)
+    until = None if rest is None else now + rest
+    return _became(credential, state, reason, now).replace(state_until=until, falls_in_a_row=falls)
+
+
+def day_of(now: datetime) -> str:
+    return f"{now.astimezone(UTC):%Y-%m-%d}"
+
+
+def used_today(credential: Credential, now: datetime) -> int:
+    return credential.used_that_day if credential.used_on == day_of(now) else 0
+
+
+def left_today(credential: Credential, now: datetime) -> int | None:
+    """Returns how many uses are left today; None: no limit."""
+    if credential.daily_limit is None:
+        return None
+    return max(0, credential.daily_limit - used_today(credential, now))
+
+
+def is_expired(credential: Credential, now: datetime) -> bool:
+    return credential.expires_at is not None and now >= credential.expires_at
+
+
+def hindrance(credential: Credential, now: datetime) -> str | None:
+    """Returns, as text, why it must not be used at all (paused, expired, at its daily limit); None if it may."""
+    if credential.state == PAUSED:
+        return f"paused: {credential.state_reason}"
+    if is_expired(credential, now):
+        return f"expired on {credential.expires_at:%Y-%m-%d %H:%M} UTC"
+    if left_today(credential, now) == 0:
+        return f"used up for today: its limit is {credential.daily_limit:,} a day"
+    return None
+
+
+def is_usable(credential: Credential, now: datetime) -> bool:
+    """Whether the pool may give it out."""
+    is_on_trial = credential.state == PROBATION and credential.state_until is not None
+    return hindrance(credential, now) is None and credential.state in (ACTIVE, PROBATION) and not is_on_trial
+
+
+def usable_from(credential: Credential, now: datetime) -> datetime | None:
+    """Returns when it can be used (again), as far as that can be known; None: not before a person acts."""
+    if credential.state == PAUSED or (credential.state not in (ACTIVE, PROBATION) and credential.state_until is None):
+        return None
+    at = max(now, credential.state_until or now)
+    if left_today(credential, now) == 0 and day_of(at) == day_of(now):
+        at = (now.astimezone(UTC) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
+    return None if is_expired(credential, at) else at
+
+
+def best(pool: Iterable[Credential], now: datetime, avoid: Collection[str] = ()) -> Credential | None:
+    """Returns the one to take: by priority, then the one least used today. One on probation goes first, for a single
+    request: one that is never tried never comes back."""
+    usable = [
+        credential
+        for credential in pool
+        if credential.is_shared and is_usable(credential, now) and credential.name not in avoid
+    ]
+    return min(usable, key=lambda credential: _order(credential, now), default=None)
+
+
+def _order(credential: Credential, now: datetime) -> tuple[bool, int, int, datetime, int]:
+    return (
+        credential.state != PROBATION,
+        -credential.priority,
+        used_today(credential, now),
+        credential.last_used_at or credential.created_at,
+        credential.id,
+    )
+
+
+def soonest(pool: Sequence[Credential], now: datetime) -> datetime | None:
+    """Returns when one of the pool will be usable."""
+    return min(
+        (at for credential in pool if credential.is_shared and (at := usable_from(credential, now))), default=None
+    )
+
+
+def alarms(
+    platform: str,
+    known: Sequence[Credential],
+    pool: Sequence[Credential],
+    rules: LifecycleRules,
+    now: datetime,
+) -> list[Alarm]:
+    """Returns alerts for all that is wrong with a platform's credentials, and with those of them that are its pool."""
+    alerts = [alarm for credential in known for alarm in _about(credential, rules, now)]
+    # A credential on probation does not count: until it was accepted, nothing has changed.
+    if pool and not any(credential.state == ACTIVE and is_usable(credential, now) for credential in pool):
+        what = message("credential.pool_until", what=exhausted(platform, pool, now), until=until(pool, now))
+        alerts.append(Alarm(about_pool(platform), what, Severity.P0))
+    return alerts
+
+
+def exhausted(platform: str, pool: Sequence[Credential], now: datetime) -> Message:
+    """Returns that none of them is usable, and why."""
+    states = "; ".join(f"{credential.name} is {standing(credential, now)}" for credential in pool)
+    return message("credential.pool_exhausted", platform=platform, states=states)
+
+
+def until(pool: Sequence[Credential], now: datetime) -> Message:
+    at = soonest(pool, now)
+    return message("credential.person") if at is None else message("credential.usable_from", at=_at(at))
+
+
+def standing(credential: Credential, now: datetime) -> str:
+    """Returns the credential's state in a few words."""
+    hindered = hindrance(credential, now)
+    if hindered is not None:
+        return hindered
+    words = str(credential.state)
+    if credential.state_until is not None and credential.state != PROBATION:
+        words += f" until {_at(credential.state_until)}"
+    return f"{words} ({credential.state_reason})" if credential.state_reason and credential.state != ACTIVE else words
+
+
+def _about(credential: Credential, rules: LifecycleRules, now: datetime) -> Iterator[Alarm]:
+    name, platform = credential.name, credential.platform
+    if credential.falls_in_a_row and credential.state != PAUSED:
+        facts = {"name": name, "platform": platform, "state": standing(credential, now)}
+        refused = message("credential.refused", **facts, renew=_renewing(credential))
+        yield Alarm(about_credential(name, "refused"), refused, Severity.P1)
+    if credential.expires_at is not None and now >= credential.expires_at - rules.told_before:
+        code = "credential.expired" if is_expired(credential, now) else "credential.expires"
+        at = _at(credential.expires_at)
+        expiring = message(code, name=name, platform=platform, at=at, renew=_renewing(credential))
+        yield Alarm(about_credential(name, "expiring"), expiring, Severity.P2)
+
+
+def _renewing(credential: Credential) -> Message:
+    if credential.is_from_environment:
+        return message("credential.correct")
+    return message("credential.replace", platform=credential.platform, name=credential.name)
+
+
+def _at(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M} UTC"

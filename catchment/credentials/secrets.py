@@ -1,0 +1,130 @@
+"""Secret store: credentials by name, encrypted in the database or taken from the environment, decrypted when needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from hashlib import scrypt
+from threading import Lock
+
+from catchment.credentials.cipher import Cipher, Sealed
+from catchment.credentials.secret import Secret
+from catchment.errors import InvalidInput, VaultError
+from catchment.logs import know_secret
+from catchment.model import CredentialSettings, Platform, Record
+from catchment.store.credentials import AS_USUAL, Credentials, Decided, Terms, named
+
+ENDING = "-environment"
+_SALT = b"catchment environment 1"
+
+
+class Lent(Record, frozen=True):
+    """A credential of this process's environment."""
+
+    platform: str
+    name: str
+    secret: Secret
+
+    @property
+    def mark(self) -> str:
+        """Distinguishes one secret from another. As slow to derive as an encryption key: it must be no way to test
+        guesses."""
+        return scrypt(self.secret.to_json().encode(), salt=_SALT, n=2**15, r=8, p=1, maxmem=2**26, dklen=4).hex()
+
+
+def declared(platforms: Iterable[Platform]) -> dict[str, CredentialSettings]:
+    """Returns what each platform declares, by its name."""
+    by_platform = {platform.NAME: getattr(platform, "CREDENTIAL_SETTINGS", None) for platform in platforms}
+    return {name: settings for name, settings in by_platform.items() if settings is not None}
+
+
+def names(settings: Iterable[CredentialSettings]) -> list[str]:
+    """Returns the names of the settings that credentials are made of."""
+    return [field.name for setting in settings for field in setting.fields]
+
+
+def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[Lent]:
+    """Yields the credentials that are set."""
+    for platform, credential_settings in settings.items():
+        values = {field.name: given.get(field.name, field.default) for field in credential_settings.fields}
+        if given.keys() & values.keys() and None not in values.values():
+            yield Lent(platform, f"{platform}{ENDING}", _secret(credential_settings, values))
+
+
+def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
+    """Yields, as text, which settings are of no use because another one is missing."""
+    for setting in settings.values():
+        missing = [field.name for field in setting.fields if field.default is None and field.name not in given]
+        if missing and any(field.name in given for field in setting.fields):
+            useless = next(field.name for field in setting.fields if field.name in given)
+            yield f"{useless} is of no use without {', '.join(missing)}"
+
+
+def _secret(settings: CredentialSettings, values: Mapping[str, str]) -> Secret:
+    return Secret(
+        basic=settings.basic.format_map(values) if settings.basic is not None else None,
+        headers={name: text.format_map(values) for name, text in settings.headers.items()},
+    )
+
+
+class SecretStore:
+    """The secrets of one deployment. A decrypted secret stays decrypted for this process."""
+
+    def __init__(self, credentials: Credentials, cipher: Cipher, lent: Iterable[Lent] = ()) -> None:
+        self._credentials, self._box = credentials, cipher
+        self.lent = {lent_credential.name: lent_credential for lent_credential in lent}
+        """The credentials of this process's environment."""
+        self._opened: dict[tuple[str, bytes], Secret] = {}
+        self._lock = Lock()
+        self._is_announced = False
+
+    def add(
+        self, platform: str, name: str, secret: Secret, now: datetime, *, replace: bool = False, terms: Terms = AS_USUAL
+    ) -> None:
+        if not name.strip() or len(name) > 100 or not name.isprintable() or "/" in name:
+            raise InvalidInput("a credential needs a name of at most 100 characters, without /", field="name")
+        if name.endswith(ENDING):
+            raise InvalidInput(
+                f"names that end with {ENDING} are for what stands in the environment", "take another one", field="name"
+            )
+        if not secret.values():
+            raise InvalidInput("there is no secret in what was given", "pipe it in: `… | catchment credentials add`")
+        sealed = self._box.seal(secret.to_json())
+        self._credentials.add(platform, name, sealed.key_id, sealed.token.encode(), now, replace=replace, terms=terms)
+
+    def bind(self, name: str, hosts: tuple[str, ...], now: datetime) -> None:
+        """Limits the credential to these hosts."""
+        self._credentials.of_name(name, now, lambda known: Decided(None, [named(known, name).replace(hosts=hosts)]))
+
+    def announce(self, now: datetime) -> None:
+        """Stores which credentials the environment has, so that their state can be stored, too."""
+        with self._lock:
+            if not self._is_announced:
+                for lent in self.lent.values():
+                    self._credentials.announce(lent.platform, lent.name, lent.mark, now, Terms(is_shared=True))
+                self._is_announced = True
+
+    def secret(self, name: str) -> Secret:
+        """Returns the secret of that name. From here on no log line will show it."""
+        key_id, token = self._credentials.sealed(name)
+        if not token:
+            return self._lent(name)
+        with self._lock:
+            # By its encrypted form: a credential that was replaced meanwhile is decrypted again.
+            if (name, token) not in self._opened:
+                self._opened[name, token] = _known(Secret.from_json(self._box.open(Sealed(key_id, token.decode()))))
+            return self._opened[name, token]
+
+    def _lent(self, name: str) -> Secret:
+        if name not in self.lent:
+            raise VaultError(
+                f"the credential {name!r} stands in the environment of another process",
+                "give this process the same settings, or remove the credential",
+            )
+        return _known(self.lent[name].secret)
+
+
+def _known(secret: Secret) -> Secret:
+    for value in secret.values():
+        know_secret(value)
+    return secret

@@ -1,0 +1,1 @@
+"""Event delivery to webhooks and hooks, and watches that turn matching items into events."""

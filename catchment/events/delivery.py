@@ -1,0 +1,267 @@
+"""Event delivery to webhooks and hooks: at least once, in order for each listener, listeners independent of each other.
+
+Each listener with pending events gets a thread of its own and a lease. One that fails is retried after a growing wait;
+one that hangs keeps its lease and its thread, and delays no other. The position moves only after the event was taken: a
+process that is killed in between sends that one event again.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from importlib.metadata import EntryPoint, entry_points
+from itertools import takewhile
+from threading import Event as Flag
+from threading import Lock, Thread
+from typing import Protocol
+
+from catchment import logs
+from catchment.clock import Clock
+from catchment.errors import CatchmentError, HookFailed, PlatformError, Stopped, StoreError
+from catchment.events.webhooks import as_document, is_gone
+from catchment.messages import MessageParam, message
+from catchment.model import Event, Lease
+from catchment.store import Presence, Store
+from catchment.store.delivery.webhooks import Delivery
+
+FIRST_WAIT = timedelta(seconds=15)
+LONGEST_WAIT = timedelta(hours=1)
+ALARMING_FAILURES = 5
+"""In a row: after about four minutes."""
+
+
+def next_attempt(failures: int, now: datetime, asked_for: datetime | None) -> datetime:
+    """Returns when to retry after this many failures in a row; never earlier than the receiver asked for."""
+    # Capped before it is computed: a shift by ten thousand would overflow.
+    wait = min(FIRST_WAIT * (1 << min(failures - 1, 20)), LONGEST_WAIT)
+    return max(now + wait, asked_for or now)
+
+
+log = logs.logger(__name__)
+
+BATCH = 100
+MOST_EVENTS = 1_000
+"""Per listener and turn: then others may use its thread."""
+MOST_LISTENERS = 16
+"""At once; listeners furthest behind come first."""
+ROUND_SECONDS = 30.0
+"""How long a run waits for its listeners; slower ones continue beside the next run."""
+LEAVING_SECONDS = 2.0
+
+
+class Listener(Protocol):
+    def wants(self, event: Event) -> bool: ...
+
+    def take(self, event: Event, attempt: int) -> None:
+        """Raises CatchmentError if it was not taken."""
+
+
+class Deliverer:
+    """Delivers events to all listeners of a deployment. One per process."""
+
+    def __init__(
+        self,
+        store: Store,
+        presence: Presence,
+        clock: Clock,
+        stop: Flag,
+        *,
+        webhook: Callable[[int], Listener],
+        hooks: Mapping[str, Listener],
+        patience: timedelta,
+    ) -> None:
+        """`webhook` opens the webhook with that id; `hooks` are the installed ones, by name; `patience` is the age at
+        which an undelivered event is given up."""
+        self._store, self._presence, self._clock, self._stop = store, presence, clock, stop
+        self._webhook, self._hooks, self._patience = webhook, hooks, patience
+        self._threads: dict[int, Thread] = {}
+        self._lock = Lock()
+
+    def round(self, seconds: float = ROUND_SECONDS) -> None:
+        """Serve all listeners with pending events, and wait for them up to `seconds`."""
+        self._store.deliveries.know_hooks(sorted(self._hooks))
+        give_up_at = time.monotonic() + seconds
+        for thread in self._started():
+            thread.join(max(0.0, give_up_at - time.monotonic()))
+        if busy := self._busy():
+            log.warning("listeners have not come back yet", count=len(busy))
+
+    def close(self) -> None:
+        """Abandon listeners that are still busy after a moment: their leases end with this process."""
+        give_up_at = time.monotonic() + LEAVING_SECONDS
+        for thread in self._busy():
+            thread.join(max(0.0, give_up_at - time.monotonic()))
+
+    def _busy(self) -> list[Thread]:
+        with self._lock:
+            self._threads = {delivery_id: thread for delivery_id, thread in self._threads.items() if thread.is_alive()}
+            return list(self._threads.values())
+
+    def _started(self) -> list[Thread]:
+        free = MOST_LISTENERS - len(self._busy())
+        due = self._store.deliveries.due(self._clock.now(), MOST_LISTENERS + len(self._threads))
+        begun = [delivery for delivery in due if delivery.id not in self._threads][: max(0, free)]
+        threads = {
+            # Daemon threads: one that hangs must not keep the process from exiting.
+            delivery.id: Thread(target=self._serve, args=(delivery,), name=delivery.listener, daemon=True)
+            for delivery in begun
+        }
+        with self._lock:
+            self._threads |= threads
+        for thread in threads.values():
+            thread.start()
+        return list(threads.values())
+
+    def _serve(self, delivery: Delivery) -> None:
+        try:
+            claimed = self._store.deliveries.claim(delivery, self._presence.owner_id, self._clock.now())
+            if claimed is not None:
+                self._serve_claimed(*claimed)
+        except CatchmentError as error:
+            # The database is unavailable, or another process holds the lease now: the next run retries.
+            log.error("events could not be delivered", listener=delivery.listener, error=str(error))
+
+    def _serve_claimed(self, lease: Lease, delivery: Delivery) -> None:
+        try:
+            self._tell(lease, delivery)
+        finally:
+            try:
+                self._store.deliveries.release(lease)
+            except StoreError:
+                # Released once the database is back.
+                self._presence.owe(lease)
+                raise
+
+    def _tell(self, lease: Lease, delivery: Delivery) -> None:
+        try:
+            listener = self._listener(delivery)
+        except CatchmentError as error:
+            # For example, its secret cannot be decrypted.
+            self._note_failure(lease, delivery, error)
+            return
+        count = 0
+        while count < MOST_EVENTS and not self._stop.is_set():
+            events, missing = self._store.outbox.after(delivery.position, BATCH)
+            if missing:
+                delivery = self._pass_over(lease, delivery, delivery.position + missing, missing)
+            if not events:
+                return
+            reached = self._tell_each(lease, delivery, listener, events)
+            if reached is None:
+                return
+            delivery, count = reached, count + len(events)
+
+    def _listener(self, delivery: Delivery) -> Listener:
+        if delivery.webhook_id is not None:
+            return self._webhook(delivery.webhook_id)
+        return self._hooks[delivery.listener.removeprefix("hook ")]
+
+    def _tell_each(
+        self, lease: Lease, delivery: Delivery, listener: Listener, events: Sequence[Event]
+    ) -> Delivery | None:
+        """Returns the delivery after these events; None: it stops here for now."""
+        deliveries = self._store.deliveries
+        for event in events:
+            if self._stop.is_set():
+                return None
+            if not _is_for(listener, event):
+                continue
+            try:
+                listener.take(event, delivery.failures_in_a_row + 1)
+            except Stopped:
+                return None
+            except CatchmentError as error:
+                self._not_taken(lease, delivery, listener, event, error)
+                return None
+            delivery = deliveries.delivered(lease, delivery, event.id, self._clock.now())
+        if delivery.position < events[-1].id:
+            delivery = deliveries.passed(lease, delivery, events[-1].id)
+        return delivery
+
+    def _not_taken(
+        self, lease: Lease, delivery: Delivery, listener: Listener, event: Event, error: CatchmentError
+    ) -> None:
+        now = self._clock.now()
+        if is_gone(error):
+            because = message("delivery.gone")
+            alert = message("delivery.off", name=delivery.listener, why=because)
+            self._store.deliveries.switch_off(delivery.id, because, now, alert=alert)
+            log.warning("a webhook is switched off", listener=delivery.listener, because=because)
+            return
+        given_up = 0
+        if event.created_at < now - self._patience:
+            delivery, given_up = self._give_up(lease, delivery, listener, now - self._patience)
+        self._note_failure(lease, delivery, error, given_up)
+
+    def _give_up(self, lease: Lease, delivery: Delivery, listener: Listener, before: datetime) -> tuple[Delivery, int]:
+        """Give up everything that has waited too long at once, so that newer events need not wait for it."""
+        total = 0
+        while True:
+            events, _ = self._store.outbox.after(delivery.position, BATCH)
+            # A page that was answered earlier may be written later: a newer event among the old ones must not be given
+            # up.
+            old = list(takewhile(lambda event: event.created_at < before, events))
+            if not old:
+                return delivery, total
+            count = sum(1 for event in old if _is_for(listener, event))
+            delivery = self._pass_over(lease, delivery, old[-1].id, count)
+            total += count
+
+    def _pass_over(self, lease: Lease, delivery: Delivery, to: int, count: int) -> Delivery:
+        if count:
+            log.warning("events are given up", listener=delivery.listener, count=count)
+        return self._store.deliveries.passed(lease, delivery, to, given_up=count)
+
+    def _note_failure(self, lease: Lease, delivery: Delivery, error: CatchmentError, given_up: int = 0) -> None:
+        now, why = self._clock.now(), logs.redact(error.message)
+        failures = delivery.failures_in_a_row + 1
+        asked_for = error.retry_at if isinstance(error, PlatformError) else None
+        alert = None
+        if failures >= ALARMING_FAILURES or given_up:
+            facts: dict[str, MessageParam] = {"name": delivery.listener, "failures": failures, "why": why}
+            alert = (
+                message("delivery.given_up", **facts, lost=given_up)
+                if given_up
+                else message("delivery.failing", **facts)
+            )
+        self._store.deliveries.failed(lease, delivery, why, now, next_attempt(failures, now, asked_for), alert=alert)
+        log.warning("an event was not taken", listener=delivery.listener, failures=failures, error=why)
+
+
+def _is_for(listener: Listener, event: Event) -> bool:
+    return not event.is_forgotten and listener.wants(event)
+
+
+HOOK_GROUP = "catchment.events"
+
+
+class Hook:
+    """A callable of an installed package that receives events, found by the entry point `catchment.events`.
+
+        [project.entry-points."catchment.events"]
+        digest = "my_package:on_event"
+
+        def on_event(event: dict) -> None: ...
+
+    It gets the same event as a webhook, as a dict. Its return value is ignored; an exception is recorded, and the hook
+    gets the same event again later. It is loaded when there is an event to deliver: one that cannot be imported fails
+    and is retried.
+    """
+
+    def __init__(self, entry: EntryPoint) -> None:
+        self._entry = entry
+
+    def wants(self, event: Event) -> bool:
+        return True
+
+    def take(self, event: Event, attempt: int) -> None:
+        try:
+            self._entry.load()(as_document(event))
+        except (Exception, SystemExit) as error:
+            # Third-party code: nothing it raises may stop the delivery.
+            raise HookFailed(f"hook {self._entry.name} raised {type(error).__name__}: {error}") from error
+
+
+def installed_hooks() -> dict[str, Hook]:
+    return {entry.name: Hook(entry) for entry in entry_points(group=HOOK_GROUP)}

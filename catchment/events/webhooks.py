@@ -1,0 +1,191 @@
+"""Webhooks: URLs that receive signed events by POST. Their secrets are stored encrypted, and decrypted only for use."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from catchment.credentials import Cipher, Sealed, Secret, strip_url
+from catchment.errors import Gone, InvalidInput, PlatformError, Refused
+from catchment.fetch import Fetch
+from catchment.fetch.auth import dressed
+from catchment.logs import know_secret
+from catchment.model import Answer, Budget, Event, Record, Refusal, Request
+from catchment.store.delivery.webhooks import SealedWebhook, Webhooks
+
+
+def as_document(event: Event) -> dict[str, Any]:
+    """Returns an event as listeners receive it."""
+    return {"id": event.id, "event": event.name, "created_at": event.created_at.isoformat(), "data": event.data}
+
+
+def signed_headers(event: Event, body: bytes, secret: str, attempt: int, now: datetime) -> dict[str, str]:
+    """Returns the headers of a delivery.
+
+    The signature is HMAC-SHA256, with the webhook's secret as the key, over the timestamp as in its header, a full
+    stop, and the body byte by byte; in hexadecimal digits, after "v1=". The timestamp is included, so that an old
+    message cannot be replayed with a new time.
+    """
+    timestamp = str(int(now.timestamp()))
+    signature = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
+    return {
+        "Content-Type": "application/json",
+        "X-Catchment-Event": event.name,
+        "X-Catchment-Delivery": f"{event.id}-{attempt}",
+        "X-Catchment-Timestamp": timestamp,
+        "X-Catchment-Signature": f"v1={signature}",
+    }
+
+
+EVENTS = (
+    "items.collected",
+    "items.ready",
+    "source.failing",
+    "source.recovered",
+    "alert.opened",
+    "alert.closed",
+    "watch.matched",
+)
+"""All event names."""
+TEST_EVENT = "webhook.test"
+_LONGEST_NAME = 100
+_SHORTEST_SECRET = 16
+_MOST_CHARACTERS = 1_000
+
+
+class Locked(Record, frozen=True, omit_defaults=True):
+    """The encrypted part of a webhook."""
+
+    signing: str
+    of_address: Secret | None = None
+    """User, password or token that was in the URL."""
+    address: str | None = None
+    """The rest of the URL, if it has a path or query: with a chat service, anyone who knows the path may post there."""
+
+    def __repr__(self) -> str:
+        return "Locked(…)"
+
+
+class Receiver:
+    """Stands in for a platform in `Fetch`: no hosts, no budget, and no rules for refusals."""
+
+    NAME = "webhooks"
+    HOSTS: tuple[str, ...] = ()
+    BUDGET: Budget | None = None
+
+    def refusal(self, answer: Answer, request: Request) -> Refusal | None:
+        return None
+
+
+RECEIVER = Receiver()
+
+
+class Webhook:
+    """One webhook, ready to send events."""
+
+    def __init__(self, sealed: SealedWebhook, box: Cipher, fetch: Fetch, now: Callable[[], datetime]) -> None:
+        self._sealed, self._fetch, self._now = sealed, fetch, now
+        self._locked = msgspec.json.decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())), type=Locked)
+        _know(self._locked)
+
+    def wants(self, event: Event) -> bool:
+        return not self._sealed.events or event.name in self._sealed.events
+
+    def take(self, event: Event, attempt: int) -> None:
+        """Send the event. Raises the error if it was not taken; Gone, if it never will be."""
+        body = msgspec.json.encode(as_document(event))
+        headers = signed_headers(event, body, self._locked.signing, attempt, self._now())
+        address = self._locked.address or self._sealed.url
+        request = Request(address, "POST", headers=headers, body=body, is_keepable=False)
+        if self._locked.of_address is not None:
+            request = dressed(request, self._locked.of_address)
+        try:
+            status = self._fetch(request, RECEIVER, subject=f"webhook {self._sealed.name}", attempts=[]).status
+        except PlatformError as error:
+            # A partial answer (206) is odd, but the event was taken.
+            if error.status != 206:
+                raise
+        else:
+            if not 200 <= status < 300:
+                raise Refused(
+                    f"webhook {self._sealed.name}: the answer is {status}", "only 2xx is a yes", status=status
+                )
+
+
+def add(
+    webhooks: Webhooks,
+    box: Cipher,
+    name: str,
+    url: str,
+    now: datetime,
+    *,
+    events: Sequence[str] = (),
+    secret: str | None = None,
+) -> tuple[int, str]:
+    """Add a webhook; returns its id and the secret, which cannot be shown again. Raises InvalidInput."""
+    _check(name, url, events)
+    secret = new_secret() if secret is None else secret
+    if not _SHORTEST_SECRET <= len(secret) <= _MOST_CHARACTERS or not secret.isprintable():
+        raise InvalidInput(
+            f"a secret has {_SHORTEST_SECRET} to {_MOST_CHARACTERS} characters, all on one line",
+            "give none, and one is made",
+            "secret",
+        )
+    address, of_address = strip_url(url)
+    shown = _shown(address)
+    locked = Locked(secret, of_address, None if shown == address else address)
+    _know(locked)
+    sealed = box.seal(msgspec.json.encode(locked).decode())
+    chosen = tuple(dict.fromkeys(events))
+    return webhooks.add(name, shown, chosen, sealed.key_id, sealed.token.encode(), now), secret
+
+
+def send_test(webhook: Webhook, now: datetime) -> None:
+    """Send a harmless test event at once, bypassing the outbox. Raises the error that occurred."""
+    webhook.take(Event(0, TEST_EVENT, now, {"message": "this is a test"}), 1)
+
+
+def is_gone(error: Exception) -> bool:
+    """Whether the receiver says that it will never take anything again."""
+    return isinstance(error, Gone) and error.status == 410
+
+
+def new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+def _check(name: str, url: str, events: Sequence[str]) -> None:
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise InvalidInput(f"a webhook needs a name of at most {_LONGEST_NAME} characters", field="name")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.isprintable() or " " in url:
+        raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
+    unknown = next((event for event in events if event not in EVENTS), None)
+    if unknown is not None:
+        raise InvalidInput(f"there is no event {unknown!r}", f"one of {', '.join(EVENTS)}", "events")
+
+
+def _shown(address: str) -> str:
+    """Returns the part of the URL that may be shown: scheme and host."""
+    parts = urlsplit(address)
+    return address if parts.path in ("", "/") and not parts.query else f"{parts.scheme}://{parts.netloc}/…"
+
+
+def _know(locked: Locked) -> None:
+    """Register the secrets with the logs, so that they are redacted."""
+    path = urlsplit(locked.address).path if locked.address else ""
+    for value in (locked.signing, *(locked.of_address.values() if locked.of_address else ())):
+        know_secret(value)
+    if len(path) >= _SHORTEST_SECRET:
+        know_secret(path)

@@ -1,0 +1,224 @@
+"""Authentication of requests: credentials added at the last moment, login tokens, and redaction of secrets in
+answers."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from collections import defaultdict
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from threading import Lock
+from typing import Protocol
+
+from catchment.credentials.pool import Use
+from catchment.credentials.secret import Secret
+from catchment.errors import AddressRefused, InvalidInput, PlatformError
+from catchment.fetch.address_guard import is_own
+from catchment.fetch.settings import FetchPlatform
+from catchment.fetch.transport import RawResponse
+from catchment.fetch.urls import ParsedUrl, placed
+from catchment.logs import HIDDEN, looks_random, spellings
+from catchment.model import Request, Token
+
+_RENEWED_EARLY = 0.1
+"""A token is renewed when this share of its life is left: it must not expire between our check and the server's."""
+
+
+def dressed(request: Request, secret: Secret) -> Request:
+    """Returns the request with all that the credential holds. Platforms that sign have a `dress` of their own
+    instead."""
+    if request.secret_header is not None:
+        secret = _under(request.secret_header, secret)
+    headers = {**request.headers, **secret.headers}
+    if secret.basic is not None:
+        headers["Authorization"] = f"Basic {b64encode(secret.basic.encode()).decode()}"
+    dressed = request.replace(headers=headers, params={**request.params, **secret.query})
+    return with_cookies(dressed, secret.cookies) if secret.cookies else dressed
+
+
+def _under(header: str, secret: Secret) -> Secret:
+    """Returns the same secret in another header. A bare token is stored as a bearer token, a key with a colon in it as
+    a password."""
+    name, _, before = header.partition(":")
+    bearer = secret.headers.get("Authorization", "").removeprefix("Bearer ")
+    bare = secret.basic or bearer or next(iter(secret.headers.values()), "")
+    return secret.replace(basic=None, headers={name.strip(): f"{before.strip()} {bare}".strip()} if bare else {})
+
+
+def with_cookies(request: Request, cookies: str) -> Request:
+    name = next((name for name in request.headers if name.lower() == "cookie"), "Cookie")
+    already = request.headers.get(name)
+    return request.replace(headers={**request.headers, name: f"{already}; {cookies}" if already else cookies})
+
+
+def cookie_header(cookies: dict[str, str]) -> str:
+    return "; ".join(f"{name}={value}" for name, value in cookies.items())
+
+
+_SURELY_OURS = 12
+"""A secret of this many characters that looks like nothing else cannot be in an answer by chance."""
+_SHORTEST = 3
+"""Shorter ones are not redacted: they would be found everywhere."""
+
+
+def without_secrets(response: RawResponse, secret: Secret, token: Token | None) -> RawResponse:
+    """Returns the response with our own secret redacted: some servers repeat it, and answers are kept and shown."""
+    of_token = [value.rpartition(" ")[2] for value in token.headers.values()] if token else []
+    ours = {
+        spelling for value in (*secret.values(), *of_token) for spelling in spellings(value) if len(value) >= _SHORTEST
+    }
+    body, headers = response.body, response.headers
+    # The longest first, so that a secret within another does not leave the rest of it behind.
+    for our in sorted(ours, key=len, reverse=True):
+        if our.encode() in body:
+            body = _echo(our).sub(rb"\g<before>" + HIDDEN.encode(), body)
+        headers = {name: _without(our, text) for name, text in headers.items()}
+    return RawResponse(response.status, headers, body)
+
+
+def _without(name: str, text: str) -> str:
+    if name not in text:
+        return text
+    return (
+        _echo(name)
+        .sub(rb"\g<before>" + HIDDEN.encode(), text.encode("utf-8", "surrogateescape"))
+        .decode("utf-8", "surrogateescape")
+    )
+
+
+def _echo(name: str) -> re.Pattern[bytes]:
+    """Matches a secret where it is surely ours: a long one anywhere, a short one as a whole word, and one that is an
+    ordinary word or number only as a value: behind a name and a sign, or behind the user."""
+    value = re.escape(name.encode())
+    if len(name) >= _SURELY_OURS and looks_random(name):
+        return re.compile(rb"(?P<before>)" + value)
+    if looks_random(name) and not name.isdigit():
+        return re.compile(rb"(?<![A-Za-z0-9])(?P<before>)" + value + rb"(?![A-Za-z0-9])")
+    return re.compile(rb"(?P<before>[=:]\s{0,2}\\?[\"']?)" + value + rb"(?![A-Za-z0-9])")
+
+
+class CredentialProvider(Protocol):
+    """Provides credentials, and receives the results of using them."""
+
+    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
+        """Returns the credential of that name, or the best of the platform's pool; None if there is none."""
+        ...
+
+    def succeeded(self, use: Use) -> None: ...
+
+    def failed(self, use: Use, error: PlatformError) -> None:
+        """Records that the credential was refused through its own fault."""
+        ...
+
+
+class _Held:
+    """The tokens of one credential of a platform."""
+
+    def __init__(self) -> None:
+        self.one_at_a_time = Lock()
+        self.token: Token | None = None
+        self.secret: Secret | None = None
+        self.until: datetime | None = None
+
+
+class Logins:
+    """The tokens that this process holds, by platform and credential. They are stored nowhere else."""
+
+    def __init__(self) -> None:
+        self._held: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)
+        self._making = Lock()
+
+    def one_at_a_time(self, platform: str, credential: str) -> Lock:
+        """Lock held during a login: threads that need the same token wait for it rather than log in each."""
+        return self._of(platform, credential).one_at_a_time
+
+    def token(self, platform: str, credential: str, secret: Secret, now: datetime) -> Token | None:
+        """Returns the token that this secret has yielded; another secret under the same name yields another."""
+        held = self._of(platform, credential)
+        is_good = held.until is not None and now < held.until and held.secret == secret
+        return held.token if is_good else None
+
+    def keep(self, platform: str, credential: str, secret: Secret, token: Token, now: datetime) -> None:
+        held = self._of(platform, credential)
+        held.token, held.secret = token, secret
+        held.until = now + timedelta(seconds=token.lives_seconds * (1 - _RENEWED_EARLY))
+
+    def forget(self, platform: str, credential: str, token: Token) -> None:
+        """Drops a token that was refused, but not one that has replaced it meanwhile."""
+        held = self._of(platform, credential)
+        with held.one_at_a_time:
+            if held.token is token:
+                held.token = held.until = None
+
+    def _of(self, platform: str, credential: str) -> _Held:
+        with self._making:
+            return self._held[platform, credential]
+
+
+def with_token(secret: Secret, token: Token) -> Secret:
+    """Returns the secret with the token in place of the login data, which is not sent again."""
+    return secret.replace(basic=None, headers={**secret.headers, **token.headers})
+
+
+class Bound(Protocol):
+    """The part of a credential that decides where it may be sent."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def platform(self) -> str: ...
+    @property
+    def hosts(self) -> tuple[str, ...]: ...
+
+
+def is_for(credential: Bound, platform: FetchPlatform, place: ParsedUrl) -> bool:
+    """Whether the credential may be sent to that URL."""
+    if credential.platform != platform.NAME:
+        return False
+    if platform.HOSTS:
+        return place.host in platform.HOSTS
+    # What was given for http may be sent by https, but not the other way round.
+    return bound_host(place) in credential.hosts or f"http://{place.site}" in credential.hosts
+
+
+def bound_host(place: ParsedUrl) -> str:
+    """Returns the host that a credential for this URL is bound to. http, which sends it in the clear, is part of it,
+    except in our own network."""
+    return f"http://{place.site}" if place.scheme == "http" and not is_own(place.host) else place.site
+
+
+def mismatch(credential: Bound, platform: FetchPlatform, place: ParsedUrl | None) -> tuple[str, str]:
+    """Returns the error text for a credential that may not: what it is for, and what would help."""
+    name = credential.name
+    if credential.platform != platform.NAME:
+        return (
+            f"the credential {name!r} is for {credential.platform}, not for {platform.NAME}",
+            f"name one of {platform.NAME}: `catchment credentials add {platform.NAME} NAME`",
+        )
+    where = bound_host(place) if place else "there"
+    if platform.HOSTS:
+        return f"the credential {name!r} is for {', '.join(platform.HOSTS)}, not for {where}", "name no credential here"
+    given_for = ", ".join(credential.hosts) or "no host yet"
+    hosts = " ".join(f"--host {host}" for host in (*credential.hosts, where))
+    return (
+        f"the credential {name!r} is for {given_for}, not for {where}",
+        f"to let {where} have it, too: `catchment credentials change {name} {hosts}`",
+    )
+
+
+def host_of(text: str) -> str:
+    """Returns the host that a person means by a host, a host with a port, or a URL; with its port where it is
+    unusual, and with http:// where the URL has it."""
+    try:
+        return bound_host(placed(text if "://" in text else f"https://{text.strip()}"))
+    except AddressRefused:
+        raise InvalidInput("this is not a host", "give one as in example.org or example.org:8443", "host") from None
+
+
+def place_of(address: str) -> ParsedUrl | None:
+    """Returns the parsed URL of a source; None if it is no web URL, or invalid."""
+    try:
+        return placed(address)
+    except AddressRefused:
+        return None

@@ -1,0 +1,183 @@
+"""What a response's headers and status mean: validators, cache lifetimes, waits, and errors. Pure.
+
+A platform's own `refusal` comes first; the errors here are for answers about which it says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+
+from catchment.errors import Gone, LoginNeeded, Missing, PlatformError, Refused, ServerTrouble, SlowDown, Unreadable
+from catchment.model import Answer
+
+
+def http_date(text: str) -> datetime | None:
+    """Returns the UTC time of an HTTP date; None if it is none."""
+    try:
+        moment = parsedate_to_datetime(text)
+        # "-0000" gives a time without a zone; HTTP dates are always GMT.
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+_KEPT = frozenset(
+    (
+        "age", "cache-control", "content-encoding", "content-language", "content-length", "content-type", "date",
+        "etag", "expires", "last-modified", "link", "retry-after", "vary",
+    )
+)  # fmt: skip
+_KEPT_BEGINNINGS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
+
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
+_NEVER_STORED = re.compile(r"(?:^|[\s,])no-(?:cache|store)\b")
+LONGEST_CACHE_SECONDS = 30 * 86400
+_LONGEST_VALIDATOR = 1000
+
+
+def read_headers(lines: list[bytes]) -> dict[str, str]:
+    """Returns the headers of the last answer among the lines. Names in lower case, repeated ones joined by ", "."""
+    headers: dict[str, str] = {}
+    # Interim answers (100, 103) may have come before; only the last one counts.
+    begin = max((index for index, line in enumerate(lines) if line.startswith(b"HTTP/")), default=-1)
+    for line in lines[begin + 1 :]:
+        name, colon, value = line.decode("latin-1").partition(":")
+        if not colon:
+            # The blank line. What comes after it are trailers: too late to mean anything.
+            break
+        name, value = name.rstrip().lower(), value.strip()
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
+
+
+def validators(headers: dict[str, str]) -> tuple[str | None, str | None]:
+    """Returns ETag and Last-Modified, each if it can be sent back: some servers put line breaks into them."""
+    return _validator(headers.get("etag")), _validator(headers.get("last-modified"))
+
+
+def _validator(value: str | None) -> str | None:
+    return value if value and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
+
+
+def keepable_headers(headers: dict[str, str]) -> dict[str, str]:
+    """Returns those that may be stored with an answer: an allow-list, so that no cookie or token slips through."""
+    return {name: value for name, value in headers.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
+
+
+def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
+    """Returns for how many seconds the server expects nothing new; None if it does not say."""
+    control = headers.get("cache-control", "").lower()
+    if _NEVER_STORED.search(control):
+        return None
+    if max_age := _MAX_AGE.search(control):
+        return min(int(max_age[1]), LONGEST_CACHE_SECONDS)
+    # `Expires: 0` and other nonsense means "already expired", which is no hint.
+    expires = http_date(headers.get("expires", ""))
+    if expires is None:
+        return None
+    # By the server's own clock, where it sends it: a machine whose clock is wrong would get a wrong difference.
+    seconds = int((expires - (http_date(headers.get("date", "")) or now)).total_seconds())
+    return min(seconds, LONGEST_CACHE_SECONDS) if seconds > 0 else None
+
+
+LONGEST_PAUSE = timedelta(days=1)
+"""A server that asks for more gets this: a typing error there must not silence a source for a year."""
+
+_EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e11
+"""A reset time below the first is in seconds from now (Reddit); above it is a moment (GitHub, X), beyond the second one
+in milliseconds."""
+_LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
+
+
+def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
+    """Returns the error that this answer's status stands for; None: it is an answer."""
+    status = answer.status
+    if status == 304 or (200 <= status < 300 and status != 206):
+        return None
+    error, what, helps = _meaning(answer)
+    retry_at = told_to_wait_until(answer.headers, now) if error in (SlowDown, ServerTrouble) else None
+    return error(f"{what} (HTTP {status}{_phrase(status)})", helps, status=status, retry_at=retry_at)
+
+
+def _meaning(answer: Answer) -> tuple[type[PlatformError], str, str]:
+    status, headers = answer.status, answer.headers
+    if status in (420, 429) or (status in (403, 503) and _asks_for_patience(headers)):
+        return SlowDown, "too many requests", "it is asked again later; a longer interval avoids this"
+    if status >= 500 or status in (408, 425):
+        return ServerTrouble, "the server is in trouble", "it is asked again later"
+    return _MEANINGS.get(status) or (
+        _REDIRECT_TO_NOWHERE if 300 <= status < 400 else _PART_ONLY if status == 206 else _NOT_ACCEPTED
+    )
+
+
+_MEANINGS: dict[int, tuple[type[PlatformError], str, str]] = {
+    401: (LoginNeeded, "a login is needed, or the one given is not accepted", "add or renew the credential"),
+    402: (Refused, "payment is demanded", "check the account at the platform"),
+    403: (Refused, "access is refused", "check in a browser whether it is public; it may need a credential"),
+    404: (Missing, "nothing is there", "check the address; it is asked again with growing pauses"),
+    407: (Refused, "the proxy wants a login", "put it into the proxy setting"),
+    410: (Gone, "it is gone for good", "remove the source, or give it a new address"),
+    451: (Refused, "access is refused for legal reasons", "it may be reachable from another country"),
+}
+_REDIRECT_TO_NOWHERE = (Unreadable, "a redirect that does not say where to", "the server is at fault")
+_PART_ONLY = (Unreadable, "only a part came, though the whole was asked for", "the server is at fault")
+_NOT_ACCEPTED = (Refused, "the request is not accepted", "check the source's target and settings")
+
+
+def _asks_for_patience(headers: dict[str, str]) -> bool:
+    """Whether a 403 or 503 means 429: some servers do that, and the other headers show it."""
+    return "retry-after" in headers or is_used_up(headers)
+
+
+def is_used_up(headers: dict[str, str]) -> bool:
+    """Whether the server says that no request is left in its present window."""
+    remaining = _limit(headers, "remaining")
+    return remaining is not None and remaining < 1
+
+
+def _limit(headers: dict[str, str], name: str) -> float | None:
+    return next((_number(headers[prefix + name]) for prefix in _LIMIT_HEADERS if prefix + name in headers), None)
+
+
+def told_to_wait_until(headers: dict[str, str], now: datetime) -> datetime | None:
+    """Returns the moment that the server asks to wait for, at most a day away; None if it names none that makes
+    sense."""
+    retry_after = headers.get("retry-after")
+    if retry_after is not None:
+        seconds = _number(retry_after)
+        until = http_date(retry_after) if seconds is None else _after(now, seconds)
+    else:
+        reset = _limit(headers, "reset") if is_used_up(headers) else None
+        until = None if reset is None else _reset(reset, now)
+    # A date in the past means: now.
+    return None if until is None else min(max(until, now), now + LONGEST_PAUSE)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    # "nan" and "inf" are numbers to float(), and nonsense in a header.
+    return number if 0 <= number < float("inf") else None
+
+
+def _after(now: datetime, seconds: float) -> datetime:
+    return now + min(timedelta(seconds=min(seconds, 1e9)), LONGEST_PAUSE)
+
+
+def _reset(number: float, now: datetime) -> datetime:
+    if number < _EPOCH_SECONDS:
+        return _after(now, number)
+    seconds = number / 1000 if number > _EPOCH_MILLISECONDS else number
+    return datetime.fromtimestamp(min(seconds, _EPOCH_MILLISECONDS), UTC)
+
+
+def _phrase(status: int) -> str:
+    try:
+        return f" {HTTPStatus(status).phrase}"
+    except ValueError:
+        return ""

@@ -1,0 +1,255 @@
+"""Throttle before every exchange: waits until there is no cooldown, a slot is free, it is our turn and the budget has a
+token. A wait that is too long is refused instead, with the time at which to come back."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from threading import Condition, Event, Lock
+from typing import NamedTuple
+
+from catchment.clock import Clock
+from catchment.errors import PlatformError, SlowDown, Stopped
+from catchment.fetch.address_guard import is_own
+from catchment.fetch.budgets import Budgets, Tokens, key
+from catchment.fetch.responses import is_used_up, told_to_wait_until
+from catchment.fetch.settings import FetchPlatform, FetchSettings
+from catchment.fetch.urls import ParsedUrl
+from catchment.model import Answer, Budget, FailureScope
+
+
+class Turns:
+    """When each host may be requested next: a burst at once, then one by one."""
+
+    def __init__(self, per_second: float, burst: int, longest_wait: timedelta) -> None:
+        """`per_second` 0: every turn is now."""
+        self._spacing = timedelta(seconds=1 / per_second if per_second else 0)
+        self._longest_wait = longest_wait
+        self._ahead = self._spacing * (burst - 1)
+        """How far turns may run ahead of their spacing."""
+        self._next: dict[str, datetime] = {}
+        """By host: when its next turn would be if all had been spaced."""
+        self._lock = Lock()
+
+    def take(self, host: str, now: datetime) -> timedelta:
+        """Returns how long to wait for this turn. A turn that is further away than the longest wait is not taken."""
+        with self._lock:
+            # Nothing further ahead was ever handed out: if it is, the clock was set back, and the value is ignored.
+            furthest = now + self._ahead + self._longest_wait + self._spacing
+            turn = min(max(self._next.get(host, now), now), furthest)
+            wait = max(turn - self._ahead - now, timedelta(0))
+            self._next[host] = turn + self._spacing if wait <= self._longest_wait else turn
+            return wait
+
+
+class Pauses:
+    """Cooldowns (of a host, a credential, a platform), with their ends."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, datetime] = {}
+        self._lock = Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._until)
+
+    def begin(self, what: str, until: datetime) -> None:
+        """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
+        with self._lock:
+            self._until[what] = max(until, self._until.get(what, until))
+
+    def until(self, what: str, now: datetime) -> datetime | None:
+        """Returns the end of the cooldown; None: there is none."""
+        with self._lock:
+            until = self._until.get(what)
+            if until is None or now < until:
+                return until
+            del self._until[what]
+            return None
+
+
+class Slots:
+    """A limited number of slots for each name. Waits by real time: a transfer that ends frees a slot in real time."""
+
+    def __init__(self, longest_wait_seconds: float, is_stopped: Callable[[], bool]) -> None:
+        self._longest_wait_seconds, self._is_stopped = longest_wait_seconds, is_stopped
+        self._used: dict[str, int] = {}
+        self._freed = Condition()
+
+    @contextmanager
+    def one_of(self, name: str, count: int) -> Iterator[bool]:
+        """Holds a slot. Yields False if none came free in time, or a stop was requested; nothing is held then."""
+        is_held = self._take(name, count)
+        try:
+            yield is_held
+        finally:
+            if is_held:
+                self._free(name)
+
+    def _take(self, name: str, count: int) -> bool:
+        give_up_at = time.monotonic() + self._longest_wait_seconds
+        with self._freed:
+            while self._used.get(name, 0) >= count:
+                left = give_up_at - time.monotonic()
+                if left <= 0 or self._is_stopped():
+                    return False
+                # In short stretches: a stop does not wake a condition.
+                self._freed.wait(min(left, 0.1))
+            self._used[name] = self._used.get(name, 0) + 1
+            return True
+
+    def _free(self, name: str) -> None:
+        with self._freed:
+            self._used[name] -= 1
+            if not self._used[name]:
+                del self._used[name]
+            self._freed.notify_all()
+
+
+class Slot(NamedTuple):
+    """Platform, host and credential of an exchange."""
+
+    platform: FetchPlatform
+    credential: str | None
+    place: ParsedUrl
+
+    @property
+    def is_at_home(self) -> bool:
+        """Whether it goes to the platform's own hosts; where sources have their own, all of them count as such."""
+        return not self.platform.HOSTS or self.place.host in self.platform.HOSTS
+
+    @property
+    def counted_by(self) -> FailureScope:
+        """Returns the scope of "too many requests": the credential, where the platform counts by it."""
+        budget = self.platform.BUDGET
+        return FailureScope.CREDENTIAL if budget is not None and budget.is_per_credential else FailureScope.HOST
+
+    @property
+    def pausable(self) -> dict[FailureScope, str]:
+        """Returns what may be in cooldown, with its name in words."""
+        host = f"host {self.place.site}"
+        return {
+            FailureScope.PLATFORM: f"platform {self.platform.NAME}",
+            FailureScope.HOST: host,
+            # Without a credential, the host identifies us.
+            FailureScope.CREDENTIAL: f"credential {self.credential}" if self.credential else host,
+        }
+
+
+class Throttle:
+    def __init__(self, settings: FetchSettings, clock: Clock, stop: Event, budgets: Budgets) -> None:
+        self._settings, self._clock, self._stop = settings, clock, stop
+        self._longest_wait = timedelta(seconds=settings.longest_wait_seconds)
+        self._pause = timedelta(seconds=settings.pause_seconds)
+        self._pauses = Pauses()
+        self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
+        self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
+        self._tokens = Tokens(budgets)
+
+    @contextmanager
+    def passed(self, slot: Slot, is_operators: bool) -> Iterator[None]:
+        """Waits until one exchange may be made, within the context."""
+        self._check_stop()
+        self._check_pauses(slot)
+        budget = self._budget(slot)
+        if budget is not None:
+            # A platform's declared budget replaces our general caution.
+            with self._slot(f"budget {key(budget, slot.credential)}", budget.concurrency):
+                # The token comes last: it lives for a few seconds only.
+                self._wait_for_token(budget, slot.credential)
+                yield
+        elif is_operators or is_own(slot.place.host):
+            # Own machines need no politeness.
+            yield
+        else:
+            with self._slot(f"host {slot.place.site}", self._settings.per_host_concurrency):
+                self._wait_for_turn(slot.place.site)
+                yield
+
+    def _budget(self, slot: Slot) -> Budget | None:
+        """Returns the declared budget that applies: the platform's, but only at its own hosts."""
+        budget = self._settings.budget(slot.platform) if slot.is_at_home else None
+        return budget and budget.of(slot.credential)
+
+    def keep_distance(self, place: ParsedUrl, wait: timedelta, is_operators: bool) -> None:
+        """Waits as long as the site asks for between two pages; own machines are requested as fast as they answer."""
+        if not wait or is_operators or is_own(place.host):
+            return
+        if wait > self._longest_wait:
+            raise _not_now(f"{place.site} asks for a pause between two pages", self._clock.now() + wait)
+        self.wait(wait.total_seconds())
+
+    def wait(self, seconds: float) -> None:
+        if self._clock.wait(seconds, self._stop):
+            raise _stopped()
+
+    def leave_alone(self, slot: Slot, blamed: FailureScope, error: PlatformError) -> None:
+        """Starts a cooldown of the blamed scope, until the time in the error."""
+        until = error.retry_at
+        if until is None and isinstance(error, SlowDown):
+            until = self._clock.now() + self._pause
+        if until is not None and blamed is not FailureScope.REQUEST:
+            self._pauses.begin(slot.pausable[blamed], until)
+
+    def heed(self, slot: Slot, answer: Answer) -> None:
+        """Believes a good answer that says "this was the last one for now", before the next one is refused."""
+        if is_used_up(answer.headers):
+            until = told_to_wait_until(answer.headers, answer.answered_at)
+            if until is not None:
+                self._pauses.begin(slot.pausable[slot.counted_by], until)
+
+    def _check_stop(self) -> None:
+        if self._stop.is_set():
+            raise _stopped()
+
+    def _check_pauses(self, slot: Slot) -> None:
+        if not self._pauses:
+            return
+        now = self._clock.now()
+        for blamed, name in slot.pausable.items():
+            until = self._pauses.until(name, now)
+            if until is not None:
+                is_credentials = blamed is FailureScope.CREDENTIAL and slot.credential is not None
+                raise _not_now(f"{name} asked to be left alone", until, is_credentials=is_credentials)
+
+    @contextmanager
+    def _slot(self, name: str, count: int | None) -> Iterator[None]:
+        if count is None:
+            yield
+            return
+        with self._slots.one_of(name, count) as is_held:
+            if not is_held:
+                self._check_stop()
+                raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
+            yield
+
+    def _wait_for_turn(self, site: str) -> None:
+        now = self._clock.now()
+        wait = self._turns.take(site, now)
+        if wait > self._longest_wait:
+            raise _not_now(f"{site} is asked by others just now", now + wait)
+        if wait:
+            self.wait(wait.total_seconds())
+
+    def _wait_for_token(self, budget: Budget, credential: str | None) -> None:
+        give_up_at = self._clock.now() + self._longest_wait
+        while True:
+            now = self._clock.now()
+            until = self._tokens.take(budget, credential, now)
+            if until is None:
+                return
+            if until > give_up_at:
+                is_credentials = budget.is_per_credential and credential is not None
+                raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
+            self.wait((until - now).total_seconds())
+
+
+def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> SlowDown:
+    error = SlowDown(f"{what} until {until:%Y-%m-%d %H:%M:%S} UTC", "it goes on by itself then", retry_at=until)
+    error.is_credentials = is_credentials
+    return error
+
+
+def _stopped() -> Stopped:
+    return Stopped("a stop was asked for", "the work goes on next time")

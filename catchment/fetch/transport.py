@@ -1,0 +1,460 @@
+"""Transport: one HTTP exchange with one server, by libcurl. It follows no redirect, does not retry and judges no
+status.
+
+Options that never change are set once for each handle, the others only when they differ: setting them all would cost
+a third of a request.
+
+libcurl could decompress a body while receiving it, but passes a truncated one on as if it were whole and refuses gzip
+in several members, which some servers send. So it hands over the raw bytes, and the end of the stream is checked here.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import socket
+import threading
+import time
+import weakref
+import zlib
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import brotli
+import certifi
+import pycurl
+
+from catchment.errors import (
+    AddressRefused,
+    NetworkError,
+    PlatformError,
+    Refused,
+    Stopped,
+    TimedOut,
+    TooLarge,
+    Unreadable,
+)
+from catchment.fetch.address_guard import objection
+from catchment.fetch.responses import read_headers
+from catchment.fetch.settings import FetchSettings
+
+ACCEPTED = "gzip, br"
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_FIRST_PIECE = 4096
+_MOST_MEMBERS = 10_000
+"""Per gzip body. Honest servers begin a new one with every few kilobytes at most; each costs as much as a page."""
+_MOST_ENCODINGS = 3
+"""On top of each other; there are bodies that decompress to themselves, again and again."""
+_NOTHING_DONE = ("", "identity", "none", "utf-8")
+"""What servers write for a body that is not encoded at all."""
+
+
+def decoded(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
+    """Returns the decompressed body. Never more than `max_bytes`, and never a part taken for the whole."""
+    if content_encoding:
+        names = [name.strip() for name in content_encoding.lower().split(",")]
+        if len(names) > _MOST_ENCODINGS:
+            raise Unreadable(f"the answer is encoded {len(names)} times over", "the server is at fault")
+        # The header names the encodings in the order in which they were applied.
+        for name in reversed(names):
+            body = _decoded_once(body, name, max_bytes)
+    if len(body) > max_bytes:
+        raise too_large(max_bytes)
+    return body
+
+
+def too_large(max_bytes: int) -> TooLarge:
+    return TooLarge(f"the answer is larger than {max_bytes:,} bytes", "raise the size limit if that is to be expected")
+
+
+def _decoded_once(body: bytes, name: str, max_bytes: int) -> bytes:
+    if not body or name in _NOTHING_DONE:
+        return body
+    decode = _DECODERS.get(name)
+    if decode is None:
+        raise Unreadable(f"the answer is encoded as {name[:20]!r}, which was not asked for", "the server is at fault")
+    try:
+        return decode(body, max_bytes)
+    except (zlib.error, brotli.error):
+        raise Unreadable(f"the answer says that it is {name}, but is not", "the server is at fault") from None
+
+
+def _gunzipped(body: bytes, max_bytes: int) -> bytes:
+    members: list[bytes] = []
+    at, room = 0, max_bytes
+    while body.startswith(_GZIP_MAGIC, at) or not members:
+        if len(members) == _MOST_MEMBERS:
+            raise Unreadable(f"the answer is in more than {_MOST_MEMBERS:,} pieces", "the server is at fault")
+        member, at = _inflated(body, at, zlib.MAX_WBITS | 16, room)
+        members.append(member)
+        room -= len(member)
+    # Bytes after the last member that are none themselves are padding: every gzip tool ignores them.
+    return b"".join(members)
+
+
+def _undeflated(body: bytes, max_bytes: int) -> bytes:
+    # "deflate" ought to be a zlib stream; some servers send it without the two bytes at the front.
+    has_zlib_header = body[0] & 0x0F == 8 and int.from_bytes(body[:2], "big") % 31 == 0
+    return _inflated(body, 0, zlib.MAX_WBITS if has_zlib_header else -zlib.MAX_WBITS, max_bytes)[0]
+
+
+def _inflated(body: bytes, at: int, window_bits: int, max_bytes: int) -> tuple[bytes, int]:
+    """Returns the stream that begins at an offset, and the offset where it ends."""
+    stream = zlib.decompressobj(window_bits)
+    pieces, size, room = [], _FIRST_PIECE, max_bytes
+    # In growing pieces: at its end the stream copies surplus input, and the rest of a large body, copied for each of
+    # many small members, would take minutes.
+    while not stream.eof and at < len(body):
+        # One byte more than allowed tells "exactly full" from "too much"; 0 would mean no limit at all.
+        pieces.append(stream.decompress(body[at : at + size], room + 1))
+        at, room, size = at + size, room - len(pieces[-1]), size * 2
+        if room < 0:
+            raise too_large(max_bytes)
+    if not stream.eof:
+        raise _cut_off()
+    return b"".join(pieces), min(at, len(body)) - len(stream.unused_data)
+
+
+def _unbrotlied(body: bytes, max_bytes: int) -> bytes:
+    stream = brotli.Decompressor()
+    whole: bytes = stream.process(body, output_buffer_limit=max_bytes + 1)
+    if len(whole) > max_bytes:
+        raise too_large(max_bytes)
+    if not stream.is_finished():
+        raise _cut_off()
+    return whole
+
+
+def _cut_off() -> NetworkError:
+    error = NetworkError("the answer was cut off inside its compression", "it is asked for again")
+    error.is_contact = True
+    return error
+
+
+_DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
+    "gzip": _gunzipped,
+    "x-gzip": _gunzipped,
+    "deflate": _undeflated,
+    "br": _unbrotlied,
+}
+
+
+_BUFFER_BYTES = 128 * 1024
+_RESTING_SECONDS = 100
+"""A connection unused for longer is not used again: most servers have closed it by then."""
+
+
+_UNPACKING = threading.Lock()
+
+
+class Sending(NamedTuple):
+    """The complete outgoing request: it contains every secret, so it is never kept or shown."""
+
+    url: str
+    host: str
+    """For error messages: the URL may hold a secret."""
+    method: str
+    headers: list[bytes]
+    body: bytes | None
+    timeout_seconds: float
+    max_bytes: int
+    max_wire_bytes: int
+
+
+class RawResponse(NamedTuple):
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class Transfer:
+    """Callbacks of libcurl during a transfer. It does not know the handle: a handle that is dropped is closed at once,
+    without waiting for the garbage collector to find a cycle."""
+
+    def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool]) -> None:
+        self._allows_private, self._is_cut = settings.allow_private_networks, is_cut
+        seconds, bytes_per_second = settings.low_speed_seconds, settings.low_speed_bytes_per_second
+        self._window_seconds, self._window_bytes = seconds, seconds * bytes_per_second
+        self.least_speed = f"less than {bytes_per_second} bytes a second for {seconds:g} s"
+        self.chunks: list[bytes] = []
+        self.lines: list[bytes] = []
+        self.objections: list[str] = []
+        self.max_wire_bytes = 0
+        self.is_too_large = self.is_too_slow = False
+        self.is_sent_again = False
+        self._is_sent = False
+        self._window_began_at = 0.0
+        self._window_began_with = 0
+        self._sockets: list[socket.socket] = []
+
+    def begin(self, max_wire_bytes: int) -> None:
+        self.max_wire_bytes = max_wire_bytes
+        self.is_too_large = self.is_too_slow = False
+        self._is_sent = self.is_sent_again = False
+        self._window_began_with = 0
+
+    def end(self) -> None:
+        # Now rather than at the next start: an idle thread must not hold on to a large body.
+        self.chunks.clear()
+        self.lines.clear()
+        self.objections.clear()
+        # libcurl works with a duplicate of what was handed to it.
+        while self._sockets:
+            self._sockets.pop().close()
+
+    def open_socket(self, purpose: int, address: Any) -> Any:
+        """Applies the address guard: this is the very address that is about to be connected to."""
+        no = objection(address.addr[0], self._allows_private)
+        if no:
+            self.objections.append(no)
+            return pycurl.SOCKET_BAD
+        self._sockets.append(socket.socket(address.family, address.socktype, address.protocol))
+        return self._sockets[-1]
+
+    def send(self, *_addresses: Any) -> int:
+        """Called when the connection stands and the request is about to go out. If a reused connection dies with it,
+        libcurl would resend it by itself: a request that was not granted, and would not be counted, is stopped here."""
+        self.is_sent_again, self._is_sent = self._is_sent, True
+        return int(pycurl.PREREQFUNC_ABORT if self.is_sent_again else pycurl.PREREQFUNC_OK)
+
+    def watch(self, announced: int, received: int, *_upload: int) -> bool:
+        """Called all the time during a transfer; true ends it."""
+        if received > self.max_wire_bytes or announced > self.max_wire_bytes:
+            self.is_too_large = True
+            return True
+        self.is_too_slow = self._is_stalled(received)
+        return self.is_too_slow or self._is_cut()
+
+    def _is_stalled(self, received: int) -> bool:
+        """Whether a body that has begun comes too slowly. libcurl's own limit (LOW_SPEED_TIME) also counts the wait for
+        the first byte, which may take the whole time-out."""
+        if not received:
+            return False
+        now = time.monotonic()
+        if not self._window_began_with or received - self._window_began_with >= self._window_bytes:
+            self._window_began_at, self._window_began_with = now, received
+            return False
+        return now - self._window_began_at >= self._window_seconds
+
+
+class Wire:
+    """One curl handle with its connections. Belongs to one thread of one process."""
+
+    def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool], is_guarded: bool) -> None:
+        self.pid = os.getpid()
+        self._is_proxied = is_guarded and settings.proxy is not None
+        self._allows_private = settings.allow_private_networks
+        self._transfer = Transfer(settings, is_cut)
+        self._curl = self._new_handle(settings, is_guarded)
+        self._headers: list[bytes] = []
+        self._timeout_ms = 0
+        self._address: str | None = None
+        self._is_plain_get = True
+        with _FORKING:
+            _ALIVE.add(self)
+
+    def _new_handle(self, settings: FetchSettings, is_guarded: bool) -> Any:
+        curl = pycurl.Curl()
+        proxy = settings.proxy if is_guarded else None
+        for option, value in (
+            (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
+            (pycurl.PROXY, proxy or ""),
+            (pycurl.NOPROXY, ""),
+            (pycurl.NOSIGNAL, 1),
+            (pycurl.CAINFO, certifi.where()),
+            (pycurl.USERAGENT, settings.user_agent),
+            (pycurl.CONNECTTIMEOUT_MS, _milliseconds(settings.connect_timeout_seconds)),
+            (pycurl.MAXAGE_CONN, _RESTING_SECONDS),
+            (pycurl.BUFFERSIZE, _BUFFER_BYTES),
+            (pycurl.WRITEFUNCTION, self._transfer.chunks.append),
+            (pycurl.HEADERFUNCTION, self._transfer.lines.append),
+            (pycurl.PREREQFUNCTION, self._transfer.send),
+            (pycurl.XFERINFOFUNCTION, self._transfer.watch),
+            (pycurl.NOPROGRESS, 0),
+        ):
+            curl.setopt(option, value)
+        if is_guarded and proxy is None:
+            curl.setopt(pycurl.OPENSOCKETFUNCTION, self._transfer.open_socket)
+        return curl
+
+    def exchange(self, sending: Sending) -> RawResponse:
+        """Sends, and receives the whole answer. Raises what went wrong, without naming a source."""
+        if self._is_proxied:
+            self._connect_to(self._checked_address(sending))
+        self._transfer.begin(sending.max_wire_bytes)
+        self._prepare(sending)
+        try:
+            self._curl.perform()
+            return self._came(sending.max_bytes)
+        except pycurl.error as error:
+            raise self._failure(error.args[0], error.args[1], sending) from None
+        finally:
+            self._transfer.end()
+
+    def _came(self, max_bytes: int) -> RawResponse:
+        headers = read_headers(self._transfer.lines)
+        # One at a time, and nothing is kept twice for longer than needed: a large answer is copied several times here.
+        with _UNPACKING:
+            packed = b"".join(self._transfer.chunks)
+            self._transfer.chunks.clear()
+            body = decoded(packed, headers.get("content-encoding", ""), max_bytes)
+        return RawResponse(self._curl.getinfo(pycurl.RESPONSE_CODE), headers, body)
+
+    def _prepare(self, sending: Sending) -> None:
+        curl = self._curl
+        curl.setopt(pycurl.URL, sending.url)
+        timeout_ms = _milliseconds(sending.timeout_seconds)
+        if timeout_ms != self._timeout_ms:
+            curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
+            self._timeout_ms = timeout_ms
+        if sending.headers != self._headers:
+            curl.setopt(pycurl.HTTPHEADER, sending.headers)
+            self._headers = sending.headers
+        is_plain_get = sending.method == "GET" and sending.body is None
+        if not (is_plain_get and self._is_plain_get):
+            self._set_method(sending.method, sending.body)
+            self._is_plain_get = is_plain_get
+
+    def _set_method(self, method: str, body: bytes | None) -> None:
+        # Back to GET first: it undoes what an earlier method left behind.
+        self._curl.setopt(pycurl.HTTPGET, 1)
+        self._curl.unsetopt(pycurl.CUSTOMREQUEST)
+        if method == "HEAD":
+            self._curl.setopt(pycurl.NOBODY, 1)
+        elif method != "GET" or body is not None:
+            self._curl.setopt(pycurl.POSTFIELDS, body or b"")
+            self._curl.setopt(pycurl.CUSTOMREQUEST, method)
+
+    def _checked_address(self, sending: Sending) -> str | None:
+        """Returns the address that the proxy is to connect to; None where the URL contains it.
+
+        Behind a proxy the socket leads to the proxy, so the target is looked up and judged beforehand. The proxy is
+        given the address that was judged, not the name: a name may lead elsewhere when the proxy looks it up.
+        """
+        host = sending.host.strip("[]")
+        try:
+            resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except OSError:
+            raise NetworkError(
+                f"{sending.host} is not known here", "the name must be known on this side of the proxy, to be checked"
+            ) from None
+        addresses = [str(address[0]) for *_, address in resolved]
+        for address in addresses:
+            no = objection(address, self._allows_private)
+            if no:
+                raise _refused(sending.host, no)
+        # IPv4 first: many a proxy has nothing else.
+        address = min(addresses, key=lambda name: ":" in name)
+        return None if address == host else address
+
+    def _connect_to(self, address: str | None) -> None:
+        """Makes the proxy open a tunnel to this address, whatever the URL says; Host and SNI stay the URL's."""
+        if address != self._address:
+            shown = f"[{address}]" if address and ":" in address else address
+            self._curl.setopt(pycurl.CONNECT_TO, [f"::{shown}:"] if address else [])
+            self._address = address
+
+    def _failure(self, code: int, words: str, sending: Sending) -> PlatformError | Stopped:
+        transfer = self._transfer
+        if transfer.is_too_large:
+            return too_large(transfer.max_wire_bytes)
+        if transfer.is_too_slow:
+            stalled = TimedOut(f"{sending.host} answers too slowly ({transfer.least_speed})", _AGAIN)
+            stalled.is_contact = self._is_contact()
+            return stalled
+        if code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
+            return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
+        if transfer.objections and code == pycurl.E_COULDNT_CONNECT:
+            return _refused(sending.host, transfer.objections[0])
+        if self._is_proxied and (status := self._curl.getinfo(pycurl.HTTP_CONNECTCODE)) >= 400:
+            return NetworkError(f"the proxy opens no tunnel to {sending.host} (HTTP {status})", _TUNNELS)
+        error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
+        failure = error(what.format(host=sending.host, words=words), helps)
+        failure.is_contact = self._is_contact()
+        return failure
+
+    def _is_contact(self) -> bool:
+        """Whether the other end was reached, whatever it did then: it refused, or a connection to it was made."""
+        if self._is_proxied:
+            # All that is known is that the proxy was reached.
+            return False
+        if self._transfer.lines or self._curl.getinfo(pycurl.OS_ERRNO) == errno.ECONNREFUSED:
+            return True
+        # A reused connection may have died with our own line; only a new one proves anything.
+        is_new, seconds = self._curl.getinfo(pycurl.NUM_CONNECTS) > 0, self._curl.getinfo(pycurl.CONNECT_TIME)
+        return bool(is_new and seconds > 0)
+
+
+def _refused(host: str, no: str) -> AddressRefused:
+    is_own = no in ("loopback", "private")
+    helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true opens your own networks" if is_own else "no setting opens it"
+    return AddressRefused(f"{host} is at a {no} address, which is not asked", helps)
+
+
+def _milliseconds(seconds: float) -> int:
+    # 0 would mean no limit at all.
+    return max(1, round(seconds * 1000))
+
+
+_AGAIN = "it is tried again"
+_TUNNELS = "the proxy must allow CONNECT, for http:// addresses (port 80) too: see CATCHMENT_PROXY"
+_CERTIFICATE = (Refused, "the certificate of {host} is not accepted ({words})", "the site's operator must renew it")
+_NO_HTTP = (Unreadable, "{host} does not answer in HTTP ({words})", "check the address")
+_BROKEN_OFF = (NetworkError, "{host} broke the connection off", _AGAIN)
+_FAILURES: dict[int, tuple[type[PlatformError], str, str]] = {
+    pycurl.E_UNSUPPORTED_PROTOCOL: _NO_HTTP,
+    pycurl.E_URL_MALFORMAT: (AddressRefused, "the address makes no sense", "check how it is written"),
+    pycurl.E_COULDNT_RESOLVE_PROXY: (NetworkError, "the proxy is not known", "check the proxy setting"),
+    pycurl.E_COULDNT_RESOLVE_HOST: (NetworkError, "{host} is not known", "check the name, and this machine's network"),
+    pycurl.E_COULDNT_CONNECT: (NetworkError, "{host} takes no connection", _AGAIN),
+    8: _NO_HTTP,  # CURLE_WEIRD_SERVER_REPLY
+    pycurl.E_PARTIAL_FILE: (NetworkError, "{host} sent only a part of the answer", _AGAIN),
+    pycurl.E_OPERATION_TIMEDOUT: (TimedOut, "{host} did not answer in time", _AGAIN),
+    pycurl.E_SSL_CONNECT_ERROR: (NetworkError, "no secure connection (TLS) to {host}", _AGAIN),
+    pycurl.E_PEER_FAILED_VERIFICATION: _CERTIFICATE,
+    pycurl.E_GOT_NOTHING: _BROKEN_OFF,
+    pycurl.E_SEND_ERROR: _BROKEN_OFF,
+    pycurl.E_RECV_ERROR: _BROKEN_OFF,
+}
+_ANY_FAILURE = (NetworkError, "the transfer from {host} failed ({words})", _AGAIN)
+
+
+class Wires:
+    """A `Wire` for each thread, made in the process that uses it."""
+
+    def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool]) -> None:
+        self._settings, self._is_cut = settings, is_cut
+        self._local = threading.local()
+
+    def mine(self, is_guarded: bool) -> Wire:
+        """Returns this thread's `Wire`. Guarded and unguarded ones are separate: a connection that was opened to an
+        operator's own address must never serve a request that has no right to go there."""
+        attribute = "guarded" if is_guarded else "operators"
+        wire: Wire | None = getattr(self._local, attribute, None)
+        if wire is None or wire.pid != os.getpid():
+            wire = Wire(self._settings, self._is_cut, is_guarded)
+            setattr(self._local, attribute, wire)
+        return wire
+
+    def close(self) -> None:
+        """Closes all threads' connections; a transfer in progress keeps its own until it ends."""
+        self._local = threading.local()
+
+
+_ALIVE: weakref.WeakSet[Wire] = weakref.WeakSet()
+_KEPT_FROM_PARENT: list[Wire] = []
+_FORKING = threading.Lock()
+
+
+def _before_fork() -> None:
+    with _FORKING:
+        _KEPT_FROM_PARENT.extend(_ALIVE)
+
+
+# A child must not close what it inherits: closing would send a close message in the parent's TLS connections. So it
+# keeps all of it, unused, until it ends.
+os.register_at_fork(before=_before_fork, after_in_parent=_KEPT_FROM_PARENT.clear)
+
+COMMON_HEADERS = (f"Accept-Encoding: {ACCEPTED}".encode(), b"Expect:")
+"""Sent with every request. The empty one keeps libcurl from asking for permission before a large body."""

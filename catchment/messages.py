@@ -1,0 +1,302 @@
+"""Messages: what is stored as a code with parameters and shown as a sentence, in English or Chinese.
+
+English is the source language: `SENTENCES` has the text of each code; the texts of pages, errors, kinds and settings
+are where they are used. `locale/zh/LC_MESSAGES/catchment.po` has the Chinese; `make messages` updates it from the code
+and compiles it. No catalogue is loaded for English.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from gettext import GNUTranslations
+from importlib.resources import files
+from typing import Any, TypeAlias, cast
+
+import msgspec
+
+Text = str | tuple[str, str]
+"""A text, or its singular and plural, of which `count` selects one."""
+
+SENTENCES: dict[str, Text] = {
+    "error.helps": "{what} — {helps}",
+    "error.about": "{subject}: {what}",
+    "span.minutes": "{count} min",
+    "span.hours": "{count} h",
+    "span.days": "{count} days",
+    "sources": ("{count} source", "{count} sources"),
+    "tier.interval": "{tier}: every {span}",
+    "tier.reach": (
+        "{tier}: every {span} rather than {usual}, because the platform shows no more than the newest {reach:,}"
+    ),
+    "visit.cached": "{count} posts cached, none stored",
+    "visit.rechecked": ("rechecked {count} item", "rechecked {count} items"),
+    "visit.rechecks_deferred": "{count} of them are deferred",
+    "visit.follow_ups_pending": (
+        "follow-up requests for {count} item are pending",
+        "follow-up requests for {count} items are pending",
+    ),
+    "visit.follow_ups_failed": "follow-up requests failed: {why}",
+    "visit.details_left": (
+        "{count} listed item is left to the next collection",
+        "{count} listed items are left to the next collection",
+    ),
+    "visit.details_failed": (
+        "{count} listed item could not be fetched: {why}",
+        "{count} listed items could not be fetched: {why}",
+    ),
+    "visit.deferred": "left to the next run: {why}",
+    "visit.no_platform": "no platform is installed for kind {kind!r}",
+    "alert.calls": (
+        "{platform}: {most:,} requests in {minutes} min, of {allowed:,.0f} allowed — use fewer sources, longer "
+        "intervals, or add a credential"
+    ),
+    "alert.cache_hits": (
+        "the cache answered {hits:,} of {reads:,} reads in {minutes} minutes, less than {share:.0%} — check whether "
+        "Redis is available, HOT_CACHE_TTL_HOURS is too short, or collecting is late"
+    ),
+    "alert.redis": (
+        "Redis is unavailable, the database is used instead: {why} — check that it is running, or unset "
+        "CATCHMENT_REDIS_URL"
+    ),
+    "alert.success": (
+        "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes — `catchment status` shows which"
+    ),
+    "alert.success_most": (
+        "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes, most often with {code} — "
+        "`catchment status` shows which"
+    ),
+    "alert.standing_still": (
+        "no collection succeeded for {minutes} minutes, and {due:,} sources are due, the first of them since {since} — "
+        "check the network, and whether sites refuse requests"
+    ),
+    "alert.first_visits": (
+        "{kind}: {visited:,} of {followed:,} sources have been collected, and none for the first time since {since} — "
+        "the request budget may be used up"
+    ),
+    "alert.guessing": (
+        "someone is guessing API keys or sign-in links: {count} wrong attempts, the last from {address} — unless it is "
+        "one of your own programs with an old key, block that address"
+    ),
+    "alert.offline": (
+        "none of {hosts} hosts could be reached for {span}: this machine seems to be offline; {sources} wait ({code}) "
+        "— check the network, DNS and proxy"
+    ),
+    "alert.source_unreachable": "{host} has not answered for {span} ({code}) — check in a browser whether it works",
+    "alert.unreachable": (
+        "{host} has not answered for {span}: {sources} ({code}) — check in a browser whether it works; it is retried "
+        "automatically"
+    ),
+    "alert.source_held_off": (
+        "{host} has refused requests as too many for {span} — collect the source less often, or give it a credential"
+    ),
+    "alert.held_off": (
+        "{host} has refused requests as too many for {span}: {sources} — collect its sources less often, or give them "
+        "a credential; it is retried automatically"
+    ),
+    "alert.stalled": (
+        "nothing has been collected for {span}: {sources}, most often {code} — `catchment status` shows why"
+    ),
+    "alert.canary_silent": (
+        "{platform} is silent: {name} (source {id}), its busiest source, should have shown something new by {at}, and "
+        "no other source has since — it is down, or blocks us"
+    ),
+    "alert.platform_silent": "nothing new from any of the {count} sources of {platform} — it may be down, or block us",
+    "alert.source_silent": (
+        "{name} answers, but has shown nothing new although something was expected by {at} — check it in a browser"
+    ),
+    "alert.source_silent_alone": (
+        "{name} answers, but has shown nothing new although something was expected by {at}; {platform} itself works "
+        "({other} shows new items), so nobody posted, or it has moved — check it in a browser"
+    ),
+    "alert.budget": (
+        "{platform}: {needs} of {allowed} requests per minute: {late} — use fewer sources, longer intervals, or add a "
+        "credential; `catchment plan` shows which sources will be late"
+    ),
+    "budget.needs": ("{count} source needs {needed}", "{count} sources need {needed}"),
+    "budget.late": "{late:,} will be late",
+    "budget.never": "{never:,} will not be collected at all",
+    "budget.late_never": "{late:,} will be late and {never:,} will not be collected at all",
+    "credential.pool_exhausted": "no credential of {platform} is usable: {states}",
+    "credential.pool_until": "{what}; {until}",
+    "credential.person": "a person must act: `catchment credentials list` shows their state",
+    "credential.usable_from": "the next one is usable from {at}",
+    "credential.refused": (
+        "credential {name} of {platform} is {state}; `catchment credentials test {name}` tells whether it works again; "
+        "otherwise {renew}"
+    ),
+    "credential.expired": "credential {name} of {platform} has expired on {at}; {renew}",
+    "credential.expires": "credential {name} of {platform} expires on {at}; {renew}",
+    "credential.correct": "correct the settings that it comes from",
+    "credential.replace": "give a new one: `catchment credentials add {platform} {name} --replace`",
+    "delivery.failing": "{name} has not accepted its events {failures} times in a row: {why}",
+    "delivery.given_up": (
+        "{name} has not accepted its events {failures} times in a row; {lost:,} events were too old and are given up: "
+        "{why}"
+    ),
+    "delivery.gone": "the receiver answered 410: it wants no more events",
+    "delivery.off": "{name} is switched off: {why} — resume it, or remove it",
+    "visit.held": "{name} is being collected by {holder} at this moment",
+    "visit.holder": "{work} (process {pid} on {machine})",
+    "visit.another_process": "another process",
+    "visit.taken_over": "{name} was taken over by another process meanwhile",
+    "visit.not_started": "not collected: a stop was requested, or the database did not allow it",
+    "visit.removed": "removed meanwhile",
+    # Why a source was retired.
+    "source.moved_to_known": "it has moved to {target}, which is another source already",
+    "source.final": "the source says that it will never change again",
+    "source.twin": "it leads to the same target as source {id} ({name})",
+    "visit.stale": "the answer is older than the one before",
+    "visit.stale_helps": "a cache may be stuck; it is asked again, and accepted if it stays the same",
+    # Why an item has a revision.
+    "content_fingerprint_changed": "content changed",
+    "marked_deleted_by_source": "deleted by its source",
+    "marked_folded_by_source": "folded by its source",
+    "restored_by_source": "restored by its source",
+    "unfolded_by_source": "unfolded by its source",
+    "title_changed": "title changed",
+    "parser_mended": "parsed again by a newer parser",
+}
+"""The English text of each code. Braces stand for parameters."""
+
+
+MessageParam: TypeAlias = "str | int | float | list[Message] | None"
+
+
+class Message(str):
+    """A sentence: its code and parameters, and as a `str` the English text.
+
+    A parameter is a number, a text, another message or a list of messages. A code without an entry in `SENTENCES` is
+    itself the English text: what errors and platforms say.
+    """
+
+    code: str
+    params: dict[str, MessageParam]
+
+    def __new__(cls, code: str, params: dict[str, MessageParam] | None = None) -> Message:
+        message = super().__new__(cls, ENGLISH.sentence(code, params or {}))
+        message.code, message.params = code, params or {}
+        return message
+
+    def __getnewargs__(self) -> tuple[str, dict[str, MessageParam]]:  # type: ignore[override]
+        return self.code, self.params
+
+
+def message(code: str, /, **params: MessageParam) -> Message:
+    return Message(code, params)
+
+
+def about(subject: str, what: str) -> Message:
+    """Returns what happened, with what it happened to before it: `The Gazette (source 2): the answer is empty`."""
+    return message("error.about", subject=subject, what=what)
+
+
+def without_subject(text: str) -> str:
+    """Returns a message without what it is about, for places where that is known."""
+    if isinstance(text, Message) and text.code == "error.about":
+        return without_subject(cast(str, text.params["what"]))
+    if isinstance(text, Message) and text.code == "error.helps":
+        return Message(text.code, {**text.params, "what": without_subject(cast(str, text.params["what"]))})
+    return text
+
+
+def encode(text: str) -> str:
+    """Returns a text as it is stored. A message with parameters is JSON; any other text is itself."""
+    if isinstance(text, Message) and text.params:
+        return msgspec.json.encode(plain(text)).decode()
+    return text.code if isinstance(text, Message) else text
+
+
+def decode(stored: str) -> Message:
+    """Returns the message that was stored."""
+    return restored(Message, msgspec.json.decode(stored) if stored.startswith('{"code":') else stored)
+
+
+def plain(value: Any) -> Any:
+    """Returns a message as JSON data, for encoders that do not know it."""
+    if not isinstance(value, Message):
+        # What msgspec expects of such a function for types that it does not handle.
+        raise NotImplementedError(f"{type(value).__name__} has no JSON form")
+    params = {name: _plain_param(param) for name, param in value.params.items()}
+    return {"code": value.code, "params": params} if params else {"code": value.code}
+
+
+def _plain_param(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return [_plain_param(part) for part in value]
+    return plain(value) if isinstance(value, Message) else value
+
+
+def restored(_: type, value: Any) -> Message:
+    """Returns the message that JSON data stands for."""
+    if isinstance(value, str):
+        return Message(value)
+    return Message(value["code"], {name: _restored_param(param) for name, param in value.get("params", {}).items()})
+
+
+def _restored_param(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_restored_param(part) for part in value]
+    return restored(Message, value) if isinstance(value, dict) else value
+
+
+def as_message(text: str) -> Message:
+    return text if isinstance(text, Message) else Message(text)
+
+
+class Translator:
+    """Texts in one language. `texts` are translations that come with platforms."""
+
+    def __init__(self, language: str = "en", texts: Mapping[str, str] = {}) -> None:
+        self.language = language
+        self._texts = texts
+
+    def gettext(self, text: str, /, **params: object) -> str:
+        """Returns the text in this language, with its parameters filled in."""
+        return _filled(self._translated(text), params)
+
+    def ngettext(self, singular: str, plural: str, count: int, /, **params: object) -> str:
+        """Returns the form of a text that fits the count."""
+        if self.language == "en":
+            text = singular if count == 1 else plural
+        else:
+            text = _catalogue(self.language).ngettext(singular, plural, count)
+        return _filled(text, {"count": f"{count:,}", **params})
+
+    def message(self, text: str) -> str:
+        """Returns a message, or a code without parameters, as a sentence in this language."""
+        return self.sentence(text.code, text.params) if isinstance(text, Message) else self.sentence(text, {})
+
+    def sentence(self, code: str, params: Mapping[str, MessageParam]) -> str:
+        text = SENTENCES.get(code, code)
+        shown = {name: self._shown(value) for name, value in params.items()}
+        if isinstance(text, tuple):
+            return self.ngettext(*text, int(shown.pop("count")), **shown)
+        return self.gettext(text, **shown)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return ("; " if self.language == "en" else "；").join(str(self._shown(part)) for part in value)
+        return self.message(value) if isinstance(value, Message) else value
+
+    def _translated(self, text: str) -> str:
+        if self.language == "en" or not text:
+            return text
+        return self._texts.get(text) or _catalogue(self.language).gettext(text)
+
+
+ENGLISH = Translator()
+
+
+@cache
+def _catalogue(language: str) -> GNUTranslations:
+    with (files(__package__) / "locale" / language / "LC_MESSAGES/catchment.mo").open("rb") as file:
+        return GNUTranslations(file)
+
+
+def _filled(text: str, params: Mapping[str, object]) -> str:
+    """Fills in the parameters. A text without any stays as it is: braces in it may come from outside."""
+    try:
+        return text.format(**params) if params else text
+    except (LookupError, ValueError, AttributeError, TypeError):
+        return text

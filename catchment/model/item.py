@@ -1,0 +1,171 @@
+"""Items as a platform showed them, and cleaned."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+
+from catchment.model.record import CLOCKS_DIFFER, Record
+
+Key = tuple[str, str]
+"""Identifies an item within a platform: scope and external id."""
+
+
+class Media(Record, frozen=True, omit_defaults=True):
+    """An image, video, audio or other file; only its URL is stored."""
+
+    url: str
+    kind: str = "image"
+    """image, video, audio or file"""
+    mime: str | None = None
+    width: int | None = None
+    height: int | None = None
+    size_bytes: int | None = None
+    duration_seconds: float | None = None
+    alt: str | None = None
+
+
+class Reference(Record, frozen=True, omit_defaults=True):
+    """A link from an item to another one: what it replies to, quotes, reposts, or where it came from."""
+
+    relation: str
+    """replied_to, quoted, retweeted, crossposted, discussed_at, via"""
+    external_id: str | None = None
+    url: str | None = None
+    author: str | None = None
+    text: str | None = None
+
+
+class Labels(Record, frozen=True, kw_only=True):
+    """Flags that a platform sets and clears at any time: stored in place, without a revision."""
+
+    is_pinned: bool = False
+    is_digest: bool = False
+    is_adult: bool = False
+
+
+LABELS = Labels.__struct_fields__
+
+
+class Item(Labels, frozen=True):
+    """What a platform said about one post at one moment."""
+
+    external_id: str
+    """Empty: the platform gave none; cleaning derives one."""
+    scope: str = ""
+    """The namespace within which the id is unique. Parsers of platforms whose ids are unique within a source leave it
+    empty: the source's key is filled in."""
+    kind: str = "entry"
+    created_at: datetime | None = None
+    is_zone_guessed: bool = False
+    """The time had no zone and was taken as UTC."""
+    edited_at: datetime | None = None
+    """As stated by the platform."""
+    title: str | None = None
+    text: str | None = None
+    """Plain text; None where only HTML was given (cleaning derives it)."""
+    html: str | None = None
+    """As received; cleaning sanitises it."""
+    base_url: str | None = None
+    """Base URL of relative addresses in `html`; None: the answer's own URL."""
+    url: str | None = None
+    """Where the item itself can be read."""
+    target_url: str | None = None
+    """The URL it links to, if that is not the item itself (a link post)."""
+    author: str | None = None
+    author_id: str | None = None
+    author_display_name: str | None = None
+    score: int | None = None
+    reply_count: int | None = None
+    view_count: int | None = None
+    rounded: tuple[str, ...] = ()
+    """Which of the counters are only approximations ("1.2万")."""
+    last_reply_at: datetime | None = None
+    """Time of the last reply as stated by the platform; None: not stated. A later answer may state an earlier time: the
+    last reply was deleted."""
+    thread_id: str | None = None
+    floor_number: int | None = None
+    is_head: bool = False
+    """It opens its thread: the other items of the thread are replies to it."""
+    is_deleted: bool = False
+    deleted_by: str | None = None
+    """Who removed it, where the platform says so: author or moderator."""
+    is_folded: bool = False
+    is_partial: bool = False
+    """A short form, as returned without an API key: it creates an item that is not stored yet; for a stored item it
+    only confirms that the item exists."""
+    media: tuple[Media, ...] = ()
+    references: tuple[Reference, ...] = ()
+    tags: tuple[str, ...] = ()
+    language: str | None = None
+    rank: int | None = None
+    """Its position in a ranked listing, from 1, where positions are worth storing (trending)."""
+    gained: int | None = None
+    """How much its score gained in the listing's own period (stars today)."""
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the platform stated any of its counters."""
+        return not (self.score is None and self.reply_count is None and self.view_count is None)
+
+    def told_reply(self, answered_at: datetime) -> datetime | None:
+        """Returns the time of the last reply as of an answer of that time. A reply dated in the future counts as none:
+        it would stay at the top of lists until then."""
+        at = self.last_reply_at
+        return None if at is None or at > answered_at + CLOCKS_DIFFER else at
+
+
+class Skipped(Record, frozen=True):
+    """An item that could not be used, and why. It counts as invalid; the other items are kept."""
+
+    reason: str
+    """Short and countable: no content, bad id, not an object."""
+    excerpt: str = ""
+
+
+class RefinedItem(Record, frozen=True):
+    """An item ready to be written."""
+
+    item: Item
+    """Identified and cleaned: title on one line, text plain, HTML safe, times UTC, addresses absolute."""
+    fingerprint: bytes
+    """Hash of the whole content, before truncation: distinguishes an edit from a change of counters."""
+    is_text_cut: bool = False
+    """The title or the text was longer than the limit; only its beginning is stored."""
+    is_html_dropped: bool = False
+    """There was HTML, too large or too malformed to store safely; its text is stored."""
+    is_unchanged: bool = False
+    """It is byte for byte as in the last answer and was not cleaned again: it has no fingerprint."""
+    is_listed: bool = False
+    """A listing showed only its id: it exists, its content is unknown."""
+    is_gone: bool = False
+    """The platform says, asked by id more than once, that it does not exist: there is no content."""
+    content_id: str = ""
+    """An id derived from the content, where the platform gave neither an id nor a link. Several items of an answer may
+    share it; their dates tell them apart."""
+
+    @property
+    def key(self) -> Key:
+        return self.item.scope, self.item.external_id
+
+    @property
+    def dated_id(self) -> str:
+        """Returns the id of an item whose content is equal to another one's in the same answer."""
+        at = self.item.created_at
+        return f"{self.content_id} {at.isoformat() if at else 'undated'}"
+
+
+class Refined(Record, frozen=True):
+    """One cleaned answer, ready to be written."""
+
+    items: tuple[RefinedItem, ...]
+    skipped: tuple[Skipped, ...] = ()
+    """Items that the parser skipped first, then those that cleaning skipped."""
+
+
+class Ordering(StrEnum):
+    """The order of a list, newest first."""
+
+    POSTED = "posted"
+    REPLIED = "replied"
+    """By the last reply; items without a known reply are not in the list."""

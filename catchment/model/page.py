@@ -1,0 +1,325 @@
+"""A page on its way into the store: what it shows, what is stored, and what is written; the history of an item, and
+what a stored answer that is parsed again corrects in it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from catchment.model.item import Key, Labels, Media, RefinedItem
+from catchment.model.outcome import Counts, Gap, Lease, VisitResult
+from catchment.model.protocol import Request
+from catchment.model.record import Record
+from catchment.model.source import Progress, Source
+
+
+class RawAnswer(Record, frozen=True):
+    """An answer as received, compressed, with the request in a form that may be shown."""
+
+    step: str
+    request: dict[str, Any]
+    url: str
+    http_status: int
+    headers: dict[str, str]
+    reader_version: int
+    is_read: bool
+    body_hash: bytes
+    body: bytes
+
+
+class Page(Record, frozen=True):
+    """What one answer showed, or a few that were requested one by one, ready to be written."""
+
+    source: Source
+    lease: Lease
+    run_id: int
+    answered_at: datetime
+    items: tuple[RefinedItem, ...]
+    fingerprint_rule: int
+    may_have_new_ids: bool = False
+    """Feeds change their ids now and then; platforms with ids of their own do not."""
+    suspects_staleness: bool = False
+    raws: tuple[RawAnswer, ...] = ()
+    outcomes: Mapping[tuple[str, datetime], int] = {}
+    """Attempts by outcome and minute."""
+    item_kind: str | None = None
+    """The source's rhythm is derived from items of this kind; None: from all its items."""
+    needs_rhythm: bool = False
+    """The times of the source's newest posts are needed, even if this page shows nothing new."""
+    is_kept_hot: bool = False
+    """Sources of its platform are cached: changes by this page invalidate their cached sets."""
+
+
+# What the store knows
+
+
+class StoredItem(Labels, frozen=True):
+    """The stored state of an item: what `judge` needs to compare it with an observation."""
+
+    id: int
+    external_id: str
+    fingerprint: bytes
+    version: int
+    ordered_at: int
+    """Microseconds, as stored: never shown, only passed back to the store."""
+    applied_at: datetime
+    """When the newest answer that showed it arrived."""
+    title: str | None
+    url: str | None
+    author: str | None
+    author_display_name: str | None
+    edited_at: datetime | None
+    score: int | None
+    reply_count: int | None
+    view_count: int | None
+    rounded: tuple[str, ...]
+    is_deleted: bool
+    is_folded: bool
+    tags: tuple[str, ...]
+    volatile_until: datetime | None
+    is_shown_by_source: bool
+    """Whether this source showed it before (another one may have)."""
+    created_at: datetime | None = None
+    """As first stated, or guessed."""
+    is_created_at_guessed: bool = False
+    is_seen_by_others: bool = False
+    """Another source has shown it since this one did: the stored state may come from that one."""
+    told_at: datetime | None = None
+    """When the newest answer that changed anything about it arrived."""
+    deleted_by: str | None = None
+    is_partial: bool = False
+    """Only a short form has been seen so far."""
+    is_withheld: bool = False
+    """Only its deletion is stored: its text was never seen."""
+    last_reply_at: datetime | None = None
+    """As stated by the platform, or taken from the stored replies."""
+    fingerprint_rule: int = 0
+    """The version of the rule that made its fingerprint."""
+    volatile_count: int = 0
+    """How many changes were not written because its content flipped between known ones."""
+
+
+class Point(Record, frozen=True):
+    """The counters of an item at one moment."""
+
+    at: datetime
+    score: int | None = None
+    reply_count: int | None = None
+    view_count: int | None = None
+
+
+class Earlier(Record, frozen=True):
+    """An earlier content of an item."""
+
+    fingerprint: bytes
+    valid_to: datetime
+
+
+class PageFacts(Record, frozen=True):
+    """What the store knows about a page, read after the rows of its items are locked."""
+
+    stored: Mapping[Key, StoredItem] = {}
+    """The stored items of the page, also by their aliases and by the ids that they may have because of their date."""
+    lookalikes: tuple[StoredItem, ...] = ()
+    """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
+    forgotten: frozenset[Key] = frozenset()
+    """Items of the page that were deleted for good."""
+    earlier: Mapping[int, tuple[Earlier, ...]] = {}
+    """The earlier contents of stored items whose content or marks differ from what the page shows."""
+    points: Mapping[int, Point] = {}
+    """The newest history point of each stored item whose counters or content differ from what the page shows."""
+    open_gaps: tuple[Gap, ...] = ()
+    is_body_seen_before: bool = False
+    """An identical body was received before, with different ones since."""
+    newest_at: tuple[datetime, ...] | None = None
+    """When the newest posts of the source were posted, before this page; loaded if anything on the page is new."""
+
+
+# What is written
+
+ItemValue: TypeAlias = str | bytes | int | bool | datetime | tuple[str, ...] | tuple[Media, ...] | None
+ItemValues: TypeAlias = dict[str, ItemValue]
+"""Columns of an item, with their values."""
+
+
+class Change(StrEnum):
+    NEW = "new"
+    EDITED = "edited"
+    COUNTED = "counted"
+    SAME = "same"
+
+
+class ItemChange(Record, frozen=True):
+    """What an observation changes about one item, as values to write."""
+
+    item: RefinedItem
+    stored: StoredItem | None
+    change: Change
+    reasons: tuple[str, ...] = ()
+    """Why a revision is written, in the order that SEMANTICS gives."""
+    values: ItemValues = {}
+    """The columns that change, with their new values; for a new item, those that are not simply what it states."""
+    is_reindexed: bool = False
+    """Its content, author or tags change: the search index and clients that read changes must see it."""
+    is_completed: bool = False
+    """The stored item is a short form: this is the first complete one and replaces it, references included."""
+    is_volatile: bool = False
+    """It flips between known contents: counted, and no revision until tomorrow."""
+    is_alias: bool = False
+    """Stored under another id: the new id becomes an alias."""
+    point: Point | None = None
+    """A point for the history of its counters."""
+    recheck_at: datetime | None = None
+    """When the new item is rechecked; None: never."""
+    follow_ups: tuple[Request, ...] = ()
+    """Requests about it that are queued."""
+
+
+class NextRecheck(Record, frozen=True):
+    """The state after a recheck of an item: when the next one is due, and the counts so far."""
+
+    item_id: int
+    at: datetime | None
+    """None: no more rechecks."""
+    count: int
+    failure_count: int = 0
+    gone_since: datetime | None = None
+
+
+class FollowUp(Record, frozen=True):
+    """Pending follow-up requests about one item."""
+
+    item_id: int
+    external_id: str
+    requests: tuple[Request, ...]
+    """Empty: all done."""
+    asked_count: int = 0
+    """How many requests were made since the follow-up was queued."""
+
+
+class VisitEnd(Record, frozen=True):
+    """How a visit ends: written with its last page, or alone."""
+
+    result: VisitResult
+    progress: Progress
+    alert: str | None = None
+    """Opens the source's alert with this message."""
+    alert_yields_to: tuple[str, ...] = ()
+    """Subjects of alerts that report the same: while one of them is open, this one is not opened."""
+    is_recovered: bool = False
+    """Closes the source's alert."""
+    retire: str | None = None
+    new_target: str | None = None
+    new_name: str | None = None
+
+
+class PageWrite(Record, frozen=True):
+    """What a page changes, as decided: the store writes it as it is."""
+
+    changes: tuple[ItemChange, ...]
+    counts: Counts
+    valid: int = 0
+    """How many of the new items are valid posts."""
+    backlog: int = 0
+    """How many of the valid ones a first visit found already there."""
+    gap: Gap | None = None
+    closed: tuple[tuple[int, str], ...] = ()
+    """Gaps that are closed, by id, with the reason."""
+    is_seen: bool = True
+    """False: the answer is stale, and no sighting is updated."""
+    is_raw_kept: bool = True
+    """False: the answer shows something that was deleted for good; stored, it would bring that back."""
+    progress: Progress | None = None
+    """The progress after a completed walk, if the visit continues with another one."""
+    end: VisitEnd | None = None
+    rechecks: tuple[NextRecheck, ...] = ()
+    follow_ups: tuple[FollowUp, ...] = ()
+    """The state of earlier follow-ups after this page."""
+
+
+class Closing(Record, frozen=True):
+    """The end of one visit, ready to be written."""
+
+    source: Source
+    lease: Lease
+    run_id: int
+    end: VisitEnd
+    outcomes: Mapping[tuple[str, datetime], int] = {}
+    """Attempts by outcome and minute."""
+
+
+class Version(Record, frozen=True):
+    """The content of an item from a time on."""
+
+    since: datetime
+    fingerprint: bytes
+    title: str | None
+    is_deleted: bool
+    is_folded: bool
+    number: int
+    revision_id: int | None
+    """None: it is the current one."""
+
+
+class History(Record, frozen=True):
+    """The versions of an item, oldest first."""
+
+    versions: tuple[Version, ...]
+    first_seen_at: datetime
+
+    @property
+    def content_last_changed_at(self) -> datetime:
+        return self.versions[-1].since
+
+
+class How(StrEnum):
+    MENDED = "mended"
+    """The version that this answer produced was parsed wrongly."""
+    ADDED = "added"
+    """The answer shows a version that the old parser missed."""
+    EARLIER = "earlier"
+    """The first version was shown before it could be parsed."""
+
+
+class Correction(Record, frozen=True):
+    """What a reparsed answer corrects in the history of one item."""
+
+    how: How
+    version: Version
+    """The version that is corrected, or in which the new one begins; the first, for what was shown before all of
+    them."""
+    reasons: tuple[str, ...] = ()
+    """Why the version before it ended, if one is added."""
+    is_content_kept: bool = False
+    """The platform withheld the text: the version before has all that is known."""
+
+
+class ItemCorrection(Record, frozen=True):
+    """What a reparsed answer corrects about one item, as values to write."""
+
+    stored: StoredItem
+    item: RefinedItem
+    correction: Correction | None
+    content: ItemValues
+    """The columns of the corrected version."""
+    details: ItemValues
+    """Other columns, with the values that are better now; some of them may be stored already."""
+    replaces_references: bool = False
+
+
+class ReparseFacts(Record, frozen=True):
+    """What the store knows about the items of a reparsed answer."""
+
+    page: PageFacts
+    histories: Mapping[int, History]
+
+
+class ReparseWrite(Record, frozen=True):
+    """What a reparsed answer changes."""
+
+    new: tuple[ItemChange, ...]
+    corrections: tuple[ItemCorrection, ...]
+    is_seen: bool
+    """The source showed its items at that time; False: the answer was an old copy."""

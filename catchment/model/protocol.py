@@ -1,0 +1,337 @@
+"""The platform protocol: declarations, requests, answers and readings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Protocol, cast
+
+from catchment.errors import PlatformError
+from catchment.model.item import Item, Skipped
+from catchment.model.record import Record
+from catchment.model.source import Progress, SettingValues, Source, Target
+
+
+class Order(StrEnum):
+    """How a listing is ordered. Only a newest-first walk proves that nothing is missing."""
+
+    NEWEST_FIRST = "newest_first"
+    RANKED = "ranked"
+    SNAPSHOT = "snapshot"
+
+
+class Listing(Record, frozen=True):
+    """What a platform declares about one of its listings."""
+
+    name: str
+    order: Order
+    reach: int | None = None
+    """How many items can be seen at all; None: unknown, or as many as there are."""
+    page_size: int | None = None
+    overlap: int = 0
+    """How many more items to read after the first known one."""
+    is_window: bool = False
+    """A feed: one page with the newest entries, in no guaranteed order, and no older pages."""
+
+
+class WalkPlan(Record, frozen=True):
+    """The plan for one walk of a visit: which listing, how many items."""
+
+    listing: str
+    limit: int
+    is_first: bool = False
+    """The source has never been read successfully."""
+    time_filter: str | None = None
+    """How far back a ranked listing goes, in the platform's own word (hour, day, week …)."""
+    has_key: bool = False
+    """A credential is available: the source's own, or one in the pool."""
+
+
+class Identity(StrEnum):
+    NONE = "none"
+    OPTIONAL = "optional"
+    NEEDED = "needed"
+
+
+class Request(Record, frozen=True):
+    """A request to a platform. A plain value; creating one sends nothing."""
+
+    url: str
+    method: str = "GET"
+    params: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    body: bytes | None = None
+    step: str = "list"
+    """The parser's own name for this type of request."""
+    listing: str = ""
+    state: dict[str, Any] = {}
+    """Small state the parser needs to read the answer (page number, cursor, thread)."""
+    timeout_seconds: float | None = None
+    max_bytes: int | None = None
+    identity: Identity = Identity.NONE
+    credential: str | None = None
+    secret_header: str | None = None
+    """Where the credential's secret goes, if not where the credential itself says: a header's name, optionally with a
+    prefix before the secret (`X-Api-Key`, `Authorization: Token`)."""
+    is_keepable: bool = True
+    """Whether the answer may be stored; never for logins."""
+    fallback: Request | None = None
+    """Sent instead if this request finds nothing or an unsuitable answer."""
+    item_id: str | None = None
+    """The id of the single item that it asks for, where a listing gives ids only; items that are stored already are not
+    requested."""
+    about_item: str | None = None
+    """The id of the item that it asks more about (its comments): sent only if that item is new or changed. Requests
+    that its answer proposes are about that item, too."""
+
+
+class Answer(Record, frozen=True):
+    """The HTTP answer to a request."""
+
+    status: int
+    headers: dict[str, str]
+    """Names in lower case; repeated headers joined by ", "."""
+    body: bytes
+    url: str
+    """The final URL, after redirects."""
+    answered_at: datetime
+    moved_to: str | None = None
+    """The new address, if every redirect on the way was permanent."""
+
+
+class RetryWith(Record, frozen=True):
+    """How to retry a refused request, once: cookies to set, headers to add, or another request to send."""
+
+    cookies: dict[str, str] = {}
+    headers: dict[str, str] = {}
+    repeat: Request | None = None
+    """None: repeats the same request."""
+
+
+class Token(Record, frozen=True):
+    """The result of a login: headers that authenticate for a limited time. Never shown."""
+
+    headers: dict[str, str]
+    lives_seconds: float
+
+    def __repr__(self) -> str:
+        return f"Token({', '.join(self.headers)}; {self.lives_seconds:g} s)"
+
+
+class FailureScope(StrEnum):
+    """What failed, and therefore what backs off."""
+
+    REQUEST = "request"
+    HOST = "host"
+    CREDENTIAL = "credential"
+    PLATFORM = "platform"
+
+
+class Refusal(Record, frozen=True):
+    """An answer that counts as a failure: the error, its scope, and possibly how to retry."""
+
+    error: PlatformError
+    blames: FailureScope = FailureScope.REQUEST
+    cure: RetryWith | None = None
+
+
+class Hints(Record, frozen=True):
+    """What the answer says about polling intervals. Hints can only delay the next visit."""
+
+    min_interval_seconds: int | None = None
+    is_final: bool = False
+    """The source says that it will never change again."""
+
+
+class Reading(Record, frozen=True):
+    """What a parser found in one answer."""
+
+    items: tuple[Item, ...] = ()
+    listed: tuple[str, ...] = ()
+    """Ids that a listing shows without content, in its order; `follow` then requests them one by one."""
+    gone: tuple[str, ...] = ()
+    """Ids that were requested and that, according to the platform, do not exist (any more)."""
+    skipped: tuple[Skipped, ...] = ()
+    follow: tuple[Request, ...] = ()
+    """Proposed next requests; collect/ decides which of them are sent."""
+    is_end: bool = True
+    """The listing has no page after this one."""
+    is_torn: bool = False
+    """The answer is truncated: the items here are complete, but there were more."""
+    is_unfinished: bool = False
+    """Something is not available yet but will be: the next visit must ask again, even if the listing looks
+    unchanged."""
+    title: str | None = None
+    """The title that the source gives itself."""
+    target: str | None = None
+    """The source's actual address, if parsing found it (a site's feed)."""
+    hints: Hints = Hints()
+    cursor: dict[str, Any] | None = None
+    """Platform-specific state to store with the progress; None: unchanged."""
+    notes: tuple[str, ...] = ()
+    """What had to be repaired, in a few words each."""
+
+
+class Budget(Record, frozen=True):
+    """Requests per window and concurrent requests, for the whole deployment."""
+
+    name: str
+    limit: int
+    window_seconds: float
+    concurrency: int | None = None
+    is_per_credential: bool = False
+    anonymous_limit: int | None = None
+    """The limit of requests without a credential, if lower; None: the same limit."""
+
+    def of(self, credential: str | None) -> Budget:
+        """Returns the budget that applies to requests with that credential."""
+        is_less = credential is None and self.anonymous_limit is not None
+        return self.replace(limit=self.anonymous_limit) if is_less else self
+
+
+class PlanPart(StrEnum):
+    """A part of the plan for a walk that a source's setting may decide."""
+
+    LISTING = "listing"
+    TIME_FILTER = "time_filter"
+    LIMIT = "limit"
+
+
+class Field(Record, frozen=True):
+    """A setting of a source, as used by forms, docs and validation."""
+
+    name: str
+    what: str
+    default: Any = None
+    choices: tuple[str, ...] = ()
+    minimum: int | None = None
+    maximum: int | None = None
+    check: Callable[[Any], Any] | None = None
+    """Returns the value to store, or raises a ValueError that says what is allowed."""
+    decides: PlanPart | None = None
+    """The part of the walk plan that this setting decides, whatever the setting is called. The one that decides the
+    listing has listing names as its `choices`."""
+
+
+class Kind(Record, frozen=True):
+    """A type of source on a platform."""
+
+    name: str
+    what: str
+    """In English; `CHINESE` of the platform may have a translation of this and all other texts."""
+    interval_minutes: int
+    example: str
+    """A target that a user could type."""
+    listings: tuple[Listing, ...]
+    """The first one is the default."""
+    fields: tuple[Field, ...] = ()
+    base_limit: int = 100
+    item_kind: str = "entry"
+    more_item_kinds: tuple[str, ...] = ()
+    """Other types among its items: comments, jobs, links."""
+    recheck_ages: tuple[timedelta, ...] = ()
+    """The ages at which an item is rechecked with `recheck`; none: it cannot be requested by itself."""
+    newest: str | None = None
+    """The newest-first listing that every visit walks first, because only that proves that nothing is missing. The
+    listing that a setting, a tier or the operator chooses is then walked in addition. None: a visit walks one listing,
+    the chosen one."""
+    title: str = ""
+    """What pages call it: Reddit community; its name, if empty."""
+    is_tiered: bool = False
+    """A source's activity decides how often it is read, and which listing is read besides the newest."""
+
+    @property
+    def item_kinds(self) -> tuple[str, ...]:
+        return (self.item_kind, *self.more_item_kinds)
+
+
+class CredentialSettings(Record, frozen=True):
+    """Settings that form a credential when present: `{NAME}` stands for the value of a setting."""
+
+    fields: tuple[Field, ...]
+    """Settings without a default are all required."""
+    basic: str | None = None
+    """For example `{REDDIT_CLIENT_ID}:{REDDIT_CLIENT_SECRET}`."""
+    headers: dict[str, str] = {}
+
+
+class Recheck(Record, frozen=True):
+    """An item that is due to be requested again."""
+
+    external_id: str
+    scope: str
+    url: str | None
+    source: Source
+    """A source that showed it."""
+    has_key: bool = True
+    """A credential may be available; False: there is none."""
+
+
+class Platform(Protocol):
+    """What every platform module has: pure functions and declarations, no socket, clock, database or settings.
+
+    `PlatformOptions` has the names that it may have in addition. Both are checked when a platform is loaded.
+    """
+
+    NAME: str
+    KINDS: tuple[Kind, ...]
+    HOSTS: tuple[str, ...]
+    """The hosts that an operator's base URL replaces; empty where sources have hosts of their own."""
+    BUDGET: Budget | None
+    """Declared request budget; None: only per-host politeness applies."""
+    IS_SCOPED: bool
+    """Ids are unique within a source only (feeds, websites, custom APIs)."""
+    PARSER_VERSION: int
+    """Raised when `read` learns to extract more: stored answers are then parsed again."""
+
+    def understand(self, text: str) -> Target: ...
+
+    def first(self, source: Source, progress: Progress, plan: WalkPlan) -> list[Request]: ...
+
+    def read(self, answer: Answer, request: Request) -> Reading: ...
+
+    def refusal(self, answer: Answer, request: Request) -> Refusal | None: ...
+
+
+class PlatformOptions(Protocol):
+    """What a platform module may have in addition. The names are looked up where they are used."""
+
+    OBEYS_ROBOTS: bool
+    """Every site's robots.txt is checked first: for platforms that read pages made for people."""
+    USER_AGENT: str
+    """The user agent that the platform asks for, unless the operator sets another."""
+    CREDENTIAL_SETTINGS: CredentialSettings
+    """Settings of the deployment that form a credential."""
+    PROBE: Request
+    """A cheap request that needs a credential, to test one."""
+    TITLE: str
+    """What pages call the platform; its NAME, if there is none."""
+    CHINESE: dict[str, str]
+    """Chinese for its English texts: TITLE, titles and descriptions of kinds and settings, notes, errors."""
+
+    def recheck(self, rechecks: Sequence[Recheck]) -> list[Request]:
+        """Requests items by id, as many per request as the platform allows; the answers go to `read`."""
+
+    def login(self, secret: Any) -> Request | None:
+        """Returns the request that trades a secret for a token; None: the secret is sent as it is."""
+
+    def token(self, answer: Answer) -> Token:
+        """Returns the token in the answer to a login."""
+
+    def dress(self, request: Request, secret: Any, now: datetime, nonce: str) -> Request:
+        """Returns the request with its credential and signature, where the platform has its own way to add them."""
+
+    def accepts(self, answer: Answer, request: Request) -> bool:
+        """Whether an answer can be read although its status means an error (a page beyond the last)."""
+
+    def nothing_found(self, request: Request) -> PlatformError | None:
+        """Returns the error to raise when the last request of a chain of `fallback` finds nothing either."""
+
+    def name_of(self, address: str, settings: SettingValues) -> str:
+        """Returns the name of a source whose settings decide what is read."""
+
+
+def options(platform: object) -> PlatformOptions:
+    """Returns a platform with the types of its optional names, for code that has found one of them with `hasattr`."""
+    return cast(PlatformOptions, platform)

@@ -1,0 +1,214 @@
+"""Parses feeds of every format, well-formed or not: RSS, Atom, RDF, JSON Feed, RSS-in-JSON.
+
+The last resort is feedparser, for documents of which nothing stricter finds all entries. It is slow, and quadratic on
+nested tags and on blank lines before the feed: size, depth and number of tags are bounded before it is called, and it
+does not get what is before the feed.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from catchment.errors import Unreadable
+from catchment.model import (
+    Answer,
+    Item,
+    Media,
+    Reading,
+    Reference,
+    Request,
+    Skipped,
+)
+from catchment.platforms._common import coercion
+from catchment.platforms._common.feed import entries, jsonfeed, markup
+from catchment.text import charset
+from catchment.text.dates import read_date
+
+HTML_SIGNS = ("<title", "<meta", "<div", "<p>")
+
+
+def read_feed(answer: Answer, request: Request) -> Reading | None:
+    """Returns the entries of a feed; None if the answer is an HTML page. Raises `Unreadable` for anything else."""
+    tree = _strict_tree(answer)
+    if tree is not None and markup.name_of(tree.root) in markup.ROOTS:
+        # The fast path of most answers: UTF-8 bytes straight to the parser.
+        return entries.read(tree, answer.url)
+    return _anything_else(answer, request, tree)
+
+
+def _strict_tree(answer: Answer) -> markup.Tree | None:
+    return markup.strict(answer.body) if _is_called_utf8(answer) else None
+
+
+def _is_called_utf8(answer: Answer) -> bool:
+    return charset.claimed(answer.body, answer.headers.get("content-type")) in (None, "utf-8")
+
+
+def _anything_else(answer: Answer, request: Request, tree: markup.Tree | None) -> Reading | None:
+    """Decides by the body: content types are wrong too often."""
+    text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
+    beginning = text.lstrip("\ufeff \t\r\n")
+    if not beginning:
+        raise Unreadable("the answer is empty", "the server sends no feed at present; it is asked again")
+    if beginning[0] in "{[":
+        return jsonfeed.read(beginning, answer.url, request)
+    if markup.is_page(text):
+        return None
+    reading = _feed(text, answer, tree)
+    if reading is not None:
+        return reading
+    if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
+        return None
+    raise Unreadable(
+        "what came is no feed", "check the address in a browser: a feed's begins with rss, feed or rdf:RDF"
+    )
+
+
+def _feed(text: str, answer: Answer, tree: markup.Tree | None) -> Reading | None:
+    """Parses a feed in another encoding, or one that has to be repaired."""
+    url, encoded = answer.url, text.encode("utf-8", "ignore")
+    if encoded != answer.body or not _is_called_utf8(answer):
+        tree = markup.strict(encoded)
+    if tree is None:
+        tree = markup.repaired(text)
+    if tree is None:
+        return _lenient_reading(text, url) if markup.entry_count(text) else None
+    root_name = markup.name_of(tree.root)
+    if root_name not in markup.ROOTS:
+        raise Unreadable(
+            f"XML came that is no feed: <{root_name[:40]}>", "give the address of a feed; a list of feeds is imported"
+        )
+    reading = entries.read(tree, url)
+    return _fullest(reading, text, url) if tree.is_forgiven else reading
+
+
+def _fullest(reading: Reading, text: str, url: str) -> Reading:
+    """Returns the recovering parser's reading, unless feedparser, which is slower, finds more entries."""
+    count = len(reading.items) + len(reading.skipped)
+    if count and count >= markup.entry_count(text):
+        return reading
+    patient = _lenient_reading(text, url)
+    if not count and (patient is None or not markup.is_closed(text)):
+        # An empty feed has no entry either: taken for one, a broken feed would look well for ever.
+        raise Unreadable("the feed is broken beyond repair", "nothing is stored of it; the next poll may find it whole")
+    return patient if patient and len(patient.items) > len(reading.items) else reading
+
+
+MOST_BYTES = 2_000_000
+MOST_TAGS = 50_000
+MOST_REFERENCES = 200_000
+"""Ampersands: each costs it two microseconds, or three."""
+DEEPEST = 100
+TAG = re.compile(r"<!\[CDATA\[(?:.*?\]\]>|.*)|<(/?)[A-Za-z][^<>]*?(/?)>", re.DOTALL)
+
+Parsed = Any
+"""A dict of feedparser's; it ships no types."""
+
+
+def _lenient_reading(text: str, url: str) -> Reading | None:
+    """Returns what feedparser finds; None if it finds nothing, or the text is too long or too deep for it."""
+    text = markup.without_beginning(text)
+    body = text.encode("utf-8", "ignore")
+    is_small = len(body) <= MOST_BYTES and text.count("<") <= MOST_TAGS and text.count("&") <= MOST_REFERENCES
+    if not is_small or _depth(text) > DEEPEST:
+        return None
+    parsed = _parsed(body)
+    if parsed is None:
+        return None
+    items = [_item(entry, url) for entry in parsed.entries]
+    is_something = [bool(item.title or item.html or item.text or item.url or item.media) for item in items]
+    return Reading(
+        items=tuple(item for item, is_kept in zip(items, is_something, strict=True) if is_kept),
+        skipped=tuple(Skipped("no content") for is_kept in is_something if not is_kept),
+        is_torn=not markup.is_closed(text),
+        title=coercion.plain_title(parsed.feed.get("title")),
+        hints=coercion.hints(
+            parsed.feed.get("ttl"), parsed.feed.get("sy_updateperiod"), parsed.feed.get("sy_updatefrequency")
+        ),
+        notes=("not well-formed: read by the most patient reader",),
+    )
+
+
+def _parsed(body: bytes) -> Parsed | None:
+    import feedparser  # heavy, and hardly ever needed
+
+    try:
+        return feedparser.parse(
+            io.BytesIO(body),  # bytes alone would be tried as the name of a file
+            response_headers={"content-type": "application/xml; charset=utf-8"},
+            sanitize_html=False,
+            resolve_relative_uris=False,
+        )
+    except Exception:  # noqa: BLE001 — third-party code on broken input: its bugs may raise anything
+        return None
+
+
+def _depth(text: str) -> int:
+    """Returns how deep tags are nested. CDATA sections count as text."""
+    depth = deepest = 0
+    for match in TAG.finditer(text):
+        if match[1] is None or match[2]:
+            continue
+        depth = max(0, depth - 1) if match[1] else depth + 1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _item(entry: Parsed, url: str) -> Item:
+    published = _date(entry, "published") or _date(entry, "created")
+    updated = _date(entry, "updated")
+    created = published or updated
+    markup, text = _content(entry)
+    author, author_id = _author(entry)
+    return Item(
+        external_id=str(entry.get("id") or "").strip(),
+        created_at=created.at if created else None,
+        is_zone_guessed=bool(created and created.is_zone_guessed),
+        edited_at=updated.at if published and updated and updated.at > published.at else None,
+        title=coercion.plain_title(entry.get("title")),
+        text=text,
+        html=markup,
+        url=coercion.resolved(str(entry.get("link") or "").strip(), url),
+        author=author,
+        author_id=author_id,
+        media=tuple(_media(entry, url)),
+        references=_references(entry, url),
+        tags=coercion.unique(tag.get("term") for tag in entry.get("tags", ())),
+    )
+
+
+def _date(entry: Parsed, name: str) -> Any:
+    # Tested by `in` first: feedparser answers "updated" with the date of publication where there is none.
+    return read_date(str(entry[name])) if name in entry.keys() and entry[name] else None  # noqa: SIM118
+
+
+def _content(entry: Parsed) -> tuple[str | None, str | None]:
+    contents = [content.get("value") for content in entry.get("content", ())]
+    for value in [*contents, entry.get("summary")]:
+        if value and (trimmed := str(value).strip()):
+            return (trimmed, None) if coercion.is_markup(trimmed) else (None, trimmed)
+    return None, None
+
+
+def _author(entry: Parsed) -> tuple[str | None, str | None]:
+    name, mail = coercion.person(str(entry.get("author") or ""))
+    if mail:
+        return name, mail  # feedparser's own split knows no endings of more than four letters
+    detail = entry.get("author_detail") or {}
+    return detail.get("name") or name, detail.get("href") or detail.get("email")
+
+
+def _media(entry: Parsed, url: str) -> Iterator[Media]:
+    for enclosure in entry.get("enclosures", ()):
+        if address := coercion.resolved(enclosure.get("href"), url):
+            mime = enclosure.get("type") or None
+            size = coercion.amount(enclosure.get("length"))
+            yield Media(address, coercion.media_kind(mime, address), mime=mime, size_bytes=size)
+
+
+def _references(entry: Parsed, url: str) -> tuple[Reference, ...]:
+    discussed_at = coercion.resolved(entry.get("comments"), url)
+    return (Reference(relation="discussed_at", url=discussed_at),) if discussed_at else ()

@@ -1,0 +1,232 @@
+"""Reddit's errors: refusals of the API, bot checks and truncated answers.
+
+Decided by the content, not by the status alone: errors hide in answers of 200, and pages for people come with any.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from msgspec import Raw, Struct
+
+from catchment.errors import (
+    Gone,
+    LoginNeeded,
+    Missing,
+    NetworkError,
+    PlatformError,
+    Refused,
+    ServerTrouble,
+    SlowDown,
+)
+from catchment.model import (
+    Answer,
+    FailureScope,
+    Refusal,
+    Request,
+)
+from catchment.platforms._common.coercion import number, text
+from catchment.platforms._common.http import is_page, is_wall
+from catchment.platforms._common.json import decoded, without_half_pairs
+from catchment.platforms.reddit import requests, shapes
+
+BLOCKED_FOR = timedelta(hours=1)
+"""A blocked client that goes on sending requests stays blocked."""
+LONGEST_WINDOW = timedelta(hours=1)
+"""Reddit counts for ten minutes. A longer time is a mistake, and must not silence a credential for days."""
+AGAIN = "it is asked again"
+ADD_A_KEY = (
+    "add a key: `catchment credentials add reddit NAME` (Reddit gives new ones on request only, see "
+    "https://www.reddit.com/wiki/api)"
+)
+TELL_WHO = "set REDDIT_USER_AGENT to something that tells who you are; data centres are often blocked as a whole"
+_LONGEST_WORDS = 200
+_HEAD_BYTES = 60_000
+_TOO_MANY = re.compile(rb"seen too many requests|<title>\s*too many requests", re.IGNORECASE)
+_BLOCKED = re.compile(rb"whoa there, pardner|blocked due to a network policy|<title>\s*blocked\s*<", re.IGNORECASE)
+_CHALLENGE = re.compile(rb"please wait for verification", re.IGNORECASE)
+_ADULT = re.compile(rb"<title>[^<]{0,100}over 18\?|you must be 18\+ to view this community", re.IGNORECASE)
+_COMMUNITY = re.compile(r"/r/([^/]+?)(?:\.rss|\.json)?(?:/|$)")
+
+
+class RedditErrorBody(Struct):
+    """Reddit's error body. A valid answer has a kind, or a token, and no error."""
+
+    error: Any = None
+    reason: Any = None
+    explanation: Any = None
+    error_description: Any = None
+    json: Any = None
+
+    @property
+    def is_one(self) -> bool:
+        return any(value not in (None, "", []) for value in (self.error, self.reason, self._errors))
+
+    @property
+    def _errors(self) -> Any:
+        """Errors of requests that were sent as a form."""
+        return shapes.inner(self.json, "errors")
+
+    @property
+    def words(self) -> str:
+        """Reddit's own words, as far as they say more than the status does."""
+        values = (self.explanation, self.error_description, self.reason, self.error, *shapes.entries(self._errors))
+        spoken = (" ".join(map(str, group)) if isinstance(group, list) else group for group in values)
+        return next((" ".join(value.split())[:_LONGEST_WORDS] for value in spoken if text(value)), "")
+
+
+def refusal(answer: Answer, asked: Request) -> Refusal | None:
+    """Returns the error; None where the answer is valid, and where its status says everything."""
+    if answer.status == 429:
+        return _too_many(answer, asked)
+    if is_page(answer.body):
+        return _page(answer, asked)
+    if answer.status < 300 and (trouble := _trouble(answer.body, asked)):
+        return Refusal(trouble)
+    complaint = decoded(answer.body, RedditErrorBody) or RedditErrorBody()
+    if asked.step == requests.LOGIN:
+        return _of_login(answer, complaint)
+    return _elsewhere(answer, asked) or _of_key(answer, complaint, asked) or _of_community(answer, complaint, asked)
+
+
+def _trouble(body: bytes, asked: Request) -> PlatformError | None:
+    """Returns the error for an answer of 200 that is empty or truncated: something on the way failed, and may not fail
+    again."""
+    if not body.strip():
+        return ServerTrouble("an empty answer came", AGAIN)
+    # The feed's parser can handle a truncated feed.
+    if asked.step == requests.FEED or decoded(without_half_pairs(body), Raw) is not None:
+        return None
+    return NetworkError("the answer breaks off in the middle", AGAIN)
+
+
+def _too_many(answer: Answer, asked: Request) -> Refusal:
+    """Returns the rate-limit error: without an API key Reddit blocks soon; with one, it counts by the key."""
+    helps = f"{AGAIN} later"
+    if asked.step == requests.FEED:
+        helps = f"{helps}; without a key Reddit answers few requests: {ADD_A_KEY}"
+    return Refusal(
+        SlowDown("Reddit has too many requests from us", helps, retry_at=_reset(answer)), blames=FailureScope.CREDENTIAL
+    )
+
+
+def _reset(answer: Answer) -> datetime | None:
+    """Returns when Reddit's window resets, where it says nothing better."""
+    seconds = answer.headers.get("x-ratelimit-reset", "")
+    is_best = "retry-after" not in answer.headers and re.fullmatch(r"\d{1,6}(?:\.\d*)?", seconds) is not None
+    return answer.answered_at + min(timedelta(seconds=float(seconds)), LONGEST_WINDOW) if is_best else None
+
+
+def _page(answer: Answer, asked: Request) -> Refusal | None:
+    """Returns the error for an HTML page where data was requested."""
+    head = answer.body[:_HEAD_BYTES]
+    if _TOO_MANY.search(head):
+        return _too_many(answer, asked)
+    if _BLOCKED.search(head):
+        return _in_the_way("Reddit blocks us", answer, asked)
+    if _CHALLENGE.search(head) or is_wall(answer.body):
+        return _in_the_way("Reddit asks to prove that a browser is reading", answer, asked)
+    if _ADULT.search(head):
+        what = "the community is for adults, and Reddit asks for the reader's age first"
+        return Refusal(Refused(what, f"with a key it does not: {ADD_A_KEY}"))
+    if answer.status >= 300:
+        return _of_community(answer, RedditErrorBody(), asked)
+    return _elsewhere(answer, asked) or Refusal(
+        Refused("a page for people came where data was expected", "look at the address in a browser")
+    )
+
+
+def _in_the_way(what: str, answer: Answer, asked: Request) -> Refusal:
+    helps = f"{ADD_A_KEY}; or {TELL_WHO}" if asked.step == requests.FEED else TELL_WHO
+    return Refusal(Refused(what, helps, retry_at=answer.answered_at + BLOCKED_FOR), blames=FailureScope.HOST)
+
+
+def _of_login(answer: Answer, complaint: RedditErrorBody) -> Refusal | None:
+    """Returns the login error: no token is a failure, whatever the status says."""
+    is_answered = answer.status < 300
+    if answer.status >= 500 or (is_answered and requests.is_token(answer)):
+        return None
+    words = f": {complaint.words}" if complaint.words else ""
+    what = f"Reddit gives no token for this key{words}" if is_answered else f"Reddit does not know this key{words}"
+    return Refusal(LoginNeeded(what, requests.LOGIN_HELPS), blames=FailureScope.CREDENTIAL)
+
+
+def _of_key(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
+    if "insufficient_scope" in answer.headers.get("www-authenticate", ""):
+        what, helps = "the key may not read this", "it needs the scope `read`: make it anew, and store it"
+        return Refusal(LoginNeeded(what, helps), blames=FailureScope.CREDENTIAL)
+    if _meant(answer, complaint) != 401:
+        return None
+    if asked.credential is None:
+        return Refusal(LoginNeeded("Reddit asks for a key", ADD_A_KEY))
+    return Refusal(
+        LoginNeeded("Reddit does not accept the token of this key", requests.LOGIN_HELPS),
+        blames=FailureScope.CREDENTIAL,
+    )
+
+
+def _meant(answer: Answer, complaint: RedditErrorBody) -> int:
+    """Returns the real status: a proxy on the way may have turned it into a 200."""
+    status = number(complaint.error) or 0
+    return status if answer.status < 300 and 400 <= status < 600 else answer.status
+
+
+def _elsewhere(answer: Answer, asked: Request) -> Refusal | None:
+    """Returns the error for followed redirects: to the search, from a name that does not exist, or to another
+    community."""
+    name = _community(asked)
+    if name is None:
+        return None
+    path = unquote(urlsplit(answer.url).path).lower()
+    if path.startswith("/subreddits/search"):
+        return _no_such(name)
+    match = _COMMUNITY.match(path)
+    if match is None or match[1] == name:
+        return None
+    what = f"r/{name} leads to r/{match[1]} now"
+    return Refusal(Missing(what, f"follow r/{match[1]} instead, and remove this source"))
+
+
+def _community(asked: Request) -> str | None:
+    """Returns the community whose listing was requested."""
+    name = asked.state.get("community") if asked.step in (requests.LIST, requests.FEED) else None
+    return name if isinstance(name, str) else None
+
+
+def _no_such(name: str) -> Refusal:
+    return Refusal(Missing(f"there is no community r/{name}", "check how its name is written; it may have been closed"))
+
+
+def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
+    """Returns what is wrong with the community itself, or else with the request."""
+    name = _community(asked)
+    if error := _closed(f"r/{name}" if name else "the community", complaint.reason):
+        return Refusal(error)
+    status = _meant(answer, complaint)
+    if status == 404 and name is not None:
+        return _no_such(name)
+    if answer.status >= 500 or not complaint.is_one:
+        return None
+    if status == 429:
+        return _too_many(answer, asked)
+    if status >= 500:
+        return Refusal(ServerTrouble("Reddit has trouble of its own", AGAIN))
+    # The status itself says enough, except for Reddit's own words.
+    is_news = bool(complaint.words) or answer.status < 300
+    error = Refused(f"Reddit says: {complaint.words or f'error {status}'}", "check the source's target and settings")
+    return Refusal(error) if is_news else None
+
+
+def _closed(name: str, reason: Any) -> PlatformError | None:
+    if reason == "banned":
+        return Gone(f"{name} is banned: Reddit has closed it for good", "what is stored of it stays")
+    if reason == "private":
+        what = f"{name} is private: only those may read it whom it lets in"
+        return Refused(what, "pause the source, or remove it")
+    if reason in ("quarantined", "gated"):
+        what = f"{name} is {reason}: Reddit shows it to accounts only that agreed to see it"
+        return Refused(what, "the key of an app cannot agree: pause the source, or remove it")
+    return None

@@ -1,0 +1,268 @@
+"""The faults of the playground: which there are, and which request gets which of them.
+
+The fault of each request is derived from the seed, the path, the credential and the number of the request, so that the
+same run gets the same faults; or it is scripted by cues, which take precedence. Hosts have outages, too: for a whole
+hour every connection is closed immediately. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from enum import StrEnum
+from fnmatch import fnmatchcase
+from random import Random
+
+from catchment.errors import InvalidInput
+from catchment.model import Record
+from catchment.playground.rng import chance_of
+from catchment.playground.sites import (
+    STRAIGHT,
+    Ask,
+    Bend,
+    Page,
+)
+
+
+class Wire(StrEnum):
+    """How an answer is sent."""
+
+    WHOLE = "whole"
+    LATE = "late"
+    """After a delay, then at once."""
+    DRIP = "drip"
+    """Immediately, then piece by piece."""
+    CUT = "cut"
+    """Half of the declared length; then the connection is closed."""
+    TORN = "torn"
+    """Half of it, without a declared length: a client takes the half for the whole."""
+    RESET = "reset"
+    """Not at all: the connection is reset."""
+
+
+class Mood(Record, frozen=True):
+    """One fault of one request."""
+
+    name: str
+    what: str
+    weight: float = 1.0
+    """Its share of the random faults; 0: only by cue."""
+    wire: Wire = Wire.WHOLE
+    bend: Bend = STRAIGHT
+    status: int | None = None
+    """The status sent instead of the listing."""
+    retry_after: timedelta | None = None
+    is_date: bool = False
+    """`Retry-After` is a date."""
+    spoils: str | None = None
+    """What is done to the body: a name of `SPOILED`."""
+    paths: str = "*"
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a parser still gets every entry, unbroken."""
+        return self.status is None and self.spoils is None and self.wire in (Wire.WHOLE, Wire.LATE, Wire.DRIP)
+
+
+MOODS = {
+    mood.name: mood
+    for mood in (
+        Mood("login_needed", "401, though no login helps", 0.5, status=401),
+        Mood("forbidden", "403", 0.5, status=403),
+        Mood("missing", "404, though it will be there again", status=404),
+        Mood("gone", "410, which means for good", 0, status=410),
+        Mood("slow_down", "429 with Retry-After in seconds", status=429, retry_after=timedelta(minutes=5)),
+        Mood(
+            "slow_down_until",
+            "429 with Retry-After as a date",
+            0.5,
+            status=429,
+            retry_after=timedelta(minutes=5),
+            is_date=True,
+        ),
+        Mood("slow_down_somehow", "429 without a word on how long", status=429),
+        Mood("server_error", "500", 2, status=500),
+        Mood("bad_gateway", "502", status=502),
+        Mood("unavailable", "503", status=503),
+        Mood("unavailable_for", "503 with Retry-After", 0.5, status=503, retry_after=timedelta(minutes=2)),
+        Mood("slow_first_byte", "a long silence, then the answer", 0.5, wire=Wire.LATE),
+        Mood("slow_drip", "the answer in small pieces", 0.5, wire=Wire.DRIP),
+        Mood("reset", "the connection is reset", 2, wire=Wire.RESET),
+        Mood("cut_body", "the body ends before its length says so", 2, wire=Wire.CUT),
+        Mood("torn_body", "the body ends early, and no length tells", wire=Wire.TORN),
+        Mood("gzip_garbage", "the body calls itself gzip and is none", spoils="gzip_garbage"),
+        Mood("malformed", "XML with a tag left open, JSON with a comma too many", spoils="malformed"),
+        Mood("empty", "200 and no body", spoils="empty"),
+        Mood("html_page", "an HTML page instead of data", spoils="html_page"),
+        Mood("captcha", "a page that wants to see a browser", 0.5, spoils="captcha"),
+        Mood("stale", "200 with the listing of some hours ago", bend=Bend(ago=timedelta(hours=6))),
+        Mood("reordered", "the entries in disorder", bend=Bend(is_reordered=True)),
+        Mood("repeated", "every entry twice", bend=Bend(is_repeated=True)),
+        Mood("clock_skew", "all dates are off by hours", 0.5, bend=Bend(skew=timedelta(hours=5))),
+        Mood("looping_cursor", "the next page leads back to the first", bend=Bend(is_looping=True), paths="*.json"),
+        Mood("outage", "for an hour the host closes every connection at once", 0, wire=Wire.RESET),
+    )
+}
+
+REDDITS = "/r/*"
+OF_REDDIT = {
+    mood.name: mood
+    for mood in (
+        Mood("private", "403: the community is for its members", 0, status=403),
+        Mood("banned", "404: the community was closed by the site", 0, status=404),
+        Mood("quarantined", "403: the community may be seen by those who said that they want to", 0, status=403),
+        Mood("narrow_scope", "403: the token is for other things", 0, status=403),
+        Mood("blocked", "403 with a page that takes us for a robot", 0, status=403),
+        Mood("over_18", "200 with a page that asks for our age", 0, status=200),
+        Mood("unknown_name", "302 to a search, as for communities that do not exist", 0, status=302),
+        Mood("legal", "451: not in this country", 0, status=451),
+        Mood("login_refused", "200 with an error instead of a token", 0, status=200),
+        Mood("challenge", "200 with a page that wants to see a browser", 0.1, status=200, paths=REDDITS),
+        Mood("truncated", "200 whose JSON lacks its last brackets", 0.5, spoils="truncated", paths=REDDITS),
+        Mood(
+            "deleted_anchor",
+            "the post from which to go on is gone: an empty page, and no way on",
+            0.5,
+            bend=Bend(is_anchor_gone=True),
+            paths=REDDITS,
+        ),
+    )
+}
+"""Faults of one platform: no other has private or quarantined communities."""
+ALL = MOODS | OF_REDDIT
+
+
+class Cue(Record, frozen=True, forbid_unknown_fields=True):
+    """A scripted fault: for which client, and for which of its requests (counted from 1) or during which time."""
+
+    mood: str
+    path: str = "*"
+    host: str = "*"
+    credential: str | None = None
+    first: int = 1
+    last: int | None = None
+    from_at: datetime | None = None
+    to_at: datetime | None = None
+
+    def calls(self, path: str, credential: str | None, number: int, at: datetime, host: str) -> bool:
+        return (
+            fnmatchcase(path, self.path)
+            and fnmatchcase(host, self.host)
+            and self.credential in (None, credential)
+            and number >= self.first
+            and (self.last is None or number <= self.last)
+            and (self.from_at is None or at >= self.from_at)
+            and (self.to_at is None or at < self.to_at)
+        )
+
+
+class Moods:
+    """The plan of faults: a function of the seed, the script, the client and the number of its request."""
+
+    def __init__(
+        self, seed: int = 0, rate: float = 0.0, script: Sequence[Cue] = (), outage_rate: float | None = None
+    ) -> None:
+        self.seed, self.rate, self.script = seed, rate, tuple(script)
+        # Share of a host's hours. Rare compared to single faults: an outage affects everything on that host.
+        self.outage_rate = rate / 20 if outage_rate is None else outage_rate
+        for cue in self.script:
+            if cue.mood not in ALL:
+                raise InvalidInput(f"there is no mood {cue.mood!r}", f"there are: {', '.join(ALL)}", field="mood")
+
+    def of(
+        self, path: str, credential: str | None, request_number: int, at: datetime, host: str = "127.0.0.1"
+    ) -> Mood | None:
+        """The fault of this request; None if it has none."""
+        for cue in self.script:
+            if cue.calls(path, credential, request_number, at, host):
+                return ALL[cue.mood]
+        if self._is_out(host, at):
+            return MOODS["outage"]
+        if not self.rate:
+            return None
+        chance = chance_of(self.seed, path, credential, request_number)
+        return self._drawn(chance, path) if chance.random() < self.rate else None
+
+    def _is_out(self, host: str, at: datetime) -> bool:
+        if not self.outage_rate:
+            return False
+        return chance_of(self.seed, "outage", host, f"{at:%Y-%m-%d %H}").random() < self.outage_rate
+
+    def _drawn(self, chance: Random, path: str) -> Mood:
+        able = [mood for mood in ALL.values() if mood.weight and fnmatchcase(path, mood.paths)]
+        return _varied(chance.choices(able, [mood.weight for mood in able])[0], chance)
+
+
+def _varied(mood: Mood, chance: Random) -> Mood:
+    """How stale, how skewed, how long to wait: different every time."""
+    if mood.retry_after is not None:
+        return mood.replace(retry_after=timedelta(seconds=chance.randint(1, 900)))
+    if mood.bend.ago:
+        return mood.replace(bend=mood.bend.replace(ago=timedelta(hours=chance.uniform(1, 24))))
+    if mood.bend.skew:
+        return mood.replace(bend=mood.bend.replace(skew=timedelta(hours=chance.choice((-8, -5, -1, 1, 2, 8)))))
+    return mood
+
+
+# ── effects on an answer ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refused(mood: Mood, ask: Ask) -> Page:
+    """The answer that replaces the listing."""
+    assert mood.status is not None
+    headers = {"Content-Type": "text/html; charset=utf-8"}
+    if mood.retry_after is not None:
+        seconds = int(mood.retry_after.total_seconds())
+        until = (ask.at + mood.retry_after).astimezone(UTC)
+        headers["Retry-After"] = format_datetime(until, usegmt=True) if mood.is_date else str(seconds)
+    if mood.status == 401:
+        headers["WWW-Authenticate"] = 'Basic realm="playground"'
+    return Page(mood.status, headers, f"<html><body><h1>{mood.status}</h1></body></html>".encode())
+
+
+def spoiled(mood: Mood, page: Page) -> Page:
+    """The page with its body spoiled. Its validators stay: a client that stores them without having parsed the body
+    loses entries."""
+    if mood.spoils is None or page.status != 200:
+        return page
+    return SPOILED[mood.spoils](page.replace(packed=None))
+
+
+def _gzip_garbage(page: Page) -> Page:
+    return page.replace(headers=page.headers | {"Content-Encoding": "gzip"}, body=b"\x1f\x8b\x08\x00" + page.body[:400])
+
+
+def _malformed(page: Page) -> Page:
+    """Broken outside of the entries, so that a tolerant parser finds every entry unchanged."""
+    if "json" in page.headers["Content-Type"]:
+        return page.replace(body=page.body[:-1] + b",]}")
+    return page.replace(body=page.body.replace(b"<title>", b"<title><br>&nbsp;& ", 1))
+
+
+def _truncated(page: Page) -> Page:
+    """Cut so late that all entries are there: a tolerant parser has them."""
+    return page.replace(body=page.body[:-2])
+
+
+def _empty(page: Page) -> Page:
+    return page.replace(body=b"", entries=())
+
+
+def _as_page(title: str, words: str) -> Callable[[Page], Page]:
+    body = f"<!doctype html>\n<html><head><title>{title}</title></head><body><p>{words}</p></body></html>\n".encode()
+
+    def instead(page: Page) -> Page:
+        return page.replace(headers=page.headers | {"Content-Type": "text/html; charset=utf-8"}, body=body, entries=())
+
+    return instead
+
+
+SPOILED: dict[str, Callable[[Page], Page]] = {
+    "gzip_garbage": _gzip_garbage,
+    "malformed": _malformed,
+    "truncated": _truncated,
+    "empty": _empty,
+    "html_page": _as_page("Maintenance", "We are back soon."),
+    "captcha": _as_page("Just a moment...", 'Checking that you are human. <span id="px-captcha"></span>'),
+}

@@ -1,0 +1,111 @@
+"""The simulated platforms: one module each, found automatically, registered nowhere.
+
+A site module has `NAME` and a class `Voice(world)`. It shows the world in its platform's real wire format; it opens no
+socket and reads no clock. Faults in the content (an old snapshot, entries in disorder, wrong dates) are passed to it as
+a `Bend`; it does not see faults of bytes and connections.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Protocol, cast
+
+from catchment.model import Record
+from catchment.playground.world import Place, World
+
+
+class Bend(Record, frozen=True):
+    """How an answer differs from the truth at that moment."""
+
+    ago: timedelta = timedelta()
+    """The listing as it was this long ago."""
+    skew: timedelta = timedelta()
+    """All dates are off by this."""
+    is_reordered: bool = False
+    is_repeated: bool = False
+    """Every entry occurs twice."""
+    is_looping: bool = False
+    """Paging leads back to the start."""
+    is_anchor_gone: bool = False
+    """The entry that the cursor names is gone."""
+
+
+STRAIGHT = Bend()
+
+ROBOTS = b"User-agent: *\nDisallow: /*/private\nCrawl-delay: 1\n"
+"""The robots.txt of every host of the playground."""
+
+
+class Ask(Record, frozen=True):
+    """A request, as far as a site needs it."""
+
+    path: str
+    query: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    at: datetime
+    base: str
+    """Scheme, host and port, as the client knows them."""
+    bend: Bend = STRAIGHT
+    method: str = "GET"
+    body: bytes = b""
+
+
+class Entry(Record, frozen=True, array_like=True):
+    """That an answer showed a version of a post, and the id under which it did."""
+
+    post: str
+    version: int
+    wire_id: str
+    score: int | None = None
+    """As shown; None if it was not."""
+    is_deleted: bool = False
+    """It was shown as deleted, without its content."""
+
+    @property
+    def place(self) -> int:
+        """The number of the place that the post belongs to."""
+        return int(self.post[1:].partition("-")[0])
+
+
+class Page(Record, frozen=True):
+    """An answer."""
+
+    status: int
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    packed: bytes | None = None
+    """The body in gzip, if the place supports that."""
+    entries: tuple[Entry, ...] = ()
+
+
+class Voice(Protocol):
+    """The interface of every site. Two optional methods are looked up by name: `who(headers)` returns the client, if
+    that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own format."""
+
+    def find(self, path: str) -> Place | None:
+        """The place that a path belongs to, now or at some time; None if it belongs to another platform."""
+        ...
+
+    def answer(self, place: Place, ask: Ask) -> Page: ...
+
+
+class _Module(Protocol):
+    NAME: str
+
+    def Voice(self, world: World) -> Voice: ...
+
+
+def voices(world: World) -> dict[str, Voice]:
+    """All sites of this world, by name."""
+    return {module.NAME: module.Voice(world) for module in _modules()}
+
+
+def _modules() -> Iterator[_Module]:
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        if hasattr(module, "NAME"):
+            yield cast(_Module, module)

@@ -1,0 +1,1 @@
+"""Pure decisions: functions of records and the time, without I/O."""

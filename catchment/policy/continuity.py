@@ -1,0 +1,369 @@
+"""Continuity between two visits: the walk down a listing, the watermark, gaps and stale answers. Pure.
+
+Only a newest-first walk proves that nothing is missing. It is complete when it reaches the watermark; until then the
+watermark does not move, so that an interrupted visit is simply walked again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from itertools import pairwise
+
+from catchment.clock import moment
+from catchment.model import (
+    Change,
+    Gap,
+    Item,
+    ItemChange,
+    Listing,
+    Order,
+    PageFacts,
+    Progress,
+    Record,
+    RefinedItem,
+    StoredItem,
+    Watermark,
+)
+
+# Limits the ids stored per watermark: a platform may give thousands of items the same time.
+_MOST_TIES = 200
+# A feed of one or two entries says nothing about what it omits.
+_SMALLEST_WINDOW = 3
+# After this many stale answers in a row they are believed: the source was reset, it is not a cache.
+_STALE_ENOUGH = 3
+# Platforms omit removed items: a listing that ends beyond this share of its reach may have been cut there.
+_SURELY_WITHIN_REACH = 0.5
+# While a listing is walked, posting may be this many times faster than in the items shown: bursts.
+_LIVELIER = 2
+
+
+class End(StrEnum):
+    """Why a walk ended."""
+
+    REACHED = "reached"
+    """It reached the watermark."""
+    LAST_PAGE = "last_page"
+    CAP = "cap"
+    """Our own limit of pages or of paid requests."""
+    REPEATS = "repeats"
+    """The platform returned the same page again: its cursor loops."""
+
+
+class Walk(Record, frozen=True):
+    """How far down a listing this visit has come."""
+
+    listing: Listing
+    watermark: Watermark | None
+    """Where the last complete walk began; None: there was none."""
+    began_at: datetime | None = None
+    """When its first answer arrived."""
+    shown: int = 0
+    unusable: int = 0
+    """Invalid items that were skipped; they use up the platform's reach like the others."""
+    unpinned: int = 0
+    newest: Watermark | None = None
+    oldest_at: datetime | None = None
+    lowest_at: datetime | None = None
+    """The date of the lowest entry of a feed ordered by arrival: missing items were published before it."""
+    is_reached: bool = False
+    is_below: bool = False
+    """An item older than the watermark was shown: nothing with the watermark's time can follow."""
+    past: int = 0
+    """Items shown after the watermark was reached."""
+    ids: frozenset[str] = frozenset()
+    anchors: Mapping[str, datetime | None] = {}
+    """Items that are not pinned, with their dates: they show how far down the walk came."""
+    is_by_id: bool = False
+    """The listing shows all its ids at once and nothing else; those that are not stored are requested afterwards."""
+
+    @property
+    def is_satisfied(self) -> bool:
+        """No more pages are needed. A ranked listing cannot show that: an old item may be at the top."""
+        is_by_age = self.listing.order == Order.NEWEST_FIRST
+        return is_by_age and self.is_reached and self.is_below and self.past >= self.listing.overlap
+
+
+def step(
+    walk: Walk, changes: Sequence[ItemChange], answered_at: datetime, unusable: int = 0, dates: Sequence[datetime] = ()
+) -> Walk:
+    """Returns the walk after one more page. `dates`: those that the answer showed, in its own order."""
+    if walk.listing.is_window and not _is_by_date(dates) and walk.watermark is not None:
+        changes = _without_latecomers(changes, walk.watermark)
+    newest, oldest, is_reached, past = walk.newest, walk.oldest_at, walk.is_reached, walk.past
+    is_below, unpinned, anchors = walk.is_below, walk.unpinned, dict(walk.anchors)
+    for change in changes:
+        past += is_reached
+        if change.item.item.is_pinned:
+            continue
+        unpinned += 1
+        external_id, created = change.item.item.external_id, change.item.item.created_at
+        anchors[external_id] = created
+        if created is not None:
+            seen = min(created, answered_at)
+            newest = _newer(newest, _risen(seen, change.stored), external_id)
+            oldest = seen if oldest is None else min(oldest, seen)
+        is_below = is_below or _is_below(walk, change)
+        is_reached = is_reached or is_below or _meets(walk, change)
+    return walk.replace(
+        began_at=walk.began_at or answered_at,
+        shown=walk.shown + len(changes),
+        unusable=walk.unusable + unusable,
+        unpinned=unpinned,
+        newest=newest,
+        oldest_at=oldest,
+        lowest_at=dates[-1] if walk.listing.is_window and _is_mixed(dates) else walk.lowest_at,
+        is_reached=is_reached,
+        is_below=is_below,
+        past=past,
+        ids=walk.ids | {entry.item.item.external_id for entry in changes},
+        anchors=anchors,
+    )
+
+
+def dates_shown(
+    items: Iterable[Item], answered_at: datetime, told_at: Callable[[Item], datetime | None]
+) -> list[datetime]:
+    """Returns the dates in the order shown, without pinned items and items dated in the future: their position means
+    nothing."""
+    dates = (told_at(item) for item in items if not item.is_pinned)
+    return [at for at in dates if at and at <= answered_at]
+
+
+def _is_by_date(dates: Sequence[datetime]) -> bool:
+    """Newest first."""
+    return all(later >= earlier for later, earlier in pairwise(dates))
+
+
+def _is_mixed(dates: Sequence[datetime]) -> bool:
+    """Neither newest nor oldest first: by arrival, most likely."""
+    return not _is_by_date(dates) and not _is_by_date(dates[::-1])
+
+
+def _without_latecomers(changes: Sequence[ItemChange], mark: Watermark) -> list[ItemChange]:
+    """Drops unknown entries with old dates from a feed ordered by arrival: they say nothing about how far down it goes.
+
+    Unless nothing is newer than the watermark: then it is a rotating list of old entries.
+    """
+    is_late = [
+        change.stored is None and (at := change.item.item.created_at) is not None and at <= mark.at
+        for change in changes
+    ]
+    is_newer = any(
+        change.item.item.created_at is not None and change.item.item.created_at > mark.at for change in changes
+    )
+    return [change for change, late in zip(changes, is_late, strict=True) if not (late and is_newer)]
+
+
+def _is_below(walk: Walk, change: ItemChange) -> bool:
+    """Whether this item is older than the watermark and everything with its time."""
+    mark, item = walk.watermark, change.item.item
+    if mark is None:
+        return False
+    if walk.is_by_id:
+        # Items requested by id prove nothing, whatever their date: they may be late arrivals. Nor do items that other
+        # sources stored.
+        is_ours = change.item.is_listed and change.stored is not None and change.stored.is_shown_by_source
+        return is_ours and item.created_at is not None and item.created_at <= mark.at
+    return item.external_id in mark.ids if item.created_at is None else item.created_at < mark.at
+
+
+def _meets(walk: Walk, change: ItemChange) -> bool:
+    """Whether this item shows that the walk has reached what is stored."""
+    mark, item = walk.watermark, change.item.item
+    if mark is None or walk.is_by_id:
+        return False
+    if walk.listing.is_window:
+        # By its date, or by the date with which this source first showed it (dates may be wrong in one answer). A
+        # stored item newer than the watermark proves nothing: it is dated in the future and stays at the top, or it
+        # came with an answer that was cut off above the missing items, or with another source's answer.
+        ours = change.stored.created_at if change.stored and change.stored.is_shown_by_source else None
+        return any(at is not None and at <= mark.at for at in (item.created_at, ours))
+    # Further down, an item may have been stored by a visit that was interrupted above it: only the watermark counts.
+    return item.created_at == mark.at and item.external_id in mark.ids
+
+
+def _risen(seen: datetime, stored: StoredItem | None) -> datetime:
+    """Returns how high an item raises the watermark: not above the time at which it was first seen. A date that was in
+    the future then and has passed since says nothing about other posts of that time; an old copy may show it on top."""
+    return min(seen, moment(stored.ordered_at)) if stored else seen
+
+
+def _newer(newest: Watermark | None, at: datetime, external_id: str) -> Watermark:
+    if newest is None or at > newest.at:
+        return Watermark(at, (external_id,))
+    if at == newest.at and external_id not in newest.ids and len(newest.ids) < _MOST_TIES:
+        return Watermark(at, (*newest.ids, external_id))
+    return newest
+
+
+def is_repeat(walk: Walk, items: Iterable[RefinedItem]) -> bool:
+    """Whether every item of a page was shown earlier in this walk: paging would never end."""
+    ids = {item.item.external_id for item in items}
+    return bool(ids) and bool(walk.ids) and ids <= walk.ids
+
+
+def moved(walk: Walk, answered_at: datetime) -> Watermark | None:
+    """Returns the watermark after a complete walk. It never moves back; for undated items it is the time of the
+    answer."""
+    if walk.listing.order != Order.NEWEST_FIRST or not walk.unpinned:
+        return walk.watermark
+    newest = walk.newest or Watermark(answered_at, tuple(sorted(walk.anchors))[:_MOST_TIES])
+    mark = walk.watermark
+    if mark is None or newest.at > mark.at:
+        return newest
+    if newest.at == mark.at:
+        ties = dict.fromkeys((*mark.ids, *newest.ids))
+        return Watermark(mark.at, tuple(ties)[-_MOST_TIES:])
+    return mark
+
+
+def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
+    """Returns the gap between this walk and what was stored before, or None."""
+    mark = walk.watermark
+    # If more pages could follow, reaching the watermark is not enough: posts with the same time may come after it.
+    is_met = walk.is_reached if walk.listing.is_window else walk.is_below
+    if mark is None or is_met or walk.listing.order != Order.NEWEST_FIRST:
+        return None
+    if walk.listing.is_window:
+        cause = "window" if walk.unpinned >= _SMALLEST_WINDOW else None
+    elif end == End.LAST_PAGE:
+        # A listing that ended before its reach has shown everything.
+        reach, seen = walk.listing.reach, len(walk.ids) + walk.unusable + _came_meanwhile(walk, answered_at)
+        cause = "reach" if reach is not None and seen >= _SURELY_WITHIN_REACH * reach else None
+    else:
+        cause = str(end)
+    if cause is None:
+        return None
+    to_at = max((at for at in (_oldest_after(walk, mark), walk.lowest_at) if at is not None), default=answered_at)
+    return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
+
+
+def _came_meanwhile(walk: Walk, answered_at: datetime) -> float:
+    """Returns how many posts may have been added on top during the walk: they use up its reach, unseen."""
+    if walk.began_at is None or walk.newest is None or walk.oldest_at is None:
+        return 0.0
+    stretch = walk.newest.at - walk.oldest_at
+    return max(0.0, _LIVELIER * len(walk.ids) * ((answered_at - walk.began_at) / stretch)) if stretch else 0.0
+
+
+def _oldest_after(walk: Walk, mark: Watermark) -> datetime | None:
+    """Returns the date of the oldest item shown. In a list of ids, a late arrival with an old date does not count."""
+    if not walk.is_by_id:
+        return walk.oldest_at
+    return min((at for at in walk.anchors.values() if at is not None and at > mark.at), default=None)
+
+
+def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, str], ...]:
+    """Returns the open gaps that this walk has covered from end to end."""
+    if walk.listing.order != Order.NEWEST_FIRST or walk.newest is None:
+        return ()
+    return tuple((gap.id, "shown again") for gap in gaps if gap.id is not None and _spans(walk, gap))
+
+
+def _spans(walk: Walk, gap: Gap) -> bool:
+    assert walk.newest is not None
+    assert walk.oldest_at is not None
+    # As with the watermark: posts with the edge's time may be on the next page.
+    is_past = walk.listing.is_window or walk.oldest_at < gap.from_at
+    # An item that was dated in the future when it became the edge is above the gap, not below it.
+    dates = [walk.anchors[id_] for id_ in gap.from_ids if id_ in walk.anchors]
+    is_met = any(at is None or at <= gap.from_at for at in dates)
+    return is_past and is_met and walk.newest.at >= gap.to_at
+
+
+def in_view(walk: Walk, listed: Sequence[str], ours: Container[str], limit: int) -> Sequence[str]:
+    """Returns the part of a list of ids that a visit covers; `ours` are those that this source has shown before.
+
+    On the first visit, and where the order says nothing about time: the first `limit` ids. Later: everything down to
+    the lowest id that is ours; ids below it were there before the source was added.
+    """
+    if walk.watermark is None or walk.listing.order != Order.NEWEST_FIRST:
+        return listed[:limit]
+    lowest = max(
+        (position for position, external_id in enumerate(listed) if external_id in ours), default=len(listed) - 1
+    )
+    return listed[: lowest + 1]
+
+
+# Ids that change
+
+
+Renamed = Mapping[str, StoredItem]
+"""Stored items by the new ids under which an answer shows them."""
+
+
+def recognise(strangers: Sequence[RefinedItem], held: Sequence[StoredItem]) -> Renamed:
+    """Maps unknown entries to stored ones that have a new id: same content or link, and same date.
+
+    Only if at least half of the unknown entries match: then the feed changed its ids. Otherwise they are reposts.
+    """
+    by_content = _unique(held, lambda stored: stored.fingerprint)
+    by_link = _unique(held, lambda stored: stored.url)
+    alike: dict[str, tuple[StoredItem, timedelta | None]] = {}
+    taken: set[int] = set()
+    for stranger in strangers:
+        known = by_content.get(stranger.fingerprint) or by_link.get(stranger.item.url)
+        if known and known.id not in taken:
+            alike[stranger.item.external_id] = known, _apart(stranger, known)
+            taken.add(known.id)
+    skew = _common([apart for _, apart in alike.values()])
+    found = {external_id: known for external_id, (known, apart) in alike.items() if apart in (None, timedelta(), skew)}
+    return found if 2 * len(found) >= len(strangers) else {}
+
+
+def _apart(item: RefinedItem, known: StoredItem) -> timedelta | None:
+    """Returns how far its date is from the stored one's. "All systems operational", posted anew each morning, is a new
+    entry each time."""
+    if item.item.created_at is None:
+        return None
+    return item.item.created_at - known.created_at if known.created_at else timedelta.max
+
+
+def _common(apart: Sequence[timedelta | None]) -> timedelta | None:
+    """Returns an offset that several dates share: the clock of the answer that first showed them was wrong, not the
+    dates."""
+    counted = Counter(age for age in apart if age).most_common(1)
+    return counted[0][0] if counted and counted[0][1] >= _SMALLEST_WINDOW else None
+
+
+def _unique(held: Sequence[StoredItem], trait: Callable[[StoredItem], object]) -> dict[object, StoredItem]:
+    """Indexes by a trait that only one of them has: a link that many share (the home page) identifies nothing."""
+    groups: dict[object, list[StoredItem]] = defaultdict(list)
+    for stored in held:
+        groups[trait(stored)].append(stored)
+    return {value: items[0] for value, items in groups.items() if value and len(items) == 1}
+
+
+# Stale answers and contents that flip
+
+
+def newest_shown(items: Iterable[RefinedItem], answered_at: datetime) -> datetime | None:
+    dated = (item.item.created_at for item in items if not item.item.is_pinned)
+    return max((min(at, answered_at) for at in dated if at is not None), default=None)
+
+
+def is_stale(before: Progress, changes: Sequence[ItemChange], facts: PageFacts, at: datetime) -> bool:
+    """Whether a 200 answer carries old data: it ends earlier than the last answer did and repeats earlier contents."""
+    newest = newest_shown((change.item for change in changes), at)
+    if newest is None or before.newest_shown_at is None or newest >= before.newest_shown_at:
+        return False
+    edited = [change for change in changes if change.stored and change.change == Change.EDITED]
+    is_said_before = all(
+        any(change.item.fingerprint == content.fingerprint for content in facts.earlier.get(change.stored.id, ()))
+        for change in edited
+        if change.stored
+    )
+    return before.stale_count < _STALE_ENOUGH and is_said_before and (bool(edited) or facts.is_body_seen_before)
+
+
+def without_changes(changes: Sequence[ItemChange]) -> tuple[ItemChange, ...]:
+    """Reduces a stale answer to its new items; it changes nothing else."""
+    return tuple(
+        change
+        if change.change == Change.NEW
+        else ItemChange(change.item, change.stored, Change.SAME, is_alias=change.is_alias)
+        for change in changes
+    )

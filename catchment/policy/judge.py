@@ -1,0 +1,287 @@
+"""Decides what an observation of an item changes: new, edited, counters only, or nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from catchment.model import (
+    CLOCKS_DIFFER,
+    LABELS,
+    Change,
+    Earlier,
+    Item,
+    ItemChange,
+    ItemValues,
+    Point,
+    RefinedItem,
+    StoredItem,
+)
+from catchment.policy.schedule import next_recheck
+
+COUNTERS = ("reply_count", "score", "view_count")
+# A point is added to a series on a change of this size, or on any change after this time.
+_POINT_SHARE = 0.1
+_POINT_LEAST = 2
+_POINT_AFTER = timedelta(hours=6)
+_FLIPS_A_DAY = 3
+# Updated in place if the platform states them: a listing may show less than the item's own page did.
+_DETAILS = ("url", "author", "author_display_name", "edited_at")
+# What the complete form of an item adds to a short one, besides its content.
+_COMPLETING = ("author_id", "thread_id", "floor_number", "is_head", "language")
+
+
+class Said(Protocol):
+    """What an item says or said: enough to tell what changed."""
+
+    @property
+    def fingerprint(self) -> bytes: ...
+    @property
+    def title(self) -> str | None: ...
+    @property
+    def is_deleted(self) -> bool: ...
+    @property
+    def is_folded(self) -> bool: ...
+
+
+def judge(
+    stored: StoredItem | None,
+    item: RefinedItem,
+    at: datetime,
+    *,
+    last_point: Point | None = None,
+    recheck_ages: Sequence[timedelta] = (),
+) -> ItemChange:
+    """Returns what an item shown by an answer of that time changes. `last_point` is the newest of its history."""
+    if stored is None:
+        return _new(item, at, recheck_ages)
+    # Applied later by more than clocks differ: that was a wrong clock, not a newer answer.
+    if timedelta() < stored.applied_at - at <= CLOCKS_DIFFER:
+        return _overtaken(stored, item)
+    if item.item.is_partial:
+        return ItemChange(item, stored, Change.SAME)
+    is_kept = is_withheld(item.item)
+    is_completed = stored.is_partial and not is_kept
+    # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
+    # that says less than the complete item is no edit.
+    reasons = why_changed(stored, item, is_kept or is_completed)
+    if reasons and stored.volatile_until is not None and at < stored.volatile_until:
+        return _volatile(stored, item, at, _point(stored, item.item, last_point, at))
+    values = _updates(stored, item.item, at)
+    if not (reasons or is_completed or values):
+        return ItemChange(item, stored, Change.SAME)
+    # Changes of the author or the tags write no revision, yet lists and searches show them.
+    is_reindexed = bool(reasons) or is_completed or not values.keys().isdisjoint(("author", "tags"))
+    if reasons:
+        values |= _revised(stored, item.item, at)
+    if is_completed or (reasons and not is_kept):
+        values |= content_of(item)
+    if is_completed:
+        values |= _completing(item.item)
+    return ItemChange(
+        item,
+        stored,
+        Change.EDITED if reasons else Change.COUNTED,
+        reasons,
+        values | {"applied_at": at},
+        is_reindexed=is_reindexed,
+        is_completed=is_completed,
+        point=_point(stored, item.item, last_point, at),
+    )
+
+
+def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> ItemChange:
+    created_at = item.item.created_at
+    values: ItemValues = {
+        "created_at": created_at or at,
+        "is_created_at_guessed": created_at is None,
+        # A future date must not stay at the top of the list.
+        "ordered_at": min(created_at or at, at),
+        "last_reply_at": item.item.told_reply(at),
+    }
+    shown = item.item
+    point = Point(at, shown.score, shown.reply_count, shown.view_count) if shown.is_counted else None
+    recheck_at = next_recheck(recheck_ages, created_at, at) if recheck_ages else None
+    return ItemChange(item, None, Change.NEW, values=values, point=point, recheck_at=recheck_at)
+
+
+def _overtaken(stored: StoredItem, item: RefinedItem) -> ItemChange:
+    """Returns the change of an answer older than the stored state: none, except for its text if that was never seen
+    because the platform already withheld it."""
+    if not stored.is_withheld or item.item.is_partial or not (item.item.text or item.item.html):
+        return ItemChange(item, stored, Change.SAME)
+    values = content_of(item) | _completing(item.item)
+    return ItemChange(item, stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
+
+
+def gone(stored: StoredItem, item: RefinedItem, at: datetime) -> ItemChange:
+    """Returns the change of an item that does not exist any more: it is marked as deleted, and keeps everything."""
+    if stored.is_deleted:
+        return ItemChange(item, stored, Change.SAME)
+    values = _revision(stored, at) | {"is_deleted": True, "applied_at": at}
+    return ItemChange(item, stored, Change.EDITED, ("marked_deleted_by_source",), values, is_reindexed=True)
+
+
+def calmed(change: ItemChange, earlier: Sequence[Earlier], at: datetime) -> ItemChange:
+    """Suppresses an edit that flips between known contents for the fourth time in a day."""
+    contents = [content.fingerprint for content in earlier]
+    stored, item = change.stored, change.item
+    if stored is None or change.change != Change.EDITED or item.fingerprint not in contents:
+        return change
+    contents += [stored.fingerprint, item.fingerprint]
+    # Only contents that were left and came back count: trying three wordings and returning to the first is no
+    # flip-flop.
+    flips = sum(
+        1
+        for position, content in enumerate(earlier)
+        if content.valid_to > at - timedelta(days=1) and content.fingerprint in contents[position + 1 :]
+    )
+    return _volatile(stored, item, at, change.point) if flips >= _FLIPS_A_DAY else change
+
+
+def _volatile(stored: StoredItem, item: RefinedItem, at: datetime, point: Point | None) -> ItemChange:
+    values = _updates(stored, item.item, at)
+    is_reindexed = not values.keys().isdisjoint(("author", "tags"))
+    until = stored.volatile_until if stored.volatile_until and stored.volatile_until > at else at + timedelta(days=1)
+    values |= {"volatile_count": stored.volatile_count + 1, "volatile_until": until, "applied_at": at}
+    return ItemChange(
+        item, stored, Change.COUNTED, values=values, is_reindexed=is_reindexed, is_volatile=True, point=point
+    )
+
+
+def is_withheld(item: Item) -> bool:
+    """Whether the platform shows the item as deleted without its text: the stored text must not be overwritten."""
+    return item.is_deleted and not item.text and not item.html
+
+
+def is_worth_asking(change: ItemChange) -> bool:
+    """Whether the item may have more replies than when they were last requested."""
+    reply_count, stored = change.item.item.reply_count, change.stored
+    if change.change == Change.SAME or reply_count == 0:
+        return False
+    return (
+        stored is None
+        or change.change == Change.EDITED
+        or (reply_count is not None and reply_count != stored.reply_count)
+    )
+
+
+def why_changed(stored: Said, refined: RefinedItem, is_kept: bool) -> tuple[str, ...]:
+    """Returns the reasons for a revision, in an order that clients may rely on."""
+    item = refined.item
+    is_changed = not is_kept and stored.fingerprint != refined.fingerprint
+    checks = (
+        (is_changed, "content_fingerprint_changed"),
+        (item.is_deleted and not stored.is_deleted, "marked_deleted_by_source"),
+        (item.is_folded and not stored.is_folded, "marked_folded_by_source"),
+        (stored.is_deleted and not item.is_deleted, "restored_by_source"),
+        (stored.is_folded and not item.is_folded, "unfolded_by_source"),
+        (is_changed and stored.title != item.title, "title_changed"),
+    )
+    return tuple(reason for applies, reason in checks if applies)
+
+
+def content_of(refined: RefinedItem) -> ItemValues:
+    """Returns the columns that make up an item's content."""
+    item = refined.item
+    return {
+        "fingerprint": refined.fingerprint,
+        "title": item.title,
+        "text": item.text,
+        "html": item.html,
+        "target_url": item.target_url,
+        "media": item.media,
+        "is_text_cut": refined.is_text_cut,
+        "is_partial": item.is_partial,
+    }
+
+
+def _completing(item: Item) -> ItemValues:
+    return {name: getattr(item, name) for name in _COMPLETING}
+
+
+def _revision(stored: StoredItem, at: datetime) -> ItemValues:
+    return {"version": stored.version + 1, "content_last_changed_at": at}
+
+
+def _revised(stored: StoredItem, item: Item, at: datetime) -> ItemValues:
+    return _revision(stored, at) | {
+        "is_deleted": item.is_deleted,
+        "deleted_by": (item.deleted_by or stored.deleted_by) if item.is_deleted else None,
+        "is_folded": item.is_folded,
+    }
+
+
+def _updates(stored: StoredItem, item: Item, at: datetime) -> ItemValues:
+    """Returns the columns that are updated in place. What the platform did not state stays as it was."""
+    values = new_counters(stored, item)
+    # In either direction: an earlier time says that the last reply was deleted.
+    if (replied_at := item.told_reply(at)) not in (None, stored.last_reply_at):
+        values["last_reply_at"] = replied_at
+    for name in LABELS:
+        if (mark := getattr(item, name)) != getattr(stored, name):
+            values[name] = mark
+    for name in _DETAILS:
+        if (detail := getattr(item, name)) and detail != getattr(stored, name):
+            values[name] = detail
+    if stored.is_deleted and item.deleted_by not in (None, stored.deleted_by):
+        values["deleted_by"] = item.deleted_by
+    if item.tags and set(item.tags) != set(stored.tags):
+        values["tags"] = item.tags
+    return values
+
+
+# Counters
+
+
+def new_counters(stored: StoredItem, item: Item) -> ItemValues:
+    """Returns all counters, and which are rounded, if any of them changes; else nothing.
+
+    An unknown counter changes nothing, and a rounded one never replaces an exact one. An exact one that replaces a
+    rounded one is a change even if the number is equal.
+    """
+    if not item.is_counted:
+        return {}
+    better = better_counters(stored, item)
+    is_same = all(getattr(stored, name) == count for name, count in better.items())
+    if is_same and not (stored.rounded or item.rounded):
+        return {}
+    rounded = tuple(name for name in COUNTERS if name in (item if name in better else stored).rounded)
+    if is_same and set(rounded) == set(stored.rounded):
+        return {}
+    return {**_merged(stored, better), "rounded": rounded}
+
+
+def better_counters(stored: StoredItem, item: Item) -> dict[str, int]:
+    """Returns the counters of the item that replace the stored ones."""
+    return {
+        name: count
+        for name in COUNTERS
+        if (count := getattr(item, name)) is not None
+        and (name not in item.rounded or name in stored.rounded or getattr(stored, name) is None)
+    }
+
+
+def _merged(stored: StoredItem, better: Mapping[str, int]) -> dict[str, int | None]:
+    return {name: better.get(name, getattr(stored, name)) for name in COUNTERS}
+
+
+def _point(stored: StoredItem, item: Item, last: Point | None, at: datetime) -> Point | None:
+    """Returns a point for the history, if the counters are worth one.
+
+    The first ones are; then a change by a tenth, or any change after some hours. In between, only the item itself has
+    them.
+    """
+    if not item.is_counted:
+        return None
+    better = better_counters(stored, item)
+    if last is not None:
+        moved = [(before, count) for name, count in better.items() if (before := getattr(last, name)) != count]
+        if not moved or not (at - last.at >= _POINT_AFTER or any(_is_much(*change) for change in moved)):
+            return None
+    return Point(at, **_merged(stored, better))
+
+
+def _is_much(before: int | None, now: int) -> bool:
+    return before is None or abs(now - before) >= max(_POINT_LEAST, abs(before) * _POINT_SHARE)

@@ -1,0 +1,362 @@
+"""Decides what a page changes: items, progress, gaps, and whether the walk is over. Pure; the store writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import cast
+
+from catchment.clock import moment
+from catchment.model import (
+    Change,
+    Counts,
+    FollowUp,
+    ItemChange,
+    NextRecheck,
+    Order,
+    PageFacts,
+    PageWrite,
+    Progress,
+    Reading,
+    RefinedItem,
+    Request,
+)
+from catchment.policy import continuity, schedule, tiers
+from catchment.policy.continuity import End, Walk
+from catchment.policy.judge import calmed, gone, is_worth_asking, judge
+from catchment.policy.visit import MOST_PAGES, NO_VALIDATORS, VisitState, end_stale, prove, succeed
+from catchment.text.clean import clean_id, listed_ids, told_apart_by_date, told_at
+
+# A feed's older pages are read on the first visit only, and at most this many.
+_MOST_WINDOW_PAGES = 10
+
+
+class ChangedSinceMark(Exception):
+    """An item with an unchanged mark is no longer stored as it was then: the whole page has to be cleaned again."""
+
+
+def changes_of(
+    items: Sequence[RefinedItem], facts: PageFacts, at: datetime, recheck_ages: Sequence[timedelta] = ()
+) -> tuple[ItemChange, ...]:
+    """Returns what each item of the page changes. Raises ChangedSinceMark."""
+    items = identified(items, facts)
+    renamed = recognised(items, facts)
+    changes = []
+    for item in items:
+        stored = facts.stored.get(item.key)
+        if stored is None and item.key in facts.forgotten:
+            changes.append(ItemChange(item, None, Change.SAME))
+        elif item.is_listed:
+            # An id alone only says that the item exists. Unknown ids are not judged: they must be requested.
+            if stored is not None:
+                dated = item.replace(item=item.item.replace(created_at=stored.created_at))
+                changes.append(ItemChange(dated, stored, Change.SAME))
+        elif item.is_unchanged:
+            if stored is None or stored.is_seen_by_others:
+                raise ChangedSinceMark
+            changes.append(ItemChange(item, stored, Change.SAME))
+        else:
+            known = stored or renamed.get(item.item.external_id)
+            last_point = facts.points.get(known.id) if known else None
+            change = judge(known, item, at, last_point=last_point, recheck_ages=recheck_ages)
+            changes.append(change if known is stored else change.replace(is_alias=True))
+    return tuple(changes)
+
+
+def identified(items: Sequence[RefinedItem], facts: PageFacts) -> Sequence[RefinedItem]:
+    """Returns the items; those without id and link get their ids by what is stored with the same content."""
+    if not any(item.content_id for item in items):
+        return items
+    dates = {key: None if stored.is_created_at_guessed else stored.created_at for key, stored in facts.stored.items()}
+    return told_apart_by_date(items, dates)
+
+
+def recognised(items: Sequence[RefinedItem], facts: PageFacts) -> continuity.Renamed:
+    """Returns which of the unknown items are stored ones under a new id."""
+    if not facts.lookalikes:
+        return {}
+    strangers = [item for item in items if not item.is_listed and item.key not in facts.stored]
+    return continuity.recognise(strangers, facts.lookalikes)
+
+
+def shows_forgotten(changes: Sequence[ItemChange]) -> bool:
+    """Whether the page shows something that was deleted for good."""
+    return any(
+        change.stored is None and change.change == Change.SAME and not change.item.is_listed for change in changes
+    )
+
+
+def all_calmed(changes: Sequence[ItemChange], facts: PageFacts, at: datetime) -> tuple[ItemChange, ...]:
+    """Returns the changes; those that flip between known contents are suppressed."""
+    return tuple(
+        calmed(change, facts.earlier.get(change.stored.id, ()), at) if change.stored else change for change in changes
+    )
+
+
+def counts_of(changes: Sequence[ItemChange], invalid: int) -> Counts:
+    """Returns the counts: new + updated + duplicate + invalid is always the number of items shown."""
+    new = sum(1 for change in changes if change.change == Change.NEW)
+    updated = sum(1 for change in changes if change.change in (Change.EDITED, Change.COUNTED))
+    return Counts(new, updated, len(changes) - new - updated, invalid)
+
+
+def decide_follow_ups(
+    items: Sequence[RefinedItem], skipped: int, follow_ups: tuple[FollowUp, ...], at: datetime, facts: PageFacts
+) -> PageWrite:
+    """Decides about the answers to follow-up requests. They prove nothing, and what came along with an item is not
+    rechecked: it is seen again whenever that item is requested again."""
+    changes = changes_of(items, facts, at)
+    is_raw_kept = not shows_forgotten(changes)
+    changes = all_calmed(changes, facts, at)
+    return PageWrite(changes, counts_of(changes, skipped), is_raw_kept=is_raw_kept, follow_ups=follow_ups)
+
+
+def decide_rechecks(
+    items: Sequence[RefinedItem], rechecks: tuple[NextRecheck, ...], at: datetime, facts: PageFacts
+) -> PageWrite:
+    """Decides about the answers to rechecks. They prove nothing; what was forgotten meanwhile stays forgotten."""
+    changes = []
+    for item in items:
+        stored = facts.stored.get(item.key)
+        if stored is not None and item.is_gone:
+            changes.append(gone(stored, item, at))
+        elif stored is not None:
+            # That a listing of ids has shown the item since says nothing about its content: only an observation of the
+            # content may be newer.
+            known = stored.replace(applied_at=stored.told_at or stored.applied_at)
+            changes.append(judge(known, item, at, last_point=facts.points.get(stored.id)))
+    decided = all_calmed(changes, facts, at)
+    is_raw_kept = len(changes) == len(items)
+    return PageWrite(decided, counts_of(decided, 0), is_raw_kept=is_raw_kept, rechecks=rechecks)
+
+
+# Pages of a walk
+
+
+class VisitPage(PageWrite, frozen=True, kw_only=True):
+    """What a page of a visit changes, and how the visit goes on."""
+
+    state: VisitState
+    details: tuple[Request, ...] = ()
+    """Requests for items that were listed and are not stored, in the listing's order."""
+    next_pages: tuple[Request, ...] = ()
+
+    @property
+    def is_walk_over(self) -> bool:
+        return self.end is not None or self.progress is not None
+
+
+def suspects_staleness(state: VisitState, reading: Reading, items: Sequence[RefinedItem], at: datetime) -> bool:
+    """Whether the store must check if this same answer came once before."""
+    before = state.progress.newest_shown_at
+    if before is None or not state.walk.may_be_stale:
+        return False
+    newest = continuity.newest_shown(items, at)
+    # For bare ids, only the store knows the dates.
+    return bool(listed_ids(reading)) or (newest is not None and newest < before)
+
+
+def needs_rhythm(state: VisitState) -> bool:
+    """Whether the visit has changed when the source's next post is expected. Counted over all pages of the visit; after
+    an interrupted visit, what that one stored counts, too."""
+    return state.result.counts.new > 0 or state.began.last_error is not None
+
+
+def decide_page(
+    state: VisitState,
+    reading: Reading,
+    items: Sequence[RefinedItem],
+    skipped: int,
+    at: datetime,
+    facts: PageFacts,
+    *,
+    last_answer_at: datetime | None = None,
+) -> VisitPage:
+    """Decides what a page of a walk changes: its items, the progress, gaps, and whether the walk or the visit is over.
+
+    `last_answer_at` is set for a page made of several answers; `at` is then the time of the first.
+    """
+    listed, before = listed_ids(reading), state.walk.position
+    assert before is not None
+    position = before.replace(is_by_id=True) if listed else before
+    changes = changes_of(items, facts, at, state.recheck_ages)
+    is_raw_kept = not shows_forgotten(changes)
+    details: tuple[Request, ...] = ()
+    if listed:
+        changes, details = _in_view(position, changes, listed, reading, state.walk.limit)
+    # An item that is listed and not stored cannot be stale.
+    if state.walk.may_be_stale and not details and continuity.is_stale(state.progress, changes, facts, at):
+        # Unseen items are stored, nothing else moves, and the visit fails.
+        changes = continuity.without_changes(changes)
+        valid = tiers.valid_among(changes, state.item_kind)
+        page = VisitPage(
+            changes, counts_of(changes, skipped), len(valid), is_seen=False, is_raw_kept=is_raw_kept, state=state
+        )
+        state = end_stale(_with_page(state, page), at)
+        return page.replace(state=state, end=state.end)
+    changes = _with_follow_ups(all_calmed(changes, facts, at), reading)
+    counts = counts_of(changes, skipped)
+    valid = tiers.valid_among(changes, state.item_kind)
+    is_of_details = position.is_by_id and not listed
+    is_repeat = not is_of_details and continuity.is_repeat(position, [change.item for change in changes])
+    dates = continuity.dates_shown(reading.items, at, told_at)
+    position = continuity.step(position, changes, at, skipped, dates)
+    next_pages = _next_pages(state, position, reading, len(details))
+    end = None if details else _end(state, position, reading, bool(next_pages), is_repeat)
+    is_unknown = reading.is_torn or (end is not None and state.walk.is_cut)
+    if is_unknown:
+        # The items are stored. How far down the listing went is unknown, so it proves nothing and moves no watermark.
+        position = before.replace(newest=None, unpinned=0)
+    # A listing of ids closes a gap only when everything it listed is stored.
+    is_closing = not is_unknown and (end is not None or not position.is_by_id)
+    page = VisitPage(
+        changes,
+        counts,
+        len(valid),
+        tiers.backlog_among(valid, state.watched_from),
+        gap=continuity.gap_after(position, end, at) if end is not None and not is_unknown else None,
+        closed=continuity.closed_gaps(position, facts.open_gaps) if is_closing else (),
+        is_raw_kept=is_raw_kept,
+        state=state,
+        details=details,
+        next_pages=next_pages,
+    )
+    has_follow_ups = state.has_follow_ups or any(change.follow_ups for change in changes)
+    state = _with_page(state, page).replace(walk=state.walk.replace(position=position), has_follow_ups=has_follow_ups)
+    if end is None and not reading.is_torn:
+        return page.replace(state=state)
+    return _walk_over(state, page, facts, at, is_owed=is_unknown or state.walk.is_unfinished, last_at=last_answer_at)
+
+
+def _in_view(
+    position: Walk, changes: Sequence[ItemChange], listed: Sequence[str], reading: Reading, limit: int
+) -> tuple[tuple[ItemChange, ...], tuple[Request, ...]]:
+    """Returns the items that the visit is about, and the requests for those that are not stored."""
+    # Stored; or forgotten for good, and then neither known nor requested.
+    held = {change.item.item.external_id: change.stored for change in changes if change.item.is_listed}
+    ours = {external_id for external_id, stored in held.items() if stored and stored.is_shown_by_source}
+    view = dict.fromkeys(continuity.in_view(position, listed, ours, limit))
+    asking = {clean_id(request.item_id): request for request in reading.follow if request.item_id is not None}
+    details = tuple(asking[external_id] for external_id in view if external_id not in held and external_id in asking)
+    shown = (change for change in changes if not change.item.is_listed or change.item.item.external_id in view)
+    return tuple(shown), details
+
+
+def _with_follow_ups(changes: tuple[ItemChange, ...], reading: Reading) -> tuple[ItemChange, ...]:
+    """Returns the changes with the follow-up requests that the platform proposes, where they are worth it."""
+    proposed: dict[str, tuple[Request, ...]] = {}
+    for request in reading.follow:
+        if request.about_item is not None:
+            about = clean_id(request.about_item)
+            proposed[about] = (*proposed.get(about, ()), request)
+    if not proposed:
+        return changes
+    return tuple(
+        change.replace(follow_ups=proposed[change.item.item.external_id])
+        if change.item.item.external_id in proposed and is_worth_asking(change)
+        else change
+        for change in changes
+    )
+
+
+def _next_pages(state: VisitState, position: Walk, reading: Reading, details: int) -> tuple[Request, ...]:
+    """Returns the requests for further pages, if they are worth sending; requests about single items are not pages."""
+    pages = tuple(request for request in reading.follow if request.item_id is None and request.about_item is None)
+    if position.listing.is_window:
+        is_wanted = position.watermark is None and state.walk.pages < _MOST_WINDOW_PAGES
+    elif position.listing.order != Order.NEWEST_FIRST or position.watermark is None:
+        is_wanted = position.shown + details < state.walk.limit
+    else:
+        is_wanted = not position.is_satisfied
+    return pages if is_wanted else ()
+
+
+def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_repeat: bool) -> End | None:
+    """Returns why the walk ends with this page; None if it goes on."""
+    if position.is_satisfied and state.walk.is_queue_empty:
+        return End.REACHED
+    if is_repeat:
+        return End.REPEATS
+    if state.walk.pages >= MOST_PAGES:
+        return End.CAP
+    if goes_on or not state.walk.is_queue_empty:
+        return None
+    # There is more, and the platform cannot lead to it: its list or its parser is at its limit.
+    leads_on = any(request.about_item is None for request in reading.follow)
+    return End.LAST_PAGE if reading.is_end or leads_on else End.CAP
+
+
+def _with_page(state: VisitState, page: PageWrite) -> VisitState:
+    result = state.result
+    return state.replace(
+        result=result.replace(
+            counts=result.counts + page.counts,
+            valid=result.valid + page.valid,
+            backlog=result.backlog + page.backlog,
+        )
+    )
+
+
+def _walk_over(
+    state: VisitState, page: VisitPage, facts: PageFacts, at: datetime, *, is_owed: bool, last_at: datetime | None
+) -> VisitPage:
+    """Ends the walk, and perhaps the visit. `is_owed`: not everything that was there could be stored."""
+    is_volatile = any(change.is_volatile for change in page.changes)
+    progress = _complete(state, at, is_owed=is_owed or is_volatile)
+    is_visit_over = state.walk.is_last and not state.has_follow_ups
+    if facts.newest_at is not None and needs_rhythm(state):
+        progress = _with_rhythm(state, progress, page.changes, facts.newest_at, at)
+    state = state.noted(*state.walk.shortfall_notes)
+    if not is_visit_over:
+        return page.replace(state=prove(state, progress), progress=progress)
+    state = succeed(state.replace(progress=progress), at, polled_at=state.walk.polled_at, finished_at=last_at)
+    return page.replace(state=state, end=state.end)
+
+
+def _complete(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
+    """Returns the progress now that this walk is over; the visit itself may go on."""
+    walk, total = state.walk, state.result.counts
+    progress = walk.after.replace(
+        stale_count=0,
+        last_success_at=at,
+        last_new_at=at if total.new else walk.after.last_new_at,
+        failures_in_a_row=0,
+    )
+    position = walk.position
+    if walk.is_beside or position is None:
+        return progress
+    listing = position.listing
+    progress = progress.replace(
+        watermark=continuity.moved(position, at),
+        newest_shown_at=position.newest.at if position.newest else progress.newest_shown_at,
+        # How many items the listing shows at all: as the platform says or, for a window, as many as it showed.
+        reach=position.shown if listing.reach is None and listing.is_window else listing.reach,
+        last_shown_count=total.shown if position.is_by_id else progress.last_shown_count,
+    )
+    # What was shown and not stored must be read again: neither a 304 nor an identical answer may prevent that.
+    return progress.replace(**NO_VALIDATORS) if is_owed else progress
+
+
+def _with_rhythm(
+    state: VisitState, progress: Progress, changes: Sequence[ItemChange], newest_at: Sequence[datetime], at: datetime
+) -> Progress:
+    """Returns the progress with what the times of the newest posts say: posts per day, and when the next is expected.
+    `newest_at` are the times before this page."""
+    added = [at_ for change in changes if (at_ := _first_shown_at(change, state.walk.rhythm_kind)) is not None]
+    times = sorted(chain(newest_at, added), reverse=True)
+    return progress.replace(
+        expected_by=schedule.expected_by(
+            times, state.interval(progress).minutes, watched_since=progress.first_polled_at or state.walk.polled_at
+        ),
+        posts_per_day=schedule.posts_per_day(times, at),
+    )
+
+
+def _first_shown_at(change: ItemChange, item_kind: str | None) -> datetime | None:
+    """Returns when a post was posted that this source shows for the first time; None: it does not, or is no post."""
+    if item_kind not in (None, change.item.item.kind):
+        return None
+    if change.change == Change.NEW:
+        return cast(datetime, change.values["ordered_at"])
+    return moment(change.stored.ordered_at) if change.stored and not change.stored.is_shown_by_source else None

@@ -1,1 +1,0 @@
-"""What refining needs to know about a language that is not the platforms' own: HTML."""

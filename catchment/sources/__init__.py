@@ -1,0 +1,1 @@
+"""Sources: adding, importing, previewing, describing and exporting them."""

@@ -1,0 +1,340 @@
+"""What is shown of a source: its description, its health, when it is due and why, why it is late, its coverage."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from catchment.model import (
+    ADDED,
+    Order,
+    Progress,
+    Record,
+    SettingValues,
+    Source,
+    SourceState,
+    Standing,
+    View,
+)
+from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform
+from catchment.policy import coverage, schedule
+from catchment.policy.coverage import Day, Hole, Stretch
+from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
+from catchment.settings import Settings
+from catchment.sources.kinds import Names
+from catchment.store import Store
+
+NO_PLATFORM = "no_platform"
+_PAGE = 1000
+
+
+class SourceView(View, frozen=True):
+    """A source with its health and its next collection."""
+
+    id: int
+    kind: str
+    platform: str
+    target: str
+    name: str
+    state: SourceState
+    state_reason: str | None
+    settings: SettingValues
+    credential: str | None
+    interval_minutes: int | None
+    fetch_interval_minutes: int
+    """The interval that applies: its own, its tier's or its kind's."""
+    categories: tuple[str, ...]
+    priority: str
+    quality_score: float | None
+    created_at: datetime
+    last_fetched_at: datetime | None
+    last_success_at: datetime | None
+    last_new_at: datetime | None
+    next_fetch_at: datetime | None
+    next_fetch_reason: str
+    note: str | None
+    """What is special about how it is read at present."""
+    has_platform: bool
+    """Whether a platform is installed for its kind."""
+    fetch_count: int
+    fetch_error_count: int
+    success_count: int
+    empty_count: int
+    failures_in_a_row: int
+    last_error: str | None
+    last_error_code: str | None
+    watermark: datetime | None
+    expected_by: datetime | None
+    posts_per_day: float | None
+    tier: str | None
+    average_valid: float | None
+    recent_valid: tuple[int, ...]
+
+    @property
+    def is_active(self) -> bool:
+        return self.state == SourceState.ACTIVE
+
+
+def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]) -> SourceView:
+    """Returns a source as CLI, API and pages show it; `intervals` are minutes by kind."""
+    minutes = interval_of(source, progress, intervals)
+    return SourceView(
+        id=source.id,
+        kind=source.kind,
+        platform=source.platform,
+        target=source.target,
+        name=source.name,
+        state=source.state,
+        state_reason=source.state_reason,
+        settings=source.settings,
+        credential=source.credential,
+        interval_minutes=source.interval_minutes,
+        fetch_interval_minutes=minutes,
+        categories=source.categories,
+        priority=source.priority,
+        quality_score=source.quality_score,
+        created_at=source.created_at,
+        last_fetched_at=progress.last_polled_at,
+        last_success_at=progress.last_success_at,
+        last_new_at=progress.last_new_at,
+        next_fetch_at=next_fetch_at(source, progress, minutes),
+        next_fetch_reason=_why(source, progress),
+        note=no_platform(source.kind) if lacks_platform(source) else progress.note,
+        has_platform=not lacks_platform(source),
+        fetch_count=progress.poll_count,
+        fetch_error_count=progress.failure_count,
+        success_count=progress.success_count,
+        empty_count=progress.empty_count,
+        failures_in_a_row=progress.failures_in_a_row,
+        last_error=progress.last_error,
+        last_error_code=progress.last_error_code,
+        watermark=progress.watermark.at if progress.watermark else None,
+        expected_by=progress.expected_by,
+        posts_per_day=_rounded(progress.posts_per_day),
+        tier=progress.tier,
+        average_valid=_rounded(progress.average_valid),
+        recent_valid=progress.recent_valid,
+    )
+
+
+def current_intervals(store: Store, settings: Settings) -> dict[str, int]:
+    """Returns the current minutes between collections, by kind."""
+    return kind_intervals(installed().kinds(), store.settings.intervals(), settings.intervals)
+
+
+def all_sources(
+    store: Store, kind: str | None = None, state: SourceState | None = None, category: str | None = None
+) -> list[tuple[Source, Progress]]:
+    """Returns the matching sources, in order of id. Raises InvalidInput if the kind or the category does not exist."""
+    names = Names(store, installed)
+    if kind is not None:
+        names.source_kind(kind)
+    if category is not None:
+        names.category(category)
+    sources: list[tuple[Source, Progress]] = []
+    after, states = 0, [state] if state else []
+    while page := store.sources.page(after, _PAGE, kind=kind, states=states, category=category):
+        sources += page
+        after = page[-1][0].id
+    return sources
+
+
+def lacks_platform(source: Source) -> bool:
+    """Whether no platform is installed for its kind. Loads the platforms only for kinds that may lack one."""
+    return source.kind in ANNOUNCED and installed().of_kind(source.kind) is None
+
+
+def interval_of(source: Source, progress: Progress, intervals: Mapping[str, int]) -> int:
+    return interval(source, progress, intervals.get(source.kind, UNKNOWN_KIND_MINUTES)).minutes
+
+
+def next_fetch_at(source: Source, progress: Progress, minutes: int) -> datetime | None:
+    """Returns the real due time; None while the source is not active, or was never visited (then it is due now)."""
+    if source.state != SourceState.ACTIVE:
+        return None
+    if progress.next_due_at is not None and not _is_new(progress):
+        return progress.next_due_at
+    return progress.last_polled_at + timedelta(minutes=minutes) if progress.last_polled_at else None
+
+
+def health_of(source: Source, progress: Progress, failures_limit: int) -> str:
+    """Returns the health as one word: ok, waiting (never visited), no_platform (none is installed for its kind),
+    failing, probation, paused, retired."""
+    if source.state != SourceState.ACTIVE:
+        return str(source.state)
+    if lacks_platform(source):
+        return NO_PLATFORM
+    if progress.failures_in_a_row >= failures_limit:
+        return "probation"
+    if progress.last_error is not None:
+        return "failing"
+    return "ok" if progress.last_polled_at else "waiting"
+
+
+def _is_new(progress: Progress) -> bool:
+    """Whether it was just added and not visited yet; one that was deferred before its first visit has a due time."""
+    return progress.last_polled_at is None and progress.due_reason == ADDED
+
+
+def _why(source: Source, progress: Progress) -> str:
+    if source.state != SourceState.ACTIVE:
+        return f"not due: {source.state} ({source.state_reason})" if source.state_reason else f"not due: {source.state}"
+    if progress.next_due_at is None or _is_new(progress):
+        return "the interval of its kind" if progress.last_polled_at else "never visited: first in line"
+    return progress.due_reason or "own interval"
+
+
+def _rounded(number: float | None) -> float | None:
+    return None if number is None else round(number, 2)
+
+
+class Why(StrEnum):
+    PUNCTUAL = "punctual"
+    DUE = "due"
+    """Visited with the next tick."""
+    FIRST = "first"
+    """Never visited yet: first in the queue."""
+    VISITING = "visiting"
+    PAUSED = "paused"
+    RETIRED = "retired"
+    NO_PLATFORM = "no_platform"
+    """No platform is installed for its kind: it is skipped until there is one."""
+    NOBODY = "nobody"
+    """It was due, and no process collects."""
+    BUDGET = "budget"
+    """It was due, and the platform is in cooldown: its requests are used up, or it asked us to wait."""
+    CROWDED = "crowded"
+    """It was due, and so were many others."""
+    STUCK = "stuck"
+    """It was due, alone, and still was not visited."""
+    TOLD = "told"
+    """The server asked us to wait."""
+    DEFERRED = "deferred"
+    """Our own limits (a budget, politeness, a cooldown) made it wait."""
+    PROBATION = "probation"
+    FAILING = "failing"
+    SILENT = "silent"
+    """It is visited, and shows nothing new, against its own rhythm."""
+
+
+_PUT_OFF = {"probation": Why.PROBATION, "told to wait": Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
+LATE = frozenset((Why.NOBODY, Why.BUDGET, Why.CROWDED, Why.STUCK, Why.SILENT))
+
+
+class DeploymentFacts(Record, frozen=True):
+    """What is known about the deployment at this moment."""
+
+    now: datetime
+    patience: timedelta
+    """How long after its due time a source is not yet called late."""
+    is_collecting: bool = True
+    is_held: bool = False
+    """A process visits the source right now."""
+    closed: Mapping[str, datetime] = {}
+    """The platforms in cooldown, and its end."""
+    waiting_count: int = 0
+    """How many sources are overdue, this one included."""
+
+
+class Lateness(Record, frozen=True):
+    why: Why
+    at: datetime | None = None
+    """When it was due, or expected, or will be visited, depending on the reason."""
+    until: datetime | None = None
+    """How long the reason lasts, where that is known."""
+
+    @property
+    def is_late(self) -> bool:
+        return self.why in LATE
+
+
+def lateness(source: Source, progress: Progress, minutes: int, around: DeploymentFacts) -> Lateness:
+    """Returns the most important reason for when a source is visited."""
+    due_at = next_fetch_at(source, progress, minutes)
+    if source.state != SourceState.ACTIVE:
+        return Lateness(Why.PAUSED if source.state == SourceState.PAUSED else Why.RETIRED)
+    if lacks_platform(source):
+        return Lateness(Why.NO_PLATFORM)
+    if around.is_held:
+        return Lateness(Why.VISITING)
+    if due_at is None:
+        is_old = around.now - source.created_at > around.patience
+        return _overdue(source, source.created_at, around) if is_old else Lateness(Why.FIRST)
+    if around.now - due_at > around.patience:
+        return _overdue(source, due_at, around)
+    if due_at > around.now and progress.due_reason in _PUT_OFF:
+        return Lateness(_PUT_OFF[progress.due_reason], due_at)
+    if progress.last_error is not None:
+        return Lateness(Why.FAILING, due_at)
+    if is_silent(progress, around.now):
+        return Lateness(Why.SILENT, progress.expected_by)
+    return Lateness(Why.PUNCTUAL if due_at > around.now else Why.DUE, due_at)
+
+
+def is_silent(progress: Progress, now: datetime) -> bool:
+    """Whether something new should have been seen by now, and a visit since then saw nothing."""
+    expected, seen = progress.expected_by, progress.last_success_at
+    return expected is not None and expected <= now and seen is not None and seen >= expected
+
+
+def _overdue(source: Source, due_at: datetime, around: DeploymentFacts) -> Lateness:
+    if not around.is_collecting:
+        return Lateness(Why.NOBODY, due_at)
+    if source.platform in around.closed:
+        return Lateness(Why.BUDGET, due_at, around.closed[source.platform])
+    return Lateness(Why.CROWDED if around.waiting_count > 1 else Why.STUCK, due_at)
+
+
+class CoverageView(View, frozen=True):
+    """For which time a source is proven complete."""
+
+    source_id: int
+    source_name: str
+    order: Order
+    from_at: datetime
+    to_at: datetime
+    seconds: Mapping[Standing, int]
+    """How much of the time is in each state."""
+    stretches: tuple[Stretch, ...]
+    calendar: tuple[Day, ...]
+
+
+def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetime, days: int) -> CoverageView:
+    """Returns the coverage of the last `days` days."""
+    source, progress = store.sources.with_progress(source_id)
+    since = now - timedelta(days=days)
+    order = _order(platforms, source, progress)
+    holes = [
+        Hole(
+            gap.id,
+            gap.is_certain,
+            gap.from_at,
+            gap.to_at,
+            gap.cause,
+            (gap.closed_because or "closed") if gap.closed_at else None,
+        )
+        for gap in store.gaps.since(source_id, since)
+    ]
+    stretches = coverage.stretches(source, progress, order, holes, since, now)
+    return CoverageView(
+        source.id,
+        source.name,
+        order,
+        since,
+        now,
+        {standing: _seconds(stretches, standing) for standing in Standing},
+        tuple(stretches),
+        tuple(coverage.calendar(stretches, coverage.known_until(stretches, progress, now))),
+    )
+
+
+def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:
+    kind = platforms.kind(source.kind)
+    # Nothing can be said about a kind that is not installed.
+    return listing_of(kind, schedule.walk_plans(kind, source, progress)[0].listing).order if kind else Order.SNAPSHOT
+
+
+def _seconds(stretches: list[Stretch], standing: Standing) -> int:
+    lengths = [stretch.to_at - stretch.from_at for stretch in stretches if stretch.standing == standing]
+    return round(sum(length.total_seconds() for length in lengths))

@@ -1,0 +1,1 @@
+"""Tables about items: writing pages, reading items and their history, deletion."""

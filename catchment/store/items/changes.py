@@ -1,0 +1,96 @@
+"""Changes feed: items in the order of their change numbers, for clients that page through changes with a cursor."""
+
+from __future__ import annotations
+
+from catchment.errors import InvalidInput
+from catchment.model import Record
+from catchment.store.database import StorePart, Transaction
+from catchment.store.item_fields import ItemView
+from catchment.store.items.views import COLUMNS, shown
+
+LARGEST = 2**63 - 1
+
+
+class ChangeCursor(Record, frozen=True):
+    """A client's position: everything up to this number, and within that number up to this item.
+
+    The items of one collected page share a number, and a client may stop among them.
+    """
+
+    number: int
+    item_id: int = LARGEST
+
+    def __str__(self) -> str:
+        return f"{self.number}" if self.item_id == LARGEST else f"{self.number}-{self.item_id}"
+
+
+class Changed(Record, frozen=True):
+    """A page of changes, oldest first."""
+
+    items: list[ItemView]
+    next: ChangeCursor
+    """The cursor to continue with, now or later."""
+    newest: int
+    """The newest change number."""
+    is_end: bool
+    """There are no more changes so far."""
+
+
+class Changes(StorePart):
+    def after(self, place: ChangeCursor, limit: int, *, counters: bool = False) -> Changed:
+        """Returns changes after that cursor: content and flags; with `counters` also counter updates.
+
+        Each item comes once, at its last change. An item that changes while a client is paging comes again later.
+        """
+        return self._db.read(lambda tx: _after(tx, place, limit, counters))
+
+
+def _after(tx: Transaction, place: ChangeCursor, limit: int, counters: bool) -> Changed:
+    number = "change_number" if counters else "content_change_number"
+    # Read first: what is committed after it has a greater number, and is either among the rows or on a later page.
+    newest = _newest(tx)
+    rows = tx.all(
+        f"""
+        SELECT {COLUMNS} FROM items i WHERE (i.{number}, i.id) > (?, ?) ORDER BY i.{number}, i.id LIMIT ?
+        """,
+        place.number,
+        place.item_id,
+        limit + 1,
+    )
+    items = shown(tx, rows[:limit])
+    is_end = len(rows) <= limit
+    last = place_of(items[-1], counters=counters) if items else place
+    newest = max(newest, last.number)
+    return Changed(items, max(place, ChangeCursor(newest), key=_order) if is_end else last, newest, is_end)
+
+
+def _newest(tx: Transaction) -> int:
+    row = tx.one("SELECT change_number FROM ledger WHERE id = 1")
+    assert row is not None
+    return int(row[0])
+
+
+def _order(place: ChangeCursor) -> tuple[int, int]:
+    return place.number, place.item_id
+
+
+def place_of(item: ItemView, *, counters: bool) -> ChangeCursor:
+    """Returns the cursor right after this item."""
+    return ChangeCursor(item.change_number if counters else item.content_change_number, item.id)
+
+
+def place_from(text: str) -> ChangeCursor:
+    """Parses a cursor: a number, or a number and an item. Raises InvalidInput."""
+    parts = text.split("-")
+    if not (1 <= len(parts) <= 2 and all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts)):
+        raise _no_place()
+    numbers = [int(part) for part in parts]
+    if max(numbers) > LARGEST:
+        raise _no_place()
+    return ChangeCursor(*numbers)
+
+
+def _no_place() -> InvalidInput:
+    return InvalidInput(
+        "this is not a place among the changes", "give 0 to begin, or the `next` of the answer before", "after"
+    )

@@ -1,0 +1,422 @@
+"""Deletes items or authors for good: all stored data is removed, a record stays, and they are not collected again.
+
+The record holds no content, and identities only as keyed hashes. The key is in the same database: it keeps names from
+being read, not from being guessed. Also contains `Retention`, which deletes old items.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from catchment.clock import micros
+from catchment.errors import NotFound
+from catchment.model import Event, Record, RefinedItem, View
+from catchment.store import cache
+from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.item_fields import decode, to_json
+from catchment.store.schema import metadata
+from catchment.store.search import index
+from catchment.store.search.index import SearchIndex
+
+ELSEWHERE = {
+    "index_mark": "how far the index is; no item's own",
+    "postings": "of the index, which lets go of items",
+}
+"""Tables with an item id that are not cleared by it, and why."""
+
+
+def hanging() -> list[str]:
+    """Returns the tables whose rows belong to one item each, found in the schema, so that a new table is included
+    automatically."""
+    return [name for name, table in metadata.tables.items() if "item_id" in table.c and name not in ELSEWHERE]
+
+
+def remove_items(tx: Transaction, item_ids: Sequence[int]) -> int:
+    """Delete these items and all dependent rows, in this transaction; returns how many there were."""
+    ids = [
+        row[0]
+        for row in tx.select_in(f"SELECT id FROM items WHERE id IN {{values}} ORDER BY id {tx.lock_rows()}", item_ids)
+    ]
+    index.remove(tx, ids)
+    shown = tx.select_in("SELECT source_id, count(*) FROM sightings WHERE item_id IN {values} GROUP BY source_id", ids)
+    tx.many(
+        "UPDATE source_counts SET item_count = item_count - ? WHERE source_id = ?",
+        [(count, source_id) for source_id, count in sorted(shown)],
+    )
+    cache.gone_items(tx, [source_id for source_id, _ in sorted(shown)])
+    for table in hanging():
+        tx.many(f"DELETE FROM {table} WHERE item_id = ?", [(item_id,) for item_id in ids])
+    tx.many("DELETE FROM items WHERE id = ?", [(item_id,) for item_id in ids])
+    return len(ids)
+
+
+_KEY = "forgetting_key"
+_LOCK_KEY = 0x666F7267  # "forg"
+_BATCH = 200
+# Authors are found by scanning: this many items per read.
+_WINDOW = 5_000
+
+Name = tuple[str, ...]
+"""An identity: ("item", platform, scope, id) or ("author", platform, name)."""
+
+
+class Forget(Record, frozen=True):
+    """What to delete for good, why, and who asked for it."""
+
+    what: str
+    """item or author"""
+    platform: str
+    by: str
+    reason: str | None = None
+    item_id: int | None = None
+    author: str | None = None
+
+
+class ForgottenView(View, frozen=True):
+    """The record of a deletion; it says nothing about what was deleted."""
+
+    id: int
+    what: str
+    platform: str
+    forgotten_at: datetime
+    forgotten_by: str
+    reason: str | None
+    item_count: int
+    revision_count: int
+    answer_count: int
+    event_count: int
+    is_finished: bool
+
+
+class Deletion(StorePart):
+    def records(self, limit: int = 100, before: int | None = None) -> list[ForgottenView]:
+        """Returns the records of deletions, the latest first."""
+        columns = ", ".join(ForgottenView.__struct_fields__)
+        return self._db.read(
+            lambda tx: tx.records(
+                ForgottenView,
+                f"SELECT {columns} FROM forgotten WHERE id < ? ORDER BY id DESC LIMIT ?",
+                before or 2**62,
+                limit,
+            )
+        )
+
+    def platform_of(self, item_id: int) -> str:
+        row = self._db.read(lambda tx: tx.one("SELECT platform FROM items WHERE id = ?", item_id))
+        if row is None:
+            raise NotFound("there is no item {id}", "`catchment items` lists the stored items", id=item_id)
+        return str(row[0])
+
+    def followed_on(self, platform: str) -> tuple[str, ...]:
+        """Returns the platform, if it ever had a source: its package may be uninstalled, but its items are still
+        stored."""
+        row = self._db.read(lambda tx: tx.one("SELECT platform FROM sources WHERE platform = ? LIMIT 1", platform))
+        return (str(row[0]),) if row else ()
+
+    def count(self, wanted: Forget) -> int:
+        """Returns how many items it affects."""
+        return sum(len(ids) for ids in self._found(wanted))
+
+    def forget(self, wanted: Forget, now: datetime, seen: Callable[[int], None] = lambda _: None) -> ForgottenView:
+        """Delete everything, batch by batch; returns the record. Repeated after a kill, it finishes.
+
+        The marks are written first: from then on it is not collected again, whatever happens to the rest.
+        """
+        with self._db.overwriting():
+            record_id = self._forget(wanted, now, seen)
+        (record,) = self.records(1, record_id + 1)
+        return record
+
+    def _forget(self, wanted: Forget, now: datetime, seen: Callable[[int], None]) -> int:
+        record_id = self._db.write(lambda tx: _begun(tx, wanted, micros(now)))
+        found = list(self._found(wanted))
+        # Before the items: once these are gone, their events cannot be found any more.
+        self._forget_events(record_id, {item_id for ids in found for item_id in ids})
+        gone = 0
+        for ids in found:
+            gone += self._db.write(lambda tx, ids=ids: _forget_items(tx, record_id, ids))  # type: ignore[misc]
+            seen(gone)
+        if wanted.author is not None:
+            self._forget_quotes(wanted.platform, wanted.author)
+        SearchIndex(self._db).purge()
+        self._db.write(lambda tx: tx.run("UPDATE forgotten SET is_finished = ? WHERE id = ?", True, record_id))
+        return record_id
+
+    def _found(self, wanted: Forget) -> Iterator[list[int]]:
+        """Yields the ids of the affected items, a few at a time."""
+        if wanted.item_id is not None:
+            yield [wanted.item_id]
+            return
+        assert wanted.author is not None
+        for rows in self._windows(
+            "SELECT id, author, author_id FROM items WHERE id > ? AND id <= ? AND platform = ?", wanted.platform
+        ):
+            ids = [row[0] for row in rows if _is_named(wanted.author, *row[1:])]
+            yield from (ids[start : start + _BATCH] for start in range(0, len(ids), _BATCH))
+
+    def _forget_events(self, record_id: int, about: set[int]) -> None:
+        """Deletes the content of events about one of the items."""
+        sql = "SELECT id, body FROM outbox WHERE id > ? AND id <= ? AND body LIKE '%\"item%'"
+        for rows in self._windows(sql, last="SELECT max(id) FROM outbox"):
+            matching = [(event_id,) for event_id, body in rows if _item_told(decode(body)) in about]
+            if matching:
+                self._db.write(lambda tx, matching=matching: _forget_told(tx, record_id, matching))  # type: ignore[misc]
+
+    def _windows(
+        self, sql: str, *values: Any, last: str = "SELECT last_item_id FROM ledger WHERE id = 1"
+    ) -> Iterator[list[Row]]:
+        """Yields the rows that `sql` finds between two ids, up to the `last` one, a window of ids per read."""
+        row = self._db.read(lambda tx: tx.one(last))
+        for start in range(0, int(row[0] or 0) if row else 0, _WINDOW):
+            yield self._db.read(lambda tx, start=start: tx.all(sql, start, start + _WINDOW, *values))  # type: ignore[misc]
+
+    def _forget_quotes(self, platform: str, author: str) -> None:
+        """Anonymises quotes of the author in other items: the reference stays, author and text do not."""
+        sql = """
+            SELECT r.item_id, r.position, r.author FROM item_references r JOIN items i ON i.id = r.item_id
+             WHERE r.item_id > ? AND r.item_id <= ? AND i.platform = ? AND r.author IS NOT NULL
+            """
+        for rows in self._windows(sql, platform):
+            keys = [(item_id, position) for item_id, position, name in rows if _is_named(author, name)]
+            self._db.write(lambda tx, keys=keys: _unquote(tx, keys))  # type: ignore[misc]
+
+
+# Filtering on collection
+
+
+def forgotten_among(tx: Transaction, platform: str, strangers: Sequence[RefinedItem]) -> set[tuple[str, str]]:
+    """Returns which of these, by scope and id, must not be stored. While nothing is deleted for good, it costs one row
+    read."""
+    items = [stranger.item for stranger in strangers]
+    return forgotten_names(
+        tx, platform, [(item.scope, item.external_id, item.author, item.author_id) for item in items]
+    )
+
+
+def forgotten_names(
+    tx: Transaction, platform: str, named: Sequence[tuple[str, str, str | None, str | None]]
+) -> set[tuple[str, str]]:
+    """The same, for scope, id, and the author's name and id."""
+    if not named:
+        return set()
+    _hold_off(tx, "pg_advisory_xact_lock_shared")
+    key = _key(tx)
+    if key is None:
+        return set()
+    by_mark: dict[bytes, set[tuple[str, str]]] = {}
+    for scope, external_id, *authors in named:
+        for mark in _marks(key, platform, scope, external_id, *authors):
+            by_mark.setdefault(mark, set()).add((scope, external_id))
+    found = tx.select_in("SELECT mark FROM forgotten_marks WHERE mark IN {values}", list(by_mark))
+    return {item_key for row in found for item_key in by_mark[bytes(row[0])]}
+
+
+def _marks(key: bytes, platform: str, scope: str, external_id: str, *authors: str | None) -> Iterator[bytes]:
+    yield _mark(key, ("item", platform, scope, external_id))
+    for name in authors:
+        if name:
+            yield _mark(key, ("author", platform, name.casefold()))
+
+
+def _mark(key: bytes, name: Name) -> bytes:
+    return hmac.digest(key, "\x1f".join(name).encode("utf-8", "surrogatepass"), hashlib.sha256)
+
+
+def _key(tx: Transaction) -> bytes | None:
+    row = tx.one("SELECT value FROM settings WHERE name = ?", _KEY)
+    return None if row is None else bytes.fromhex(decode(row[0]))
+
+
+def _is_named(author: str, *names: str | None) -> bool:
+    return any(name is not None and name.casefold() == author.casefold() for name in names)
+
+
+# Deletion steps
+
+
+def _hold_off(tx: Transaction, lock: str) -> None:
+    """Makes page writes and the start of a deletion wait for each other: a page that does not know of the deletion yet
+    is committed before the deletion searches for items. SQLite has only one writer."""
+    if tx.is_postgres:
+        tx.run(f"SELECT {lock}(?)", _LOCK_KEY)
+
+
+def _begun(tx: Transaction, wanted: Forget, now: int) -> int:
+    _hold_off(tx, "pg_advisory_xact_lock")
+    key = _key(tx)
+    if key is None:
+        key = secrets.token_bytes(32)
+        tx.run("INSERT INTO settings (name, value, updated_at) VALUES (?, ?, ?)", _KEY, to_json(key.hex()), now)
+    row = tx.one(
+        """
+        INSERT INTO forgotten (what, platform, forgotten_at, forgotten_by, reason, item_count, revision_count,
+                               answer_count, event_count, is_finished)
+        VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?) RETURNING id
+        """,
+        wanted.what,
+        wanted.platform,
+        now,
+        wanted.by,
+        wanted.reason,
+        False,
+    )
+    assert row is not None
+    if wanted.author is not None:
+        _remember(tx, row[0], [_mark(key, ("author", wanted.platform, wanted.author.casefold()))])
+    return int(row[0])
+
+
+def _remember(tx: Transaction, record_id: int, marks: Iterable[bytes]) -> None:
+    rows = [(mark, record_id) for mark in sorted(set(marks))]
+    tx.insert("forgotten_marks", ("mark", "forgotten_id"), rows, "ON CONFLICT DO NOTHING")
+
+
+def _forget_items(tx: Transaction, record_id: int, ids: Sequence[int]) -> int:
+    """Deletes the items and everything else that contains parts of them, in one transaction."""
+    key = _key(tx)
+    assert key is not None
+    names = [
+        *tx.select_in("SELECT platform, scope, external_id FROM items WHERE id IN {values}", ids),
+        *tx.select_in("SELECT platform, scope, external_id FROM aliases WHERE item_id IN {values}", ids),
+    ]
+    _remember(tx, record_id, [_mark(key, ("item", *name)) for name in names])
+    counts = {
+        "revision_count": _count(tx, "SELECT count(*) FROM revisions WHERE item_id IN {values}", ids),
+        "answer_count": _forget_answers(tx, ids),
+    }
+    _unquote(tx, _quotes_of(tx, names))
+    counts["item_count"] = remove_items(tx, ids)
+    added = ", ".join(f"{name} = {name} + ?" for name in counts)
+    tx.run(f"UPDATE forgotten SET {added} WHERE id = ?", *counts.values(), record_id)
+    return counts["item_count"]
+
+
+def _count(tx: Transaction, sql: str, ids: Sequence[int]) -> int:
+    return sum(row[0] for row in tx.select_in(sql, ids))
+
+
+def _forget_answers(tx: Transaction, ids: Sequence[int]) -> int:
+    """Deletes every stored answer of the sources that showed them: only a parser could tell which answer shows what."""
+    sources = {row[0] for row in tx.select_in("SELECT source_id FROM sightings WHERE item_id IN {values}", ids)}
+    return sum(tx.run("DELETE FROM raw_answers WHERE source_id = ?", source_id) for source_id in sorted(sources))
+
+
+def _forget_told(tx: Transaction, record_id: int, events: Sequence[tuple[int]]) -> None:
+    # Its id stays: a hole would look like an event that was not delivered in time.
+    tx.many(f"UPDATE outbox SET event = '{Event.FORGOTTEN}', body = '{{}}' WHERE id = ?", events)
+    tx.run("UPDATE forgotten SET event_count = event_count + ? WHERE id = ?", len(events), record_id)
+
+
+def _item_told(body: dict[str, Any]) -> object:
+    item = body.get("item")
+    return item.get("id") if isinstance(item, dict) else body.get("item_id")
+
+
+def _quotes_of(tx: Transaction, names: Sequence[Row]) -> list[tuple[int, int]]:
+    """Returns where other items quote these."""
+    platforms = {platform for platform, _, _ in names}
+    rows = tx.select_in(
+        """
+        SELECT r.item_id, r.position, i.platform FROM item_references r JOIN items i ON i.id = r.item_id
+         WHERE r.external_id IN {values}
+        """,
+        sorted({external_id for _, _, external_id in names}),
+    )
+    return [(item_id, position) for item_id, position, platform in rows if platform in platforms]
+
+
+def _unquote(tx: Transaction, keys: Sequence[tuple[int, int]]) -> None:
+    tx.many("UPDATE item_references SET author = NULL, text = NULL WHERE item_id = ? AND position = ?", keys)
+    cache.changed_items(tx, [item_id for item_id, _ in keys])
+
+
+# Sightings per transaction and items per run; the rest waits for the next run.
+MOST = 50_000
+# A visit of many pages takes a while: what its first page showed is still shown.
+_ONE_VISIT = timedelta(hours=1)
+_NEWEST = 300
+
+
+class Retention(StorePart):
+    """Removes items that are older than their kind's retention time and no longer shown.
+
+    Items that a source still shows stay: removed, they would come back as new with the next visit. Items that several
+    sources showed stay as long as one of them keeps them.
+    """
+
+    def clear(
+        self, days: Mapping[str, int], now: datetime, is_over: Callable[[], bool] = lambda: False, most: int = MOST
+    ) -> int:
+        """Remove expired items, oldest first; returns how many were removed."""
+        before = {kind: micros(now - timedelta(days=kept)) for kind, kept in days.items()}
+        gone = 0
+        for source_id, kind in self._sources(list(days)):
+            for removed in self._of_source(source_id, before[kind], before):
+                gone += removed
+                if gone >= most or is_over():
+                    return gone
+        return gone
+
+    def _sources(self, kinds: list[str]) -> list[Row]:
+        """Returns the sources of these kinds, including removed ones."""
+        return self._db.read(
+            lambda tx: tx.select_in("SELECT id, kind FROM sources WHERE kind IN {values} ORDER BY kind, id", kinds)
+        )
+
+    def _of_source(self, source_id: int, until: int, before: Mapping[str, int]) -> Iterator[int]:
+        cursor = (-(2**62), 0)
+        while rows := self._db.read(lambda tx, cursor=cursor: _past(tx, source_id, cursor, until)):  # type: ignore[misc]
+            ids = [item_id for _, item_id in rows]
+            yield self._db.write(lambda tx, ids=ids: remove_items(tx, _unwanted(tx, ids, before)))  # type: ignore[misc]
+            cursor = rows[-1][0], rows[-1][1]
+
+
+def _past(tx: Transaction, source_id: int, cursor: tuple[int, int], until: int) -> list[Row]:
+    return tx.all(
+        f"""
+        SELECT ordered_at, item_id FROM sightings
+         WHERE source_id = ? AND (ordered_at, item_id) > (?, ?) AND ordered_at < ?
+         ORDER BY ordered_at, item_id LIMIT {_BATCH}
+        """,
+        source_id,
+        *cursor,
+        until,
+    )
+
+
+def _unwanted(tx: Transaction, ids: list[int], before: Mapping[str, int]) -> list[int]:
+    """Returns those that no source keeps any more."""
+    rows = tx.select_in(
+        """
+        SELECT g.item_id, g.source_id, g.ordered_at, g.last_seen_at, s.kind, p.is_active
+          FROM sightings g JOIN sources s ON s.id = g.source_id LEFT JOIN progress p ON p.source_id = s.id
+         WHERE g.item_id IN {values}
+        """,
+        ids,
+    )
+    active = sorted({row[1] for row in rows if row[5]})
+    shown_since = {source_id: _shown_since(tx, source_id) for source_id in active}
+    wanted = {
+        item_id
+        for item_id, source_id, ordered_at, last_seen_at, kind, _ in rows
+        if ordered_at >= before.get(kind, -(2**62)) or last_seen_at >= shown_since.get(source_id, 2**62)
+    }
+    return [item_id for item_id in ids if item_id not in wanted]
+
+
+def _shown_since(tx: Transaction, source_id: int) -> int:
+    """Returns when the last visit that showed anything began: what was seen since then, the source still shows."""
+    row = tx.one(
+        f"""
+        SELECT max(last_seen_at) FROM
+               (SELECT last_seen_at FROM sightings WHERE source_id = ?
+                 ORDER BY ordered_at DESC, item_id DESC LIMIT {_NEWEST}) newest
+        """,
+        source_id,
+    )
+    return int(row[0]) - _ONE_VISIT // timedelta(microseconds=1) if row and row[0] is not None else 2**62

@@ -1,0 +1,410 @@
+"""Writes items, revisions, sightings, tags and gaps in bulk. Every function is a step of one page's transaction.
+
+What to write is decided beforehand (`ItemChange`, `PageWrite`); here it only becomes rows. Follow-up
+requests are queued with the page that showed the change, and removed with the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from catchment.clock import micros, moment
+from catchment.model import (
+    Change,
+    Counts,
+    FollowUp,
+    Item,
+    ItemChange,
+    ItemValues,
+    Page,
+    PageWrite,
+    RawAnswer,
+    Request,
+    Source,
+    StoredItem,
+)
+from catchment.store.database import StorePart, Transaction
+from catchment.store.delivery import events
+from catchment.store.item_fields import COLUMNS, item_row, to_json
+from catchment.store.items.views import add_appearances, add_points
+from catchment.store.row_mappers import encode
+from catchment.store.search.lists import (
+    held_replies,
+    locked_heads,
+    newest_replies,
+    raise_heads,
+    relist,
+)
+
+
+class FollowUpQueue(StorePart):
+    def of_source(self, source_id: int, limit: int) -> list[FollowUp]:
+        """Returns the follow-ups of a source, the longest waiting first."""
+        rows = self._db.read(
+            lambda tx: tx.all(
+                """
+                SELECT o.item_id, i.external_id, o.requests, o.asked_count
+                  FROM owed o JOIN items i ON i.id = o.item_id
+                 WHERE o.source_id = ? ORDER BY o.owed_at, o.item_id LIMIT ?
+                """,
+                source_id,
+                limit,
+            )
+        )
+        return [FollowUp(row[0], row[1], _requests_from(row[2]), row[3]) for row in rows]
+
+    def count(self, source_id: int) -> int:
+        """Returns how many items have pending follow-ups."""
+        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM owed WHERE source_id = ?", source_id))
+        return int(row[0]) if row else 0
+
+
+def owe(tx: Transaction, source: Source, wanted: Sequence[tuple[int, Sequence[Request]]], now: int) -> None:
+    """Queue follow-ups about these items. New requests replace the old ones, which they include."""
+    tx.insert(
+        "owed",
+        ("item_id", "source_id", "owed_at", "asked_count", "requests"),
+        [(item_id, source.id, now, 0, _requests_text(requests)) for item_id, requests in wanted],
+        "ON CONFLICT (item_id, source_id) DO UPDATE SET asked_count = 0, requests = excluded.requests",
+    )
+
+
+def settle(tx: Transaction, source: Source, owed: Sequence[FollowUp], at: datetime) -> None:
+    """Update the follow-ups after an answer: remaining requests go to the end of the queue."""
+    tx.many(
+        "DELETE FROM owed WHERE item_id = ? AND source_id = ?",
+        [(follow_up.item_id, source.id) for follow_up in owed if not follow_up.requests],
+    )
+    tx.many(
+        "UPDATE owed SET owed_at = ?, asked_count = ?, requests = ? WHERE item_id = ? AND source_id = ?",
+        [
+            (micros(at), follow_up.asked_count, _requests_text(follow_up.requests), follow_up.item_id, source.id)
+            for follow_up in owed
+            if follow_up.requests
+        ],
+    )
+
+
+def _requests_text(requests: Sequence[Request]) -> str:
+    return msgspec.json.encode(requests).decode()
+
+
+def _requests_from(text: str) -> tuple[Request, ...]:
+    return msgspec.json.decode(text, type=tuple[Request, ...])
+
+
+class Written(NamedTuple):
+    number: int | None
+    """The change number; None: nothing changed."""
+    answered: tuple[int, ...] = ()
+    """Items that got new replies; the page itself need not show them."""
+
+
+def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Written:
+    """Write all changes of a page."""
+    new = [change for change in write.changes if change.change == Change.NEW]
+    changed = [change for change in write.changes if change.change in (Change.EDITED, Change.COUNTED)]
+    number, first_id = None, 0
+    replies = newest_replies(new)
+    # Before the ledger: a transaction that holds one of these rows may be waiting for it.
+    heads = locked_heads(tx, page.source.platform, replies)
+    answered: dict[int, int] = {item_id: replies[thread] for thread, item_id in heads.items()}
+    if new or changed:
+        row = tx.one(
+            """
+            UPDATE ledger SET change_number = change_number + 1, last_item_id = last_item_id + ? WHERE id = 1
+            RETURNING change_number, last_item_id
+            """,
+            len(new),
+        )
+        assert row is not None
+        number, first_id = int(row[0]), row[1] - len(new) + 1
+        _insert_items(tx, page, list(enumerate(new, first_id)), number, now)
+        _revise_items(tx, page, changed, now)
+        _update_items(tx, page, changed, number, now)
+        answered |= _answered_before(tx, page, first_id, new)
+        raise_heads(tx, answered, number)
+    rows = [*enumerate(new, first_id), *((change.stored.id, change) for change in write.changes if change.stored)]
+    if write.is_seen:
+        _see_again(
+            tx, page, [change.stored for change in write.changes if change.stored and not change.item.is_gone], now
+        )
+        _note_appearances(tx, page, rows, now)
+    points = ((item_id, change.point) for item_id, change in rows if change.point)
+    add_points(tx, [(item_id, now, point.score, point.reply_count, point.view_count) for item_id, point in points])
+    owe(tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now)
+    _note_aliases(tx, page, [(item_id, change.item.item) for item_id, change in rows if change.is_alias], now)
+    relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
+    return Written(number, tuple(answered))
+
+
+def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[ItemChange]) -> dict[int, int]:
+    """Returns when the new thread roots were last replied to, by replies stored before them or with them."""
+    heads = {item_id: change.item.item for item_id, change in enumerate(new, first_id) if change.item.item.is_head}
+    held = held_replies(tx, page.source.platform, list(heads.values()))
+    threads = ((item_id, (item.scope, item.thread_id or "")) for item_id, item in heads.items())
+    return {item_id: held[thread] for item_id, thread in threads if thread in held}
+
+
+def _is_moved(change: ItemChange, is_seen: bool) -> bool:
+    """Whether the item's position in the lists by last reply may have changed."""
+    stored = change.stored
+    # An item that another source showed already is now in this source's list, too.
+    is_joining = stored is not None and stored.last_reply_at is not None and not stored.is_shown_by_source
+    return change.values.get("last_reply_at") is not None or (is_joining and is_seen)
+
+
+def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChange]], number: int, now: int) -> None:
+    rows, seen, tagged, rechecks = [], [], [], []
+    for item_id, change in new:
+        item = change.item
+        decided = {name: encode(value) for name, value in change.values.items()}
+        decided |= {
+            "id": item_id,
+            "platform": page.source.platform,
+            "source_id": page.source.id,
+            "first_seen_at": now,
+            "content_last_changed_at": now,
+            "applied_at": now,
+            "change_number": number,
+            "content_change_number": number,
+            "version": 1,
+            "volatile_until": None,
+            "volatile_count": 0,
+            "is_text_cut": item.is_text_cut,
+            "fingerprint": item.fingerprint,
+            "fingerprint_rule": page.fingerprint_rule,
+            "is_brief": item.item.is_partial,
+        }
+        rows.append(item_row(item.item, decided))
+        seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
+        tagged += [(tag, item_id) for tag in item.item.tags]
+        if change.recheck_at is not None:
+            rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
+    tx.insert("items", tuple(COLUMNS), rows)
+    add_sightings(tx, page, seen)
+    _tag(tx, tagged, now)
+    insert_references(tx, [(item_id, change.item.item) for item_id, change in new])
+    tx.insert("looks", ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"), rechecks)
+
+
+# Fields of items whose column has another name.
+_COLUMN_NAMES = {"is_partial": "is_brief"}
+
+
+def _revise_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], now: int) -> None:
+    """Keep the previous content of edited items as a revision, valid until this answer."""
+    tx.many(
+        """
+        INSERT INTO revisions (item_id, version, fingerprint, valid_from, valid_to, source_edited_at, reasons, run_id,
+                               is_deleted, is_folded, title, target_url, media, text, html)
+        SELECT id, version, fingerprint, content_last_changed_at, ?, edited_at, ?, ?, is_deleted, is_folded, title,
+               target_url, media, text, html
+          FROM items WHERE id = ?
+        """,
+        [
+            (now, ";".join(change.reasons), page.run_id, change.stored.id)
+            for change in changed
+            if change.stored and change.reasons
+        ],
+    )
+
+
+def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], number: int, now: int) -> None:
+    """Write the changed columns; items with the same ones together."""
+    by_columns: dict[tuple[str, ...], list[list[Any]]] = {}
+    for change in changed:
+        assert change.stored is not None
+        values = {"id": change.stored.id} | stored_values(change.values, page.fingerprint_rule)
+        values["change_number"] = number
+        if change.is_reindexed:
+            values["content_change_number"] = number
+        by_columns.setdefault(tuple(values), []).append(list(values.values()))
+    for columns, rows in by_columns.items():
+        tx.update("items", columns, rows)
+    tag_again(
+        tx,
+        [
+            (change.stored, cast(tuple[str, ...], change.values["tags"]))
+            for change in changed
+            if "tags" in change.values
+        ],
+        now,
+    )
+    completed = [(change.stored.id, change.item.item) for change in changed if change.stored and change.is_completed]
+    tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id, _ in completed])
+    insert_references(tx, completed)
+
+
+def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
+    """Returns the columns of changed values, as they are stored."""
+    columns = {_COLUMN_NAMES.get(name, name): encode(value) for name, value in values.items()}
+    return columns | ({"fingerprint_rule": fingerprint_rule} if "fingerprint" in columns else {})
+
+
+def _tag(tx: Transaction, tagged: Sequence[tuple[str, int]], now: int) -> None:
+    """`tagged`: (tag, item id)."""
+    names = sorted({tag for tag, _ in tagged})
+    if not names:
+        return
+    known: dict[str, int] = dict(tx.select_in("SELECT name, id FROM tags WHERE name IN {values}", names))
+    if missing := [(name, now) for name in names if name not in known]:
+        tx.insert("tags", ("name", "first_seen_at"), missing, "ON CONFLICT (name) DO NOTHING")
+        known = dict(tx.select_in("SELECT name, id FROM tags WHERE name IN {values}", names))
+    tx.insert(
+        "item_tags",
+        ("item_id", "tag_id", "first_seen_at"),
+        [(item_id, known[tag], now) for tag, item_id in tagged],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def tag_again(tx: Transaction, retagged: Sequence[tuple[StoredItem | None, Sequence[str]]], now: int) -> None:
+    """Replace the tags of these items by new ones."""
+    pairs = [(stored, set(tags)) for stored, tags in retagged if stored]
+    tx.many(
+        "DELETE FROM item_tags WHERE item_id = ? AND tag_id = (SELECT id FROM tags WHERE name = ?)",
+        [(stored.id, tag) for stored, tags in pairs for tag in stored.tags if tag not in tags],
+    )
+    _tag(tx, [(tag, stored.id) for stored, tags in pairs for tag in tags - set(stored.tags)], now)
+
+
+def insert_references(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
+    tx.insert(
+        "item_references",
+        ("item_id", "position", "relation", "external_id", "url", "author", "text"),
+        [
+            (item_id, position, to.relation, to.external_id, to.url, to.author, to.text)
+            for item_id, item in referring
+            for position, to in enumerate(item.references)
+        ],
+    )
+
+
+def _note_appearances(tx: Transaction, page: Page, rows: Sequence[tuple[int, ItemChange]], now: int) -> None:
+    day = f"{moment(now):%Y-%m-%d}"
+    shown = ((item_id, change.item.item) for item_id, change in rows)
+    add_appearances(
+        tx,
+        [
+            (item_id, day, page.source.id, now, item.rank, item.score, item.gained)
+            for item_id, item in shown
+            if item.rank is not None or item.gained is not None
+        ],
+    )
+
+
+def _see_again(tx: Transaction, page: Page, stored: Sequence[StoredItem], now: int) -> None:
+    tx.many(
+        """
+        UPDATE sightings SET last_seen_at = ?
+         WHERE source_id = ? AND ordered_at = ? AND item_id = ? AND last_seen_at < ?
+        """,
+        [(now, page.source.id, item.ordered_at, item.id, now) for item in stored if item.is_shown_by_source],
+    )
+    first_shown = [item for item in stored if not item.is_shown_by_source]
+    add_sightings(tx, page, [(page.source.id, item.ordered_at, item.id, now, now) for item in first_shown])
+
+
+def add_sightings(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) -> None:
+    """Add items that the source shows for the first time, and update its item count."""
+    columns = ("source_id", "ordered_at", "item_id", "first_seen_at", "last_seen_at")
+    if count := tx.insert("sightings", columns, seen, "ON CONFLICT DO NOTHING"):
+        tx.run(
+            """
+            INSERT INTO source_counts (source_id, item_count) VALUES (?, ?)
+            ON CONFLICT (source_id) DO UPDATE SET item_count = source_counts.item_count + excluded.item_count
+            """,
+            page.source.id,
+            count,
+        )
+
+
+def _note_aliases(tx: Transaction, page: Page, renamed: Sequence[tuple[int, Item]], now: int) -> None:
+    tx.insert(
+        "aliases",
+        ("platform", "scope", "external_id", "item_id", "noticed_at", "reason"),
+        [
+            (page.source.platform, item.scope, item.external_id, item_id, now, "ids changed")
+            for item_id, item in renamed
+        ],
+        "ON CONFLICT DO NOTHING",
+    )
+
+
+def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
+    if write.gap is not None:
+        gap = write.gap
+        tx.run(
+            """
+            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, cause, opened_at, opened_run_id)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            """,
+            page.source.id,
+            gap.is_certain,
+            micros(gap.from_at),
+            micros(gap.to_at),
+            to_json(gap.from_ids),
+            gap.cause,
+            now,
+            page.run_id,
+        )
+    for gap_id, because in write.closed:
+        tx.run(
+            "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ?",
+            now,
+            page.run_id,
+            because,
+            gap_id,
+        )
+
+
+def keep_raw(tx: Transaction, source_id: int, run_id: int, now: int, raw: RawAnswer) -> None:
+    tx.run(
+        """
+        INSERT INTO raw_answers (source_id, run_id, answered_at, step, request, url, http_status, headers,
+                                 reader_version, is_read, body_hash, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        """,
+        source_id,
+        run_id,
+        now,
+        raw.step,
+        to_json(raw.request),
+        raw.url,
+        raw.http_status,
+        to_json(raw.headers),
+        raw.reader_version,
+        raw.is_read,
+        raw.body_hash,
+        raw.body,
+    )
+
+
+def tell_collected(tx: Transaction, page: Page, counts: Counts, number: int, now: int) -> None:
+    """Write the event to the outbox, so that a kill cannot lose it."""
+    events.tell(
+        tx,
+        "items.collected",
+        {
+            "source_id": page.source.id,
+            "run_id": page.run_id,
+            "change_number": number,
+            "new": counts.new,
+            "updated": counts.updated,
+        },
+        now,
+    )
+
+
+def count_attempts(tx: Transaction, platform: str, outcomes: Mapping[tuple[str, datetime], int]) -> None:
+    tx.insert(
+        "attempts",
+        ("minute", "platform", "outcome", "count"),
+        [(micros(minute), platform, outcome, count) for (outcome, minute), count in sorted(outcomes.items())],
+        "ON CONFLICT (minute, platform, outcome) DO UPDATE SET count = attempts.count + excluded.count",
+    )

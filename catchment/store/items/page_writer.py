@@ -1,0 +1,311 @@
+"""Writes a page in one transaction: the items of an answer, and the progress that it proves.
+
+    check the lease ▸ lock the known rows ▸ read the facts ▸ decide(facts) ▸ take the change number ▸
+    items, revisions, sightings, tags, references, gaps, raw answer, progress, run record, outbox
+
+`decide` is a pure function that the caller passes in; this module reads what it needs and writes what it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+import msgspec
+
+from catchment.clock import micros, moment
+from catchment.model import (
+    Closing,
+    Earlier,
+    Gap,
+    Key,
+    Lease,
+    Media,
+    Page,
+    PageFacts,
+    PageWrite,
+    RawAnswer,
+    RefinedItem,
+    Source,
+    StoredItem,
+)
+from catchment.store import cache, leases
+from catchment.store.database import Database, Row, Transaction
+from catchment.store.item_fields import (
+    KNOWN_COLUMNS,
+    known_from,
+    known_place,
+)
+from catchment.store.items.deletion import forgotten_names
+from catchment.store.items.item_writer import (
+    count_attempts,
+    keep_raw,
+    settle,
+    tell_collected,
+    write_gaps,
+    write_items,
+)
+from catchment.store.items.rechecks import set_rechecks
+from catchment.store.items.views import last_points
+from catchment.store.row_mappers import columns
+from catchment.store.sources.runs import ended, note_page, set_progress
+
+# How many of a source's newest items are compared when a feed may have changed all its ids.
+LOOKALIKES = 300
+# A rhythm needs this many posts; where each post has fifty replies, they are among this many items.
+_RHYTHM, _RHYTHM_AMONG = 50, 2_500
+_FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
+
+Written = TypeVar("Written", bound=PageWrite)
+Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
+
+
+class PageWriter:
+    def __init__(self, database: Database, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
+        self._db, self._fingerprint, self._tells_ready = database, fingerprint, tells_ready
+
+    def write(self, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
+        """Write the page in one transaction: all or nothing. Raises LeaseLost if the lease was superseded.
+
+        `decide` is called once per attempt: a transaction that hits a deadlock is repeated as a whole.
+        """
+        return self._db.write(lambda tx: self.write_in(tx, page, decide))
+
+    def end(self, closings: Sequence[Closing]) -> list[Closing]:
+        """End visits that had nothing (more) to store, in one transaction; returns those whose lease was lost."""
+
+        def change(tx: Transaction) -> list[Closing]:
+            lost = []
+            for closing in closings:
+                if not leases.is_ours(tx, closing.lease):
+                    lost.append(closing)
+                    continue
+                count_attempts(tx, closing.source.platform, closing.outcomes)
+                ended(tx, closing.source, closing.lease, closing.run_id, closing.end, tells_ready=self._tells_ready)
+            return lost
+
+        return self._db.write(change)
+
+    def keep_raw(self, source: Source, lease: Lease, run_id: int, answered_at: datetime, raw: RawAnswer) -> None:
+        """Store an answer that could not be parsed: a fixed parser will read it again."""
+
+        def change(tx: Transaction) -> None:
+            leases.check(tx, lease)
+            keep_raw(tx, source.id, run_id, micros(answered_at), raw)
+
+        self._db.write(change)
+
+    def write_in(self, tx: Transaction, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
+        """Write the page as a part of this transaction, which may write others, too."""
+        leases.check(tx, page.lease)
+        write = decide(self.facts(tx, page))
+        now = micros(page.answered_at)
+        change_number, answered = write_items(tx, page, write, now)
+        set_rechecks(tx, write.rechecks)
+        settle(tx, page.source, write.follow_ups, page.answered_at)
+        for raw in page.raws if write.is_raw_kept else ():
+            keep_raw(tx, page.source.id, page.run_id, now, raw)
+        write_gaps(tx, page, write, now)
+        if change_number is not None:
+            tell_collected(tx, page, write.counts, change_number, now)
+        count_attempts(tx, page.source.platform, page.outcomes)
+        if write.end is not None:
+            ended(tx, page.source, page.lease, page.run_id, write.end, tells_ready=self._tells_ready)
+        else:
+            note_page(tx, page, write.counts, write.valid, now)
+            if write.progress is not None:
+                set_progress(tx, page.source, write.progress)
+        if page.is_kept_hot:
+            # Last: a process that starts to cache a source waits for this one, and this one waits for no lock after it.
+            shown = [change.stored.id for change in write.changes if change.stored]
+            cache.changed_items(tx, [*shown, *answered], page.source.id)
+        return write
+
+    def facts(self, tx: Transaction, page: Page) -> PageFacts:
+        """Returns what is stored about a page; the rows of its items are locked."""
+        stored = self._stored(tx, page)
+        candidates = [(key, item) for item in page.items for key in _keys(item)]
+        unknown = [(key, item) for key, item in candidates if key not in stored]
+        names = [(*key, item.item.author, item.item.author_id) for key, item in unknown]
+        is_any_new = any(not item.is_listed for _, item in unknown)
+        shown = [
+            (item, stored[key])
+            for key, item in candidates
+            if key in stored and not (item.is_listed or item.is_unchanged)
+        ]
+        return PageFacts(
+            stored,
+            self._lookalikes(tx, page, stored) if page.may_have_new_ids and is_any_new else (),
+            frozenset(forgotten_names(tx, page.source.platform, names)),
+            _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
+            last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
+            _open_gaps(tx, page.source.id) if page.items else (),
+            page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
+            _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,
+        )
+
+    def _stored(self, tx: Transaction, page: Page) -> dict[Key, StoredItem]:
+        rows: dict[Key, Row] = {}
+        scopes: dict[str, dict[str, None]] = {}
+        for item in page.items:
+            for scope, external_id in _keys(item):
+                scopes.setdefault(scope, {})[external_id] = None
+        for scope, ids in scopes.items():
+            rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, list(ids))}
+            taken = {row[0] for row in rows.values()}
+            for *row, alias in _rows_by_alias(tx, page, scope, [id_ for id_ in ids if (scope, id_) not in rows]):
+                # Two ids in one answer are two items, whatever an earlier alias said.
+                if row[0] not in taken:
+                    taken.add(row[0])
+                    rows[scope, alias] = tuple(row)
+        seen = _seen(tx, page, [row[0] for row in rows.values()])
+        return {
+            key: known_from(row, *seen.get(row[0], (0, False, False)))
+            for key, row in self._current(tx, page, rows).items()
+        }
+
+    def _lookalikes(self, tx: Transaction, page: Page, stored: Mapping[Key, StoredItem]) -> tuple[StoredItem, ...]:
+        # An item that this very answer shows under a known id is a different one, however similar.
+        shown = {known.id for known in stored.values()}
+        rows = {
+            (page.source.key, row[1]): row
+            for row in tx.all(
+                f"""
+                SELECT {KNOWN_COLUMNS}, s.last_seen_at
+                  FROM sightings s JOIN items i ON i.id = s.item_id
+                 WHERE s.source_id = ? ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT {LOOKALIKES}
+                """,
+                page.source.id,
+            )
+            if row[0] not in shown
+        }
+        return tuple(known_from(row[:-1], row[-1], True) for row in self._current(tx, page, rows).values())
+
+    def _current(self, tx: Transaction, page: Page, rows: dict[Key, Row]) -> dict[Key, Row]:
+        """Returns the rows with fingerprints by the current rule: a new rule writes no revisions."""
+        old = {row[0]: key for key, row in rows.items() if row[_RULE] != page.fingerprint_rule}
+        if not old:
+            return rows
+        shown = {item.key: item for item in page.items}
+        current = dict(rows)
+        marks = []
+        for item_id, is_cut, *content in tx.select_in(
+            "SELECT id, is_text_cut, title, text, target_url, media FROM items WHERE id IN {values}", list(old)
+        ):
+            key = old[item_id]
+            mark = self._mark(shown.get(key) if is_cut else None, *content)
+            marks.append((item_id, mark, page.fingerprint_rule))
+            current[key] = (*rows[key][:_FINGERPRINT], mark, *rows[key][_FINGERPRINT + 1 :])
+        tx.update("items", ("id", "fingerprint", "fingerprint_rule"), marks)
+        cache.changed_items(tx, list(old))
+        return current
+
+    def _mark(
+        self, whole: RefinedItem | None, title: str | None, text: str | None, target_url: str | None, media: str
+    ) -> bytes:
+        """Returns the fingerprint of a stored content. If that was truncated, only the complete item, shown again, can
+        give it."""
+        if whole is not None and (whole.item.title, whole.item.text) == (title, text):
+            return whole.fingerprint
+        return self._fingerprint(title, text, target_url, msgspec.json.decode(media, type=tuple[Media, ...]))
+
+
+def _keys(item: RefinedItem) -> list[Key]:
+    """Returns the ids that an item may have; one without id and link is known by its content, with or without date."""
+    if not item.content_id:
+        return [item.key]
+    return list(dict.fromkeys((item.key, (item.item.scope, item.content_id), (item.item.scope, item.dated_id))))
+
+
+def _is_edited(item: RefinedItem, stored: StoredItem) -> bool:
+    shown = item.fingerprint, item.item.is_deleted, item.item.is_folded
+    return shown != (stored.fingerprint, stored.is_deleted, stored.is_folded)
+
+
+def _is_counted(item: RefinedItem, stored: StoredItem) -> bool:
+    shown = item.item
+    return shown.is_counted and (
+        (shown.score, shown.reply_count, shown.view_count) != (stored.score, stored.reply_count, stored.view_count)
+        or _is_edited(item, stored)
+    )
+
+
+def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
+    return tx.select_in(
+        f"""
+        SELECT {KNOWN_COLUMNS} FROM items i
+         WHERE i.platform = ? AND i.scope = ? AND i.external_id IN {{values}} ORDER BY i.id {tx.lock_rows()}
+        """,
+        ids,
+        before=[page.source.platform, scope],
+    )
+
+
+def _rows_by_alias(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
+    return tx.select_in(
+        f"""
+        SELECT {KNOWN_COLUMNS}, a.external_id FROM aliases a JOIN items i ON i.id = a.item_id
+         WHERE a.platform = ? AND a.scope = ? AND a.external_id IN {{values}}
+         ORDER BY i.id, a.noticed_at {tx.lock_rows()}
+        """,
+        ids,
+        before=[page.source.platform, scope],
+    )
+
+
+def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tuple[int, bool, bool]]:
+    """Returns when each was last seen by any source, whether by this one, and whether by another one since.
+
+    A separate query: run after the rows are locked, it sees what the previous holders of the lock have written.
+    """
+    rows = tx.select_in(
+        """
+        SELECT item_id, max(last_seen_at), max(CASE WHEN source_id = ? THEN last_seen_at END),
+               max(CASE WHEN source_id <> ? THEN last_seen_at END)
+          FROM sightings WHERE item_id IN {values} GROUP BY item_id
+        """,
+        item_ids,
+        before=[page.source.id, page.source.id],
+    )
+    return {
+        item_id: (last, ours is not None, theirs is not None and theirs >= (ours or 0))
+        for item_id, last, ours, theirs in rows
+    }
+
+
+def _earlier(tx: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[Earlier, ...]]:
+    earlier: dict[int, tuple[Earlier, ...]] = {}
+    for item_id, fingerprint, valid_to in tx.select_in(
+        "SELECT item_id, fingerprint, valid_to FROM revisions WHERE item_id IN {values} ORDER BY item_id, version",
+        item_ids,
+    ):
+        earlier[item_id] = (*earlier.get(item_id, ()), Earlier(bytes(fingerprint), moment(valid_to)))
+    return earlier
+
+
+def _open_gaps(tx: Transaction, source_id: int) -> tuple[Gap, ...]:
+    sql = f"SELECT {', '.join(columns(Gap))} FROM gaps WHERE source_id = ? AND closed_at IS NULL ORDER BY id"
+    return tuple(tx.records(Gap, sql, source_id))
+
+
+def _newest_times(tx: Transaction, page: Page) -> tuple[datetime, ...]:
+    """Returns when the newest items of the source were posted; for a kind with replies, of its posts only."""
+    newest = "SELECT ordered_at, item_id FROM sightings WHERE source_id = ? ORDER BY ordered_at DESC, item_id DESC"
+    if page.item_kind is None:
+        rows = tx.all(f"{newest} LIMIT {_RHYTHM}", page.source.id)
+    else:
+        rows = tx.all(
+            f"""
+            SELECT s.ordered_at FROM ({newest} LIMIT {_RHYTHM_AMONG}) s JOIN items i ON i.id = s.item_id
+             WHERE i.kind = ? ORDER BY s.ordered_at DESC LIMIT {_RHYTHM}
+            """,
+            page.source.id,
+            page.item_kind,
+        )
+    return tuple(moment(row[0]) for row in rows)
+
+
+def _is_seen_before(tx: Transaction, source_id: int, raws: Sequence[RawAnswer]) -> bool:
+    sql = "SELECT 1 FROM raw_answers WHERE source_id = ? AND body_hash = ?"
+    return any(tx.one(sql, source_id, raw.body_hash) is not None for raw in raws)

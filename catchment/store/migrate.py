@@ -1,0 +1,412 @@
+"""Database setup, migration, backup and restore. Refuses databases that are not catchment's."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Connection, MetaData, inspect, text
+
+from catchment import logs
+from catchment.errors import InvalidInput, NotFound, SchemaMismatch, StoreError
+from catchment.store.database import BUSY_SECONDS, Database
+from catchment.store.schema import metadata
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The tables of a database, the number of their latest migration, and the folder of migrations."""
+
+    head: str
+    tables: MetaData
+    migrations: Path
+
+
+BASELINE = "0006"
+"""The oldest schema that can be opened; nothing leads from earlier ones to it."""
+HEAD = "0006"
+CURRENT = Schema(HEAD, metadata, Path(__file__).parent / "migrations")
+_OURS = {"alembic_version", *metadata.tables}
+_LOCK_KEY = 0x63617463  # "catc": PostgreSQL's advisory lock for schema changes
+
+
+def ready(
+    database: Database, home: Path, now: datetime, *, may_migrate: bool, creates: bool = True, schema: Schema = CURRENT
+) -> str | None:
+    """Check that the schema is ours and current; returns the path of the backup if a SQLite file was migrated.
+
+    An empty database is set up by the first process with `creates`; otherwise it raises NotFound. An older one is
+    migrated only with `may_migrate`: a process that runs beside others must not change the schema under them.
+    """
+    backup = None
+    found = revision(database) if creates or not _is_blank(database) else None
+    if found is None and not creates:
+        _refuse_if_it_was_full(database, home)
+        raise _no_database(database)
+    if found != schema.head:
+        with database.said_plainly(), _only_one(database, home):
+            found = revision(database)
+            if found is None:
+                _refuse_if_it_was_full(database, home)
+                _set_up(database, schema)
+            elif found != schema.head:
+                backup = _migrate(database, home, found, now, schema, may_migrate=may_migrate)
+    if creates or home.is_dir():
+        remember(database, home)
+    return backup
+
+
+def _is_blank(database: Database) -> bool:
+    """A missing or empty SQLite file: opening it, even to read, would write its first page."""
+    return database.file is not None and not (database.is_there and database.file.stat().st_size)
+
+
+def _no_database(database: Database) -> NotFound:
+    message = f"{database.shown_url} is empty" if database.is_there else f"there is no database {database.file}"
+    return NotFound(
+        message,
+        "`catchment serve` and `catchment sources add` set it up; if there should be one, check CATCHMENT_HOME and "
+        "CATCHMENT_DATABASE_URL",
+    )
+
+
+def revision(database: Database) -> str | None:
+    """Returns the schema's revision; None for a database without tables of ours. Raises SchemaMismatch."""
+    with database.said_plainly(), database.engine.connect() as connection:
+        tables = set(inspect(connection).get_table_names())
+        if not tables & _OURS:
+            return None
+        found: str | None = None
+        # Other programs have tables with these names, and Alembic's: all of ours must exist, or it is not ours.
+        if tables >= {"alembic_version", "ledger"}:
+            found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if found is None:
+        raise SchemaMismatch(
+            f"{database.shown_url} has tables of the same names that are not catchment's "
+            f"({', '.join(sorted(tables & _OURS)[:3])}, …)",
+            "give catchment a database of its own",
+        )
+    return found
+
+
+def engine_version(database: Database) -> str:
+    """Returns the name and version of the database engine."""
+    question = "SHOW server_version" if database.is_postgres else "SELECT sqlite_version()"
+    row = database.read(lambda tx: tx.one(question))
+    return f"{'PostgreSQL' if database.is_postgres else 'SQLite'} {row[0] if row else ''}".strip()
+
+
+def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
+    """Returns the error for a database of this schema, with what helps; None if it is the current one."""
+    if found == head:
+        return None
+    if found < BASELINE:
+        return SchemaMismatch(
+            f"the database has schema {found}, from before {BASELINE}, the oldest that this program can open",
+            "it is left as it is; give catchment a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
+        )
+    if found > head:
+        return SchemaMismatch(
+            f"the database has schema {found}, newer than this program's {head}",
+            "update catchment; or restore the backup that was made before the update",
+        )
+    return SchemaMismatch(f"the database has schema {found}, this program needs {head}", "run `catchment migrate`")
+
+
+def _migrate(
+    database: Database, home: Path, found: str, now: datetime, schema: Schema, *, may_migrate: bool
+) -> str | None:
+    error = mismatch(found, schema.head)
+    if error and not (may_migrate and BASELINE <= found < schema.head):
+        raise error
+    backup = None
+    if database.file:
+        backup = back_up(database, _unused(home / "backups" / f"before-{schema.head}-{now:%Y%m%d-%H%M%S}.db"))
+    _upgrade(database, schema)
+    return str(backup) if backup else None
+
+
+def _set_up(database: Database, schema: Schema) -> None:
+    with changing(database) as connection:
+        schema.tables.create_all(connection)
+        # As Alembic itself would create it.
+        connection.execute(
+            text(
+                "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL, "
+                "CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num))"
+            )
+        )
+        connection.execute(text("INSERT INTO alembic_version VALUES (:head)"), {"head": schema.head})
+        connection.execute(text("INSERT INTO ledger (id, change_number, last_item_id) VALUES (1, 0, 0)"))
+
+
+def _upgrade(database: Database, schema: Schema) -> None:
+    # Heavy, and needed only here.
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config()
+    config.set_main_option("script_location", str(schema.migrations))
+    with changing(database) as connection:
+        config.attributes["connection"] = connection
+        try:
+            command.upgrade(config, schema.head)
+        except CommandError as error:
+            raise SchemaMismatch(f"{database.shown_url} could not be migrated: {error}", "restore a backup") from error
+
+
+@contextmanager
+def changing(database: Database) -> Iterator[Connection]:
+    """One transaction for a schema change: all or nothing, on SQLite too."""
+    with database.said_plainly(), database.engine.connect() as connection:
+        if database.is_postgres:
+            with connection.begin():
+                yield connection
+            return
+        # SQLite changes a table by recreating it; foreign keys to the old one must not prevent that.
+        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE")
+        try:
+            yield connection
+            _refuse_broken_references(connection)
+        except BaseException:
+            connection.exec_driver_sql("ROLLBACK")
+            raise
+        else:
+            connection.exec_driver_sql("COMMIT")
+        finally:
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+
+
+def _refuse_broken_references(connection: Connection) -> None:
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
+    if broken is not None:
+        raise SchemaMismatch(f"after the migration, {broken[0]} would refer to rows of {broken[2]} that are not there")
+
+
+@contextmanager
+def _only_one(database: Database, home: Path) -> Iterator[None]:
+    """Lock: one process at a time may change the schema."""
+    if database.is_postgres:
+        session = database.own_session()
+        try:
+            session.execute("SELECT pg_advisory_lock(%s)", [_LOCK_KEY])
+            yield
+        finally:
+            session.close()
+        return
+    assert database.file is not None
+    lock = database.file.with_name("schema.lock")
+    lock.touch(mode=0o600)
+    with lock.open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+# Databases that had items and are empty now
+
+
+def remember(database: Database, home: Path) -> None:
+    """Record in the home folder that this database holds items, once it does."""
+    known = _known(home)
+    if known.get(database.shown_url):
+        return
+    row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
+    if row and row[0]:
+        # Written to a temporary file first: a note truncated by a power cut would be lost.
+        part = home / f"databases.{os.getpid()}.part"
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part.touch(mode=0o600)
+            part.write_text(json.dumps({**known, database.shown_url: True}))
+            part.replace(home / "databases.json")
+        except OSError as error:
+            # It is written the next time the database is opened; reading must not need free disk space.
+            logs.logger(__name__).warning(
+                "the note about this database could not be written", file=str(part), error=error.strerror
+            )
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def was_full(database: Database, home: Path) -> bool:
+    """Whether the home folder has a record of this database with items."""
+    return bool(_known(home).get(database.shown_url))
+
+
+def _refuse_if_it_was_full(database: Database, home: Path) -> None:
+    if was_full(database, home):
+        raise SchemaMismatch(
+            f"{database.shown_url} is empty, but {home} knows it with items in it",
+            f"restore a backup (`catchment restore FILE`), or, to begin anew, delete {home / 'databases.json'}",
+        )
+
+
+def _known(home: Path) -> dict[str, Any]:
+    try:
+        known = json.loads((home / "databases.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+# Backup and restore of a SQLite file
+
+
+def back_up(database: Database, to: Path) -> Path:
+    """Make a complete, consistent copy of a SQLite database while others go on writing.
+
+    Raises StoreError, and leaves no file, if the database is damaged or empty, or if the copy could not be written.
+    """
+    file = _sqlite_file(database, "`pg_dump` makes backups of PostgreSQL")
+    to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if to.exists():
+        raise InvalidInput(f"{to} exists already", "give another name")
+    # Under another name until it is complete and checked: a file that cannot be restored must not look like a backup.
+    part = to.with_name(to.name + ".part")
+    try:
+        with database.said_plainly():
+            _remove(part)
+            _copy(file, part)
+            if (fault := _fault_of_file(part)) is not None:
+                raise StoreError(f"{file} {fault}: no backup was made", "keep the earlier backups, and restore one")
+            part.replace(to)
+    finally:
+        with suppress(OSError):
+            _remove(part)
+    return to
+
+
+def _remove(file: Path) -> None:
+    """Remove a SQLite file and its companion files."""
+    for ending in ("", "-wal", "-shm", "-journal"):
+        file.with_name(file.name + ending).unlink(missing_ok=True)
+
+
+def restore(database: Database, home: Path, backup: Path, now: datetime) -> Path | None:
+    """Replace the database by a backup; the previous one is kept. Returns the path of that copy."""
+    file = _sqlite_file(database, "`pg_restore` restores PostgreSQL")
+    _check_backup(backup)
+    kept = _unused(home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S}.db")
+    is_there = file.exists()
+    with _only_one(database, home), database.said_plainly():
+        if is_there:
+            _put_aside(database, file, kept)
+        database.close()
+        _copy(backup, file)
+        with closing(sqlite3.connect(file)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+    return kept if is_there else None
+
+
+def _put_aside(database: Database, file: Path, to: Path) -> None:
+    """Keep the database that a restored backup replaces; moved as it is, if it is too damaged to be copied."""
+    try:
+        back_up(database, to)
+    except StoreError:
+        database.close()
+        for ending in ("", "-wal", "-shm"):
+            torn = file.with_name(file.name + ending)
+            if torn.exists():
+                torn.replace(to.with_name(to.name + ending))
+
+
+def _unused(file: Path) -> Path:
+    """Returns the path itself, or with a number after its name: a killed migration may have left its copy already."""
+    candidates = (file, *(file.with_stem(f"{file.stem}-{number}") for number in range(2, 1_000)))
+    return next((candidate for candidate in candidates if not candidate.exists()), file)
+
+
+def _copy(path: Path, other: Path) -> None:
+    other.touch(mode=0o600)
+    with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(other)) as target:
+        target.execute(f"PRAGMA busy_timeout = {BUSY_SECONDS * 1000}")
+        source.backup(target)
+
+
+def _check_backup(backup: Path) -> None:
+    if not backup.is_file():
+        raise InvalidInput(f"there is no file {backup}", "give the path of a backup")
+    if (fault := _fault_of_file(backup)) is not None:
+        raise InvalidInput(f"{backup} {fault}", "use another backup")
+    with closing(_read_only(backup)) as connection:
+        found: str = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
+    if found > HEAD:
+        raise InvalidInput(f"{backup} has schema {found}, newer than this program's {HEAD}", "update catchment")
+    if found < BASELINE:
+        raise InvalidInput(f"{backup} has schema {found}, older than {BASELINE}", "use a backup of this program's own")
+
+
+# Integrity checks
+
+Ask = Callable[[str], Sequence[Sequence[Any]]]
+"""Runs a query and returns its rows."""
+
+
+def fault(database: Database, *, is_quick: bool = False) -> str | None:
+    """Returns what is wrong with the database, as in "is damaged"; None: nothing was found.
+
+    A SQLite file is read as a whole, with its indexes unless `is_quick`. PostgreSQL checks its own pages.
+    """
+    if database.is_postgres:
+        tables = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+        return database.read(lambda tx: _missing(tx.all, tables))
+    return database.read(lambda tx: _fault(tx.all, "quick_check" if is_quick else "integrity_check"))
+
+
+def _fault_of_file(file: Path) -> str | None:
+    try:
+        with closing(_read_only(file)) as connection:
+            return _fault(lambda sql: connection.execute(sql).fetchall())
+    except sqlite3.Error:
+        return "is damaged, or not a database of catchment"
+
+
+def _fault(ask: Ask, check: str = "integrity_check") -> str | None:
+    if ask(f"PRAGMA {check}(1)")[0][0] != "ok":
+        return "is damaged: its integrity check fails"
+    missing = _missing(ask, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    if missing is not None or check != "integrity_check":
+        return missing
+    broken = {row[0] for row in ask("PRAGMA foreign_key_check")} or {row[0] for row in ask(_SEEN_BUT_LOST)}
+    return f"has lost rows to which others refer ({', '.join(sorted(broken)[:3])})" if broken else None
+
+
+# Sightings have no foreign key: they are written with every page.
+_SEEN_BUT_LOST = """
+    SELECT 'sightings' FROM sightings s WHERE NOT EXISTS (SELECT 1 FROM items i WHERE i.id = s.item_id) LIMIT 1
+"""
+
+
+def _missing(ask: Ask, tables_query: str) -> str | None:
+    """Returns what is missing: tables, the version, the one row of the ledger."""
+    tables = {row[0] for row in ask(tables_query)}
+    if not tables & _OURS:
+        return "is empty: it has no tables of catchment"
+    if not tables >= {"alembic_version", "ledger"}:
+        return "is not a database of catchment, or has lost tables"
+    versions = ask("SELECT version_num FROM alembic_version")
+    if not versions or not ask("SELECT change_number FROM ledger"):
+        return "has lost rows that every database of catchment has"
+    # The required tables are known only for the current schema.
+    lost = sorted(_OURS - tables) if versions[0][0] == HEAD else []
+    return f"has lost tables ({', '.join(lost[:3])})" if lost else None
+
+
+def _read_only(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
+
+
+def _sqlite_file(database: Database, fallback: str) -> Path:
+    if database.file is None:
+        raise InvalidInput("the database is not a SQLite file", fallback)
+    return database.file

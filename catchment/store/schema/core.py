@@ -1,0 +1,511 @@
+"""Core tables: sources, progress, items, revisions, runs, leases, events and deletions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from catchment.store.item_fields import COLUMNS, Group, names_of, table_columns
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+Moment = BigInteger
+Json = Text
+# SQLite numbers rows automatically only for INTEGER keys; PostgreSQL should have the wide type.
+RowId = BigInteger().with_variant(Integer, "sqlite")
+
+
+def partial_index(name: str, *columns: Any, where: str, unique: bool = False) -> Index:
+    """An index over the rows that match a condition, on both databases."""
+    return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
+
+
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("change_number", BigInteger, nullable=False),
+    Column("last_item_id", BigInteger, nullable=False),
+    Column("last_event_id", BigInteger, nullable=False, server_default="0"),
+)
+"""One row. Its lock makes change numbers and event numbers follow the order of commits."""
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("key", Text, nullable=False),
+    Column("platform", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("target", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("is_name_given", Boolean, nullable=False),
+    Column("settings", Json, nullable=False),
+    Column("credential", Text),
+    Column("interval_minutes", Integer),
+    Column("categories", Json, nullable=False),
+    Column("priority", Text, nullable=False),
+    Column("quality_score", Float),
+    Column("state", Text, nullable=False),
+    Column("state_reason", Text),
+    Column("state_changed_at", Moment, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    UniqueConstraint("kind", "target"),
+    Index(None, "key"),
+    Index(None, "state", "id"),
+)
+
+progress = Table(
+    "progress",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # Copies from `sources`, so that due sources are found with one index, in order.
+    Column("kind", Text, nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("next_due_at", Moment),
+    Column("due_reason", Text),
+    Column("first_polled_at", Moment),
+    Column("last_polled_at", Moment),
+    Column("last_success_at", Moment),
+    Column("last_new_at", Moment),
+    Column("expected_by", Moment),
+    Column("poll_count", Integer, nullable=False),
+    Column("failure_count", Integer, nullable=False),
+    Column("failures_in_a_row", Integer, nullable=False),
+    Column("last_error", Text),
+    Column("last_error_code", Text),
+    Column("watermark_at", Moment),
+    Column("watermark_ids", Json, nullable=False),
+    Column("newest_shown_at", Moment),
+    Column("etag", Text),
+    Column("last_modified", Text),
+    Column("body_hash", LargeBinary),
+    Column("reader_version", Integer),
+    Column("shown_marks", LargeBinary),
+    Column("cursor", Json, nullable=False),
+    Column("moved_to", Text),
+    Column("moved_count", Integer, nullable=False),
+    Column("stale_count", Integer, nullable=False),
+    Column("empty_in_a_row", Integer, nullable=False),
+    Column("new_share", Float),
+    Column("last_shown_count", Integer),
+    Column("success_count", Integer, nullable=False, server_default="0"),
+    Column("empty_count", Integer, nullable=False, server_default="0"),
+    Column("posts_per_day", Float),
+    Column("reach", Integer),
+    Column("recent_valid", Json, nullable=False, server_default="[]"),
+    # Derived from `recent_valid`, so that communities can be sorted and filtered by it.
+    Column("average_valid", Float),
+    Column("tier", Text),
+    Column("tier_minutes", Integer),
+    Column("tier_reason", Text),
+    Column("next_limit", Integer),
+    # A copy of its priority: the smaller, the earlier.
+    Column("precedence", Integer, nullable=False, server_default="1"),
+    partial_index(
+        "ix_progress_due_by_kind", "kind", "precedence", "last_polled_at", where="is_active AND next_due_at IS NULL"
+    ),
+    partial_index(
+        "ix_progress_due_by_kind_and_time",
+        "kind",
+        "precedence",
+        "next_due_at",
+        where="is_active AND next_due_at IS NOT NULL",
+    ),
+    partial_index(
+        "ix_progress_failing", "failures_in_a_row", "source_id", where="is_active AND last_error IS NOT NULL"
+    ),
+    partial_index("ix_progress_expected_by", "expected_by", where="is_active AND expected_by IS NOT NULL"),
+    partial_index(
+        "ix_progress_by_average", "average_valid", "source_id", where="is_active AND average_valid IS NOT NULL"
+    ),
+    partial_index("ix_progress_left_alone", "kind", "last_polled_at", where="is_active AND average_valid IS NOT NULL"),
+)
+
+items = Table(
+    "items",
+    metadata,
+    # Numbered from the ledger, not by the database: all rows of a page get their ids before the first is written.
+    Column("id", RowId, primary_key=True, autoincrement=False),
+    Column("source_id", ForeignKey("sources.id"), nullable=False),
+    *table_columns(name for name in COLUMNS if name not in ("id", "source_id")),
+    UniqueConstraint("platform", "scope", "external_id"),
+    Index(None, "ordered_at", "id"),
+    Index(None, "change_number", "id"),
+    Index(None, "content_change_number", "id"),
+)
+
+sightings = Table(
+    "sightings",
+    metadata,
+    # ordered_at is a copy of the item's own, which only a reparse changes: the key doubles as the list of a source's
+    # newest items. No foreign keys here and in item_tags: these rows are only written with their item, in its
+    # transaction, and are many.
+    Column("source_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("ordered_at", Moment, primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("first_seen_at", Moment, nullable=False),
+    Column("last_seen_at", Moment, nullable=False),
+    Index(None, "item_id", "source_id"),
+    sqlite_with_rowid=False,
+)
+
+aliases = Table(
+    "aliases",
+    metadata,
+    Column("platform", Text, primary_key=True),
+    Column("scope", Text, primary_key=True),
+    Column("external_id", Text, primary_key=True),
+    Column("item_id", ForeignKey("items.id"), nullable=False, index=True),
+    Column("noticed_at", Moment, nullable=False),
+    Column("reason", Text, nullable=False),
+)
+
+item_references = Table(
+    "item_references",
+    metadata,
+    Column("item_id", ForeignKey("items.id"), primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    Column("relation", Text, nullable=False),
+    Column("external_id", Text, index=True),
+    Column("url", Text),
+    Column("author", Text),
+    Column("text", Text),
+)
+
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("item_id", ForeignKey("items.id"), nullable=False),
+    Column("version", Integer, nullable=False),
+    Column("valid_from", Moment, nullable=False),
+    Column("valid_to", Moment, nullable=False),
+    Column("source_edited_at", Moment),
+    Column("reasons", Text, nullable=False),
+    Column("run_id", BigInteger),
+    *table_columns(names_of(Group.CONTENT)),
+    UniqueConstraint("item_id", "version"),
+)
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("first_seen_at", Moment, nullable=False),
+)
+
+item_tags = Table(
+    "item_tags",
+    metadata,
+    # By item: rows are only added at the end. Ordered by tag, each page would dirty a hundred others.
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("tag_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("first_seen_at", Moment, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+gaps = Table(
+    "gaps",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("source_id", ForeignKey("sources.id"), nullable=False),
+    Column("is_certain", Boolean, nullable=False),
+    Column("from_at", Moment, nullable=False),
+    Column("to_at", Moment, nullable=False),
+    Column("from_ids", Json, nullable=False),
+    Column("cause", Text, nullable=False),
+    Column("opened_at", Moment, nullable=False),
+    Column("opened_run_id", BigInteger),
+    Column("closed_at", Moment),
+    Column("closed_run_id", BigInteger),
+    Column("closed_because", Text),
+    Index(None, "source_id", "id"),
+    partial_index("ix_gaps_open", "id", where="closed_at IS NULL"),
+    partial_index("ix_gaps_open_of_source", "source_id", "id", where="closed_at IS NULL"),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("job", Text, nullable=False),
+    Column("started_by", Text, nullable=False),
+    Column("owner_id", BigInteger),
+    Column("request_id", Text),
+    Column("started_at", Moment, nullable=False, index=True),
+    Column("finished_at", Moment),
+    Column("is_cut_off", Boolean, nullable=False),
+    Column("source_count", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("new_count", Integer, nullable=False),
+    Column("updated_count", Integer, nullable=False),
+    Column("duplicate_count", Integer, nullable=False),
+    Column("invalid_count", Integer, nullable=False),
+    Column("request_count", Integer, nullable=False),
+    Column("error", Text),
+    partial_index("ix_runs_unfinished", "owner_id", where="finished_at IS NULL"),
+)
+
+run_sources = Table(
+    "run_sources",
+    metadata,
+    Column("run_id", ForeignKey("runs.id"), primary_key=True, autoincrement=False),
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    Column("started_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    Column("outcome", Text),
+    Column("new_count", Integer, nullable=False),
+    Column("updated_count", Integer, nullable=False),
+    Column("duplicate_count", Integer, nullable=False),
+    Column("invalid_count", Integer, nullable=False),
+    Column("request_count", Integer, nullable=False),
+    Column("http_status", Integer),
+    Column("error_code", Text),
+    Column("error", Text),
+    Column("is_retryable", Boolean),
+    Column("watermark_before", Moment),
+    Column("watermark_after", Moment),
+    Column("notes", Json, nullable=False),
+    Column("valid_count", Integer, nullable=False, server_default="0"),
+    Index(None, "source_id", "started_at"),
+    Index(None, "started_at"),
+    sqlite_with_rowid=False,
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("next_run_at", Moment, nullable=False),
+    Column("last_started_at", Moment),
+    Column("last_finished_at", Moment),
+    Column("last_error", Text),
+    Column("run_count", Integer, nullable=False),
+)
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("machine", Text, nullable=False),
+    Column("pid", Integer, nullable=False),
+    Column("work", Text, nullable=False),
+    Column("lock_name", Text, nullable=False, unique=True),
+    Column("started_at", Moment, nullable=False),
+    Column("heartbeat_at", Moment, nullable=False),
+    # Ids are never reused: a lease of a dead owner must not look like one of a living one.
+    sqlite_autoincrement=True,
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("resource", Text, primary_key=True),
+    Column("resource_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("number", BigInteger, nullable=False),
+    Column("owner_id", BigInteger),
+    Column("taken_at", Moment, nullable=False),
+    partial_index("ix_leases_held", "owner_id", where="owner_id IS NOT NULL"),
+    sqlite_with_rowid=False,
+)
+
+budgets = Table(
+    "budgets",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("blocks", Json, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+attempts = Table(
+    "attempts",
+    metadata,
+    Column("minute", Moment, primary_key=True, autoincrement=False),
+    Column("platform", Text, primary_key=True),
+    Column("outcome", Text, primary_key=True),
+    Column("count", Integer, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+raw_answers = Table(
+    "raw_answers",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("source_id", ForeignKey("sources.id"), nullable=False),
+    Column("run_id", BigInteger),
+    Column("answered_at", Moment, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("request", Json, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("http_status", Integer, nullable=False),
+    Column("headers", Json, nullable=False),
+    Column("reader_version", Integer, nullable=False),
+    Column("is_read", Boolean, nullable=False),
+    Column("body_hash", LargeBinary, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+    Index(None, "source_id", "body_hash"),
+    Index(None, "answered_at", "id"),
+)
+
+outbox = Table(
+    "outbox",
+    metadata,
+    # Numbered from the ledger: without holes, in the order of commits, and never reused, even once all rows are
+    # deleted.
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("event", Text, nullable=False),
+    Column("body", Json, nullable=False),
+    Column("created_at", Moment, nullable=False, index=True),
+)
+
+settings = Table(
+    "settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Json, nullable=False),
+    Column("updated_at", Moment, nullable=False),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("key_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+    Column("last_used_at", Moment),
+)
+
+alerts = Table(
+    "alerts",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("subject", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("source_id", ForeignKey("sources.id")),
+    Column("message", Text, nullable=False),
+    Column("opened_at", Moment, nullable=False),
+    Column("closed_at", Moment),
+    partial_index("ix_alerts_open", "id", where="closed_at IS NULL"),
+    partial_index("uq_alerts_open", "subject", where="closed_at IS NULL", unique=True),
+)
+
+
+# In the order of fetching, for all sources and for each: what came since the last digest, whatever its date.
+Index(None, items.c.first_seen_at, items.c.id)
+Index(None, sightings.c.source_id, sightings.c.first_seen_at, sightings.c.item_id)
+
+# The items of a thread, oldest first.
+partial_index(
+    "ix_items_thread",
+    items.c.platform,
+    items.c.scope,
+    items.c.thread_id,
+    items.c.ordered_at,
+    items.c.id,
+    where="thread_id IS NOT NULL",
+)
+
+# The root of a thread.
+partial_index("ix_items_heads", items.c.platform, items.c.scope, items.c.thread_id, where="is_head")
+
+replied = Table(
+    "replied",
+    metadata,
+    # As in sightings: the key doubles as the list. Its name: all, a facet's name (platform:…, kind:…), or a source's
+    # (source:…).
+    Column("list", Text, primary_key=True),
+    Column("last_reply_at", Moment, primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Index(None, "item_id", "list", "last_reply_at"),
+    sqlite_with_rowid=False,
+)
+"""Items whose last reply is known, by its time: each is in every list that contains it, and moves in all of them at
+once. Always written with the item's own `last_reply_at`."""
+
+# How many sources use a credential.
+partial_index("ix_sources_credential", sources.c.credential, where="credential IS NOT NULL")
+
+# Which platforms there are.
+Index(None, sources.c.platform)
+
+source_counts = Table(
+    "source_counts",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    Column("item_count", BigInteger, nullable=False),
+)
+"""How many items each source has shown: equal to its number of sightings, and always written with them."""
+
+
+forgotten = Table(
+    "forgotten",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("what", Text, nullable=False),
+    Column("platform", Text, nullable=False),
+    Column("forgotten_at", Moment, nullable=False),
+    Column("forgotten_by", Text, nullable=False),
+    Column("reason", Text),
+    Column("item_count", Integer, nullable=False),
+    Column("revision_count", Integer, nullable=False),
+    Column("answer_count", Integer, nullable=False),
+    Column("event_count", Integer, nullable=False),
+    Column("is_finished", Boolean, nullable=False),
+)
+
+forgotten_marks = Table(
+    "forgotten_marks",
+    metadata,
+    # A keyed hash of an identity: it cannot be read back from the database, only guessed.
+    Column("mark", LargeBinary, primary_key=True),
+    Column("forgotten_id", ForeignKey("forgotten.id"), nullable=False, index=True),
+    sqlite_with_rowid=False,
+)
+
+# Closed alerts are cleaned up by their closing time.
+partial_index("ix_alerts_closed", alerts.c.closed_at, alerts.c.id, where="closed_at IS NOT NULL")
+
+
+owed = Table(
+    "owed",
+    metadata,
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("source_id", BigInteger, primary_key=True, autoincrement=False),
+    # When it was queued, or when a part of it was last requested: the longest waiting comes first.
+    Column("owed_at", Moment, nullable=False),
+    Column("asked_count", Integer, nullable=False),
+    # As the platform proposed them; a request contains no secret before it is sent.
+    Column("requests", Json, nullable=False),
+    Index("ix_owed_waiting", "source_id", "owed_at", "item_id"),
+    sqlite_with_rowid=False,
+)
+"""Follow-up requests about an item that a listing showed as new or changed: its replies. Removed once they were
+sent."""

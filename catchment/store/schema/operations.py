@@ -1,0 +1,346 @@
+"""Tables about running: credentials and access, event delivery and watches, metrics and rechecks, the cache,
+and the search index, which can be rebuilt from the items."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    event,
+    false,
+)
+from sqlalchemy.dialects.postgresql import TSVECTOR
+
+from catchment.store.schema.core import Json, Moment, RowId, metadata, partial_index
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("name", Text, nullable=False, unique=True),
+    # For a secret in the environment: a mark that identifies it, so that a different one is noticed.
+    Column("key_id", Text, nullable=False),
+    # Empty for a secret in the environment: it is never stored.
+    Column("sealed", LargeBinary, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("priority", Integer, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("last_used_at", Moment),
+    Column("is_from_environment", Boolean, nullable=False, server_default=false()),
+    # Any source of the platform may use it; otherwise only sources that name it.
+    Column("is_shared", Boolean, nullable=False, server_default=false()),
+    Column("state_since", Moment),
+    Column("state_until", Moment),
+    Column("state_reason", Text),
+    Column("errors_in_a_row", Integer, nullable=False, server_default="0"),
+    Column("errors_in_all", Integer, nullable=False, server_default="0"),
+    Column("falls_in_a_row", Integer, nullable=False, server_default="0"),
+    Column("last_error_at", Moment),
+    Column("last_error", Text),
+    Column("daily_limit", Integer),
+    # In UTC, as 2026-01-31: the day that `used_that_day` counts.
+    Column("used_on", Text),
+    Column("used_that_day", Integer, nullable=False, server_default="0"),
+    Column("use_count", BigInteger, nullable=False, server_default="0"),
+    Column("expires_at", Moment),
+    # Where the platform's sources have hosts of their own: those that this secret may be sent to, as a list of `host`
+    # or `host:port`. Empty: none yet.
+    Column("hosts", Json, nullable=False, server_default="[]"),
+)
+
+credential_changes = Table(
+    "credential_changes",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("platform", Text, nullable=False),
+    # By name: the changes of a credential are kept after it was removed.
+    Column("credential", Text, nullable=False),
+    Column("changed_at", Moment, nullable=False, index=True),
+    # None: it was added.
+    Column("from_state", Text),
+    # None: it was removed.
+    Column("to_state", Text),
+    Column("reason", Text, nullable=False),
+    Index(None, "credential", "id"),
+)
+
+
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    # The cookie holds the token itself; it is random and long, so a plain hash is safe.
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+    Column("last_used_at", Moment, nullable=False),
+    Column("ends_at", Moment, nullable=False),
+    # How it was opened: link or key.
+    Column("opened_by", Text, nullable=False),
+    # The browser's user agent, shortened: tells one session from another.
+    Column("browser", Text, nullable=False),
+)
+
+sign_in_links = Table(
+    "sign_in_links",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("token_hash", LargeBinary, nullable=False, unique=True),
+    Column("created_at", Moment, nullable=False),
+    Column("ends_at", Moment, nullable=False),
+)
+
+
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    # As it may be shown. Its secret parts are encrypted with the signing secret.
+    Column("url", Text, nullable=False),
+    Column("events", Json, nullable=False),
+    Column("key_id", Text, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    # Its id names its lease and its alert: never reused.
+    sqlite_autoincrement=True,
+)
+
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("listener", Text, nullable=False, unique=True),
+    Column("webhook_id", ForeignKey("webhooks.id"), unique=True),
+    Column("is_active", Boolean, nullable=False),
+    Column("off_because", Text),
+    # The last event that it is done with: delivered, not wanted, or given up.
+    Column("position", BigInteger, nullable=False),
+    Column("next_attempt_at", Moment),
+    Column("failures_in_a_row", Integer, nullable=False),
+    Column("failing_since", Moment),
+    Column("last_error", Text),
+    Column("last_delivered_at", Moment),
+    Column("delivered_count", BigInteger, nullable=False),
+    Column("given_up_count", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""One row per listener: a webhook, or a Python hook (then without a webhook's id)."""
+
+watches = Table(
+    "watches",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("words", Json, nullable=False),
+    Column("is_any_enough", Boolean, nullable=False),
+    Column("kinds", Json, nullable=False),
+    Column("source_ids", Json, nullable=False),
+    Column("authors", Json, nullable=False),
+    Column("is_for_edits", Boolean, nullable=False),
+    Column("is_active", Boolean, nullable=False),
+    Column("created_at", Moment, nullable=False),
+    Column("from_change_number", BigInteger, nullable=False),
+    # The last item that it has seen as new: items are numbered in the order of storing.
+    Column("item_position", BigInteger, nullable=False),
+    # The last content change that it has checked for edits, and the item within it.
+    Column("edit_position", BigInteger, nullable=False),
+    Column("edit_position_item_id", BigInteger, nullable=False),
+    Column("hit_count", BigInteger, nullable=False),
+    Column("last_hit_at", Moment),
+)
+
+watch_hits = Table(
+    "watch_hits",
+    metadata,
+    Column("watch_id", ForeignKey("watches.id"), primary_key=True, autoincrement=False),
+    Column("change_number", BigInteger, primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False, index=True),
+    Column("words", Json, nullable=False),
+    Column("is_edit", Boolean, nullable=False),
+    Column("matched_at", Moment, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""The latest hits of each watch; older ones are only counted."""
+
+
+counter_points = Table(
+    "counter_points",
+    metadata,
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Moment, primary_key=True, autoincrement=False),
+    Column("score", BigInteger),
+    Column("reply_count", BigInteger),
+    Column("view_count", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""Sparse: the current value is always in `items`."""
+
+appearances = Table(
+    "appearances",
+    metadata,
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    # In UTC, as 2026-01-31.
+    Column("day", Text, primary_key=True),
+    Column("source_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Moment, nullable=False),
+    Column("rank", Integer),
+    Column("score", BigInteger),
+    Column("gained", BigInteger),
+    sqlite_with_rowid=False,
+)
+"""An item's positions in ranked listings; the last of each day."""
+
+looks = Table(
+    "looks",
+    metadata,
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("platform", Text, nullable=False),
+    Column("source_id", BigInteger, nullable=False),
+    # None: no more rechecks.
+    Column("next_look_at", Moment),
+    Column("look_count", Integer, nullable=False),
+    Column("failure_count", Integer, nullable=False),
+    Column("gone_since", Moment),
+    partial_index("ix_looks_due", "platform", "next_look_at", where="next_look_at IS NOT NULL"),
+    sqlite_with_rowid=False,
+)
+"""Rechecks of items that can be requested by id."""
+
+
+crawl_metrics = Table(
+    "crawl_metrics",
+    metadata,
+    # hour or day; days begin at 00:00 UTC.
+    Column("span", Text, primary_key=True),
+    Column("starts_at", Moment, primary_key=True, autoincrement=False),
+    Column("kind", Text, primary_key=True),
+    Column("platform", Text, nullable=False),
+    Column("source_count", Integer, nullable=False),
+    Column("succeeded", Integer, nullable=False),
+    Column("empty", Integer, nullable=False),
+    Column("failed", Integer, nullable=False),
+    Column("put_off", Integer, nullable=False),
+    Column("skipped", Integer, nullable=False),
+    Column("visit_seconds", Float, nullable=False),
+    Column("new_count", Integer, nullable=False),
+    Column("valid_count", Integer, nullable=False),
+    Column("updated_count", Integer, nullable=False),
+    Column("duplicate_count", Integer, nullable=False),
+    Column("invalid_count", Integer, nullable=False),
+    Column("request_count", Integer, nullable=False),
+    Column("measured_at", Moment, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Derived from run records, and overwritten when they are recomputed. A kind that was not visited in a span has no
+row."""
+
+standings = Table(
+    "standings",
+    metadata,
+    Column("span", Text, primary_key=True),
+    Column("starts_at", Moment, primary_key=True, autoincrement=False),
+    Column("hit_count", BigInteger, nullable=False),
+    Column("miss_count", BigInteger, nullable=False),
+    # How many communities were in each tier at its end; null: no process was running.
+    Column("tiers", Json),
+    sqlite_with_rowid=False,
+)
+"""Metrics that belong to no kind of sources: cache reads and tiers. They cannot be recomputed later."""
+
+
+hot_sources = Table(
+    "hot_sources",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # Changes with everything that changes the source's list. Random, not counted: after a restore, no number may come
+    # again that once stood for something else. None: no cached set was ever built.
+    Column("stamp", BigInteger),
+    Column("last_warmed_at", Moment),
+    Column("cached_count", Integer, nullable=False),
+)
+"""One row per cached source, wherever its entries are stored."""
+
+hot_sets = Table(
+    "hot_sets",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # What a cache-only crawl saw is kept beside stored items, and never replaces them.
+    Column("is_cached_only", Boolean, primary_key=True),
+    # Valid as long as the source still has this stamp.
+    Column("stamp", BigInteger, nullable=False),
+    Column("entry_count", Integer, nullable=False),
+    Column("expires_at", Moment, nullable=False, index=True),
+    # One JSON document per line.
+    Column("entries", Text, nullable=False),
+)
+
+hot_counts = Table(
+    "hot_counts",
+    metadata,
+    Column("minute", Moment, primary_key=True, autoincrement=False),
+    Column("hit_count", BigInteger, nullable=False),
+    Column("miss_count", BigInteger, nullable=False),
+    # Cached sets that could not be written: nothing is lost, but reads are slower than they could be.
+    Column("failure_count", BigInteger, nullable=False),
+)
+
+
+index_mark = Table(
+    "index_mark",
+    metadata,
+    # One row. Everything up to this content change, and this item of it, is indexed by this rule. Writers of the index
+    # lock it first.
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("rule", Integer, nullable=False),
+    Column("change_number", BigInteger, nullable=False),
+    Column("item_id", BigInteger, nullable=False),
+)
+
+indexed = Table(
+    "indexed",
+    metadata,
+    # List time and item id in one number: the newest come last in every part of the index.
+    Column("place", RowId, primary_key=True, autoincrement=False),
+    # Ids, separated by spaces.
+    Column("facets", Text, nullable=False),
+    # It has more words than the index takes, and is read by every search.
+    Column("is_too_long", Boolean, nullable=False),
+    # SQLite: the segments as given to item_words, which needs them again to delete an entry.
+    Column("words", Text().with_variant(TSVECTOR(), "postgresql"), nullable=False),
+    partial_index("ix_indexed_too_long", "place", where="is_too_long"),
+    Index("ix_indexed_words", "words", postgresql_using="gin").ddl_if(dialect="postgresql"),
+)
+
+# Terms without positions: half the size. Whether terms are adjacent is checked in the text itself. The tokenizer splits
+# at spaces and changes nothing else: the rules are ours, not SQLite's.
+event.listen(
+    indexed,
+    "after_create",
+    DDL(  # type: ignore[no-untyped-call]
+        "CREATE VIRTUAL TABLE item_words USING fts5(terms, content='', detail=none, columnsize=0, tokenize='ascii')"
+    ).execute_if(dialect="sqlite"),
+)
+
+facets = Table(
+    "facets", metadata, Column("id", RowId, primary_key=True), Column("name", Text, nullable=False, unique=True)
+)
+
+postings = Table(
+    "postings",
+    metadata,
+    # As in sightings: the key doubles as the list of the newest items with this facet.
+    Column("facet_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("ordered_at", Moment, primary_key=True, autoincrement=False),
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    sqlite_with_rowid=False,
+)

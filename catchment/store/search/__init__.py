@@ -1,0 +1,1 @@
+"""The search index, queries and sorted lists."""

@@ -1,0 +1,349 @@
+"""Search index: words for search, facets for filtered lists. Filled in the background, in short transactions.
+
+The index follows content changes: everything up to the mark is indexed, everything after it is not yet, and queries
+scan that part with the same rules. An edited item moves behind the mark automatically. Every writer of the index locks
+the mark, and moves it with what was written: a kill at any point loses nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.search.facets import facet_ids, facets_of
+from catchment.text import tokens
+
+BATCH = 500
+MOST_SCANNED = 20_000
+_READ_AT_ONCE = 100
+# Index pages that one merge step writes; fewer changes than the second number mean that there was nothing to merge.
+_MERGED_PAGES, _LEAST_CHANGES = 500, 2
+_SCANNED_AT_ONCE = 500
+_BATCH_CHARACTERS = 2_000_000
+# PostgreSQL takes a megabyte of terms per item.
+_MOST_TERM_BYTES = 900_000
+# Prefix of a facet's id among the terms: no word contains it.
+_FACET = "¦"
+
+# A place has room for two thousand million items, and for the years 1834 to 2106.
+_IDS = 2_147_483_648
+_OLDEST, _NEWEST = -4_294_967_296, 4_294_967_295
+
+
+Position = tuple[int, int]
+"""Position in the content changes: change number and item id."""
+
+
+class IndexMark(NamedTuple):
+    """How far the index has come, and by which rule."""
+
+    change_number: int
+    item_id: int
+    rule: int
+
+    @property
+    def position(self) -> Position:
+        return self.change_number, self.item_id
+
+
+class Indexable(NamedTuple):
+    """What the index needs of an item."""
+
+    id: int
+    change_number: int
+    ordered_at: int
+    facets: tuple[str, ...]
+    segments: tuple[str, ...]
+
+    @property
+    def place(self) -> int:
+        return place(self.ordered_at, self.id)
+
+
+def place(ordered_at: int, item_id: int) -> int:
+    """Returns an item's list time, to the second, and its id in one number: newer items have a larger one."""
+    return min(max(ordered_at // 1_000_000, _OLDEST), _NEWEST) * _IDS + item_id
+
+
+def item_at(at: int) -> int:
+    """Returns the item id of this place."""
+    return at % _IDS
+
+
+class SearchIndex(StorePart):
+    def advance(self, batch: int = BATCH) -> int:
+        """Index the oldest part of the backlog; returns how many items, 0 if there is none (or a newer version does the
+        indexing)."""
+        mark: IndexMark = self._db.read(mark_of)
+        if mark.rule < tokens.RULE:
+            mark = self._db.write(_begun_anew)
+        if mark.rule > tokens.RULE:
+            return 0
+        waiting = [_indexable(row) for row in self._waiting(mark, batch)]
+        if waiting:
+            self._db.write(lambda tx: _index(tx, mark, waiting))
+        return len(waiting)
+
+    def _waiting(self, mark: IndexMark, batch: int) -> list[Row]:
+        """Returns the next rows, up to what fits into memory: read outside of any transaction."""
+        found: list[Row] = []
+        characters = 0
+        while len(found) < batch and characters < _BATCH_CHARACTERS:
+            after = (found[-1][1], found[-1][0]) if found else mark.position
+            limit = min(_READ_AT_ONCE, batch - len(found))
+            rows = self._db.read(partial(waiting, after=after, limit=limit, columns=f"{ABOUT}, i.title, i.text"))
+            found += rows
+            characters += sum(len(row[-1] or "") for row in rows)
+            if not rows:
+                break
+        return found
+
+    def behind(self) -> int:
+        """Returns the size of the indexing backlog."""
+        return self._db.read(lambda tx: count_waiting(tx, mark_of(tx)))
+
+    def purge(self) -> None:
+        """Make SQLite's index drop the words of deleted items: a deletion is only a mark until segments are merged.
+
+        In steps, so that a collector never waits for long. PostgreSQL removes them when it vacuums.
+        """
+        while not self._db.is_postgres and self._db.write(_merge_some):
+            pass
+
+    def settle(self) -> None:
+        """Update PostgreSQL's statistics after much was indexed: its planner depends on them."""
+        if not self._db.is_postgres:
+            return
+        row = self._db.read(
+            lambda tx: tx.one(
+                """
+                SELECT c.reltuples, l.last_item_id FROM pg_class c, ledger l
+                 WHERE c.oid = 'indexed'::regclass AND l.id = 1
+                """
+            )
+        )
+        if row and row[1] > 1000 + 1.2 * max(row[0], 0):
+            self._db.write(lambda tx: tx.run("ANALYZE indexed"))
+
+
+# Indexed items and the backlog
+
+
+def mark_of(tx: Transaction) -> IndexMark:
+    row = tx.one("SELECT change_number, item_id, rule FROM index_mark WHERE id = 1")
+    return IndexMark(*row) if row else _beginning()
+
+
+def _beginning() -> IndexMark:
+    return IndexMark(0, 0, tokens.RULE)
+
+
+def usable_mark(tx: Transaction) -> IndexMark:
+    """Returns the mark for queries: an index built by another rule is of no use to them."""
+    mark = mark_of(tx)
+    return mark if mark.rule == tokens.RULE else _beginning()
+
+
+ABOUT = "i.platform, i.kind, s.kind, i.author, i.tags, i.is_deleted, i.version"
+"""The columns that an item's facets are made of."""
+
+
+def waiting(tx: Transaction, after: Position, limit: int, columns: str) -> list[Row]:
+    """Returns id, change number, time and the given columns of items in the backlog, in the order of changes."""
+    return tx.all(
+        f"""
+        SELECT i.id, i.content_change_number, i.ordered_at, {columns} FROM items i JOIN sources s ON s.id = i.source_id
+         WHERE (i.content_change_number, i.id) > (?, ?) ORDER BY i.content_change_number, i.id LIMIT ?
+        """,
+        *after,
+        limit,
+    )
+
+
+class Scan(NamedTuple):
+    """The part of the backlog that a query scans."""
+
+    after: Position
+    behind: int
+    """How many items are neither indexed nor scanned. 0: nothing is missed."""
+
+
+def scan_of(tx: Transaction, mark: IndexMark) -> Scan:
+    """Returns everything after the mark; if that is too much, the latest changes."""
+    row = tx.one(
+        f"""
+        SELECT content_change_number, id FROM items WHERE (content_change_number, id) > (?, ?)
+         ORDER BY content_change_number DESC, id DESC LIMIT 1 OFFSET {MOST_SCANNED}
+        """,
+        *mark.position,
+    )
+    return Scan((row[0], row[1]), count_waiting(tx, mark) - MOST_SCANNED) if row else Scan(mark.position, 0)
+
+
+def scanned(tx: Transaction, scan: Scan, columns: str) -> Iterator[Row]:
+    """Yields rows forwards: an item that is edited meanwhile moves ahead, and is met again."""
+    after = scan.after
+    while rows := waiting(tx, after, _SCANNED_AT_ONCE, columns):
+        yield from rows
+        after = (rows[-1][1], rows[-1][0])
+
+
+def count_waiting(tx: Transaction, mark: IndexMark) -> int:
+    row = tx.one("SELECT count(*) FROM items WHERE (content_change_number, id) > (?, ?)", *mark.position)
+    return int(row[0]) if row else 0
+
+
+def _indexable(row: Row) -> Indexable:
+    item_id, change_number, ordered_at, *about, title, text = row
+    found = tokens.segments(title) + tokens.segments(text)
+    return Indexable(item_id, change_number, ordered_at, tuple(facets_of(*about)), tuple(dict.fromkeys(found)))
+
+
+# Writing
+
+
+def _locked_mark(tx: Transaction) -> IndexMark:
+    """Returns the mark, locked until the transaction ends."""
+    tx.run(
+        """
+        INSERT INTO index_mark (id, rule, change_number, item_id) VALUES (1, ?, 0, 0) ON CONFLICT (id) DO NOTHING
+        """,
+        tokens.RULE,
+    )
+    row = tx.one(f"SELECT change_number, item_id, rule FROM index_mark WHERE id = 1 {tx.lock_rows()}")
+    assert row is not None
+    return IndexMark(*row)
+
+
+def _move_mark(tx: Transaction, mark: IndexMark) -> None:
+    tx.run(
+        "UPDATE index_mark SET change_number = ?, item_id = ?, rule = ? WHERE id = 1",
+        mark.change_number,
+        mark.item_id,
+        mark.rule,
+    )
+
+
+def _begun_anew(tx: Transaction) -> IndexMark:
+    """A new rule: everything has to be indexed again."""
+    mark = _locked_mark(tx)
+    if mark.rule >= tokens.RULE:
+        return mark
+    if tx.is_postgres:
+        tx.run("TRUNCATE indexed, postings, facets")
+    else:
+        tx.run("INSERT INTO item_words (item_words) VALUES ('delete-all')")
+        tx.run("DELETE FROM indexed")
+        tx.run("DELETE FROM postings")
+        tx.run("DELETE FROM facets")
+    mark = _beginning()
+    _move_mark(tx, mark)
+    return mark
+
+
+def _merge_some(tx: Transaction) -> bool:
+    """Merges a part of the segments; False: there is only one left."""
+    count = "SELECT total_changes()"
+    before = tx.all(count)[0][0]
+    # Negative: segments of all sizes are merged, not only those of one size.
+    tx.run(f"INSERT INTO item_words (item_words, rank) VALUES ('merge', -{_MERGED_PAGES})")
+    return bool(tx.all(count)[0][0] - before >= _LEAST_CHANGES)
+
+
+def _index(tx: Transaction, mark: IndexMark, found: Sequence[Indexable]) -> None:
+    if _locked_mark(tx) != mark:
+        # Another process has indexed these meanwhile.
+        return
+    # Items that were deleted since they were read must not come back into the index.
+    present = {
+        row[0]
+        for row in tx.select_in("SELECT id FROM items WHERE id IN {values}", [indexable.id for indexable in found])
+    }
+    kept = sorted((indexable for indexable in found if indexable.id in present), key=lambda indexable: indexable.place)
+    had = _take_out(tx, [(indexable.place, indexable.ordered_at) for indexable in kept])
+    ids = facet_ids(tx, {name for indexable in kept for name in indexable.facets}, is_added=True)
+    _put_in(tx, kept, ids)
+    _drop_unused(tx, had - set(ids.values()))
+    _move_mark(tx, IndexMark(found[-1].change_number, found[-1].id, mark.rule))
+
+
+def _put_in(tx: Transaction, found: Sequence[Indexable], ids: dict[str, int]) -> None:
+    """In the order of their places: SQLite's index writes a separate segment wherever the order breaks."""
+    rows = []
+    for indexable in found:
+        numbers = " ".join(str(ids[name]) for name in indexable.facets)
+        known = tokens.terms(indexable.segments)
+        is_too_long = sum(len(term.encode()) + 4 for term in known) > _MOST_TERM_BYTES
+        rows.append((indexable.place, numbers, is_too_long, "" if is_too_long else " ".join(indexable.segments)))
+    if tx.is_postgres:
+        tx.run(
+            """
+            INSERT INTO indexed (place, facets, is_too_long, words)
+            SELECT place, facets, is_too_long, array_to_tsvector(string_to_array(terms, ' '))
+              FROM unnest(?::bigint[], ?::text[], ?::boolean[], ?::text[]) AS told (place, facets, is_too_long, terms)
+            """,
+            *([*column] for column in zip(*((*row[:3], terms_of(row[1], row[3])) for row in rows), strict=True)),
+        )
+    else:
+        tx.many("INSERT INTO indexed (place, facets, is_too_long, words) VALUES (?, ?, ?, ?)", rows)
+        tx.many(
+            "INSERT INTO item_words (rowid, terms) VALUES (?, ?)",
+            [(at, terms_of(numbers, words)) for at, numbers, _, words in rows],
+        )
+    postings = sorted(
+        (ids[name], indexable.ordered_at, indexable.id) for indexable in found for name in indexable.facets
+    )
+    tx.insert("postings", ("facet_id", "ordered_at", "item_id"), postings)
+
+
+def terms_of(facets: str, words: str) -> str:
+    """Returns the text for the database's own index: facet ids and segment terms, separated by spaces."""
+    return " ".join([*(f"{_FACET}{facet_id}" for facet_id in facets.split()), *tokens.terms(words.split(" ")) - {""}])
+
+
+def facet_term(facet_id: int) -> str:
+    return f"{_FACET}{facet_id}"
+
+
+def _take_out(tx: Transaction, places: Sequence[tuple[int, int]]) -> set[int]:
+    """Removes items from the index, if they are in it; returns the facets that they had. `places`: with the list time
+    of each, in order."""
+    ordered_at = dict(places)
+    rows = tx.select_in(
+        "SELECT place, facets, words FROM indexed WHERE place IN {values} ORDER BY place", list(ordered_at)
+    )
+    if not rows:
+        return set()
+    if not tx.is_postgres:
+        tx.many(
+            "INSERT INTO item_words (item_words, rowid, terms) VALUES ('delete', ?, ?)",
+            [(at, terms_of(facets, words)) for at, facets, words in sorted(rows)],
+        )
+    tx.many(
+        "DELETE FROM postings WHERE facet_id = ? AND ordered_at = ? AND item_id = ?",
+        [(int(facet_id), ordered_at[at], item_at(at)) for at, facets, _ in rows for facet_id in facets.split()],
+    )
+    tx.many("DELETE FROM indexed WHERE place = ?", [(at,) for at, _, _ in rows])
+    return {int(facet_id) for _, facets, _ in rows for facet_id in facets.split()}
+
+
+def _drop_unused(tx: Transaction, facets: Iterable[int]) -> None:
+    """Removes facets without items: a name may be that of an author who is deleted for good."""
+    tx.many(
+        "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)",
+        [(facet, facet) for facet in sorted(facets)],
+    )
+
+
+def remove(tx: Transaction, item_ids: Iterable[int]) -> None:
+    """Remove items from the index that are about to be deleted: in the same transaction, before they are deleted."""
+    wanted = set(item_ids)
+    if not wanted:
+        return
+    _locked_mark(tx)
+    rows: list[tuple[Any, ...]] = tx.select_in("SELECT id, ordered_at FROM items WHERE id IN {values}", sorted(wanted))
+    if len(rows) < len(wanted):
+        raise ValueError("items leave the index before they are deleted: afterwards nobody knows their places")
+    _drop_unused(tx, _take_out(tx, [(place(ordered_at, item_id), ordered_at) for item_id, ordered_at in rows]))

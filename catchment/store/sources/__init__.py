@@ -1,0 +1,1 @@
+"""Tables about sources: due times, runs, gaps, alerts, metrics."""

@@ -1,0 +1,1 @@
+"""Pure text functions: cleaning, HTML, character sets, dates, search tokens and printable text."""

@@ -1,0 +1,384 @@
+"""Cleaning of items before storage: validation, sanitising, ids and fingerprints.
+
+Pure: no clock, no settings object, no input or output. A bad item is skipped with its reason, the rest goes on:
+every item is either written or counted as skipped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from unicodedata import normalize
+from urllib.parse import urljoin
+
+import msgspec
+from msgspec.structs import replace
+
+from catchment import cost_limits
+from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
+from catchment.text.html import clean_text, html_to_text, sanitise, strip_tags, without_controls
+from catchment.text.printable import unescape
+
+__all__ = [
+    "FINGERPRINT_RULE",
+    "Refined",
+    "RefinedItem",
+    "clean_text",
+    "fingerprint",
+    "html_to_text",
+    "mark_of",
+    "refine",
+    "sanitise",
+    "sorted_out",
+    "told_apart_by_date",
+    "told_at",
+]
+
+FINGERPRINT_RULE = 1
+"""Raised when the same content would get another fingerprint: stored ones are then recomputed, without revisions."""
+
+MARK_BYTES = 8
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+_ENCODED = msgspec.msgpack.Encoder().encode
+# Raised when cleaning gives another result for the same item: identical items are then cleaned again.
+_REFINING = b"1 %d" % FINGERPRINT_RULE
+
+MAX_ID = 1_000
+MAX_URL = 4_000
+MAX_TITLE = 2_000
+MAX_NAME = 300
+MAX_TAG = 100
+MAX_TAGS = 50
+MUCH_MORE = 4
+"""How many times the kept length of a text is examined: white space and markup may take up some of it, but splitting
+all of a text into its words takes ten times its size."""
+LONGEST_LINE = 100_000
+"""Of ids, names and tags, which are cut much shorter, or replaced by their hash."""
+MAX_ATTACHED = 500
+"""Media and references of one item, each."""
+
+
+def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1_000_000) -> Refined:
+    """Returns a reading cleaned for storage. `scope` is for items whose ids are unique in their source only.
+
+    Raises TooComplex if cleaning it would take too much work (`cost_limits.WorkLimit`).
+    """
+    clean: list[RefinedItem] = []
+    skipped = list(reading.skipped)
+    with cost_limits.limited(cost_limits.current()) as limit:
+        for item in reading.items:
+            limit.check()
+            refined = _refined(item, scope, answer_url, text_limit)
+            if refined is None:
+                skipped.append(Skipped("no content", excerpt=_line(item.external_id)[:MAX_TAG]))
+            else:
+                clean.append(refined)
+    items, repeated = _told_apart(clean)
+    return Refined(tuple(items), (*skipped, *repeated))
+
+
+def listed_ids(reading: Reading) -> tuple[str, ...]:
+    """Returns the ids that a listing shows without their content, as they are stored, each once and in order."""
+    shown = {clean_id(item.external_id) for item in reading.items}
+    asked = (request.item_id for request in reading.follow if request.item_id is not None)
+    ids = dict.fromkeys(clean_id(external_id) for external_id in (*reading.listed, *asked))
+    return tuple(id_ for id_ in ids if id_ and id_ not in shown)
+
+
+def listed(reading: Reading, scope: str) -> tuple[RefinedItem, ...]:
+    """Returns the same as items of which only the id is known."""
+    return tuple(RefinedItem(Item(id_, scope=scope), b"", is_listed=True) for id_ in listed_ids(reading))
+
+
+def mark_of(item: Item) -> bytes:
+    """Returns eight bytes that show whether an item is identical to an earlier one. Costs a twentieth of cleaning
+    it."""
+    return sha256(_REFINING + _ENCODED(item)).digest()[:MARK_BYTES]
+
+
+def told_at(item: Item) -> datetime | None:
+    """Returns when the item was posted, as cleaning will set it."""
+    return _time(item.created_at)[0]
+
+
+def sorted_out(reading: Reading, marks: Sequence[bytes], last_time: bytes | None, scope: str) -> list[RefinedItem]:
+    """Returns the items that are identical to last time and need no cleaning.
+
+    None of them, if ids are missing or repeated: then cleaning has to tell the items apart.
+    """
+    if not last_time:
+        return []
+    ids = {item.external_id for item in reading.items}
+    if len(ids) < len(reading.items) or "" in ids:
+        return []
+    known = {last_time[at : at + MARK_BYTES] for at in range(0, len(last_time), MARK_BYTES)}
+    return [
+        RefinedItem(
+            replace(item, scope=item.scope or scope, created_at=_time(item.created_at)[0]), b"", is_unchanged=True
+        )
+        for item, mark in zip(reading.items, marks, strict=True)
+        if mark in known
+    ]
+
+
+def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> RefinedItem | None:
+    """Returns one item, cleaned; None if it is empty."""
+    base = (item.base_url and _url(item.base_url, answer_url)) or answer_url
+    html, html_text = _html_and_text(item.html, base, MUCH_MORE * text_limit)
+    text = (item.text and clean_text(item.text[: MUCH_MORE * text_limit])) or html_text
+    title = (item.title and _line(item.title[: MUCH_MORE * MAX_TITLE])) or ""
+    url, target_url = _url(item.url, base), _url(item.target_url, base)
+    media = _media(item.media, base) or (_images(html) if html and not text else ())
+    if not (title or text or url or target_url or media):
+        return None
+
+    content = _digest(title, text.replace("\n\n", " ").replace("\n", " "), target_url or "", media)
+    is_text_whole = len(text) <= text_limit
+    kept_html = html if is_text_whole else None  # half of an HTML is not HTML
+    told_id = clean_id(item.external_id) or clean_id(url or "")
+    content_id = "" if told_id else f"sha256:{content.hex()}"
+    refined = replace(
+        _tidied(item, base, text_limit),
+        external_id=told_id or content_id,
+        scope=item.scope or scope,
+        title=title[:MAX_TITLE].rstrip() or None,
+        text=text[:text_limit].rstrip() or None,
+        html=kept_html,
+        base_url=None,  # every URL is absolute now
+        url=url,
+        target_url=target_url,
+        media=media,
+    )
+    return RefinedItem(
+        refined,
+        content,
+        is_text_cut=not is_text_whole or len(title) > MAX_TITLE,
+        is_html_dropped=bool(html_text and not kept_html),
+        content_id=content_id,
+    )
+
+
+def _tidied(item: Item, base: str, text_limit: int) -> Item:
+    """Returns the item with all fields except the content cleaned."""
+    created_at, is_zone_guessed = _time(item.created_at)
+    return replace(
+        item,
+        created_at=created_at,
+        is_zone_guessed=item.is_zone_guessed or is_zone_guessed,
+        edited_at=_time(item.edited_at)[0],
+        last_reply_at=_time(item.last_reply_at)[0],
+        author=_name(item.author),
+        author_id=_name(item.author_id),
+        author_display_name=_name(item.author_display_name),
+        score=_count(item.score),
+        reply_count=_count(item.reply_count),
+        view_count=_count(item.view_count),
+        thread_id=(item.thread_id and clean_id(item.thread_id)) or None,
+        floor_number=_count(item.floor_number),
+        rank=_count(item.rank),
+        gained=_count(item.gained),
+        references=_references(item.references, base, text_limit),
+        tags=_tags(item.tags),
+        language=_name(item.language),
+    )
+
+
+def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None, str]:
+    """Returns safe HTML (None: none, or none that could be kept) and its text."""
+    if not html:
+        return None, ""
+    safe = sanitise(html, base) if len(html) <= limit else None
+    if safe is None:
+        return None, strip_tags(html[: 2 * limit])
+    text = html_to_text(safe)
+    if len(safe) > limit or not (text or "<img" in safe):
+        return None, text
+    return safe.strip(), text
+
+
+def clean_id(external_id: str) -> str:
+    """Returns an id as it is stored: on one line, and a hash in place of a very long one."""
+    if len(external_id) > LONGEST_LINE:
+        return f"sha256:{sha256(external_id.encode(errors='surrogatepass')).hexdigest()}"
+    line = _line(external_id)
+    # Counted in bytes, as the index of the database does; a quarter of the limit is safe without counting.
+    if len(line) <= MAX_ID // 4 or len(line.encode()) <= MAX_ID:
+        return line
+    return f"sha256:{sha256(line.encode()).hexdigest()}"
+
+
+def _told_apart(items: list[RefinedItem]) -> tuple[list[RefinedItem], list[Skipped]]:
+    """Returns each entry once, under an id of its own.
+
+    All entries that share an id get the suffix, not only the later ones: which of them comes first changes from
+    answer to answer, and its id must not.
+    """
+    if len({(refined.item.scope, refined.item.external_id) for refined in items}) == len(items):
+        return items, []
+    kept: dict[tuple[str, str, str | None, bytes, datetime | None], RefinedItem] = {}
+    repeated = []
+    for refined in items:
+        date = refined.item.created_at if refined.content_id else None
+        key = (refined.item.scope, refined.item.external_id, refined.item.url, refined.fingerprint, date)
+        if kept.setdefault(key, refined) is not refined:
+            repeated.append(Skipped("repeated in the answer", excerpt=refined.item.external_id[:MAX_TAG]))
+    by_id = Counter(key[:2] for key in kept)
+    by_link = Counter(key[:3] for key in kept)
+
+    def alone(refined: RefinedItem) -> RefinedItem:
+        scope, id, url = refined.item.scope, refined.item.external_id, refined.item.url
+        if by_id[scope, id] == 1 or refined.content_id:
+            return refined
+        ending = url if url and by_link[scope, id, url] == 1 else f"sha256:{refined.fingerprint.hex()}"
+        return refined.replace(item=refined.item.replace(external_id=clean_id(f"{id} {ending}")))
+
+    return list(told_apart_by_date([alone(refined) for refined in kept.values()], {})), repeated
+
+
+def told_apart_by_date(
+    items: Sequence[RefinedItem], held: Mapping[tuple[str, str], datetime | None]
+) -> tuple[RefinedItem, ...]:
+    """Returns the items, those with the same content under an id each. `held` has the dates of stored items, by scope
+    and id.
+
+    Stored items keep their ids: an item whose id with a date is stored, and one that is stored without and has this
+    very date. Of the others one may be the item that is stored without a date, if it is alone in the answer: a feed
+    may date its entries anew. If nothing is stored, the oldest has the id without a date; newer ones are added above
+    it.
+    """
+    alike: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, refined in enumerate(items):
+        if refined.content_id:
+            alike[refined.item.scope, refined.content_id].append(index)
+    ids = dict[int, str]()
+    for (scope, plain), indexes in alike.items():
+        ids |= {index: items[index].dated_id for index in indexes}
+        unknown = [index for index in indexes if (scope, ids[index]) not in held]
+        undated = _undated([items[index].item.created_at for index in unknown], len(indexes), (scope, plain), held)
+        if undated is not None:
+            ids[unknown[undated]] = plain
+    return tuple(
+        refined.replace(item=refined.item.replace(external_id=ids[index])) if index in ids else refined
+        for index, refined in enumerate(items)
+    )
+
+
+def _undated(
+    dates: Sequence[datetime | None], alike: int, key: tuple[str, str], held: Mapping[tuple[str, str], datetime | None]
+) -> int | None:
+    """Returns which of these, by their dates, has the id without a date; None: none of them. `alike` counts all in the
+    answer with the same content."""
+    if key not in held:
+        # Not the oldest that is left, if others with this content are stored with their dates.
+        return min(range(len(dates)), key=lambda place: dates[place] or _LONG_AGO) if len(dates) == alike else None
+    if held[key] in dates:
+        return dates.index(held[key])
+    return 0 if alike == len(dates) == 1 else None
+
+
+def fingerprint(title: str | None, text: str | None, target_url: str | None, media: Sequence[Media]) -> bytes:
+    """Returns the SHA-256 of an item's content. Ignores white space, the way an accent is encoded, and the query
+    strings of media, which carry sizes, signatures and expiry times."""
+    return _digest(_flat(title or ""), _flat(text or ""), _flat(target_url or ""), media)
+
+
+def _digest(title: str, text: str, target_url: str, media: Sequence[Media]) -> bytes:
+    """Returns the fingerprint of parts whose only white space are single spaces."""
+    shown = dict.fromkeys(_flat(_media_identity(medium.url)) for medium in media)
+    # The separators count as white space, so no part can contain one.
+    content = "\x1e".join((title, text, target_url, "\x1f".join(shown)))
+    return sha256(normalize("NFC", content).encode(errors="surrogatepass")).digest()
+
+
+def _flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _media_identity(url: str) -> str:
+    address = url.partition("#")[0].partition("?")[0]
+    return address.partition("://")[2] or address
+
+
+def _line(text: str) -> str:
+    """Returns the text on one line, without control characters. Of a very long one, the beginning."""
+    return _flat(without_controls(text[:LONGEST_LINE]))
+
+
+def _name(text: str | None, limit: int = MAX_NAME) -> str | None:
+    return _line(text)[:limit].rstrip() or None if text else None
+
+
+def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
+    lines = dict.fromkeys(_line(tag)[:MAX_TAG].rstrip() for tag in tags)
+    lines.pop("", None)
+    return tuple(lines)[:MAX_TAGS]
+
+
+def _time(moment: datetime | None) -> tuple[datetime | None, bool]:
+    """Returns the time in UTC, and whether its zone had to be guessed. None outside of the years in which anything can
+    have been posted: a wrong time is worse than none, which is at least known to be guessed later."""
+    if moment is None or not 1970 <= moment.year <= 2200:
+        return None, False
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC), True
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC), False
+
+
+def _count(number: int | None) -> int | None:
+    """Returns a counter that a database can hold; an impossible one is unknown."""
+    return number if number is not None and -(2**63) <= number < 2**63 else None
+
+
+def _url(raw_url: str | None, base: str) -> str | None:
+    """Returns an absolute http(s) URL; None for anything else (javascript:, data:, mailto:), and for overlong ones:
+    half a URL leads nowhere."""
+    if not raw_url:
+        return None
+    if _PLAIN_ADDRESS.fullmatch(raw_url):
+        return raw_url
+    url = without_controls(raw_url).strip()
+    if not url.startswith(("https://", "http://")):
+        try:
+            url = urljoin(base, url)
+        except ValueError:
+            return None
+    if not _WEB_ADDRESS.match(url):
+        return None
+    url = "%20".join(url.split())
+    return url if len(url) <= MAX_URL else None
+
+
+_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]")
+_PLAIN_ADDRESS = re.compile(rf"https?://[0-9a-zA-Z][!-~]{{0,{MAX_URL - 10}}}")
+
+
+def _media(media: tuple[Media, ...], base: str) -> tuple[Media, ...]:
+    return tuple(
+        medium.replace(url=url, mime=_name(medium.mime), alt=_name(medium.alt, MAX_TITLE))
+        for medium in media[:MAX_ATTACHED]
+        if (url := _url(medium.url, base))
+    )
+
+
+def _images(html: str) -> tuple[Media, ...]:
+    """Returns the images of a post without text (a comic): they are its whole content."""
+    return tuple(Media(unescape(src)) for src in dict.fromkeys(_IMAGE.findall(html)[:MAX_ATTACHED]))
+
+
+_IMAGE = re.compile(r'<img [^>]*?\bsrc="([^"]*)"')
+
+
+def _references(references: tuple[Reference, ...], base: str, text_limit: int) -> tuple[Reference, ...]:
+    return tuple(
+        reference.replace(
+            external_id=(reference.external_id and clean_id(reference.external_id)) or None,
+            url=_url(reference.url, base),
+            author=_name(reference.author),
+            text=(reference.text and clean_text(reference.text[: MUCH_MORE * text_limit])[:text_limit].rstrip())
+            or None,
+        )
+        for reference in references[:MAX_ATTACHED]
+    )

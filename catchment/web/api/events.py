@@ -1,0 +1,255 @@
+"""/api/watches and /api/webhooks: keyword rules over incoming items, and who receives events."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Path, Response
+from msgspec.structs import asdict
+from pydantic import Field
+
+from catchment.app import App
+from catchment.errors import InvalidInput, NotFound
+from catchment.events import webhooks
+from catchment.events.watches import checked, named
+from catchment.model import Watch
+from catchment.store.delivery.watches import WatchHitView, WatchView
+from catchment.store.delivery.webhooks import WebhookView
+from catchment.web.api.params import LARGEST, Address, ResourcePage, Word, limit
+from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Resource, example, failure
+from catchment.web.dependencies import AppDep
+
+
+class NewWebhook(RequestBody):
+    """Who is to be told of what."""
+
+    model_config = example(name="n8n", url="https://n8n.example/hook", events=["watch.matched"])
+    name: Word
+    url: Address = Field(description="Where to, by POST. What is secret in it is sealed at once.")
+    events: list[Word] = Field(default=[], max_length=100, description="Which events; none: all of them.")
+    secret: Annotated[str, Field(min_length=16, max_length=1_000)] | None = Field(
+        default=None, description="What messages are signed with. Without one, it is made, and answered once."
+    )
+
+
+class ListenerSchema(Resource):
+    """A webhook or a Python hook, and how far it is."""
+
+    listener: str = Field(description="`webhook NAME` or `hook NAME`.")
+    webhook_id: int | None = Field(description="Null: a Python hook.")
+    name: str | None
+    url: str | None = Field(description="Without what is secret in it.")
+    events: list[str] = Field(description="None: all of them.")
+    is_active: bool
+    off_because: str | None
+    waiting_count: int = Field(description="Events that it wants, and is still to be told of.")
+    delivered_count: int
+    given_up_count: int = Field(description="Events that it did not take for too long.")
+    failures_in_a_row: int
+    failing_since: Moment | None
+    last_error: str | None
+    next_attempt_at: Moment | None
+    last_delivered_at: Moment | None
+
+
+class NewListener(ListenerSchema):
+    secret: str | None = Field(description="What was made to sign with; shown only this once. Null: you gave one.")
+
+
+class Sent(Resource):
+    is_delivered: bool
+
+
+class NewWatch(RequestBody):
+    """What to watch for. All that is given must fit."""
+
+    model_config = example(name="chips", words=["芯片", "-股票"], kinds=["rss"])
+    name: Word | None = Field(default=None, description="Without one: what it looks for.")
+    words: list[Word] = Field(default=[], max_length=100, description="All must occur; `-word`: must not occur.")
+    is_any_enough: bool = Field(default=False, description="One of the words is enough.")
+    kinds: list[Word] = Field(default=[], max_length=100)
+    source_ids: list[Annotated[int, Field(ge=1, le=LARGEST)]] = Field(default=[], max_length=1_000)
+    authors: list[Word] = Field(default=[], max_length=1_000)
+    is_for_edits: bool = Field(default=False, description="Also items that change, not only new ones.")
+
+
+class WatchSchema(Resource):
+    """A rule over what comes in."""
+
+    id: int
+    name: str
+    words: list[str]
+    is_any_enough: bool
+    kinds: list[str]
+    source_ids: list[int]
+    authors: list[str]
+    is_for_edits: bool
+    is_active: bool
+    created_at: Moment
+    from_change_number: int = Field(description="It looks at what changed after this.")
+    hit_count: int
+    last_hit_at: Moment | None
+
+
+class WatchHit(Resource):
+    """An item that fits."""
+
+    item_id: int
+    change_number: int
+    words: list[str] = Field(description="Which of the watch's words were found.")
+    is_edit: bool
+    matched_at: Moment
+    title: str | None
+    url: str | None
+    source_id: int | None
+    author: str | None
+
+
+router = APIRouter(prefix="/api", tags=["events"])
+
+WatchId = Annotated[int, Path(ge=1, le=LARGEST, description="The watch's id.", examples=[1])]
+NO_WATCH = failure(404, "There is no such watch.")
+TAKEN = failure(409, "There is one of that name already.")
+
+
+@router.get("/watches", response_model=PageSchema[WatchSchema])
+def list_watches(app: AppDep) -> ResourcePage[WatchView]:
+    """The watches, and how often they hit."""
+    return ResourcePage(app.store.watches.page())
+
+
+@router.post("/watches", status_code=201, response_model=WatchSchema, responses=TAKEN)
+def add_watch(app: AppDep, body: NewWatch, response: Response) -> WatchView:
+    """Watch for something in what comes in from now on."""
+    watch_id = app.store.watches.add(_rule(app, body), app.clock.now())
+    response.headers["Location"] = f"/api/watches/{watch_id}"
+    return app.store.watches.get(watch_id)
+
+
+def _rule(app: App, body: NewWatch) -> Watch:
+    rule = checked(
+        named(
+            Watch(
+                body.name or "",
+                tuple(dict.fromkeys(body.words)),
+                body.is_any_enough,
+                tuple(body.kinds),
+                tuple(body.source_ids),
+                tuple(body.authors),
+                body.is_for_edits,
+            )
+        )
+    )
+    return of_what_is_known(app, rule)
+
+
+def of_what_is_known(app: App, rule: Watch) -> Watch:
+    """The rule, if its kinds and sources exist; else raises InvalidInput."""
+    app.names.checked_watch(rule)
+    for source_id in rule.source_ids:
+        try:
+            app.store.sources.get(source_id)
+        except NotFound as error:
+            # An error in the body, not a 404.
+            raise InvalidInput(error.what, error.helps, "source_ids") from error
+    return rule
+
+
+@router.get("/watches/{watch_id}", response_model=WatchSchema, responses=NO_WATCH)
+def show_watch(app: AppDep, watch_id: WatchId) -> WatchView:
+    """One watch, and how often it hit."""
+    return app.store.watches.get(watch_id)
+
+
+@router.get("/watches/{watch_id}/hits", response_model=PageSchema[WatchHit], responses=NO_WATCH)
+def list_hits(app: AppDep, watch_id: WatchId, most: Annotated[int, limit(100)] = 30) -> ResourcePage[WatchHitView]:
+    """What it hit last, the latest first. The last 100 are kept."""
+    app.store.watches.get(watch_id)
+    return ResourcePage(app.store.watches.hits(watch_id, most))
+
+
+@router.post("/watches/{watch_id}/pause", response_model=WatchSchema, responses=NO_WATCH)
+def pause_watch(app: AppDep, watch_id: WatchId) -> WatchView:
+    """Look at nothing until it is resumed."""
+    app.store.watches.pause(watch_id)
+    return app.store.watches.get(watch_id)
+
+
+@router.post("/watches/{watch_id}/resume", response_model=WatchSchema, responses=NO_WATCH)
+def resume_watch(app: AppDep, watch_id: WatchId) -> WatchView:
+    """Look again, at what comes from now on."""
+    app.store.watches.resume(watch_id)
+    return app.store.watches.get(watch_id)
+
+
+@router.delete("/watches/{watch_id}", status_code=204, response_class=Response, responses=NO_WATCH)
+def remove_watch(app: AppDep, watch_id: WatchId) -> None:
+    """Forget it and its hits; the items stay."""
+    app.store.watches.remove(watch_id)
+
+
+WebhookId = Annotated[int, Path(ge=1, le=LARGEST, description="The webhook's id.", examples=[1])]
+NO_WEBHOOK = failure(404, "There is no such webhook.")
+NOT_TAKEN = failure(502, "The receiver did not take it.") | failure(504, "The receiver did not answer in time.")
+
+
+class WebhookWithSecret(WebhookView, frozen=True):
+    secret: str | None = None
+
+
+@router.get("/webhooks", response_model=PageSchema[ListenerSchema])
+def list_webhooks(app: AppDep) -> ResourcePage[WebhookView]:
+    """Who is told, and how far each one is; Python hooks among them. No secret can be shown."""
+    return ResourcePage(app.store.deliveries.page())
+
+
+@router.post("/webhooks", status_code=201, response_model=NewListener, responses=TAKEN)
+def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> WebhookWithSecret:
+    """Have an address told of what happens from now on. A secret that is made here is answered only this once."""
+    webhook_id, secret = webhooks.add(
+        app.store.webhooks,
+        app.cipher,
+        body.name,
+        body.url,
+        app.clock.now(),
+        events=body.events,
+        secret=body.secret,
+    )
+    response.headers["Location"] = f"/api/webhooks/{webhook_id}"
+    webhook = app.store.deliveries.of_webhook(webhook_id)
+    return WebhookWithSecret(**asdict(webhook), secret=secret if body.secret is None else None)
+
+
+@router.get("/webhooks/{webhook_id}", response_model=ListenerSchema, responses=NO_WEBHOOK)
+def show_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+    """One webhook, and how far it is."""
+    return app.store.deliveries.of_webhook(webhook_id)
+
+
+@router.delete("/webhooks/{webhook_id}", status_code=204, response_class=Response, responses=NO_WEBHOOK)
+def remove_webhook(app: AppDep, webhook_id: WebhookId) -> None:
+    """Tell it nothing any more, and forget its secret."""
+    app.store.webhooks.remove(webhook_id, app.clock.now())
+
+
+@router.post("/webhooks/{webhook_id}/pause", response_model=ListenerSchema, responses=NO_WEBHOOK)
+def pause_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+    """Tell it no more until it is resumed; what happens meanwhile is kept for it for a few days."""
+    listener = app.store.deliveries.of_webhook(webhook_id)
+    app.store.deliveries.switch_off(listener.listener_id, "paused by a person", app.clock.now())
+    return app.store.deliveries.of_webhook(webhook_id)
+
+
+@router.post("/webhooks/{webhook_id}/resume", response_model=ListenerSchema, responses=NO_WEBHOOK)
+def resume_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+    """Tell it again, from where it was."""
+    listener = app.store.deliveries.of_webhook(webhook_id)
+    app.store.deliveries.switch_on(listener.listener_id, app.clock.now())
+    return app.store.deliveries.of_webhook(webhook_id)
+
+
+@router.post("/webhooks/{webhook_id}/test", response_model=Sent, responses=NO_WEBHOOK | NOT_TAKEN)
+def test_webhook(app: AppDep, webhook_id: WebhookId) -> dict[str, bool]:
+    """Send a test message now, and wait for what comes of it."""
+    webhooks.send_test(app.webhook(webhook_id), app.clock.now())
+    return {"is_delivered": True}

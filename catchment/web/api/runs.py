@@ -1,0 +1,117 @@
+"""/api/gaps, /api/runs, /api/metrics, /api/plan and /api/alerts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from msgspec.structs import asdict
+
+from catchment.collect.budget_plan import PlanView, plan_view
+from catchment.health.metrics import MetricPoint
+from catchment.model import Outcome
+from catchment.store.sources.alerts import AlertView
+from catchment.store.sources.gaps import GapView
+from catchment.store.sources.metrics import MetricSpan
+from catchment.store.sources.runs import RunView, VisitView
+from catchment.web.api.params import (
+    After,
+    Name,
+    OfSource,
+    ResourcePage,
+    RunId,
+    limit,
+    paged,
+    place,
+)
+from catchment.web.api.schemas.common import PageSchema, failure
+from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory
+from catchment.web.dependencies import AppDep
+
+router = APIRouter(prefix="/api", tags=["records"])
+
+MISSING = failure(404, "There is no such run, or no more.")
+
+
+class RunWithResults(RunView, frozen=True):
+    results: Sequence[VisitView]
+    next: str | None
+
+
+@router.get("/gaps", response_model=PageSchema[GapSchema])
+def list_gaps(
+    app: AppDep,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    source_id: OfSource = None,
+    include_closed: Annotated[bool, Query(description="Also those that are closed.")] = False,
+) -> ResourcePage[GapView]:
+    """What is known to be missing, or may be, in order of id."""
+    rows = app.store.gaps.page(
+        source_id=source_id, include_closed=include_closed, after=place(after) or 0, limit=most + 1
+    )
+    return paged(rows, most, lambda gap: gap.id)
+
+
+@router.get("/runs", response_model=PageSchema[Run])
+def list_runs(app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 30) -> ResourcePage[RunView]:
+    """What was run and what came of it, newest first. A tick with nothing due leaves no run."""
+    runs = app.store.runs.page(most + 1, before=place(after))
+    return paged(app.store.runs.up_to_now(runs), most, lambda run: run.id)
+
+
+@router.get("/runs/{run_id}", response_model=RunStory, responses=MISSING)
+def get_run(
+    app: AppDep,
+    run_id: RunId,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    outcome: Annotated[Outcome | None, Query(description="Only the results that ended so.")] = None,
+) -> RunWithResults:
+    """One run, and what became of each source in it. Of one that is under way, what it has come to by now."""
+    start = place(after) or 0
+    (run,) = app.store.runs.up_to_now([app.store.runs.get(run_id)])
+    visits = app.store.runs.results(run_id, start, most + 1, outcome=outcome)
+    page = paged(visits, most, lambda visit: visit.source_id)
+    return RunWithResults(**asdict(run), results=page.items, next=page.next)
+
+
+@router.get("/metrics", response_model=PageSchema[MetricsSchema])
+def list_metrics(
+    app: AppDep,
+    span: Annotated[MetricSpan, Query(description="What is summed up: an hour, or a day in UTC.")] = MetricSpan.HOUR,
+    most: Annotated[int, limit(2000)] = 24,
+    kind: Annotated[Name, Query(description="Only of this kind of sources.")] = None,
+) -> ResourcePage[MetricPoint]:
+    """What visiting came to in the last hours or days, oldest first, in all and kind by kind.
+
+    Every span is there, also those in which nothing was visited; the last one is under way.
+    """
+    if kind is not None:
+        app.names.source_kind(kind)
+    return ResourcePage(app.measuring.latest(span, most, app.clock.now(), kind))
+
+
+@router.get("/plan", response_model=PageSchema[BudgetPlan])
+def list_plans(
+    app: AppDep,
+    platform: Annotated[Name, Query(description="Only of this platform.")] = None,
+    most: Annotated[int, Query(alias="limit", ge=1, le=1000, description="How many late sources of each.")] = 100,
+) -> ResourcePage[PlanView]:
+    """Whether the budgets suffice: what is needed a minute, what is allowed, and who will be how late."""
+    if platform is not None:
+        app.names.platform(platform)
+    return ResourcePage([plan_view(plan, most) for plan in app.plans() if platform in (None, plan.platform)])
+
+
+@router.get("/alerts", response_model=PageSchema[Alert])
+def list_alerts(
+    app: AppDep,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    include_closed: Annotated[bool, Query(description="Also those that are over.")] = False,
+) -> ResourcePage[AlertView]:
+    """The alerts that are open, newest first. They close by themselves, once what they tell of is over."""
+    rows = app.store.alerts.page(most + 1, before=place(after), include_closed=include_closed)
+    return paged(rows, most, lambda alert: alert.id)

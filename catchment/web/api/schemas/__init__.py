@@ -1,0 +1,1 @@
+"""Pydantic schemas of the API: request bodies and responses, by topic."""

@@ -1,0 +1,266 @@
+"""/api/sources: the sources; /api/tiers: how active communities are; /api/collector/status: the state of collecting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from msgspec.structs import asdict
+
+from catchment.app import App
+from catchment.errors import InvalidInput, NotFound
+from catchment.model import Progress, Source, SourceState, View
+from catchment.sources import add
+from catchment.sources.describe import CoverageView, SourceView, coverage_of, health_of, source_view
+from catchment.sources.intervals import TierChangeView, TierView, tier_change_view, tier_tally, tier_views
+from catchment.sources.preview import PreviewView, preview_view
+from catchment.status import CollectorStatsView
+from catchment.web.api.errors import AlreadyFollowed
+from catchment.web.api.params import (
+    After,
+    Name,
+    OfCategory,
+    ResourcePage,
+    SourceId,
+    limit,
+    paged,
+    place,
+)
+from catchment.web.api.params import (
+    after as cursor,
+)
+from catchment.web.api.schemas.common import PageSchema, failure
+from catchment.web.api.schemas.sources import (
+    ChangedSource,
+    CollectorStatus,
+    Communities,
+    Coverage,
+    NewlyFollowed,
+    NewSource,
+    Pause,
+    SourceSchema,
+)
+from catchment.web.dependencies import AppDep, WebContextDep
+
+router = APIRouter(prefix="/api", tags=["sources"])
+
+MISSING = failure(404, "There is no such source.")
+TAKEN = failure(409, "It is followed already; `existing_id` says by which source.")
+UNANSWERED = {
+    **failure(502, "`check`: the platform does not answer, or with nothing that can be used."),
+    **failure(504, "`check`: the platform is too slow."),
+}
+STILL = failure(409, "It is paused or retired.")
+
+
+@router.get("/sources", response_model=PageSchema[SourceSchema])
+def list_sources(
+    app: AppDep,
+    after: After = None,
+    most: Annotated[int, limit(1000)] = 100,
+    kind: Annotated[Name, Query(description="Only of this kind.")] = None,
+    state: Annotated[SourceState | None, Query(description="Only in this state; removed ones only if asked.")] = None,
+    category: OfCategory = None,
+) -> ResourcePage[SourceView]:
+    """What is followed, in order of id."""
+    if kind is not None:
+        app.names.source_kind(kind)
+    states = [state] if state else []
+    if category is not None:
+        app.names.category(category)
+    rows = app.store.sources.page(place(after) or 0, most + 1, kind=kind, states=states, category=category)
+    return paged(_views(app, rows), most, lambda source: source.id)
+
+
+def _views(app: App, rows: Sequence[tuple[Source, Progress]]) -> list[SourceView]:
+    intervals = app.intervals()
+    return [source_view(source, progress, intervals) for source, progress in rows]
+
+
+class SourceWithPreview(SourceView, frozen=True):
+    preview: PreviewView | None
+
+
+@router.post("/sources", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
+def follow_source(app: AppDep, body: NewSource, response: Response) -> SourceWithPreview:
+    """Add a source. The platform is not asked before the answer, unless `check` wants that; the process that collects
+    begins with it within a second."""
+    more = body.model_dump(exclude={"kind", "target", "check"})
+    now, preview = app.clock.now(), None
+    with _naming_credential():
+        if body.check:
+            source, preview = add.follow_checked(app.visitor(), app.secrets, body.kind, body.target, now, **more)
+            is_new = preview is not None
+        else:
+            source, is_new = add.follow(app.store, app.secrets, app.platforms, body.kind, body.target, now, **more)
+    if not is_new:
+        raise AlreadyFollowed(f"{source.target} is followed already, as source {source.id} ({source.name})", source.id)
+    response.headers["Location"] = f"/api/sources/{source.id}"
+    return SourceWithPreview(**asdict(_view(app, source.id)), preview=preview_view(preview) if preview else None)
+
+
+@router.get("/sources/{source_id}", response_model=SourceSchema, responses=MISSING)
+def show_source(app: AppDep, source_id: SourceId) -> SourceView:
+    """One source, how it stands, when it is due and why then."""
+    return _view(app, source_id)
+
+
+@router.patch("/sources/{source_id}", response_model=SourceSchema, responses=MISSING)
+def change_source(app: AppDep, source_id: SourceId, body: ChangedSource) -> SourceView:
+    """Change what is named in the body; the rest stays. Counts from the next tick on."""
+    app.store.sources.get(source_id)  # raises if there is no such source: a missing credential is reported differently
+    with _naming_credential():
+        add.change(
+            app.store, app.secrets, app.platforms, source_id, app.clock.now(), **body.model_dump(exclude_unset=True)
+        )
+    return _view(app, source_id)
+
+
+@router.delete("/sources/{source_id}", status_code=204, response_class=Response, responses=MISSING)
+def remove_source(app: AppDep, source_id: SourceId) -> None:
+    """Follow it no longer. Its items stay; followed again, it goes on with them."""
+    add.remove(app.store, source_id, app.clock.now())
+
+
+@router.post("/sources/{source_id}/pause", response_model=SourceSchema, responses=MISSING)
+def pause_source(app: AppDep, source_id: SourceId, body: Pause | None = None) -> SourceView:
+    """Visit it no more until it is resumed."""
+    add.pause(app.store, source_id, body.reason if body else None, app.clock.now())
+    return _view(app, source_id)
+
+
+@router.post("/sources/{source_id}/resume", response_model=SourceSchema, responses=MISSING)
+def resume_source(app: AppDep, source_id: SourceId) -> SourceView:
+    """Visit it again, with a clean slate: paused, retired or on probation."""
+    add.resume(app.store, source_id, app.clock.now())
+    return _view(app, source_id)
+
+
+@router.post("/sources/{source_id}/run", status_code=202, response_model=SourceSchema, responses=MISSING | STILL)
+def run_source(app: AppDep, source_id: SourceId) -> SourceView:
+    """Collect it now, whatever its schedule says. Answers at once; the process that collects begins within a second."""
+    add.ask_now(app.store, source_id, app.clock.now())
+    return _view(app, source_id)
+
+
+@router.get("/sources/{source_id}/coverage", response_model=Coverage, responses=MISSING)
+def show_coverage(
+    app: AppDep,
+    source_id: SourceId,
+    days: Annotated[int, Query(ge=1, le=3660, description="How far back.")] = 90,
+) -> CoverageView:
+    """For which stretches of time the source is proven complete, and for which not, and why; and a calendar."""
+    return coverage_of(app.store, app.platforms, source_id, app.clock.now(), days)
+
+
+def _view(app: App, source_id: int) -> SourceView:
+    return source_view(*app.store.sources.with_progress(source_id), app.intervals())
+
+
+@contextmanager
+def _naming_credential() -> Iterator[None]:
+    """An unknown credential is an error in the body, not a 404."""
+    try:
+        yield
+    except NotFound as error:
+        raise InvalidInput(error.what, error.helps, "credential") from error
+
+
+# Tiers
+
+_PLACE = r"([0-9]{1,12}(?:\.[0-9]{1,20})?)-([0-9]{1,18})"
+AfterCommunity = Annotated[str | None, cursor(f"^{_PLACE}$")]
+
+
+class TiersView(View, frozen=True):
+    items: Sequence[SourceView]
+    next: str | None
+    tiers: Sequence[TierView]
+    unassigned: int
+    changes: Sequence[TierChangeView]
+
+
+@router.get("/tiers", response_model=Communities)
+def list_tiers(app: AppDep, after: AfterCommunity = None, most: Annotated[int, limit(1000)] = 100) -> TiersView:
+    """The tiers, how many communities are and would be in each, which would change; and the communities that were
+    visited, the liveliest first."""
+    tally = tier_tally(app.store, app.tiers)
+    page = paged(app.store.tier_stats.by_average(most + 1, _place(after)), most, _place_of)
+    return TiersView(
+        items=_views(app, page.items),
+        next=page.next,
+        tiers=tier_views(app.tiers, tally),
+        unassigned=tally.are[None],
+        changes=[tier_change_view(change) for change in tally.changes[:most]],
+    )
+
+
+def _place_of(row: tuple[Source, Progress]) -> str:
+    source, progress = row
+    return f"{progress.average_valid!r}-{source.id}"
+
+
+def _place(after: str | None) -> tuple[float, int] | None:
+    if after is None:
+        return None
+    match = re.fullmatch(_PLACE, after)
+    if match is None:
+        raise InvalidInput("this is not a place in the list", "use the `next` of the page before", "after")
+    return float(match[1]), int(match[2])
+
+
+# The collector
+
+
+class CollectedSourceView(View, frozen=True):
+    id: int
+    name: str
+    kind: str
+    interval_minutes: int
+    last_fetched_at: datetime | None
+    next_fetch_at: datetime | None
+    fetch_count: int
+    fetch_error_count: int
+    last_error: str | None
+    status: str
+
+    @property
+    def type(self) -> str:
+        return self.kind
+
+
+class CollectorStatusView(View, frozen=True):
+    sources: Sequence[CollectedSourceView]
+    stats: CollectorStatsView
+    next: str | None
+
+
+@router.get("/collector/status", response_model=CollectorStatus, tags=["collector"])
+def collector_status(
+    context: WebContextDep, after: After = None, most: Annotated[int, limit(1000)] = 1000
+) -> CollectorStatusView:
+    """How every source fares, when it was visited last and is due next, and the figures of the last 24 hours."""
+    app = context.app
+    intervals, failures_limit = app.intervals(), app.settings.failures_before_probation
+
+    def view(source: Source, progress: Progress) -> CollectedSourceView:
+        shown = source_view(source, progress, intervals)
+        return CollectedSourceView(
+            source.id,
+            source.name,
+            source.kind,
+            shown.fetch_interval_minutes,
+            shown.last_fetched_at,
+            shown.next_fetch_at,
+            shown.fetch_count,
+            shown.fetch_error_count,
+            shown.last_error,
+            health_of(source, progress, failures_limit),
+        )
+
+    page = paged(app.store.sources.page(place(after) or 0, most + 1), most, lambda row: row[0].id)
+    return CollectorStatusView([view(*row) for row in page.items], context.status().collector_stats(), page.next)

@@ -1,0 +1,382 @@
+"""Views of items: the list, the search results, and one item with its history. Turns store rows into HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from difflib import SequenceMatcher
+from enum import Enum
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import nh3
+from markupsafe import Markup, escape
+
+from catchment.model import Media, Point, Record, Reference
+from catchment.store.item_fields import ItemView
+from catchment.store.items.views import AppearanceView, RevisionView
+from catchment.store.search.search import SearchHit
+from catchment.text.printable import unescape
+from catchment.web.pages import charts
+from catchment.web.pages.render import Reader, page
+
+_EXCERPT = 280
+_TITLE = 180
+_COUNTERS = ("score", "reply_count", "view_count")
+
+
+# ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+Pieces = list[tuple[str, bool]]
+"""A text in pieces, each with whether it is a match."""
+
+
+class Headline(Record, frozen=True):
+    """An item in a list."""
+
+    item: ItemView
+    source: str
+    text: str
+    """Its title; of an item without one, the beginning of its text."""
+    excerpt: str
+    url: str | None
+    """Only if it is safe to link to."""
+    title_pieces: Pieces = []
+    pieces: Pieces = []
+
+    @property
+    def title(self) -> str:
+        return _cut(self.item.title or "", _TITLE)
+
+    @property
+    def author(self) -> str | None:
+        return self.item.author_display_name or self.item.author
+
+
+def items_page(reader: Reader, found: Mapping[str, Any], items: Sequence[ItemView], names: Mapping[int, str]) -> str:
+    """The list of items, newest first, with its filters."""
+    return page("items.html", reader, found=found, rows=[headline(item, names) for item in items])
+
+
+def search_page(reader: Reader, found: Mapping[str, Any], hits: Sequence[SearchHit], names: Mapping[int, str]) -> str:
+    """The search results, with the matches marked."""
+    rows = [
+        headline(hit, names).replace(
+            title_pieces=marked(hit.title or "", hit.title_marks), pieces=marked(hit.snippet.text, hit.snippet.marks)
+        )
+        for hit in hits
+    ]
+    return page("search.html", reader, found=found, rows=rows)
+
+
+def headline(item: ItemView, source_names: Mapping[int, str]) -> Headline:
+    text = " ".join((item.text or "")[: _EXCERPT * 4].split())
+    title = item.title or ""
+    return Headline(
+        item,
+        source_names.get(item.source_id) or item.platform,
+        # An item without a title starts with its text, which is then not repeated below.
+        text=_cut(title or text, _TITLE),
+        excerpt=_cut(text, _EXCERPT) if title else _cut(text[_TITLE:], _EXCERPT),
+        url=web_address(item.url) or web_address(item.target_url),
+    )
+
+
+def web_address(url: str | None) -> str | None:
+    return url if url and url.startswith(("http://", "https://")) else None
+
+
+def marked(text: str, marks: Sequence[Sequence[int]]) -> Pieces:
+    pieces, end = [], 0
+    for start, stop in marks:
+        pieces += [(text[end:start], False), (text[start:stop], True)]
+        end = stop
+    return [piece for piece in (*pieces, (text[end:], False)) if piece[0]]
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most].rstrip()}…"
+
+
+# ── one item ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class ItemFacts(Record, frozen=True):
+    """What the page of an item shows."""
+
+    item: ItemView
+    """As of the requested time."""
+    present: ItemView
+    loads_images: bool
+    source_loads_images: bool
+    at: str | None
+    source_name: str | None
+    revisions: list[RevisionView]
+    counters: list[Point]
+    appearances: list[AppearanceView]
+    stored: Mapping[str, int]
+    """Ids of stored items that it refers to, by external id."""
+    replies: list[ItemView]
+    onwards: Mapping[str, str | None]
+
+
+def item_page(reader: Reader, known: ItemFacts) -> str:
+    """One item: its content, earlier versions, growth, origin and references."""
+    item = known.item
+    images = Images.LOADED if known.loads_images else Images.AS_LINKS
+    return page(
+        "item.html",
+        reader,
+        known=known,
+        item=item,
+        body=readable(item.html, images, reader.locale.name("medium", "image")) if item.html else None,
+        has_images="<img" in (item.html or ""),
+        is_loading_images=images == Images.LOADED,
+        links=[medium.replace(url=web_address(medium.url) or "") for medium in item.media],
+        references=[_reference(reference, known.stored) for reference in item.references],
+        history=history(known.present, known.revisions),
+        growth=_growth(item, known.counters, reader),
+        replies=[headline(reply, {}) for reply in known.replies],
+        url=web_address(item.url),
+        target_url=web_address(item.target_url) if item.target_url != item.url else None,
+    )
+
+
+def item_unknown_then_page(reader: Reader, item: ItemView, at: datetime | None) -> str:
+    """An item at a time that nothing is known about: before it was first seen, or no longer stored."""
+    is_before = at is not None and at < item.first_seen_at
+    return page("item_unknown_then.html", reader, item=item, is_before=is_before)
+
+
+class Images(Enum):
+    """How the images within an item's text are shown."""
+
+    AS_LINKS = "as links"
+    """As links with their alternative text: nothing is loaded from other sites."""
+    LOADED = "loaded"
+    """Loaded; the site that serves them sees the user's IP address, and nothing else."""
+    KEPT = "kept"
+    """Unchanged, for programs that have their own rules: feed readers."""
+
+
+_TAGS = nh3.ALLOWED_TAGS - {"map", "area"}
+_ATTRIBUTES = {
+    "a": {"href", "title"},
+    "img": {"src", "alt", "width", "height"},
+    **{cell: {"colspan", "rowspan"} for cell in ("td", "th")},
+}
+# Matches the sanitizer's output: it quotes every value, and escapes quotes and brackets within.
+_LINK_OR_IMAGE = re.compile(r'<(?P<tag>/?a|img)\b(?P<attributes>(?:\s+[\w-]+="[^"]*")*)\s*/?>')
+_ATTRIBUTE = re.compile(r'([\w-]+)="([^"]*)"')
+_REL = "noopener noreferrer nofollow"
+
+
+def readable(html: str, images: Images = Images.KEPT, image_word: str = "image") -> Markup:
+    """Third-party HTML, sanitized again for output: it runs nothing, loads only what the user allows, and its links
+    send no referrer."""
+    clean = nh3.clean(
+        html,
+        tags=_TAGS,
+        attributes=_ATTRIBUTES,
+        url_schemes={"http", "https", "mailto"},
+        link_rel=_REL,
+    )
+    if images != Images.KEPT and "<img" in clean:
+        clean = _with_images(clean, images, image_word)
+    return Markup(clean)  # noqa: S704 — sanitized above
+
+
+def _with_images(clean: str, images: Images, image_word: str) -> str:
+    """Sanitized HTML whose images are loaded lazily and without a referrer, or replaced by links."""
+    is_in_link = False
+
+    def shown(found: re.Match[str]) -> str:
+        nonlocal is_in_link
+        if found["tag"] != "img":
+            is_in_link = found["tag"] == "a"
+            return found[0]
+        attributes = {name: unescape(value) for name, value in _ATTRIBUTE.findall(found["attributes"])}
+        src, alt = web_address(attributes.get("src")), " ".join(attributes.get("alt", "").split())
+        if images == Images.LOADED and src:
+            size = "".join(
+                f' {name}="{escape(attributes[name])}"' for name in ("width", "height") if name in attributes
+            )
+            return (
+                f'<img src="{escape(src)}" alt="{escape(alt)}"{size} loading="lazy" decoding="async" '
+                'referrerpolicy="no-referrer">'
+            )
+        text = escape(f"[{image_word}: {alt}]" if alt else f"[{image_word}]")
+        # Links cannot be nested.
+        return f'<a class="image" href="{escape(src)}" rel="{_REL}">{text}</a>' if src and not is_in_link else str(text)
+
+    return _LINK_OR_IMAGE.sub(shown, clean)
+
+
+class HistoryEntry(Record, frozen=True):
+    """A change of an item: when, why, and the differences."""
+
+    version: int
+    at: datetime
+    from_at: str
+    edited_at: datetime | None
+    reasons: tuple[str, ...]
+    title: list[Piece] | None
+    text: list[Piece]
+    media: tuple[int, int]
+    """How many were removed, how many added."""
+
+
+def history(item: ItemView, revisions: Sequence[RevisionView]) -> list[HistoryEntry]:
+    """Each change, newest first."""
+    states: list[RevisionView | ItemView] = [*revisions, item]
+    return [
+        HistoryEntry(
+            before.version,
+            before.valid_to,
+            before.valid_from.isoformat(),
+            after.source_edited_at if isinstance(after, RevisionView) else after.edited_at,
+            before.reasons,
+            _changed(before.title, after.title),
+            shortened(_changed(before.text, after.text) or []),
+            _media_changed(before.media, after.media),
+        )
+        for before, after in zip(revisions, states[1:], strict=True)
+    ][::-1]
+
+
+def _changed(before: str | None, after: str | None) -> list[Piece] | None:
+    """The differences; None if there are none."""
+    return changed(before or "", after or "") if (before or "") != (after or "") else None
+
+
+def _media_changed(before: Sequence[Media], after: Sequence[Media]) -> tuple[int, int]:
+    old, new = {medium.url for medium in before}, {medium.url for medium in after}
+    return len(old - new), len(new - old)
+
+
+class ReferenceLink(Record, frozen=True):
+    """A reference: to the item itself, if it is stored."""
+
+    relation: str
+    item_id: int | None
+    url: str | None
+    name: str | None
+    text: str
+
+
+def _reference(reference: Reference, stored: Mapping[str, int]) -> ReferenceLink:
+    return ReferenceLink(
+        reference.relation,
+        stored.get(reference.external_id or ""),
+        web_address(reference.url),
+        reference.author or reference.external_id or reference.url,
+        _cut(" ".join((reference.text or "").split()), _EXCERPT),
+    )
+
+
+def _growth(item: ItemView, points: Sequence[Point], reader: Reader) -> charts.Growth | None:
+    now = Point(item.last_seen_at or item.first_seen_at, *(getattr(item, counter) for counter in _COUNTERS))
+    samples = [*points, now] if points and points[-1].at < now.at else points
+    series = [
+        (counter, [(point.at, value) for point in samples if (value := getattr(point, counter)) is not None])
+        for counter in _COUNTERS
+    ]
+    return charts.growth(series, {counter: reader.locale.name("counter", counter) for counter in _COUNTERS})
+
+
+_WORDS = re.compile(r"\s+|[⺀-鿿가-힯豈-﫿＀-￯]|[^\W⺀-鿿가-힯豈-﫿＀-￯]+|[^\w\s]")
+_MOST_WORDS = 3_000
+"""Of one changed stretch: beyond that, all of it counts as changed. The cost of comparing is quadratic."""
+_MOST_LINES = 2_000
+_AROUND = 160
+"""Characters of unchanged text shown before and after a change; the rest is left out."""
+
+
+class Piece(NamedTuple):
+    """A part of a text that was kept, deleted or inserted; `skipped`: kept, and left out here."""
+
+    sort: str
+    text: str
+
+
+def changed(before: str, after: str) -> list[Piece]:
+    """The pieces, in order: kept and deleted ones make `before`, kept and inserted ones `after`."""
+    return list(_joined(_by_lines(before, after)))
+
+
+def shortened(pieces: Sequence[Piece]) -> list[Piece]:
+    """The same pieces with little of the unchanged text."""
+    short: list[Piece] = []
+    for index, piece in enumerate(pieces):
+        is_first, is_last = index == 0, index == len(pieces) - 1
+        if piece.sort != "kept" or len(piece.text) <= 2 * _AROUND + 40:
+            short.append(piece)
+            continue
+        # Not in the middle of a word; in a text without spaces, anywhere.
+        head = "" if is_first else re.sub(r"\S{1,30}\Z", "", piece.text[:_AROUND])
+        tail = "" if is_last else re.sub(r"\A\S{1,30}(?=\s)", "", piece.text[-_AROUND:])
+        short += [Piece("kept", head)] if head else []
+        short.append(Piece("skipped", str(len(piece.text) - len(head) - len(tail))))
+        short += [Piece("kept", tail)] if tail else []
+    return short
+
+
+def _by_lines(before: str, after: str) -> Iterator[Piece]:
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for sort, (a, b), (c, d) in _blocks(old, new, _MOST_LINES):
+        if sort == "equal":
+            yield Piece("kept", "".join(old[a:b]))
+        else:
+            yield from _by_words("".join(old[a:b]), "".join(new[c:d]))
+
+
+def _by_words(before: str, after: str) -> Iterator[Piece]:
+    old, new = _WORDS.findall(before), _WORDS.findall(after)
+    for sort, (a, b), (c, d) in _blocks(old, new, _MOST_WORDS):
+        if sort == "equal":
+            yield Piece("kept", "".join(old[a:b]))
+        else:
+            yield Piece("gone", "".join(old[a:b]))
+            yield Piece("new", "".join(new[c:d]))
+
+
+def _blocks(
+    old: Sequence[str], new: Sequence[str], most: int
+) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+    """Equal and different ranges, by position. A common start and end is found at once, however long it is."""
+    head = _alike(old, new)
+    tail = _alike(old[head:][::-1], new[head:][::-1])
+    old_end, new_end = len(old) - tail, len(new) - tail
+    if head:
+        yield "equal", (0, head), (0, head)
+    if max(old_end, new_end) - head > most:
+        yield "replace", (head, old_end), (head, new_end)
+    else:
+        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
+        for sort, a, b, c, d in matcher.get_opcodes():
+            yield sort, (head + a, head + b), (head + c, head + d)
+    if tail:
+        yield "equal", (old_end, len(old)), (new_end, len(new))
+
+
+def _alike(sequence: Sequence[str], other: Sequence[str]) -> int:
+    count = 0
+    for a, b in zip(sequence, other, strict=False):
+        if a != b:
+            break
+        count += 1
+    return count
+
+
+def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Neighbours of one sort as one piece; in a changed stretch, deletions stand before insertions."""
+    for is_kept, group in groupby((piece for piece in pieces if piece.text), lambda one: one.sort == "kept"):
+        parts = list(group)
+        if is_kept:
+            yield Piece("kept", "".join(part.text for part in parts))
+            continue
+        for sort in ("gone", "new"):
+            text = "".join(part.text for part in parts if part.sort == sort)
+            if text:
+                yield Piece(sort, text)

@@ -1,0 +1,292 @@
+"""The item pages: list, search, item. The whole query is in the URL, so that it can be shared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
+
+from catchment.app import App
+from catchment.errors import InvalidInput, NotFound
+from catchment.model import Ordering
+from catchment.store.item_fields import ItemView
+from catchment.store.items.items import ItemPage, key_from, key_text
+from catchment.store.search.lists import Filter
+from catchment.store.search.search import ResultPage
+from catchment.text.dates import asked_time
+from catchment.web.api.params import ItemId, whole_number
+from catchment.web.dependencies import AppDep, WebContext, WebContextDep
+from catchment.web.middleware import CSP, WITH_IMAGES
+from catchment.web.pages import feeds
+from catchment.web.pages.feeds import About, AnyReader, format_of
+from catchment.web.pages.item_views import (
+    ItemFacts,
+    item_page,
+    item_unknown_then_page,
+    items_page,
+    search_page,
+)
+from catchment.web.pages.render import Reader
+from catchment.web.pages.session import TheReader
+
+router = APIRouter()
+
+
+def names_of_sources(app: App, items: Iterable[ItemView]) -> dict[int, str]:
+    return app.store.sources.names(item.source_id for item in items)
+
+
+A_PAGE = 30
+STATES = ("edited", "deleted", "present")
+_GIVEN = ("platform", "kind", "source", "category", "author", "tag", "since", "until", "state")
+_GROUPS = {"platform": "platform", "kind": "sort", "state": "shown"}
+"""Filters whose values have names in the catalogue, and the group of these names."""
+_LONGEST = 500
+_MOST_CHOICES = 30
+_MOST_SUGGESTED = 300
+LOAD_IMAGES = "pages.load_images."
+"""Followed by the id of a source: whether images within its items are loaded."""
+
+
+@router.get("/items")
+def items(request: Request, context: WebContextDep, reader: AnyReader) -> Response:
+    app, asked, format = context.app, Asked(request, reader), format_of(request)
+    order = Ordering.REPLIED if request.query_params.get("order") == Ordering.REPLIED else Ordering.POSTED
+    asked.also = {"order": order} if order != Ordering.POSTED else {}
+    asked.find_source(app)
+    filter_ = app.names.checked(asked.filter())
+    if asked.source_words is None:
+        page = app.cache.listed(filter_, format.most if format else A_PAGE, key_from(asked.after), order)
+    else:
+        page = ItemPage([], None)
+    names = names_of_sources(app, page.items)
+    if format is not None:
+        following = asked.onwards(request, key_text(page.next) if page.next else None)
+        about = asked.about(request, reader.locale.name("items_title", order), names)
+        return feeds.answer(request, format, page.items, about, following)
+    found = asked.surroundings(context) | {
+        "next": asked.address(after=key_text(page.next)) if page.next else None,
+        "order": order,
+        "orders": {
+            ordering: asked.address(order=ordering if ordering != Ordering.POSTED else None) for ordering in Ordering
+        },
+    }
+    return HTMLResponse(items_page(reader, found, page.items, names))
+
+
+@router.get("/search")
+def search(request: Request, context: WebContextDep, reader: AnyReader) -> Response:
+    app, asked, format = context.app, Asked(request, reader), format_of(request)
+    words = request.query_params.get("q", "").strip()[:_LONGEST]
+    order = "best" if request.query_params.get("order") == "best" else "newest"
+    asked.also = {name: value for name, value in (("q", words), ("order", order)) if value and value != "newest"}
+    asked.find_source(app)
+    if format is not None:
+        hits, _ = _hits(app, asked, words, order, format.most)
+        about = asked.about(request, reader.locale.gettext("Search"), names_of_sources(app, hits.items))
+        return feeds.answer(request, format, hits.items, about, asked.onwards(request, hits.next))
+    hits, error = _hits(app, asked, words, order, A_PAGE)
+    found = asked.surroundings(context) | {
+        "asked": words,
+        "order": order,
+        "orders": {text: asked.address(order=text) for text in ("newest", "best")},
+        "next": asked.address(after=hits.next) if hits.next else None,
+        "total": hits.count,
+        "is_estimated": hits.is_count_estimated,
+        "behind": hits.behind,
+        "error": error,
+    }
+    return HTMLResponse(search_page(reader, found, hits.items, names_of_sources(app, hits.items)))
+
+
+def _hits(app: App, asked: Asked, words: str, order: str, most: int) -> tuple[ResultPage, str | None]:
+    """The results, and what is wrong with the query."""
+    nothing = ResultPage([], None, 0, None, False)
+    if not words or asked.source_words is not None:
+        return nothing, None
+    try:
+        filter_ = app.names.checked(asked.filter())
+        return app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after), None
+    except InvalidInput as error:
+        return nothing, str(error)
+
+
+@router.get("/items/{item_id}")
+def item(
+    app: AppDep,
+    reader: TheReader,
+    item_id: ItemId,
+    at: Annotated[str, Query(max_length=64)] = "",
+    after: Annotated[str, Query(max_length=64)] = "",
+    images: Annotated[str, Query(max_length=8)] = "",
+) -> Response:
+    store = app.store.items
+    moment = _moment(at, reader, "at") if at else None
+    present = store.get(item_id)
+    try:
+        shown = present if moment is None else store.as_of(item_id, moment)
+    except NotFound:
+        return HTMLResponse(item_unknown_then_page(reader, present, moment), 404)
+    replies = store.replies(item_id, A_PAGE, key_from(after or None))
+    named = [reference.external_id for reference in shown.references if reference.external_id is not None]
+    is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{shown.source_id}"))
+    loads_images = reader.loads_images or is_source_loading or images == "1"
+    known = ItemFacts(
+        item=shown,
+        present=present,
+        loads_images=loads_images,
+        source_loads_images=is_source_loading,
+        at=moment.isoformat() if moment else None,
+        source_name=app.store.sources.names([shown.source_id]).get(shown.source_id),
+        revisions=store.revisions(item_id),
+        counters=store.counters(item_id),
+        appearances=store.appearances(item_id),
+        stored=store.held(shown.platform, named) if named else {},
+        replies=replies.items,
+        onwards={
+            "next": f"/items/{item_id}?after={key_text(replies.next)}#replies" if replies.next else None,
+            "first": f"/items/{item_id}#replies" if after else None,
+        },
+    )
+    return HTMLResponse(item_page(reader, known), headers={CSP: WITH_IMAGES} if loads_images else None)
+
+
+class Asked:
+    """The query of a URL: filters and a cursor, and the URLs of the same query with a part changed."""
+
+    def __init__(self, request: Request, reader: Reader) -> None:
+        params = request.query_params
+        self.reader, self.path = reader, request.url.path
+        self.given = {name: value for name in _GIVEN if (value := params.get(name, "").strip()[:_LONGEST])}
+        self.after = params.get("after") or None
+        self.source_words: str | None = None
+        """The text given for a source, if it matches none or several …"""
+        self.source_choices: list[tuple[int, str]] = []
+        """… and the candidates."""
+        self.also: dict[str, str] = {}
+        """The other parameters of the URL, besides filters."""
+
+    def find_source(self, app: App) -> None:
+        """Replace a source given by its name by its id; if it is ambiguous, the user chooses."""
+        text = self.given.get("source")
+        if text is None or (text.isascii() and text.isdecimal()):
+            return
+        matches = app.store.sources.matching(text, _MOST_CHOICES)
+        if len(matches) == 1:
+            self.given["source"] = str(matches[0][0])
+        else:
+            self.source_words, self.source_choices = self.given.pop("source"), matches
+
+    def filter(self) -> Filter:
+        given, state = self.given, self.given.get("state")
+        return Filter(
+            source_id=_number(given.get("source")),
+            kind=given.get("kind"),
+            platform=given.get("platform"),
+            author=given.get("author"),
+            tag=given.get("tag"),
+            since=_moment(given["since"], self.reader, "since") if "since" in given else None,
+            until=_moment(given["until"], self.reader, "until", is_end=True) if "until" in given else None,
+            is_deleted={"deleted": True, "present": False}.get(state or ""),
+            is_edited=True if state == "edited" else None,
+            category=given.get("category"),
+        )
+
+    def address(self, **changed: str | None) -> str:
+        values = {**self.also, **self.given, **changed}
+        query = urlencode({name: value for name, value in values.items() if value})
+        return f"{self.path}?{query}" if query else self.path
+
+    def onwards(self, request: Request, after: str | None) -> str | None:
+        """The full URL of the next page, for programs; None if there is none."""
+        if after is None:
+            return None
+        return str(request.url.include_query_params(after=after))
+
+    def about(self, request: Request, title: str, source_names: Mapping[int, str]) -> About:
+        """The metadata of a feed of this list."""
+        named = " · ".join(value for value in (self.also.get("q"), *self.given.values()) if value)
+        feed_title = f"catchment · {title}"
+        return About(
+            title=f"{feed_title}: {named}" if named else feed_title,
+            base=str(request.base_url).rstrip("/"),
+            path=self.address(),
+            feed_path=f"{request.url.path}?{request.url.query}",
+            updated_at=self.reader.now.isoformat(),
+            source_names=source_names,
+        )
+
+    def surroundings(self, context: WebContext) -> dict[str, Any]:
+        """What a list shows about its own query."""
+        app = context.app
+        return {
+            "path": self.path,
+            "given": dict.fromkeys(_GIVEN) | self.given,
+            "also": self.also,
+            "is_filtered": bool(self.given),
+            "chips": [self._chip(app, name, value) for name, value in self.given.items()],
+            "platforms": app.names.platforms(),
+            "kinds": app.names.kinds(),
+            "states": STATES,
+            "categories": app.store.sources.categories(),
+            "source_names": source_names(app),
+            "source_given": self.source_words or source_field(app, self.given.get("source")),
+            "source_words": self.source_words,
+            "source_choices": [(name, self.address(source=str(source_id))) for source_id, name in self.source_choices],
+            "days": {name: self._day(name) for name in ("since", "until")},
+            "formats": feeds.addresses(context, self.path, {**self.also, **self.given}),
+            "first": self.address() if self.after else None,
+        }
+
+    def _day(self, name: str) -> str:
+        """A time of the filter in the format of a date field."""
+        text = self.given.get(name)
+        if text is None:
+            return ""
+        return f"{_moment(text, self.reader, name).astimezone(self.reader.tzinfo):%Y-%m-%d}"
+
+    def _chip(self, app: App, name: str, value: str) -> Mapping[str, Any]:
+        shown = value
+        if name == "source" and (source_id := _number(value)) is not None:
+            shown = app.store.sources.names([source_id]).get(source_id, value)
+        return {
+            "word": name,
+            "group": _GROUPS.get(name, ""),
+            "value": shown,
+            "without": self.address(**{name: None}),
+        }
+
+
+def source_names(app: App) -> list[str]:
+    """Names of sources for the autocompletion; only the first ones if there are very many."""
+    return sorted({source.name for source, _ in app.store.sources.page(0, _MOST_SUGGESTED)})
+
+
+def source_field(app: App, number: str | None) -> str:
+    """A chosen source as its field shows it: its name if that is unique, else its id."""
+    if number is None or (source_id := _number(number)) is None:
+        return ""
+    name = app.store.sources.names([source_id]).get(source_id, "")
+    is_clear = bool(name) and "," not in name and app.store.sources.matching(name, 2) == [(source_id, name)]
+    return name if is_clear and not name.isdecimal() else number
+
+
+def _number(text: str | None) -> int | None:
+    if text is None:
+        return None
+    number = whole_number(text)
+    if number is None:
+        raise InvalidInput(f"{text[:50]!r} is not the number of a source", "the page of a source shows it", "source")
+    return number
+
+
+def _moment(text: str, reader: Reader, field: str, *, is_end: bool = False) -> datetime:
+    """A time in the user's zone, unless it names another. A day that is an end is included."""
+    try:
+        return asked_time(text).at(reader.now, reader.tzinfo, is_end=is_end)
+    except ValueError as error:
+        raise InvalidInput(f"{text[:50]!r} is {error}", field=field) from None

@@ -1,0 +1,191 @@
+"""Renders pages with Jinja templates, which escape everything that came from outside."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime, tzinfo
+from functools import cached_property
+from importlib.resources import files
+from typing import Any, NamedTuple
+from zoneinfo import ZoneInfo
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from catchment.clock import EPOCH
+from catchment.installation import as_typed, command
+from catchment.model import Record
+from catchment.platforms import Platforms
+from catchment.store.sources.runs import ActiveVisit, VisitView
+from catchment.web.dependencies import Activity
+from catchment.web.pages.locale import LANGUAGES, Locale
+
+THEMES = ("auto", "light", "dark")
+
+
+class Asset(NamedTuple):
+    """A file that pages load: always from this server."""
+
+    body: bytes
+    media_type: str
+
+
+def _assets() -> tuple[dict[str, str], dict[str, Asset]]:
+    """URLs by name, and the files by URL. A URL changes with the file's contents, so browsers may cache it."""
+    types = {"css": "text/css", "js": "text/javascript"}
+    addresses, assets = {}, {}
+    for file in (files(__package__) / "static").iterdir():
+        name, _, ending = file.name.rpartition(".")
+        body = file.read_bytes()
+        addresses[file.name] = f"/static/{name}-{hashlib.sha256(body).hexdigest()[:12]}.{ending}"
+        assets[addresses[file.name]] = Asset(body, types[ending])
+    return addresses, assets
+
+
+ADDRESSES, ASSETS = _assets()
+
+
+class NavLink(NamedTuple):
+    """A link of the main navigation."""
+
+    path: str
+    key: str
+    """The keyboard shortcut, pressed after g."""
+    word: str
+    group: str
+
+
+PLACES = (
+    NavLink("/items", "i", "items", "read"),
+    NavLink("/search", "s", "search", "read"),
+    NavLink("/", "o", "overview", "run"),
+    NavLink("/sources", "f", "sources", "run"),
+    NavLink("/runs", "r", "runs", "run"),
+    NavLink("/gaps", "p", "gaps", "run"),
+    NavLink("/alerts", "a", "alerts", "run"),
+    NavLink("/credentials", "c", "credentials", "run"),
+    NavLink("/watches", "w", "watches", "run"),
+    NavLink("/settings", "t", "settings", "run"),
+)
+
+
+class Reader(Record, frozen=True):
+    """The user of a page and their context: language, theme, time zone, current time and URL."""
+
+    language: str = "en"
+    theme: str = "auto"
+    zone: str = "UTC"
+    now: datetime = EPOCH
+    path: str = "/"
+    """Of the page itself, with its query: a change of language or theme returns there."""
+    token: str = ""
+    """The CSRF token that every change must send back; empty if the user may not change anything."""
+    demo_rate: float | None = None
+    """How many times faster time runs in a demo; None outside of one."""
+    alert_count: int = 0
+    """Open alerts, shown on every page."""
+    loads_images: bool = False
+    """Whether images within texts are loaded from other sites, for every source."""
+    done: str = ""
+    """What the user has just done, one of the names of `done`; empty if there is nothing to confirm."""
+    platforms: Platforms | None = None
+    """Whose names for kinds and other texts are shown."""
+
+    @property
+    def locale(self) -> Locale:
+        return Locale(self.language, self.now, self.tzinfo, self.platforms)
+
+    @property
+    def tzinfo(self) -> tzinfo:
+        return UTC if self.zone == "UTC" else ZoneInfo(self.zone)
+
+    @property
+    def is_inside(self) -> bool:
+        return bool(self.token)
+
+    def is_at(self, path: str) -> bool:
+        """Whether this is that page, or one below it."""
+        path_only = self.path.partition("?")[0]
+        return path_only == path or (path != "/" and path_only.startswith(f"{path}/"))
+
+
+def plain_error(locale: Locale, code: str | None, message: str | None, *, is_saved: bool = True) -> str | None:
+    """An error in the user's language if its code has a translation, else its message.
+
+    `is_saved`: it is about a stored source, and not about one in a form.
+    """
+    plain = (None if is_saved else locale.known("unsaved", code)) or locale.known("error", code) if code else None
+    return plain or (locale.message(message) if message else message)
+
+
+def _code_as_typed(code: str) -> str:
+    """A name or command from between backticks, in the form in which it can be typed."""
+    return as_typed(f"`{code}").removeprefix("`")
+
+
+class Templates:
+    @cached_property
+    def environment(self) -> Environment:
+        found = Environment(
+            loader=PackageLoader(__package__, "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            finalize=lambda value: value.isoformat() if isinstance(value, datetime) else value,
+        )
+        found.globals |= {"languages": LANGUAGES, "themes": THEMES, "assets": ADDRESSES, "places": PLACES}
+        found.globals["command"] = command()
+        found.filters["as_typed"] = _code_as_typed
+        return found
+
+    def page(self, template: str, reader: Reader, **values: Any) -> str:
+        return self.environment.get_template(template).render(
+            **values, reader=reader, locale=reader.locale, _=reader.locale.gettext, ngettext=reader.locale.ngettext
+        )
+
+
+page = Templates().page
+
+
+class LiveRow(Record, frozen=True):
+    name: str
+    href: str
+    words: str
+    tone: str
+
+
+class LiveView(Record, frozen=True):
+    """The current activity in the user's language: texts and URLs of ours, no markup."""
+
+    said: str
+    visits: tuple[LiveRow, ...]
+    results: tuple[LiveRow, ...]
+
+
+def live_view(reader: Reader, activity: Activity) -> LiveView:
+    locale, count = reader.locale, activity.visit_count
+    return LiveView(
+        locale.ngettext("{count} collection in progress", "{count} collections in progress", count)
+        if count
+        else locale.gettext("No collection in progress."),
+        tuple(_visit(locale, visit) for visit in activity.visits),
+        tuple(_result(locale, visit) for visit in activity.results),
+    )
+
+
+def _visit(locale: Locale, visit: ActiveVisit) -> LiveRow:
+    words = locale.gettext("started {when}", when=locale.when(visit.taken_at))
+    if visit.new_count:
+        words += f" · {locale.ngettext('{count} new item', '{count} new items', visit.new_count)}"
+    return LiveRow(visit.source_name, f"/sources/{visit.source_id}", words, "live")
+
+
+def _result(locale: Locale, visit: VisitView) -> LiveRow:
+    if visit.outcome == "failed":
+        words, tone = plain_error(locale, visit.error_code, visit.error) or locale.gettext("failed"), "bad"
+    elif visit.new_count:
+        words, tone = locale.ngettext("{count} new item", "{count} new items", visit.new_count), "good"
+    else:
+        words, tone = locale.name("outcome", visit.outcome or "under_way"), "quiet"
+    words = f"{words} · {locale.when(visit.finished_at)}"
+    return LiveRow(visit.source_name, f"/sources/{visit.source_id}", words, tone)

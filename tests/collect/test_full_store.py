@@ -1,0 +1,73 @@
+"""A database that has no room is our own trouble: no source is blamed for it, or waits longer than a few minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import event
+
+from catchment.model import Outcome, Source
+from tests.town import TownApp
+
+MINUTES = timedelta(minutes=1)
+LONG = "words " * 100_000
+
+
+@contextmanager
+def no_room_for_more_than(here: TownApp, pages: int) -> Iterator[None]:
+    """As on a full disk: SQLite refuses to let the file grow by more than so many pages."""
+    database = here.app.store.database
+    used = database.read(lambda tx: tx.one("PRAGMA page_count"))
+    assert used is not None
+
+    def limit(most: int) -> Any:
+        return lambda connection, *_: connection.execute(f"PRAGMA max_page_count = {most}")
+
+    full, free = limit(used[0] + pages), limit(1_000_000)
+    event.listen(database.engine, "checkout", full)
+    try:
+        yield
+    finally:
+        event.remove(database.engine, "checkout", full)
+        event.listen(database.engine, "checkout", free)
+
+
+def feeds_with_long_entries(here: TownApp, count: int) -> list[Source]:
+    sources = []
+    for number in range(count):
+        feed = here.town.feed(f"feed{number}")
+        feed.post("a", LONG, at=here.clock.now())
+        sources.append(here.follow(feed))
+    return sources
+
+
+def test_a_source_that_could_not_be_stored_is_due_again_soon_and_not_blamed(quick: TownApp) -> None:
+    sources = feeds_with_long_entries(quick, 4)
+    with no_room_for_more_than(quick, pages=60):
+        results = quick.collect()
+        stopped_at = quick.clock.now()
+    failed = [one for one in results if one.error_code == "STORE_ERROR"]
+    assert failed
+    assert all(one.outcome == Outcome.FAILED and "make room" in (one.error or "") for one in failed)
+    for one in failed:
+        progress = quick.app.store.sources.with_progress(one.source_id)[1]
+        assert (progress.failures_in_a_row, progress.failure_count, progress.last_error) == (0, 0, None)
+        assert (progress.next_due_at or stopped_at) <= stopped_at + 5 * MINUTES
+    quick.app.presence.heartbeat(quick.clock.now())
+    again = quick.collect(after=5 * MINUTES)
+    assert {one.source_id for one in again} == {one.source_id for one in failed}
+    assert {one.outcome for one in again} == {Outcome.SUCCEEDED}
+    assert len(quick.items()) == len(sources)
+
+
+def test_a_source_that_nothing_at_all_could_be_written_about_stays_due(quick: TownApp) -> None:
+    feeds_with_long_entries(quick, 1)
+    with no_room_for_more_than(quick, pages=0):
+        results = quick.collect()
+    assert {one.error_code for one in results} <= {"STORE_ERROR"}
+    quick.app.presence.heartbeat(quick.clock.now())
+    (again,) = quick.collect(after=5 * MINUTES)
+    assert again.outcome == Outcome.SUCCEEDED

@@ -1,0 +1,233 @@
+"""Budgets: at no moment more than declared, whoever asks, whatever the clock does."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from threading import Thread
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from catchment.credentials.secret import Secret
+from catchment.errors import SlowDown
+from catchment.fetch.budgets import (
+    StoredBudgets,
+    Tokens,
+    WindowState,
+    block_size,
+    grant,
+    key,
+    life,
+)
+from catchment.model import Budget
+from tests.fetch.memory_budgets import MemoryBudgets
+from tests.fetch.surroundings import SomePlatform
+from tests.hostile import redirect, reply
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+REDDIT = Budget("reddit", 60, 60.0, concurrency=10)
+
+
+def seconds(number: float) -> timedelta:
+    return timedelta(seconds=number)
+
+
+budgets = st.builds(
+    Budget,
+    name=st.just("some"),
+    limit=st.integers(1, 40) | st.integers(1000, 3000),
+    window_seconds=st.sampled_from([1.0, 10.0, 60.0, 600.0]),
+)
+# In hundredths of a window: long enough to leave it, short enough to crowd it.
+pauses = st.lists(st.sampled_from([0, 0, 0, 1, 3, 8, 9, 30, 99, 100, 101, 120]), max_size=150)
+
+
+def most_in_a_window(sent: list[datetime], window: timedelta) -> int:
+    return max((sum(begin <= each <= begin + window for each in sent) for begin in sent), default=0)
+
+
+@given(budgets, pauses, st.lists(st.integers(0, 3), min_size=1))
+def test_in_no_window_more_is_sent_than_declared(budget, pauses, askers):
+    """Several processes hold blocks of one budget, and use them when they like."""
+    shared, now, sent = MemoryBudgets(), NOW, []
+    processes = [Tokens(shared) for _ in range(4)]
+    for turn, pause in enumerate(pauses):
+        now += seconds(pause * budget.window_seconds / 100)
+        # All that it can get, so that the limit is met rather than merely kept.
+        while processes[askers[turn % len(askers)]].take(budget, None, now) is None:
+            sent.append(now)
+            if len(sent) % 7 == 0:
+                break
+    assert most_in_a_window(sent, seconds(budget.window_seconds)) <= budget.limit
+
+
+@given(budgets, pauses, st.data())
+def test_a_clock_that_is_set_back_never_opens_the_gate(budget, pauses, data):
+    """Measured by true time, of which the clock loses some at every step."""
+    tokens, truth, lost, sent = Tokens(MemoryBudgets()), NOW, seconds(0), []
+    for pause in pauses:
+        truth += seconds(pause * budget.window_seconds / 100)
+        if data.draw(st.integers(0, 9)) == 0:
+            lost += seconds(budget.window_seconds * data.draw(st.sampled_from([0.5, 1, 3])))
+        while tokens.take(budget, None, truth - lost) is None:
+            sent.append(truth)
+            if len(sent) % 5 == 0:
+                break
+    assert most_in_a_window(sent, seconds(budget.window_seconds)) <= budget.limit
+
+
+def test_a_clock_that_was_far_ahead_closes_the_gate_for_one_window_only():
+    ahead = NOW + timedelta(days=365)
+    state = WindowState()
+    for _ in range(58):
+        state, granted, _ = grant(state, REDDIT, ahead, 1)
+        assert granted == 1
+    state, granted, until = grant(state, REDDIT, NOW, 1)
+    assert (granted, until) == (0, NOW + seconds(65) + timedelta(microseconds=1))
+    assert grant(state, REDDIT, until, 1)[1] == 1
+
+
+def test_a_grant_says_when_it_is_worth_asking_again():
+    state, granted, until = grant(WindowState(), REDDIT, NOW, 100)
+    assert (granted, until) == (58, None)
+    state, granted, until = grant(state, REDDIT, NOW + seconds(10), 1)
+    assert granted == 0
+    assert grant(state, REDDIT, until, 1)[1] == 1
+    assert grant(state, REDDIT, until - timedelta(microseconds=1), 1)[1] == 0
+
+
+def test_the_state_stays_small_and_survives_json():
+    budget, state, now = Budget("fast", 100_000, 600.0), WindowState(), NOW
+    for _ in range(5000):
+        now += seconds(0.4)
+        state, granted, _ = grant(state, budget, now, 1)
+        assert granted == 1
+    text = msgspec.json.encode(state)
+    assert len(text) < 3000
+    assert msgspec.json.decode(text, type=WindowState) == state
+
+
+class JsonRows:
+    """Keeps windows as a database would: as text."""
+
+    def __init__(self):
+        self.kept: dict[str, str] = {}
+
+    def change(self, name, now, deed):
+        window, result = deed(json.loads(self.kept[name]) if name in self.kept else None)
+        self.kept[name] = json.dumps(window)
+        return result
+
+
+def test_two_processes_share_what_is_kept_for_both():
+    rows = JsonRows()
+    processes = [Tokens(StoredBudgets(rows)), Tokens(StoredBudgets(rows))]
+    sent = [process for process in processes * 60 if process.take(REDDIT, None, NOW) is None]
+    assert (len(sent), list(rows.kept)) == (58, ["reddit"])
+
+
+@pytest.mark.parametrize(
+    ("budget", "size"),
+    [(REDDIT, 1), (Budget("nga", 1, 1.0), 1), (Budget("x", 600, 600.0), 1), (Budget("fast", 6000, 60.0), 60)],
+)
+def test_slow_budgets_are_taken_one_by_one_and_fast_ones_in_blocks(budget, size):
+    assert block_size(budget) == size
+
+
+def test_tokens_lapse_when_they_are_not_used_soon():
+    fast, shared = Budget("fast", 6000, 60.0), CountingBudgets()
+    tokens = Tokens(shared)
+    for _ in range(60):
+        assert tokens.take(fast, None, NOW) is None
+    assert shared.taken == 1
+    assert tokens.take(fast, None, NOW) is None
+    assert tokens.take(fast, None, NOW + life(fast)) is None
+    assert shared.taken == 2
+    assert tokens.take(fast, None, NOW + life(fast) + timedelta(microseconds=1)) is None
+    assert shared.taken == 3
+
+
+def test_tokens_lapse_when_the_clock_is_set_back():
+    fast, shared = Budget("fast", 6000, 60.0), CountingBudgets()
+    tokens = Tokens(shared)
+    assert tokens.take(fast, None, NOW) is None
+    assert tokens.take(fast, None, NOW - timedelta(microseconds=1)) is None
+    assert shared.taken == 2
+
+
+class CountingBudgets(MemoryBudgets):
+    def __init__(self):
+        super().__init__()
+        self.taken = 0
+
+    def take(self, budget, credential, now):
+        self.taken += 1
+        return super().take(budget, credential, now)
+
+
+def test_threads_together_get_no_more_than_there_is():
+    tokens, got = Tokens(MemoryBudgets()), []
+
+    def deed() -> None:
+        for _ in range(30):
+            if tokens.take(REDDIT, None, NOW) is None:
+                got.append(1)
+
+    threads = [Thread(target=deed) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(got) == 58
+
+
+def test_credentials_have_budgets_of_their_own_where_the_platform_counts_so():
+    each = Budget("x", 1, 60.0, is_per_credential=True)
+    assert (key(each, "one"), key(each, None), key(REDDIT, "one")) == ("x/one", "x/", "reddit")
+    tokens = Tokens(MemoryBudgets())
+    assert [tokens.take(each, name, NOW) is None for name in ("one", "two", "one")] == [True, True, False]
+
+
+def test_strangers_may_be_allowed_less(new_door, server):
+    door = new_door(longest_wait_seconds=0)
+    door.platform = SomePlatform(budget=Budget("x", 60, 60.0, is_per_credential=True, anonymous_limit=2))
+    door.secrets["app"] = Secret(basic="a:b")
+    url = server.on("/", reply())
+    door.ask(url)
+    with pytest.raises(SlowDown, match="budget of x is used up"):
+        door.ask(url)
+    for _ in range(5):
+        door.ask(url, credential="app")
+
+
+def test_a_short_wait_for_the_budget_is_waited_for(door, server):
+    door.platform = SomePlatform(budget=Budget("nga", 1, 1.2))
+    url = server.on("/", reply())
+    for _ in range(3):
+        door.ask(url)
+    assert [round(wait, 3) for wait in door.clock.waits] == [1.3, 1.3]
+
+
+def test_a_long_wait_for_the_budget_ends_the_call(door, server):
+    door.platform = SomePlatform(budget=Budget("slow", 1, 60.0))
+    url = server.on("/", reply())
+    door.ask(url)
+    with pytest.raises(SlowDown, match="budget of slow is used up") as caught:
+        door.ask(url)
+    assert caught.value.retry_at == door.clock.now() + seconds(65) + timedelta(microseconds=1)
+    assert len(door.attempts) == 1
+
+
+def test_every_step_of_a_redirect_uses_the_budget_but_other_hosts_do_not(door, server):
+    door.platform = SomePlatform(hosts=("127.0.0.1",), budget=Budget("slow", 2, 60.0))
+    server.on("/b", redirect(f"http://localhost:{server.port}/end"))
+    server.on("/end", reply())
+    # Two of the platform's own, of a limit of two of which 97 % is one.
+    with pytest.raises(SlowDown, match="used up"):
+        door.ask(server.on("/a", redirect("/b")))
+    door.clock.advance(100)
+    assert door.ask(f"{server.url}/b").status == 200
+    assert door.outcomes == ["302", "302", "200"]

@@ -1,0 +1,35 @@
+"""Coverage of a source that was really visited, on both databases and through both doors."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from catchment.sources.describe import coverage_of
+from tests.town import TownApp
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_window_that_turned_over_is_suspect_until_it_is_shown_again(here: TownApp) -> None:
+    feed = here.town.feed(window=4)
+    source = here.follow(feed)
+    for number in range(4):
+        feed.post(f"a{number}", at=here.clock.now() - (5 - number) * HOUR)
+    here.collect(source)
+    for number in range(4):
+        feed.post(f"b{number}", at=here.clock.now() + number * HOUR)
+    here.collect(source, after=10 * HOUR)
+    app = here.app
+
+    def standings() -> list[str]:
+        found = coverage_of(app.store, app.platforms, source.id, here.clock.now(), 30)
+        assert sum(found.seconds.values()) == 30 * 86_400
+        return [one.standing for one in found.stretches]
+
+    assert standings() == ["unproven", "suspect", "verified"]
+    (gap,) = here.gaps()
+    assert gap.standing == "suspect"
+    feed.window = 8
+    here.collect(source, after=HOUR)
+    assert standings() == ["unproven", "repaired", "verified"]
+    assert [one.standing for one in here.gaps(include_closed=True)] == ["repaired"]

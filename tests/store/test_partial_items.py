@@ -1,0 +1,147 @@
+"""Items told in brief, and items taken away: what is held is never made less, and who did it is kept."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from catchment.model import (
+    Counts,
+    Item,
+    Media,
+    Reference,
+    as_json,
+)
+from catchment.store.items.items import Chosen, as_it_was
+from tests.store.desk import Desk, post
+
+BRIEF = Item(
+    "t3_a", kind="post", title="Locks", text="Opened.", url="https://r.example/a", author="ada", is_partial=True
+)
+WHOLE = BRIEF.replace(
+    text="Opened at 8.",
+    is_partial=False,
+    author_id="t2_a",
+    score=12,
+    reply_count=3,
+    thread_id="t3_a",
+    is_adult=True,
+    is_pinned=True,
+    tags=("News",),
+    media=(Media("https://m.example/1.png"),),
+    references=(Reference("crossposted", external_id="t3_z"),),
+)
+
+
+def told(desk: Desk, *names: str) -> tuple[Any, ...]:
+    item = desk.item("t3_a")
+    return tuple(item[name] for name in names)
+
+
+def at(desk: Desk, moment: datetime) -> dict[str, Any]:
+    item_id = desk.item("t3_a")["id"]
+    found = desk.store.database.read(lambda tx: as_it_was(tx, item_id, moment))
+    assert found is not None
+    return as_json(found)
+
+
+def test_an_item_told_in_brief_is_stored_and_says_so(desk: Desk) -> None:
+    assert desk.show(desk.follow("r", "reddit"), BRIEF).counts == Counts(new=1)
+    assert told(desk, "text", "is_brief", "score", "version") == ("Opened.", True, None, 1)
+
+
+def test_the_first_whole_form_takes_its_place_without_a_revision(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, BRIEF)
+    before = desk.item("t3_a")
+    assert desk.show(source, WHOLE).counts == Counts(updated=1)
+    item = desk.item("t3_a")
+    assert (desk.revisions("t3_a"), item["version"], item["is_brief"]) == ([], 1, False)
+    wanted = {
+        "text": "Opened at 8.",
+        "author_id": "t2_a",
+        "score": 12,
+        "reply_count": 3,
+        "thread_id": "t3_a",
+        "is_adult": True,
+        "is_pinned": True,
+        "tags": ["News"],
+        "media": [{"url": "https://m.example/1.png"}],
+        "references": [{"relation": "crossposted", "external_id": "t3_z"}],
+    }
+    assert {name: item[name] for name in wanted} == wanted
+    # Whoever reads by changes learns of it; and its time is still that of the first sight.
+    assert item["content_change_number"] > before["content_change_number"]
+    assert item["content_last_changed_at"] == before["content_last_changed_at"]
+    assert at(desk, desk.now - timedelta(seconds=30))["text"] == "Opened at 8."
+    assert desk.show(source, WHOLE).counts == Counts(duplicate=1)
+
+
+def test_a_short_form_takes_nothing_away_from_what_is_held(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, WHOLE)
+    before = desk.item("t3_a")
+    assert desk.show(source, BRIEF.replace(title="Other", author="bob")).counts == Counts(duplicate=1)
+    assert desk.item("t3_a") == before | {"last_seen_at": desk.now.isoformat()}
+
+
+def test_an_edit_after_the_whole_form_leaves_a_revision_as_ever(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    for item in (BRIEF, WHOLE, WHOLE.replace(text="Closed.")):
+        desk.show(source, item)
+    assert [one["text"] for one in desk.revisions("t3_a")] == ["Opened at 8."]
+
+
+def test_of_what_was_told_in_brief_and_taken_away_the_brief_stays_until_it_is_back(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, BRIEF)
+    desk.show(source, WHOLE.replace(text=None, is_deleted=True, deleted_by="moderator"))
+    assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened.", True, True, "moderator")
+    desk.show(source, WHOLE)
+    assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened at 8.", False, False, None)
+    assert [one["reasons"] for one in desk.revisions("t3_a")] == [["marked_deleted_by_source"], ["restored_by_source"]]
+
+
+# ── who took it away ──────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_who_took_an_item_away_is_kept_with_the_text_that_we_hold(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, WHOLE)
+    desk.show(source, WHOLE.replace(text=None, title="[deleted by user]", is_deleted=True, deleted_by="author"))
+    assert told(desk, "title", "text", "is_deleted", "deleted_by") == ("Locks", "Opened at 8.", True, "author")
+    before = at(desk, desk.now - timedelta(seconds=1))
+    assert (before["is_deleted"], before["deleted_by"]) == (False, None)
+    assert at(desk, desk.now)["deleted_by"] == "author"
+    assert [one["reasons"] for one in desk.revisions("t3_a")] == [["marked_deleted_by_source"]]
+
+
+def test_what_is_restored_was_taken_away_by_nobody(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    for item in (post("t3_a"), post("t3_a", is_deleted=True, deleted_by="author"), post("t3_a")):
+        desk.show(source, item)
+    assert told(desk, "is_deleted", "deleted_by") == (False, None)
+
+
+def test_who_did_it_is_told_later_and_then_not_forgotten(desk: Desk) -> None:
+    source, gone = desk.follow("r", "reddit"), post("t3_a", is_deleted=True)
+    for item, by in ((gone, None), (gone.replace(deleted_by="moderator"), "moderator"), (gone, "moderator")):
+        desk.show(source, item)
+        assert told(desk, "deleted_by", "version") == (by, 1)
+
+
+def test_an_adult_mark_may_come_later(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, post("t3_a"))
+    assert desk.show(source, post("t3_a", is_adult=True)).counts == Counts(updated=1)
+    assert told(desk, "is_adult", "version") == (True, 1)
+
+
+def test_an_export_tells_both(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, BRIEF, post("t3_b", is_deleted=True, deleted_by="moderator"))
+    exported = list(desk.store.exports.of(Chosen()))
+    assert [(one.external_id, one.is_brief, one.deleted_by) for one in exported] == [
+        ("t3_a", True, None),
+        ("t3_b", False, "moderator"),
+    ]

@@ -1,0 +1,116 @@
+"""Texts are shown in English and Chinese, and the catalogue has all of them."""
+
+from __future__ import annotations
+
+import pickle
+from gettext import GNUTranslations
+from string import Formatter
+
+import pytest
+
+from catchment.errors import InvalidInput, Missing, NotFound
+from catchment.logs import redact
+from catchment.messages import SENTENCES, Message, Text, Translator, about, decode, encode, without_subject
+from tools import messages
+
+CHINESE = Translator("zh")
+STORED = messages.stored()
+MESSAGES = [message for message in STORED if message.id]
+
+
+def forms(text: Text) -> list[str]:
+    return list(text) if isinstance(text, tuple) else [text]
+
+
+def placeholders(text: str) -> set[tuple[str, str | None, str | None]]:
+    """Names with their format and conversion: `{count:,}`, `{name!r}`."""
+    return {(name, form, conversion) for _, name, form, conversion in Formatter().parse(text) if name is not None}
+
+
+def test_the_catalogue_is_up_to_date() -> None:
+    """Run `make messages` if it is not."""
+    assert messages.as_po(messages.updated(STORED)) == messages.PO.read_bytes()
+    with messages.MO.open("rb") as file:
+        compiled = GNUTranslations(file)
+    for message in MESSAGES:
+        chinese = forms(message.string)[0]
+        assert (
+            compiled.ngettext(*message.id, 2) if isinstance(message.id, tuple) else compiled.gettext(message.id)
+        ) == chinese
+
+
+def test_every_text_has_its_chinese() -> None:
+    assert messages.untranslated(STORED) == []
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: str(message.id)[:40])
+def test_a_text_and_its_chinese_have_the_same_placeholders(message: object) -> None:
+    assert {place for text in forms(message.id) for place in placeholders(text)} == {  # type: ignore[attr-defined]
+        place
+        for text in forms(message.string)  # type: ignore[attr-defined]
+        for place in placeholders(text)
+    }
+
+
+@pytest.mark.parametrize("code", SENTENCES)
+def test_every_code_is_a_sentence_in_both_languages(code: str) -> None:
+    names = {name for text in forms(SENTENCES[code]) for name, _, _ in placeholders(text)}
+    message = Message(code, dict.fromkeys(names, 7))
+    assert "{" not in str(message)
+    assert str(message) != code
+    assert CHINESE.message(message) != str(message)
+
+
+def test_a_message_is_stored_and_read_again_with_the_messages_in_it() -> None:
+    size = Message("{n:,} bytes", {"n": 5000})
+    message = Message("it failed: {why}, {all}", {"why": size, "all": [Message("a"), "b"]})
+    read = decode(encode(message))
+    assert (read, read.code, read.params) == (message, message.code, {"why": size, "all": ["a", "b"]})
+    assert str(read) == "it failed: 5,000 bytes, a; b"
+    assert pickle.loads(pickle.dumps(message)).params == message.params
+
+
+def test_a_text_without_parameters_is_stored_as_it_is() -> None:
+    assert encode(Message("probation")) == encode("probation") == "probation"
+    assert decode("probation").code == "probation"
+
+
+def test_a_message_can_be_shown_without_what_it_is_about() -> None:
+    message = Missing(about("Gazette (source 2)", Message("not {what}", {"what": "found"})), "look again").message
+    assert message == "Gazette (source 2): not found — look again"
+    assert without_subject(message) == "not found — look again"
+    assert without_subject("other") == "other"
+
+
+def test_secrets_are_removed_from_the_parameters_of_a_message() -> None:
+    message = Message("{url} says no", {"url": "https://a.example/?api_key=hunter2hunter2"})
+    redacted = redact(message)
+    assert "hunter2" not in encode(redacted)
+    assert redacted.endswith(" says no")
+
+
+def test_a_text_from_outside_keeps_its_braces() -> None:
+    assert str(NotFound("the server says {no}")) == "the server says {no}"
+    assert str(NotFound("the server says {words!r}", words="{no}")) == "the server says '{no}'"
+    assert str(Message("{a} {b}", {"a": 1})) == "{a} {b}"
+
+
+def test_an_error_says_what_happened_and_what_helps_with_its_parameters() -> None:
+    error = InvalidInput("{name} is no number", "give {least} or more", "limit", name="x", least=1)
+    assert (str(error), error.field) == ("x is no number — give 1 or more", "limit")
+    assert (error.what, error.helps) == ("x is no number", "give 1 or more")
+    assert (error.what.code, error.what.params) == ("{name} is no number", {"name": "x", "least": 1})
+
+
+def test_texts_are_found_in_calls_and_in_tables() -> None:
+    code = """
+NAMES = {"a": {"b": "one"}, "c": ("two", "twos")}
+x.gettext("three" if y else "four", n=1)
+x.ngettext("five", "fives", n)
+"""
+    assert set(messages.texts_in(code)) == {"one", ("two", "twos"), "three", "four", ("five", "fives")}
+
+
+def test_translations_of_a_platform_come_first() -> None:
+    assert Translator("zh", {"Wall": "墙"}).gettext("Wall") == "墙"
+    assert Translator("zh").gettext("Wall") == "Wall"

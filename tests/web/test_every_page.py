@@ -1,0 +1,153 @@
+"""What holds for every page: links lead somewhere, nothing is inline, nobody comes in unasked, no change unproven."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+
+from catchment.errors import Missing
+from catchment.model import Watch
+from catchment.web.app import PAGES
+from catchment.web.pages.render import PLACES
+from tests.web.browser import links_of
+from tests.web.desk import Desk
+
+ENOUGH = 250
+"""Pages that are looked at: of lists that go on and on, the beginning."""
+
+
+def a_whole_deployment(desk: Desk) -> None:
+    """Something of everything that a page can show."""
+    here = desk.here
+    here.app.store.credentials.add("feeds", "reader", "key", b"sealed", here.clock.now())
+    here.app.store.watches.add(Watch("bridges", ("bridge",)), here.clock.now())
+    feed = here.town.feed("one", window=5)
+    source = here.follow(feed, name="Gazette", categories=["news"], interval_minutes=15)
+    for day in range(3):
+        for number in range(5):
+            feed.post(f"p{day}-{number}", f"a bridge, {day}", at=here.clock.now() - timedelta(minutes=number))
+        here.collect(source)
+        here.clock.advance(86_400)
+    broken = here.town.feed("two")
+    broken.says.extend([Missing("the feed is not there", "has it <moved>?", status=404)] * 9)
+    lost = here.follow(broken, name="An <old> blog")
+    for _ in range(6):
+        here.collect(lost)
+    here.follow(here.town.feed("three"), name="Waiting")
+    here.clock.advance(3600)
+    assert here.gaps()
+
+
+def pages_of(desk: Desk, language: str) -> Iterator[tuple[str, str, str]]:
+    """Every page that a link leads to, beginning at the start: where it stands, where it leads, what is there."""
+    browser = desk.browser(language)
+    waiting, known = deque([("the start", "/"), *(("the menu", place.path) for place in PLACES)]), set[str]()
+    while waiting and len(known) < ENOUGH:
+        origin, path = waiting.popleft()
+        path = path.partition("#")[0]
+        if path in known or not path:
+            continue
+        known.add(path)
+        answer = browser.get(path)
+        assert answer.status_code == 200, f"{origin} leads to {path}, which answers {answer.status_code}"
+        if answer.headers["content-type"].startswith("text/html"):
+            yield origin, path, answer.text
+            waiting.extend((path, link) for link in links_of(answer.text))
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_link_leads_somewhere_and_no_page_holds_anything_inline_or_foreign(desk: Desk, language: str) -> None:
+    a_whole_deployment(desk)
+    paths = set()
+    for _, path, page in pages_of(desk, language):
+        paths.add(re.sub(r"\d+", "1", path.partition("?")[0]))
+        loaded = re.findall(r'(?:src|<link[^>]+href)="([^"]*)"', page)
+        assert all(one.startswith(("/", "data:image/svg+xml,")) for one in loaded), path
+        assert not re.search(r"<style|\sstyle=|\son\w+=|<iframe|<img|http-equiv|javascript:", page), path
+        assert "<old>" not in page, path
+        assert "<moved>" not in page, path
+    expected = {path for path in browsing_paths("GET") if not path.startswith(("/login", "/static", "/live"))}
+    assert expected - paths == set(), "no link leads there"
+
+
+def test_headings_are_in_order_and_every_field_has_its_label(desk: Desk) -> None:
+    a_whole_deployment(desk)
+    for _, path, page in pages_of(desk, "en"):
+        main = page[page.index("<main") : page.index("</main>")]
+        levels = [int(one) for one in re.findall(r"<h([1-6])\b", re.sub(r'<div class="said".*?</div>', "", main))]
+        assert levels[:1] == [1], path
+        assert levels.count(1) == 1, path
+        assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), (path, levels)
+        bare = [one for one in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in one]
+        assert len(bare) <= len(re.findall(r"<label\b", main)), path
+
+
+def test_the_first_view_of_any_page_is_small(desk: Desk) -> None:
+    a_whole_deployment(desk)
+    browser = desk.browser()
+    for _, path, page in pages_of(desk, "en"):
+        assets = re.findall(r'(?:<link rel="stylesheet" href|<script src)="([^"]+)"', page)
+        assert len(page.encode()) + sum(len(browser.get(one).content) for one in assets) < 150_000, path
+
+
+def browsing_paths(method: str) -> set[str]:
+    """The pages' own paths, with numbers where ids go."""
+    return {
+        re.sub(r"{\w+}", "1", route.path)  # type: ignore[attr-defined]
+        for router in PAGES
+        for route in router.routes
+        if method in getattr(route, "methods", ())
+    }
+
+
+@pytest.mark.parametrize("path", sorted(browsing_paths("POST") - {"/login", "/preferences"}))
+def test_no_change_without_the_token_of_its_reader(desk: Desk, path: str) -> None:
+    a_whole_deployment(desk)
+    browser = desk.browser()
+    before = [desk.get(one) for one in ("/api/sources", "/api/watches", "/api/credentials")]
+    for data in ({}, {"token": ""}, {"token": "0" * 64}):
+        assert browser.post(path, data=data).status_code == 403
+    stranger = desk.caller({"Accept": "text/html"})
+    assert stranger.post(path, data={}).status_code == 401
+    assert [desk.get(one) for one in ("/api/sources", "/api/watches", "/api/credentials")] == before
+
+
+@pytest.mark.parametrize("path", sorted(browsing_paths("GET") - {"/login", "/static/1"}))
+def test_nobody_sees_a_page_without_coming_in(desk: Desk, path: str) -> None:
+    answer = desk.caller({"Accept": "text/html"}).get(path)
+    assert answer.status_code == 401
+    assert "Sign in with the link printed in the terminal" in answer.text
+
+
+HOSTILE_VALUES = ("9" * 5000, "a%00b", "%ED%A0%80")
+LIST_PARAMETERS = (
+    "after",
+    "source",
+    "kind",
+    "platform",
+    "author",
+    "tag",
+    "since",
+    "until",
+    "q",
+    "state",
+    "order",
+    "at",
+)
+
+
+@pytest.mark.parametrize("parameter", LIST_PARAMETERS)
+def test_no_value_in_an_address_is_more_than_a_bad_request(both: Desk, parameter: str) -> None:
+    browser = both.browser()
+    answers = {
+        f"{path}?{parameter}={value[:20]}": browser.get(f"{path}?{parameter}={value}").status_code
+        for path in ("/items", "/search", "/sources", "/gaps")
+        for value in HOSTILE_VALUES
+    }
+    assert {path: status for path, status in answers.items() if status not in (200, 400, 404)} == {}
+    assert {path: status for path, status in answers.items() if "%00" in path and status != 400} == {}
