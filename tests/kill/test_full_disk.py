@@ -61,15 +61,16 @@ def test_a_disk_that_runs_full_loses_nothing_and_holds_nothing(tmp_path: Path) -
                 sources.append(follow(app.store, app.secrets, app.platforms, "rss", feed.url, now)[0])
             ids = [source.id for source in sources]
             full = app.scheduler().these(ids, "test", "test")
-            codes = {one.error_code for one in full if one.error_code}
-            assert codes == {"STORE_ERROR"}
-            assert "make room" in next(one.error or "" for one in full if one.error_code)
+            errors = {result.error_code: result.error or "" for result in full if result.error_code}
+            assert "make room" in errors.pop("STORE_ERROR")
+            # The claim itself may be what no longer fits: such a source was not visited and stays due.
+            assert set(errors) <= {"NOT_VISITED"}
             before = app.store.items.count()
             assert before < FEEDS * POSTS
             disk.resize(64)
             app.presence.heartbeat(app.clock.now())
             again = app.scheduler().these(ids, "test", "test")
-            assert [one.error for one in again if one.error] == []
+            assert [result.error for result in again if result.error] == []
             assert app.store.items.count() == FEEDS * POSTS
             held = app.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
             sound = app.store.database.read(lambda tx: tx.one("PRAGMA integrity_check"))

@@ -364,7 +364,7 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
         (runs.KindFigures, desk.get("/api/metrics", span="day", limit=2)["items"][0]["kinds"][0]),
         (runs.Alert, desk.get("/api/alerts")["items"][0]),
         (runs.Health, health),
-        (runs.Scheduler, health["scheduler"]),
+        (runs.SchedulerSchema, health["scheduler"]),
         (runs.JobSchema, health["scheduler"]["jobs"][0]),
     ]
     for shape, row in told:
