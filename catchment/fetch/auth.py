@@ -17,7 +17,7 @@ from catchment.errors import AddressRefused, InvalidInput, PlatformError
 from catchment.fetch.address_guard import is_own
 from catchment.fetch.settings import FetchPlatform
 from catchment.fetch.transport import RawResponse
-from catchment.fetch.urls import ParsedUrl, placed
+from catchment.fetch.urls import ParsedUrl, parse_url, without_params
 from catchment.logs import HIDDEN, looks_random, spellings
 from catchment.model import Request, Token
 
@@ -62,40 +62,40 @@ _SHORTEST = 3
 """Shorter ones are not redacted: they would be found everywhere."""
 
 
-def without_secrets(response: RawResponse, secret: Secret, token: Token | None) -> RawResponse:
+def without_secrets(
+    response: RawResponse, secret: Secret, token: Token | None, secret_params: dict[str, str]
+) -> RawResponse:
     """Returns the response with our own secret redacted: some servers repeat it, and answers are kept and shown."""
     of_token = [value.rpartition(" ")[2] for value in token.headers.values()] if token else []
     ours = {
         spelling for value in (*secret.values(), *of_token) for spelling in spellings(value) if len(value) >= _SHORTEST
     }
-    body, headers = response.body, response.headers
+    body, headers = response.body, dict(response.headers)
+    if "location" in headers:
+        # The parameters we added are added again where they belong; redacted, they would be in the way there.
+        headers["location"] = without_params(headers["location"], secret_params)
     # The longest first, so that a secret within another does not leave the rest of it behind.
     for our in sorted(ours, key=len, reverse=True):
         if our.encode() in body:
-            body = _echo(our).sub(rb"\g<before>" + HIDDEN.encode(), body)
-        headers = {name: _without(our, text) for name, text in headers.items()}
+            body = _redacted(our, body)
+        for name, text in headers.items():
+            if our in text:
+                redacted = _redacted(our, text.encode("utf-8", "surrogateescape"))
+                headers[name] = redacted.decode("utf-8", "surrogateescape")
     return RawResponse(response.status, headers, body)
 
 
-def _without(name: str, text: str) -> str:
-    if name not in text:
-        return text
-    return (
-        _echo(name)
-        .sub(rb"\g<before>" + HIDDEN.encode(), text.encode("utf-8", "surrogateescape"))
-        .decode("utf-8", "surrogateescape")
-    )
-
-
-def _echo(name: str) -> re.Pattern[bytes]:
-    """Matches a secret where it is surely ours: a long one anywhere, a short one as a whole word, and one that is an
+def _redacted(secret: str, text: bytes) -> bytes:
+    """Hides a secret where it is surely ours: a long one anywhere, a short one as a whole word, and one that is an
     ordinary word or number only as a value: behind a name and a sign, or behind the user."""
-    value = re.escape(name.encode())
-    if len(name) >= _SURELY_OURS and looks_random(name):
-        return re.compile(rb"(?P<before>)" + value)
-    if looks_random(name) and not name.isdigit():
-        return re.compile(rb"(?<![A-Za-z0-9])(?P<before>)" + value + rb"(?![A-Za-z0-9])")
-    return re.compile(rb"(?P<before>[=:]\s{0,2}\\?[\"']?)" + value + rb"(?![A-Za-z0-9])")
+    value = re.escape(secret.encode())
+    if len(secret) >= _SURELY_OURS and looks_random(secret):
+        pattern = rb"(?P<before>)" + value
+    elif looks_random(secret) and not secret.isdigit():
+        pattern = rb"(?<![A-Za-z0-9])(?P<before>)" + value + rb"(?![A-Za-z0-9])"
+    else:
+        pattern = rb"(?P<before>[=:]\s{0,2}\\?[\"']?)" + value + rb"(?![A-Za-z0-9])"
+    return re.sub(pattern, rb"\g<before>" + HIDDEN.encode(), text)
 
 
 class CredentialProvider(Protocol):
@@ -211,7 +211,7 @@ def host_of(text: str) -> str:
     """Returns the host that a person means by a host, a host with a port, or a URL; with its port where it is
     unusual, and with http:// where the URL has it."""
     try:
-        return bound_host(placed(text if "://" in text else f"https://{text.strip()}"))
+        return bound_host(parse_url(text if "://" in text else f"https://{text.strip()}"))
     except AddressRefused:
         raise InvalidInput("this is not a host", "give one as in example.org or example.org:8443", "host") from None
 
@@ -219,6 +219,6 @@ def host_of(text: str) -> str:
 def place_of(address: str) -> ParsedUrl | None:
     """Returns the parsed URL of a source; None if it is no web URL, or invalid."""
     try:
-        return placed(address)
+        return parse_url(address)
     except AddressRefused:
         return None

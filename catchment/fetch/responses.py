@@ -30,7 +30,7 @@ _KEPT = frozenset(
         "etag", "expires", "last-modified", "link", "retry-after", "vary",
     )
 )  # fmt: skip
-_KEPT_BEGINNINGS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
+_LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
 _NEVER_STORED = re.compile(r"(?:^|[\s,])no-(?:cache|store)\b")
@@ -41,30 +41,34 @@ _LONGEST_VALIDATOR = 1000
 def read_headers(lines: list[bytes]) -> dict[str, str]:
     """Returns the headers of the last answer among the lines. Names in lower case, repeated ones joined by ", "."""
     headers: dict[str, str] = {}
-    # Interim answers (100, 103) may have come before; only the last one counts.
-    begin = max((index for index, line in enumerate(lines) if line.startswith(b"HTTP/")), default=-1)
-    for line in lines[begin + 1 :]:
-        name, colon, value = line.decode("latin-1").partition(":")
-        if not colon:
-            # The blank line. What comes after it are trailers: too late to mean anything.
-            break
-        name, value = name.rstrip().lower(), value.strip()
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    is_head = False
+    for line in lines:
+        if line.startswith(b"HTTP/"):
+            # Interim answers (100, 103) may have come before; only the last one counts.
+            headers, is_head = {}, True
+        elif is_head:
+            name, colon, value = line.decode("latin-1").partition(":")
+            if colon:
+                name, value = name.rstrip().lower(), value.strip()
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            else:
+                # The blank line. What comes after it are trailers: too late to mean anything.
+                is_head = False
     return headers
 
 
 def validators(headers: dict[str, str]) -> tuple[str | None, str | None]:
     """Returns ETag and Last-Modified, each if it can be sent back: some servers put line breaks into them."""
-    return _validator(headers.get("etag")), _validator(headers.get("last-modified"))
-
-
-def _validator(value: str | None) -> str | None:
-    return value if value and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
+    etag, modified = (
+        value if (value := headers.get(name)) and len(value) <= _LONGEST_VALIDATOR and value.isprintable() else None
+        for name in ("etag", "last-modified")
+    )
+    return etag, modified
 
 
 def keepable_headers(headers: dict[str, str]) -> dict[str, str]:
     """Returns those that may be stored with an answer: an allow-list, so that no cookie or token slips through."""
-    return {name: value for name, value in headers.items() if name in _KEPT or name.startswith(_KEPT_BEGINNINGS)}
+    return {name: value for name, value in headers.items() if name in _KEPT or name.startswith(_LIMIT_HEADERS)}
 
 
 def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
@@ -89,31 +93,32 @@ LONGEST_PAUSE = timedelta(days=1)
 _EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e9, 1e11
 """A reset time below the first is in seconds from now (Reddit); above it is a moment (GitHub, X), beyond the second one
 in milliseconds."""
-_LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 
 
 def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
     """Returns the error that this answer's status stands for; None: it is an answer."""
-    status = answer.status
+    status, headers = answer.status, answer.headers
     if status == 304 or (200 <= status < 300 and status != 206):
         return None
-    error, what, helps = _meaning(answer)
-    retry_at = told_to_wait_until(answer.headers, now) if error in (SlowDown, ServerTrouble) else None
-    return error(f"{what} (HTTP {status}{_phrase(status)})", helps, status=status, retry_at=retry_at)
+    # Some servers say 403 or 503 where they mean 429; the other headers show it.
+    asks_for_patience = status in (403, 503) and ("retry-after" in headers or is_used_up(headers))
+    if status in (420, 429) or asks_for_patience:
+        error, what, helps = _TOO_MANY
+    elif status >= 500 or status in (408, 425):
+        error, what, helps = _TROUBLE
+    else:
+        error, what, helps = _MEANINGS.get(status) or (_REDIRECT_TO_NOWHERE if 300 <= status < 400 else _NOT_ACCEPTED)
+    retry_at = told_to_wait_until(headers, now) if error in (SlowDown, ServerTrouble) else None
+    phrase = f" {HTTPStatus(status).phrase}" if status in _STATUSES else ""
+    return error(f"{what} (HTTP {status}{phrase})", helps, status=status, retry_at=retry_at)
 
 
-def _meaning(answer: Answer) -> tuple[type[PlatformError], str, str]:
-    status, headers = answer.status, answer.headers
-    if status in (420, 429) or (status in (403, 503) and _asks_for_patience(headers)):
-        return SlowDown, "too many requests", "it is asked again later; a longer interval avoids this"
-    if status >= 500 or status in (408, 425):
-        return ServerTrouble, "the server is in trouble", "it is asked again later"
-    return _MEANINGS.get(status) or (
-        _REDIRECT_TO_NOWHERE if 300 <= status < 400 else _PART_ONLY if status == 206 else _NOT_ACCEPTED
-    )
-
-
-_MEANINGS: dict[int, tuple[type[PlatformError], str, str]] = {
+_Meaning = tuple[type[PlatformError], str, str]
+_STATUSES = frozenset(HTTPStatus)
+_TOO_MANY: _Meaning = (SlowDown, "too many requests", "it is asked again later; a longer interval avoids this")
+_TROUBLE: _Meaning = (ServerTrouble, "the server is in trouble", "it is asked again later")
+_MEANINGS: dict[int, _Meaning] = {
+    206: (Unreadable, "only a part came, though the whole was asked for", "the server is at fault"),
     401: (LoginNeeded, "a login is needed, or the one given is not accepted", "add or renew the credential"),
     402: (Refused, "payment is demanded", "check the account at the platform"),
     403: (Refused, "access is refused", "check in a browser whether it is public; it may need a credential"),
@@ -122,14 +127,8 @@ _MEANINGS: dict[int, tuple[type[PlatformError], str, str]] = {
     410: (Gone, "it is gone for good", "remove the source, or give it a new address"),
     451: (Refused, "access is refused for legal reasons", "it may be reachable from another country"),
 }
-_REDIRECT_TO_NOWHERE = (Unreadable, "a redirect that does not say where to", "the server is at fault")
-_PART_ONLY = (Unreadable, "only a part came, though the whole was asked for", "the server is at fault")
-_NOT_ACCEPTED = (Refused, "the request is not accepted", "check the source's target and settings")
-
-
-def _asks_for_patience(headers: dict[str, str]) -> bool:
-    """Whether a 403 or 503 means 429: some servers do that, and the other headers show it."""
-    return "retry-after" in headers or is_used_up(headers)
+_REDIRECT_TO_NOWHERE: _Meaning = (Unreadable, "a redirect that does not say where to", "the server is at fault")
+_NOT_ACCEPTED: _Meaning = (Refused, "the request is not accepted", "check the source's target and settings")
 
 
 def is_used_up(headers: dict[str, str]) -> bool:
@@ -139,45 +138,35 @@ def is_used_up(headers: dict[str, str]) -> bool:
 
 
 def _limit(headers: dict[str, str], name: str) -> float | None:
-    return next((_number(headers[prefix + name]) for prefix in _LIMIT_HEADERS if prefix + name in headers), None)
+    for prefix in _LIMIT_HEADERS:
+        if (text := headers.get(prefix + name)) is not None:
+            return _number(text)
+    return None
 
 
 def told_to_wait_until(headers: dict[str, str], now: datetime) -> datetime | None:
     """Returns the moment that the server asks to wait for, at most a day away; None if it names none that makes
     sense."""
-    retry_after = headers.get("retry-after")
-    if retry_after is not None:
+    until: datetime | None = None
+    seconds: float | None = None
+    if (retry_after := headers.get("retry-after")) is not None:
         seconds = _number(retry_after)
-        until = http_date(retry_after) if seconds is None else _after(now, seconds)
-    else:
-        reset = _limit(headers, "reset") if is_used_up(headers) else None
-        until = None if reset is None else _reset(reset, now)
+        until = http_date(retry_after) if seconds is None else None
+    elif is_used_up(headers):
+        seconds = _limit(headers, "reset")
+        if seconds is not None and seconds >= _EPOCH_SECONDS:
+            moment = seconds / 1000 if seconds > _EPOCH_MILLISECONDS else seconds
+            until = datetime.fromtimestamp(min(moment, _EPOCH_MILLISECONDS), UTC)
+    if until is None and seconds is not None:
+        until = now + timedelta(seconds=min(seconds, LONGEST_PAUSE.total_seconds()))
     # A date in the past means: now.
     return None if until is None else min(max(until, now), now + LONGEST_PAUSE)
 
 
-def _number(text: str | None) -> float | None:
+def _number(text: str) -> float | None:
     try:
-        number = float(text or "")
+        number = float(text)
     except ValueError:
         return None
     # "nan" and "inf" are numbers to float(), and nonsense in a header.
     return number if 0 <= number < float("inf") else None
-
-
-def _after(now: datetime, seconds: float) -> datetime:
-    return now + min(timedelta(seconds=min(seconds, 1e9)), LONGEST_PAUSE)
-
-
-def _reset(number: float, now: datetime) -> datetime:
-    if number < _EPOCH_SECONDS:
-        return _after(now, number)
-    seconds = number / 1000 if number > _EPOCH_MILLISECONDS else number
-    return datetime.fromtimestamp(min(seconds, _EPOCH_MILLISECONDS), UTC)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return f" {HTTPStatus(status).phrase}"
-    except ValueError:
-        return ""

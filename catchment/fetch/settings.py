@@ -80,12 +80,15 @@ class FetchSettings(Record, frozen=True):
 
     def user_agent_for(self, platform: FetchPlatform) -> str:
         """Returns the operator's user agent, for it or for all; else the one the platform asks for; else our own."""
-        asked_for = None if self.is_user_agent_given else getattr(platform, "USER_AGENT", None)
-        return self.of(platform).user_agent or asked_for or self.user_agent
+        own = self.platforms.get(platform.NAME, _AS_DECLARED).user_agent
+        if own or self.is_user_agent_given:
+            return own or self.user_agent
+        return getattr(platform, "USER_AGENT", None) or self.user_agent
 
     def budget(self, platform: FetchPlatform) -> Budget | None:
         """Returns the budget of a platform: as it declares it, unless the operator sets another."""
-        return self.of(platform).budget(platform.BUDGET, platform.NAME)
+        own = self.platforms.get(platform.NAME)
+        return platform.BUDGET if own is None else own.budget(platform.BUDGET, platform.NAME)
 
 
 _AS_DECLARED = PlatformSettings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from threading import Condition, Event, Lock
 from typing import NamedTuple
@@ -80,31 +80,25 @@ class Slots:
     @contextmanager
     def one_of(self, name: str, count: int) -> Iterator[bool]:
         """Holds a slot. Yields False if none came free in time, or a stop was requested; nothing is held then."""
-        is_held = self._take(name, count)
-        try:
-            yield is_held
-        finally:
-            if is_held:
-                self._free(name)
-
-    def _take(self, name: str, count: int) -> bool:
         give_up_at = time.monotonic() + self._longest_wait_seconds
         with self._freed:
-            while self._used.get(name, 0) >= count:
+            while not (is_free := self._used.get(name, 0) < count):
                 left = give_up_at - time.monotonic()
                 if left <= 0 or self._is_stopped():
-                    return False
+                    break
                 # In short stretches: a stop does not wake a condition.
                 self._freed.wait(min(left, 0.1))
-            self._used[name] = self._used.get(name, 0) + 1
-            return True
-
-    def _free(self, name: str) -> None:
-        with self._freed:
-            self._used[name] -= 1
-            if not self._used[name]:
-                del self._used[name]
-            self._freed.notify_all()
+            if is_free:
+                self._used[name] = self._used.get(name, 0) + 1
+        try:
+            yield is_free
+        finally:
+            if is_free:
+                with self._freed:
+                    self._used[name] -= 1
+                    if not self._used[name]:
+                        del self._used[name]
+                    self._freed.notify_all()
 
 
 class Slot(NamedTuple):
@@ -150,27 +144,30 @@ class Throttle:
     @contextmanager
     def passed(self, slot: Slot, is_operators: bool) -> Iterator[None]:
         """Waits until one exchange may be made, within the context."""
-        self._check_stop()
-        self._check_pauses(slot)
-        budget = self._budget(slot)
-        if budget is not None:
-            # A platform's declared budget replaces our general caution.
-            with self._slot(f"budget {key(budget, slot.credential)}", budget.concurrency):
-                # The token comes last: it lives for a few seconds only.
-                self._wait_for_token(budget, slot.credential)
-                yield
-        elif is_operators or is_own(slot.place.host):
+        if self._stop.is_set():
+            raise _stopped()
+        if self._pauses:
+            self._check_pauses(slot)
+        budget = self._settings.budget(slot.platform) if slot.is_at_home else None
+        if budget is None and (is_operators or is_own(slot.place.host)):
             # Own machines need no politeness.
             yield
-        else:
-            with self._slot(f"host {slot.place.site}", self._settings.per_host_concurrency):
+            return
+        # A platform's declared budget replaces our general caution.
+        budget = budget and budget.of(slot.credential)
+        name = f"budget {key(budget, slot.credential)}" if budget else f"host {slot.place.site}"
+        count = budget.concurrency if budget else self._settings.per_host_concurrency
+        with nullcontext(True) if count is None else self._slots.one_of(name, count) as is_held:
+            if not is_held:
+                if self._stop.is_set():
+                    raise _stopped()
+                raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
+            # The token comes last: it lives for a few seconds only.
+            if budget:
+                self._wait_for_token(budget, slot.credential)
+            else:
                 self._wait_for_turn(slot.place.site)
-                yield
-
-    def _budget(self, slot: Slot) -> Budget | None:
-        """Returns the declared budget that applies: the platform's, but only at its own hosts."""
-        budget = self._settings.budget(slot.platform) if slot.is_at_home else None
-        return budget and budget.of(slot.credential)
+            yield
 
     def keep_distance(self, place: ParsedUrl, wait: timedelta, is_operators: bool) -> None:
         """Waits as long as the site asks for between two pages; own machines are requested as fast as they answer."""
@@ -199,30 +196,13 @@ class Throttle:
             if until is not None:
                 self._pauses.begin(slot.pausable[slot.counted_by], until)
 
-    def _check_stop(self) -> None:
-        if self._stop.is_set():
-            raise _stopped()
-
     def _check_pauses(self, slot: Slot) -> None:
-        if not self._pauses:
-            return
         now = self._clock.now()
         for blamed, name in slot.pausable.items():
             until = self._pauses.until(name, now)
             if until is not None:
                 is_credentials = blamed is FailureScope.CREDENTIAL and slot.credential is not None
                 raise _not_now(f"{name} asked to be left alone", until, is_credentials=is_credentials)
-
-    @contextmanager
-    def _slot(self, name: str, count: int | None) -> Iterator[None]:
-        if count is None:
-            yield
-            return
-        with self._slots.one_of(name, count) as is_held:
-            if not is_held:
-                self._check_stop()
-                raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
-            yield
 
     def _wait_for_turn(self, site: str) -> None:
         now = self._clock.now()

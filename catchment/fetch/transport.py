@@ -26,6 +26,7 @@ import pycurl
 
 from catchment.errors import (
     AddressRefused,
+    InvalidInput,
     NetworkError,
     PlatformError,
     Refused,
@@ -37,6 +38,7 @@ from catchment.errors import (
 from catchment.fetch.address_guard import objection
 from catchment.fetch.responses import read_headers
 from catchment.fetch.settings import FetchSettings
+from catchment.fetch.urls import Step
 
 ACCEPTED = "gzip, br"
 
@@ -148,20 +150,6 @@ _RESTING_SECONDS = 100
 _UNPACKING = threading.Lock()
 
 
-class Sending(NamedTuple):
-    """The complete outgoing request: it contains every secret, so it is never kept or shown."""
-
-    url: str
-    host: str
-    """For error messages: the URL may hold a secret."""
-    method: str
-    headers: list[bytes]
-    body: bytes | None
-    timeout_seconds: float
-    max_bytes: int
-    max_wire_bytes: int
-
-
 class RawResponse(NamedTuple):
     status: int
     headers: dict[str, str]
@@ -222,20 +210,15 @@ class Transfer:
         """Called all the time during a transfer; true ends it."""
         if received > self.max_wire_bytes or announced > self.max_wire_bytes:
             self.is_too_large = True
-            return True
-        self.is_too_slow = self._is_stalled(received)
-        return self.is_too_slow or self._is_cut()
-
-    def _is_stalled(self, received: int) -> bool:
-        """Whether a body that has begun comes too slowly. libcurl's own limit (LOW_SPEED_TIME) also counts the wait for
-        the first byte, which may take the whole time-out."""
-        if not received:
-            return False
-        now = time.monotonic()
-        if not self._window_began_with or received - self._window_began_with >= self._window_bytes:
-            self._window_began_at, self._window_began_with = now, received
-            return False
-        return now - self._window_began_at >= self._window_seconds
+        elif received:
+            # A body that has begun must not come too slowly. libcurl's own limit (LOW_SPEED_TIME) also counts the wait
+            # for the first byte, which may take the whole time-out.
+            now = time.monotonic()
+            if not self._window_began_with or received - self._window_began_with >= self._window_bytes:
+                self._window_began_at, self._window_began_with = now, received
+            else:
+                self.is_too_slow = now - self._window_began_at >= self._window_seconds
+        return self.is_too_large or self.is_too_slow or self._is_cut()
 
 
 class Wire:
@@ -243,20 +226,15 @@ class Wire:
 
     def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool], is_guarded: bool) -> None:
         self.pid = os.getpid()
-        self._is_proxied = is_guarded and settings.proxy is not None
+        proxy = settings.proxy if is_guarded else None
+        self._is_proxied = proxy is not None
         self._allows_private = settings.allow_private_networks
         self._transfer = Transfer(settings, is_cut)
-        self._curl = self._new_handle(settings, is_guarded)
         self._headers: list[bytes] = []
         self._timeout_ms = 0
         self._address: str | None = None
         self._is_plain_get = True
-        with _FORKING:
-            _ALIVE.add(self)
-
-    def _new_handle(self, settings: FetchSettings, is_guarded: bool) -> Any:
-        curl = pycurl.Curl()
-        proxy = settings.proxy if is_guarded else None
+        self._curl = pycurl.Curl()
         for option, value in (
             (pycurl.PROTOCOLS, pycurl.PROTO_HTTP | pycurl.PROTO_HTTPS),
             (pycurl.PROXY, proxy or ""),
@@ -273,48 +251,47 @@ class Wire:
             (pycurl.XFERINFOFUNCTION, self._transfer.watch),
             (pycurl.NOPROGRESS, 0),
         ):
-            curl.setopt(option, value)
+            self._curl.setopt(option, value)
         if is_guarded and proxy is None:
-            curl.setopt(pycurl.OPENSOCKETFUNCTION, self._transfer.open_socket)
-        return curl
+            self._curl.setopt(pycurl.OPENSOCKETFUNCTION, self._transfer.open_socket)
+        with _FORKING:
+            _ALIVE.add(self)
 
-    def exchange(self, sending: Sending) -> RawResponse:
-        """Sends, and receives the whole answer. Raises what went wrong, without naming a source."""
+    def exchange(
+        self, step: Step, headers: list[bytes], timeout_seconds: float, max_bytes: int, max_wire_bytes: int
+    ) -> RawResponse:
+        """Sends, and receives the whole answer. Raises what went wrong, without naming a source.
+
+        `headers` are complete: they may contain secrets, like the URL, and are never shown.
+        """
+        host, curl, transfer = step.place.host, self._curl, self._transfer
         if self._is_proxied:
-            self._connect_to(self._checked_address(sending))
-        self._transfer.begin(sending.max_wire_bytes)
-        self._prepare(sending)
-        try:
-            self._curl.perform()
-            return self._came(sending.max_bytes)
-        except pycurl.error as error:
-            raise self._failure(error.args[0], error.args[1], sending) from None
-        finally:
-            self._transfer.end()
-
-    def _came(self, max_bytes: int) -> RawResponse:
-        headers = read_headers(self._transfer.lines)
-        # One at a time, and nothing is kept twice for longer than needed: a large answer is copied several times here.
-        with _UNPACKING:
-            packed = b"".join(self._transfer.chunks)
-            self._transfer.chunks.clear()
-            body = decoded(packed, headers.get("content-encoding", ""), max_bytes)
-        return RawResponse(self._curl.getinfo(pycurl.RESPONSE_CODE), headers, body)
-
-    def _prepare(self, sending: Sending) -> None:
-        curl = self._curl
-        curl.setopt(pycurl.URL, sending.url)
-        timeout_ms = _milliseconds(sending.timeout_seconds)
-        if timeout_ms != self._timeout_ms:
+            self._connect_to(self._checked_address(host))
+        curl.setopt(pycurl.URL, step.sent_to)
+        if (timeout_ms := _milliseconds(timeout_seconds)) != self._timeout_ms:
             curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
             self._timeout_ms = timeout_ms
-        if sending.headers != self._headers:
-            curl.setopt(pycurl.HTTPHEADER, sending.headers)
-            self._headers = sending.headers
-        is_plain_get = sending.method == "GET" and sending.body is None
+        if headers != self._headers:
+            curl.setopt(pycurl.HTTPHEADER, headers)
+            self._headers = headers
+        is_plain_get = step.method == "GET" and step.body is None
         if not (is_plain_get and self._is_plain_get):
-            self._set_method(sending.method, sending.body)
+            self._set_method(step.method, step.body)
             self._is_plain_get = is_plain_get
+        transfer.begin(max_wire_bytes)
+        try:
+            curl.perform()
+            received_headers = read_headers(transfer.lines)
+            # One at a time, and nothing is kept twice for longer than needed: a large answer is copied several times.
+            with _UNPACKING:
+                packed = b"".join(transfer.chunks)
+                transfer.chunks.clear()
+                body = decoded(packed, received_headers.get("content-encoding", ""), max_bytes)
+            return RawResponse(curl.getinfo(pycurl.RESPONSE_CODE), received_headers, body)
+        except pycurl.error as error:
+            raise self._failure(error.args[0], error.args[1], host) from None
+        finally:
+            transfer.end()
 
     def _set_method(self, method: str, body: bytes | None) -> None:
         # Back to GET first: it undoes what an earlier method left behind.
@@ -326,27 +303,26 @@ class Wire:
             self._curl.setopt(pycurl.POSTFIELDS, body or b"")
             self._curl.setopt(pycurl.CUSTOMREQUEST, method)
 
-    def _checked_address(self, sending: Sending) -> str | None:
+    def _checked_address(self, host: str) -> str | None:
         """Returns the address that the proxy is to connect to; None where the URL contains it.
 
         Behind a proxy the socket leads to the proxy, so the target is looked up and judged beforehand. The proxy is
         given the address that was judged, not the name: a name may lead elsewhere when the proxy looks it up.
         """
-        host = sending.host.strip("[]")
+        name = host.strip("[]")
         try:
-            resolved = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            resolved = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         except OSError:
             raise NetworkError(
-                f"{sending.host} is not known here", "the name must be known on this side of the proxy, to be checked"
+                f"{host} is not known here", "the name must be known on this side of the proxy, to be checked"
             ) from None
         addresses = [str(address[0]) for *_, address in resolved]
         for address in addresses:
-            no = objection(address, self._allows_private)
-            if no:
-                raise _refused(sending.host, no)
+            if no := objection(address, self._allows_private):
+                raise _refused(host, no)
         # IPv4 first: many a proxy has nothing else.
-        address = min(addresses, key=lambda name: ":" in name)
-        return None if address == host else address
+        address = min(addresses, key=lambda address: ":" in address)
+        return None if address == name else address
 
     def _connect_to(self, address: str | None) -> None:
         """Makes the proxy open a tunnel to this address, whatever the URL says; Host and SNI stay the URL's."""
@@ -355,22 +331,21 @@ class Wire:
             self._curl.setopt(pycurl.CONNECT_TO, [f"::{shown}:"] if address else [])
             self._address = address
 
-    def _failure(self, code: int, words: str, sending: Sending) -> PlatformError | Stopped:
+    def _failure(self, code: int, words: str, host: str) -> PlatformError | Stopped:
         transfer = self._transfer
         if transfer.is_too_large:
             return too_large(transfer.max_wire_bytes)
         if transfer.is_too_slow:
-            stalled = TimedOut(f"{sending.host} answers too slowly ({transfer.least_speed})", _AGAIN)
-            stalled.is_contact = self._is_contact()
-            return stalled
-        if code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
+            failure: PlatformError = TimedOut(f"{host} answers too slowly ({transfer.least_speed})", _AGAIN)
+        elif code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
             return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
-        if transfer.objections and code == pycurl.E_COULDNT_CONNECT:
-            return _refused(sending.host, transfer.objections[0])
-        if self._is_proxied and (status := self._curl.getinfo(pycurl.HTTP_CONNECTCODE)) >= 400:
-            return NetworkError(f"the proxy opens no tunnel to {sending.host} (HTTP {status})", _TUNNELS)
-        error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
-        failure = error(what.format(host=sending.host, words=words), helps)
+        elif transfer.objections and code == pycurl.E_COULDNT_CONNECT:
+            return _refused(host, transfer.objections[0])
+        elif self._is_proxied and (status := self._curl.getinfo(pycurl.HTTP_CONNECTCODE)) >= 400:
+            return NetworkError(f"the proxy opens no tunnel to {host} (HTTP {status})", _TUNNELS)
+        else:
+            error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
+            failure = error(what.format(host=host, words=words), helps)
         failure.is_contact = self._is_contact()
         return failure
 
@@ -458,3 +433,14 @@ os.register_at_fork(before=_before_fork, after_in_parent=_KEPT_FROM_PARENT.clear
 
 COMMON_HEADERS = (f"Accept-Encoding: {ACCEPTED}".encode(), b"Expect:")
 """Sent with every request. The empty one keeps libcurl from asking for permission before a large body."""
+
+
+def header_line(name: str, value: str) -> bytes:
+    line = f"{name}: {value}"
+    if "\n" in line or "\r" in line:
+        raise InvalidInput(f"the header {name[:40]!r} has a line break in it", "check the source's settings")
+    # Headers are decoded as Latin-1: a server's value (an ETag) goes back to it byte by byte.
+    try:
+        return line.encode("latin-1")
+    except UnicodeEncodeError:
+        return line.encode()

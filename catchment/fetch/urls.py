@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv6Address
 from urllib.parse import quote, unquote_plus, urlencode, urljoin, urlsplit
@@ -28,78 +29,62 @@ class ParsedUrl(Record, frozen=True):
     """In ASCII, without the fragment."""
     scheme: str
     host: str
-    port: int
+    site: str
+    """Host, and port if it is not the default one: what politeness, back-off and credentials are kept for. http and
+    https of one name are the same site; another port is another."""
 
-    @property
-    def site(self) -> str:
-        """Host and port: what politeness and back-off are kept for."""
-        return self.host if self.port == _DEFAULT_PORTS[self.scheme] else f"{self.host}:{self.port}"
-
-    def is_same_host(self, other: ParsedUrl) -> bool:
-        """Whether what one may see the other may. http and https of one name are the same; another port is not."""
-        return self.site == other.site
-
-
-class Route(Record, frozen=True):
-    """Where a request is really sent: to the URL itself, or to the operator's replacement."""
-
-    url: str
-    is_operators: bool = False
+    def with_params(self, params: dict[str, str]) -> ParsedUrl:
+        if not params:
+            return self
+        # Commas stay as they are: signatures of some platforms cover the exact text.
+        url = f"{self.url}{'&' if '?' in self.url else '?'}{urlencode(params, safe=',')}"
+        _check_length(url)
+        return self.replace(url=url)
 
 
 @lru_cache(maxsize=8192)
-def placed(url: str) -> ParsedUrl:
+def parse_url(url: str) -> ParsedUrl:
     """Parses a URL. Refuses what is not plain http, and URLs with a login inside."""
-    if len(url) > _LONGEST:
-        raise AddressRefused(f"the address has {len(url):,} characters", f"{_LONGEST:,} is the most")
+    _check_length(url)
     try:
         parts = urlsplit(url.strip())
-        host, port = parts.hostname or "", parts.port
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
         if port == 0:
             raise ValueError("no port")
-        if parts.scheme not in _DEFAULT_PORTS:
-            raise AddressRefused(f"{parts.scheme[:20] or 'no scheme'}: is not http", "only http and https are followed")
+        if scheme not in _DEFAULT_PORTS:
+            raise AddressRefused(f"{scheme[:20] or 'no scheme'}: is not http", "only http and https are followed")
         if parts.username is not None or parts.password is not None:
             raise AddressRefused("the address has a login in it", "store the login as a credential")
-        host = _ascii_host(host)
+        if ":" in host:
+            # Without the part behind a percent sign: a zone of this machine must not be sent to others.
+            host = f"[{IPv6Address(host.partition('%')[0])}]"
+        else:
+            if not host.isascii():
+                host = idna.encode(host, uts46=True, transitional=False).decode()
+            if not _HOST.fullmatch(host):
+                raise ValueError("no host")
     except (ValueError, idna.IDNAError):
         raise AddressRefused("the address makes no sense", "check how it is written") from None
-    path = _quoted(parts.path) or "/"
-    query = f"?{_quoted(parts.query)}" if parts.query else ""
+    path = quote(parts.path, safe=_LEFT_AS_IS) or "/"
+    query = f"?{quote(parts.query, safe=_LEFT_AS_IS)}" if parts.query else ""
     named = host if port is None else f"{host}:{port}"
-    return ParsedUrl(f"{parts.scheme}://{named}{path}{query}", parts.scheme, host, port or _DEFAULT_PORTS[parts.scheme])
+    return ParsedUrl(
+        f"{scheme}://{named}{path}{query}", scheme, host, host if port == _DEFAULT_PORTS[scheme] else named
+    )
+
+
+def _check_length(url: str) -> None:
+    if len(url) > _LONGEST:
+        raise AddressRefused(f"the address has {len(url):,} characters", f"{_LONGEST:,} is the most")
 
 
 def may_share(name: str, other: str) -> bool:
     """Whether what was given for one URL may be sent to the other: the same host and port, and not less safe."""
     try:
-        ours, theirs = placed(name), placed(other)
+        ours, theirs = parse_url(name), parse_url(other)
     except AddressRefused:
         return False
-    return ours.is_same_host(theirs) and (theirs.scheme == "https" or ours.scheme == "http")
-
-
-def _ascii_host(host: str) -> str:
-    if ":" in host:
-        # Without the part behind a percent sign: a zone of this machine must not be sent to others.
-        return f"[{IPv6Address(host.partition('%')[0])}]"
-    if not host.isascii():
-        host = idna.encode(host, uts46=True, transitional=False).decode()
-    if not _HOST.fullmatch(host):
-        raise ValueError("no host")
-    return host
-
-
-def _quoted(text: str) -> str:
-    return quote(text, safe=_LEFT_AS_IS)
-
-
-def with_params(url: str, params: dict[str, str]) -> str:
-    if not params:
-        return url
-    url = url.partition("#")[0]
-    # Commas stay as they are: signatures of some platforms cover the exact text.
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(params, safe=',')}"
+    return ours.site == theirs.site and (theirs.scheme == "https" or ours.scheme == "http")
 
 
 def without_params(url: str, params: dict[str, str]) -> str:
@@ -107,46 +92,16 @@ def without_params(url: str, params: dict[str, str]) -> str:
     head, mark, query = url.partition("?")
     if not params or not mark:
         return url
-    left = [pair for pair in query.split("&") if not _is_among(pair, params)]
+    left = []
+    for pair in query.split("&"):
+        name, _, value = pair.partition("=")
+        if params.get(unquote_plus(name)) != unquote_plus(value):
+            left.append(pair)
     return f"{head}?{'&'.join(left)}" if left else head
 
 
-def _is_among(pair: str, params: dict[str, str]) -> bool:
-    name, _, value = pair.partition("=")
-    return params.get(unquote_plus(name)) == unquote_plus(value)
-
-
-def routed(place: ParsedUrl, base_url: str | None, hosts: tuple[str, ...]) -> Route:
-    """Returns where to send a request. An operator's base URL replaces all hosts of a platform, or every host if it has
-    none of its own; the path is kept."""
-    if not base_url or (hosts and place.host not in hosts):
-        return Route(place.url)
-    origin_end = place.url.index("/", len(place.scheme) + 3)
-    return Route(base_url.rstrip("/") + place.url[origin_end:], is_operators=True)
-
-
-def led_to(place: ParsedUrl, location: str, base_url: str | None) -> ParsedUrl:
-    """Returns where a redirect leads. One to the operator's base URL leads to the platform's own URL that it
-    replaces."""
-    try:
-        target = urljoin(place.url, _from_wire(location))
-    except ValueError:
-        raise AddressRefused(f"{place.host} redirects to an address that makes no sense", "check it there") from None
-    if base_url and target.startswith(base_url.rstrip("/") + "/"):
-        target = urljoin(place.url, target[len(base_url.rstrip("/")) :])
-    return placed(target)
-
-
-def _from_wire(location: str) -> str:
-    # Headers are decoded as Latin-1; many servers write UTF-8 into this one.
-    try:
-        return location.strip().encode("latin-1").decode("utf-8")
-    except UnicodeError:
-        return location.strip()
-
-
 REDIRECTS = frozenset((301, 302, 303, 307, 308))
-PERMANENT = frozenset((301, 308))
+_PERMANENT = frozenset((301, 308))
 _KEEPS_METHOD = frozenset((307, 308))
 _HARMLESS_HEADERS = frozenset(
     ("accept", "accept-language", "content-type", "if-modified-since", "if-none-match", "user-agent")
@@ -154,26 +109,13 @@ _HARMLESS_HEADERS = frozenset(
 """Headers that another host may see. Any other might be a secret under a name that nobody thought of."""
 
 
-class Way(Record, frozen=True):
-    """What holds for all steps of one request."""
-
-    base_url: str | None
-    hosts: tuple[str, ...]
-    secret_params: dict[str, str]
-    """The parameters that a credential added to the query."""
-    owner: ParsedUrl
-    """Where the request was sent first: the credential was given for this host, and for no other."""
-
-    def shown(self, place: ParsedUrl) -> str:
-        """Returns the URL as others may see it."""
-        return without_params(place.url, self.secret_params)
-
-
 class Step(Record, frozen=True):
     """One request on the way: the first, or one that a redirect asks for."""
 
     place: ParsedUrl
-    route: Route
+    sent_to: str
+    """The URL itself, or the operator's replacement of it."""
+    is_operators: bool
     method: str
     headers: dict[str, str]
     body: bytes | None
@@ -181,29 +123,65 @@ class Step(Record, frozen=True):
     """Every redirect up to here was a permanent one."""
 
 
+class Way(Record, frozen=True):
+    """What holds for all steps of one request."""
+
+    base_url: str | None
+    """The operator's; it replaces these hosts, or every host if there are none. The path is kept."""
+    hosts: tuple[str, ...]
+    secret_params: dict[str, str]
+    """The parameters that a credential added to the query."""
+    owner: ParsedUrl
+    """Where the request was sent first: the credential was given for this host, and for no other."""
+
+    def step(
+        self, place: ParsedUrl, method: str, headers: dict[str, str], body: bytes | None, is_permanent: bool = True
+    ) -> Step:
+        sent_to, is_operators = place.url, False
+        if self.base_url and (not self.hosts or place.host in self.hosts):
+            origin_end = place.url.index("/", len(place.scheme) + 3)
+            sent_to, is_operators = self.base_url.rstrip("/") + place.url[origin_end:], True
+        return Step(place, sent_to, is_operators, method, headers, body, is_permanent)
+
+    def target(self, place: ParsedUrl, location: str) -> ParsedUrl:
+        """Returns where a redirect leads. One to the operator's base URL leads to the platform's own URL that it
+        replaces."""
+        location = location.strip()
+        with suppress(UnicodeError):
+            # Headers are decoded as Latin-1; many servers write UTF-8 into this one.
+            location = location.encode("latin-1").decode("utf-8")
+        try:
+            target = urljoin(place.url, location)
+        except ValueError:
+            raise AddressRefused(
+                f"{place.host} redirects to an address that makes no sense", "check it there"
+            ) from None
+        base = self.base_url and self.base_url.rstrip("/")
+        if base and target.startswith(f"{base}/"):
+            target = urljoin(place.url, target[len(base) :])
+        parsed = parse_url(target)
+        if not self.secret_params:
+            return parsed
+        # The credential's part of the query goes to its own host only, even if another server passes it on. The step
+        # before is no measure: behind A→B, a redirect from B to B stays on one host, and that host is a stranger.
+        parsed = parsed.replace(url=without_params(parsed.url, self.secret_params))
+        return parsed.with_params(self.secret_params) if parsed.site == self.owner.site else parsed
+
+
 def next_step(step: Step, status: int, location: str, way: Way) -> Step:
     """Returns the step that a redirect asks for. Refuses those that no honest server needs."""
-    target = led_to(step.place, location, way.base_url)
-    is_same_host = target.is_same_host(step.place)
-    # The credential's part of the query goes to its own host only, even if another server passes it on. The step before
-    # is no measure: behind A→B, a redirect from B to B stays on one host, and that host is a stranger.
-    shown = way.shown(target)
-    target = placed(with_params(shown, way.secret_params) if target.is_same_host(way.owner) else shown)
-    route = routed(target, way.base_url, way.hosts)
-    if step.route.url.startswith("https:") and not route.url.startswith("https:"):
-        raise AddressRefused(f"{step.place.host} redirects from https to http", "the site's operator must mend it")
+    target = way.target(step.place, location)
+    is_same_site = target.site == step.place.site
     keeps_method = status in _KEEPS_METHOD or step.method == "HEAD" or (step.method == "GET" and step.body is None)
-    if keeps_method and step.body is not None and not is_same_host:
-        raise AddressRefused(f"{step.place.host} wants our form sent to {target.host}", "check the source's address")
-    return Step(
-        place=target,
-        route=route,
-        method=step.method if keeps_method else "GET",
-        headers=step.headers if is_same_host else _harmless(step.headers),
-        body=step.body if keeps_method else None,
-        is_permanent=step.is_permanent and status in PERMANENT,
+    following = way.step(
+        target,
+        step.method if keeps_method else "GET",
+        {name: value for name, value in step.headers.items() if is_same_site or name.lower() in _HARMLESS_HEADERS},
+        step.body if keeps_method else None,
+        step.is_permanent and status in _PERMANENT,
     )
-
-
-def _harmless(headers: dict[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if name.lower() in _HARMLESS_HEADERS}
+    if step.sent_to.startswith("https:") and not following.sent_to.startswith("https:"):
+        raise AddressRefused(f"{step.place.host} redirects from https to http", "the site's operator must mend it")
+    if following.body is not None and not is_same_site:
+        raise AddressRefused(f"{step.place.host} wants our form sent to {target.host}", "check the source's address")
+    return following

@@ -15,7 +15,7 @@ from catchment.fetch import (
     Fetch,
     FetchSettings,
 )
-from catchment.fetch.urls import placed
+from catchment.fetch.urls import parse_url
 from catchment.model import (
     Answer,
     Budget,
@@ -143,7 +143,7 @@ class Door:
 
     def ask(self, request: Request | str, **fields: Any) -> Answer:
         asked = Request(request, **fields) if isinstance(request, str) else request
-        self._asked_site = placed(asked.url).site
+        self._asked_site = parse_url(asked.url).site
         return self.fetch(asked, self.platform, subject="a source (source 1)", attempts=self.attempts)
 
     @property

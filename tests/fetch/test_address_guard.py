@@ -9,7 +9,7 @@ import pytest
 
 from catchment.errors import AddressRefused, NetworkError
 from catchment.fetch.address_guard import is_own, objection
-from catchment.fetch.urls import placed
+from catchment.fetch.urls import parse_url
 from tests.hostile import Connection, Seen, redirect, reply, status
 
 
@@ -229,7 +229,7 @@ def test_a_secure_request_through_a_proxy_is_tunnelled_to_the_address_that_was_j
     ],
 )
 def test_addresses_are_brought_into_the_form_that_is_sent(url, place):
-    assert placed(url).url == place
+    assert parse_url(url).url == place
 
 
 def test_own_machines_are_known_by_their_address():

@@ -18,7 +18,7 @@ from catchment.errors import (
     SlowDown,
 )
 from catchment.fetch.auth import Logins, mismatch
-from catchment.fetch.urls import placed
+from catchment.fetch.urls import parse_url
 from catchment.logs import redact
 from catchment.model import (
     Budget,
@@ -250,7 +250,7 @@ def test_what_is_asked_at_login_is_the_credentials_own_budget(logged_door, serve
 
 def test_what_would_help_a_credential_named_for_another_host_is_a_command_that_is_not_redacted() -> None:
     use = Use("mine", Secret(), datetime(2026, 1, 31, tzinfo=UTC), "feeds", ("a.example",))
-    _, helps = mismatch(use, feeds, placed("https://b.example:8443/feed"))
+    _, helps = mismatch(use, feeds, parse_url("https://b.example:8443/feed"))
     assert redact(helps) == (
         "to let b.example:8443 have it, too: `catchment credentials change mine --host a.example --host b.example:8443`"
     )

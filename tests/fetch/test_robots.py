@@ -18,7 +18,7 @@ from catchment.errors import (
 )
 from catchment.fetch import robots
 from catchment.fetch.robots import Robots
-from catchment.fetch.urls import placed
+from catchment.fetch.urls import parse_url
 from catchment.model import Answer, Request
 from tests.fetch.surroundings import Door
 from tests.hostile import Hostile, redirect, reply, reset, status
@@ -206,7 +206,7 @@ class Sites:
         self.robots = Robots("catchment", timedelta(seconds=5))
 
     def check(self, url: str, now: datetime = NOW) -> timedelta:
-        return self.robots.check(placed(url), now, self._answer)
+        return self.robots.check(parse_url(url), now, self._answer)
 
     def _answer(self, request: Request) -> Answer:
         self.asked.append(request.url)
@@ -265,7 +265,7 @@ def test_what_lies_beyond_the_part_that_is_read_is_passed_over_and_no_line_is_to
 
     def is_allowed(path: str) -> bool:
         try:
-            rules.check(placed(f"{PUBLIC}{path}"), NOW, lambda request: answer)
+            rules.check(parse_url(f"{PUBLIC}{path}"), NOW, lambda request: answer)
         except Disallowed:
             return False
         return True
