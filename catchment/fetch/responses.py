@@ -79,7 +79,7 @@ def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
     if max_age := _MAX_AGE.search(control):
         return min(int(max_age[1]), LONGEST_CACHE_SECONDS)
     # `Expires: 0` and other nonsense means "already expired", which is no hint.
-    expires = http_date(headers.get("expires", ""))
+    expires = http_date(headers["expires"]) if "expires" in headers else None
     if expires is None:
         return None
     # By the server's own clock, where it sends it: a machine whose clock is wrong would get a wrong difference.
