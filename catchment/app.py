@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import Event, RLock
-from typing import Generic, TypeVar
 
 from catchment import logs
 from catchment.cache import Cache, open_cache
@@ -50,6 +49,7 @@ from catchment.fetch import (
 )
 from catchment.health.metrics import Measuring
 from catchment.health.monitors import Monitors
+from catchment.lazy import part
 from catchment.model import Budget
 from catchment.platforms import Platforms, installed
 from catchment.policy.budget_plan import PlatformPlan
@@ -66,23 +66,6 @@ from catchment.text.clean import fingerprint
 
 _POST_SECONDS = 10.0
 """How long a webhook's receiver may take: it should record the event and process it later."""
-
-T = TypeVar("T")
-
-
-class part(Generic[T]):
-    """A part of the app that is built on first use; once, also where several threads are the first to need it."""
-
-    def __init__(self, build: Callable[[App], T]) -> None:
-        self._build, self.__doc__ = build, build.__doc__
-
-    def __get__(self, app: App, _: type[App]) -> T:
-        name = self._build.__name__
-        with app.building:
-            if name not in app.__dict__:
-                app.__dict__[name] = self._build(app)
-            built: T = app.__dict__[name]
-            return built
 
 
 class App:

@@ -27,7 +27,8 @@ from catchment.settings.table import without_password
 from catchment.store import Store, open_store
 from catchment.store.database import Database
 from catchment.store.leases import Presence
-from catchment.store.migrate import HEAD, engine_version, fault, mismatch, revision, was_full
+from catchment.store.migrate import fault, revision
+from catchment.store.version import HEAD, engine_version, mismatch, was_full
 from catchment.text.clean import fingerprint
 
 # Above this size only the quick check runs: the full one reads every index entry and takes minutes.

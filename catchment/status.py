@@ -25,10 +25,10 @@ from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings.table import without_password
 from catchment.sources.describe import DeploymentFacts
 from catchment.store.leases import ProcessView, living
-from catchment.store.migrate import HEAD, engine_version
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.runs import DayView, RunView
 from catchment.store.sources.stats import FailingSource, FailureCounts
+from catchment.store.version import HEAD, engine_version
 
 MOST_WAITING = 200
 """Waiting sources are counted up to this number."""

@@ -1,6 +1,6 @@
 """`python -m tools.schema NUMBER WORDS` drafts the migration from the last released schema to the present tables.
 
-Read the draft and add what has to happen to the rows; then raise HEAD in catchment/store/migrate.py. The last released
+Read the draft and add what has to happen to the rows; then raise HEAD in catchment/store/version.py. The last released
 schema is the newest dump in tests/store/schemas, written by `python -m tests.store.sample` when it was released.
 """
 

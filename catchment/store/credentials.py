@@ -12,6 +12,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
+from catchment.lazy import lazy_imports
 from catchment.model import (
     Alarm,
     Credential,
@@ -21,8 +22,10 @@ from catchment.model import (
 from catchment.store.database import StorePart, Transaction, placeholders
 from catchment.store.item_fields import to_json, to_micros
 from catchment.store.row_mappers import columns, values
-from catchment.store.schema import metadata
 from catchment.store.sources import alerts
+
+with lazy_imports():
+    from catchment.store import schema
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -348,7 +351,7 @@ def _missing(name: str) -> NotFound:
 
 def tables() -> list[str]:
     """Returns the tables with encrypted columns, found in the schema, so that a new table is included automatically."""
-    return sorted(name for name, table in metadata.tables.items() if {"key_id", "sealed"} <= {*table.c.keys()})
+    return sorted(name for name, table in schema.metadata.tables.items() if {"key_id", "sealed"} <= {*table.c.keys()})
 
 
 class SealedRow(Record, frozen=True):

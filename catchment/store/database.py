@@ -16,15 +16,24 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, TypeVar
 
-from sqlalchemy import Boolean, Engine, Float, Integer, LargeBinary, create_engine, event, make_url
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as NoFreeConnection
-
 from catchment import installation, logs
 from catchment.errors import InvalidInput, StoreError
+from catchment.lazy import lazy_imports
 from catchment.model import Record
+from catchment.store.connections import (
+    NoFreeConnection,
+    Pool,
+    connect_postgres,
+    connect_sqlite,
+    is_connection_error,
+    is_psycopg_error,
+    url_parts,
+    without_password,
+)
 from catchment.store.row_mappers import reader
-from catchment.store.schema import metadata
+
+with lazy_imports():
+    from catchment.store import schema
 
 log = logs.logger(__name__)
 
@@ -32,7 +41,6 @@ T = TypeVar("T")
 R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]
 
-BUSY_SECONDS = 30
 RETRIES = 8
 # serialisation failure, deadlock, and a unique key that another transaction took between our read and our write
 _RETRIED = {"40001", "40P01", "23505"}
@@ -153,9 +161,7 @@ def _postgres_marks(sql: str) -> str:
 
 @cache
 def _array_type(table: str, column: str) -> str:
-    kind = metadata.tables[table].c[column].type
-    names = ((Boolean, "boolean[]"), (Integer, "bigint[]"), (Float, "double precision[]"), (LargeBinary, "bytea[]"))
-    return next((name for sort, name in names if isinstance(kind, sort)), "text[]")
+    return schema.array_type(table, column)
 
 
 class Database:
@@ -165,15 +171,18 @@ class Database:
 
     def __init__(self, url: str, *, pool_size: int = 12, creates: bool = True) -> None:
         """`creates`: the folder of a SQLite file is created if missing."""
-        parsed = make_url(url)
-        self.is_postgres = parsed.get_backend_name() == "postgresql"
-        self.url = parsed.render_as_string(hide_password=False)
-        self.shown_url = parsed.render_as_string(hide_password=True)
-        self.file = None if self.is_postgres or not parsed.database else Path(parsed.database)
+        parts = url_parts(url)
+        self.is_postgres = str(parts["scheme"]).startswith("postgresql")
+        self.url, self.shown_url = url, without_password(url)
+        self.file = None if self.is_postgres or not parts["database"] else Path(parts["database"])
+        if self.is_postgres and not installation.is_installed("postgres"):
+            raise InvalidInput(
+                "the driver for PostgreSQL is not installed", f"run `{installation.install_command('postgres')}`"
+            )
         if self.file and creates:
             _make_folder(self.file.parent)
         self.pool_size = pool_size
-        self.engine = _engine(self.url, self.is_postgres, pool_size)
+        self._pool = Pool(self.connect, pool_size, is_remote=self.is_postgres)
         # Threads of one process queue here instead of polling SQLite's lock: fair, and it costs nothing.
         self._gate = RLock()
         self._outage = _Outage("cannot be reached", "can be reached again")
@@ -187,19 +196,20 @@ class Database:
         return self.file is None or self.file.exists()
 
     def close(self) -> None:
-        self.engine.dispose()
+        self._pool.close()
+
+    def connect(self) -> Any:
+        """Returns a connection outside the pool, for schema changes."""
+        return connect_sqlite(self.file) if self.file else connect_postgres(self.url)
 
     def own_session(self) -> Any:
         """Returns a connection outside the pool, for session state (PostgreSQL's advisory locks)."""
-        import psycopg
-
         with self.said_plainly():
-            plain = make_url(self.url).set(drivername="postgresql").render_as_string(hide_password=False)
-            return psycopg.connect(plain, autocommit=True)
+            return connect_postgres(self.url, autocommit=True)
 
     def read(self, question: Callable[[Transaction], T]) -> T:
         """Run a query. Each statement sees the newest commit; no read transaction is held open."""
-        with self.said_plainly(), self._connection() as connection, self._each_alone(connection):
+        with self.said_plainly(), self._pool.connection() as connection, self._each_alone(connection):
             result = question(self.transaction(connection, self.is_postgres))
         self._outage.end()
         return result
@@ -241,11 +251,11 @@ class Database:
 
     def _write_once(self, change: Callable[[Transaction], T]) -> T:
         if self.is_postgres:
-            with self._connection() as connection:
+            with self._pool.connection() as connection:
                 return self._committed(connection, change)
         with (
             self._gate,
-            self._connection() as connection,
+            self._pool.connection() as connection,
             _overwritten(connection) if self._overwrites else nullcontext(),
         ):
             connection.execute("BEGIN IMMEDIATE")
@@ -271,21 +281,8 @@ class Database:
             self._overwrites = False
             if not self.is_postgres:
                 # Pages of the log that another process still reads stay until the next checkpoint.
-                with self.said_plainly(), self._connection() as connection:
+                with self.said_plainly(), self._pool.connection() as connection:
                     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-    @contextmanager
-    def _connection(self) -> Iterator[Any]:
-        proxy = self.engine.raw_connection()
-        try:
-            yield proxy.driver_connection
-        except BaseException as error:
-            # After a failure of the connection itself, its transaction state is unknown.
-            if not isinstance(error, Exception) or _is_connection_trouble(error):
-                proxy.invalidate()
-            raise
-        finally:
-            proxy.close()
 
     @contextmanager
     def said_plainly(self) -> Iterator[None]:
@@ -294,22 +291,20 @@ class Database:
             yield
         except NoFreeConnection as error:
             raise StoreError(f"no connection to {self.shown_url} came free in time", "ask again later") from error
-        except DBAPIError as error:
-            raise self._plain(error.orig or error) from error
-        except sqlite3.Error as error:
-            raise self._plain(error) from error
         except OSError as error:
             # A lock, a copy or a note beside the database: no space, no permission.
             where = error.filename or f"the files of {self.shown_url}"
             raise StoreError(f"{where}: {error.strerror or error}", _what_helps(str(error))) from error
         except Exception as error:
-            if not _is_psycopg(error):
+            # SQLAlchemy, which changes the schema, wraps the driver's error.
+            cause = getattr(error, "orig", None) or error
+            if not isinstance(cause, sqlite3.Error) and not is_psycopg_error(cause):
                 raise
-            raise self._plain(error) from error
+            raise self._plain(cause) from error
 
     def _plain(self, error: BaseException) -> StoreError:
         plain = StoreError(f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error)))
-        if _is_connection_trouble(error):
+        if is_connection_error(error):
             self._outage.count(plain)
             plain.is_logged = True
         return plain
@@ -348,44 +343,6 @@ class _Outage:
             log.warning(f"the database {self._ends}", failures=failures, seconds=seconds)
 
 
-def _engine(url: str, is_postgres: bool, pool_size: int) -> Engine:
-    if is_postgres:
-        if not installation.is_installed("postgres"):
-            raise InvalidInput(
-                "the driver for PostgreSQL is not installed", f"run `{installation.install_command('postgres')}`"
-            )
-        engine = create_engine(url, pool_size=pool_size, max_overflow=4, pool_pre_ping=True, pool_recycle=1800)
-
-        @event.listens_for(engine, "connect")
-        def plan_anew(connection: Any, _: object) -> None:
-            # The same statement covers the last hour or all years, rare words or frequent ones: a generic plan, which
-            # PostgreSQL would choose after some time, is a bad one for most.
-            connection.execute("SET plan_cache_mode = force_custom_plan")
-            connection.commit()
-
-        return engine
-    engine = create_engine(
-        url,
-        pool_size=pool_size,
-        max_overflow=4,
-        # Each connection has a page cache: the last used one is the warmest, and the others need not grow.
-        pool_use_lifo=True,
-        connect_args={"timeout": BUSY_SECONDS, "isolation_level": None, "check_same_thread": False},
-    )
-
-    @event.listens_for(engine, "connect")
-    def prepare(connection: sqlite3.Connection, _: object) -> None:
-        _keep_private(make_url(url).database)
-        _use_wal(connection)
-        # With WAL, NORMAL survives the death of the process; power loss may cost the last seconds, never the file.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA cache_size = -4000")
-        connection.execute("PRAGMA temp_store = MEMORY")
-
-    return engine
-
-
 @contextmanager
 def _overwritten(connection: sqlite3.Connection) -> Iterator[None]:
     """Makes SQLite write zeros over deleted data; restores the previous mode, which differs between builds of
@@ -398,40 +355,11 @@ def _overwritten(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute(f"PRAGMA secure_delete = {before}")
 
 
-def _keep_private(file: str | None) -> None:
-    """Makes a new SQLite file private to its owner; its WAL then gets the same mode. A file with data keeps the mode
-    that an administrator may have set."""
-    if file and Path(file).is_file() and Path(file).stat().st_size == 0:
-        Path(file).chmod(0o600)
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """SQLite's busy time-out covers everything but this: several processes that open an empty file at once conflict
-    here."""
-    give_up_at = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
-                raise
-            time.sleep(0.01)
-
-
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
-
-
-def _is_psycopg(error: BaseException) -> bool:
-    return type(error).__module__.split(".")[0] == "psycopg"
-
-
-def _is_connection_trouble(error: BaseException) -> bool:
-    return _is_psycopg(error) and type(error).__name__ in {"OperationalError", "InterfaceError", "AdminShutdown"}
 
 
 def _is_write_trouble(error: BaseException | None) -> bool:

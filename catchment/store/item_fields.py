@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 from msgspec.structs import astuple
-from sqlalchemy import BigInteger, Boolean, Integer, LargeBinary, Text
-from sqlalchemy import Column as SqlColumn
-from sqlalchemy.types import TypeEngine
 
 from catchment.clock import micros, moment
 from catchment.messages import Message
@@ -70,8 +67,8 @@ class ItemColumn(NamedTuple):
     group: Group
     about: str = ""
     """Description for users of the API."""
-    sql: type[TypeEngine[Any]] | None = None
-    """The SQL type, if it is not the usual one of the Python type."""
+    is_small: bool = False
+    """A number of 32 bits."""
     is_large: bool = False
     """Large texts come last in a row: SQLite then reads the small columns without touching the pages that hold them."""
 
@@ -123,7 +120,7 @@ class ItemView(Record, frozen=True):
     is_folded: Annotated[bool, CONTENT]
     is_pinned: Annotated[bool, LABEL]
     is_digest: Annotated[bool, LABEL]
-    version: Annotated[int, ItemColumn(Group.INTERNAL, "1 + how many revisions there are.", sql=Integer)]
+    version: Annotated[int, ItemColumn(Group.INTERNAL, "1 + how many revisions there are.", is_small=True)]
     fingerprint: Annotated[bytes, CONTENT]
     first_seen_at: Annotated[datetime, INTERNAL]
     content_last_changed_at: Annotated[datetime, INTERNAL]
@@ -171,9 +168,9 @@ class ItemState(Record, frozen=True):
 
     applied_at: Annotated[datetime, INTERNAL]
     """When the newest answer that changed it arrived."""
-    fingerprint_rule: Annotated[int, ItemColumn(Group.INTERNAL, sql=Integer)]
+    fingerprint_rule: Annotated[int, ItemColumn(Group.INTERNAL, is_small=True)]
     volatile_until: Annotated[datetime | None, INTERNAL]
-    volatile_count: Annotated[int, ItemColumn(Group.INTERNAL, sql=Integer)]
+    volatile_count: Annotated[int, ItemColumn(Group.INTERNAL, is_small=True)]
 
 
 def _columns() -> Iterator[tuple[str, ItemColumn]]:
@@ -185,22 +182,13 @@ def _columns() -> Iterator[tuple[str, ItemColumn]]:
 
 COLUMNS: dict[str, ItemColumn] = dict(sorted(_columns(), key=lambda column: column[1].is_large))
 """The columns of `items`, in the order of the table."""
-_TYPES = field_types(ItemView) | field_types(ItemState)
-_SQL: dict[Any, type[TypeEngine[Any]]] = {
-    int: BigInteger, str: Text, bool: Boolean, datetime: BigInteger, bytes: LargeBinary,
-}  # fmt: skip
+TYPES = field_types(ItemView) | field_types(ItemState)
+"""Their Python types."""
 
 
 def names_of(group: Group) -> tuple[str, ...]:
     """Returns the columns of a group."""
     return tuple(name for name, column in COLUMNS.items() if column.group == group)
-
-
-def table_columns(names: Iterable[str]) -> Iterator[SqlColumn[Any]]:
-    """Yields these columns for a table definition."""
-    for name in names:
-        field, special = _TYPES[name], COLUMNS[name].sql
-        yield SqlColumn(name, special or (Text if field.is_list else _SQL[field.type]), nullable=field.is_optional)
 
 
 SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)

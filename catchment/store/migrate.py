@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -13,12 +11,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, MetaData, inspect, text
+from sqlalchemy import Connection, MetaData, NullPool, create_engine, inspect, text
 
-from catchment import logs
 from catchment.errors import InvalidInput, NotFound, SchemaMismatch, StoreError
-from catchment.store.database import BUSY_SECONDS, Database
+from catchment.store.connections import BUSY_SECONDS
+from catchment.store.database import Database
 from catchment.store.schema import metadata
+from catchment.store.version import BASELINE, HEAD, is_blank, mismatch, remember, was_full
 
 
 @dataclass(frozen=True)
@@ -30,9 +29,6 @@ class Schema:
     migrations: Path
 
 
-BASELINE = "0006"
-"""The oldest schema that can be opened; nothing leads from earlier ones to it."""
-HEAD = "0006"
 CURRENT = Schema(HEAD, metadata, Path(__file__).parent / "migrations")
 _OURS = {"alembic_version", *metadata.tables}
 _LOCK_KEY = 0x63617463  # "catc": PostgreSQL's advisory lock for schema changes
@@ -47,7 +43,7 @@ def ready(
     migrated only with `may_migrate`: a process that runs beside others must not change the schema under them.
     """
     backup = None
-    found = revision(database) if creates or not _is_blank(database) else None
+    found = revision(database) if creates or not is_blank(database) else None
     if found is None and not creates:
         _refuse_if_it_was_full(database, home)
         raise _no_database(database)
@@ -64,11 +60,6 @@ def ready(
     return backup
 
 
-def _is_blank(database: Database) -> bool:
-    """A missing or empty SQLite file: opening it, even to read, would write its first page."""
-    return database.file is not None and not (database.is_there and database.file.stat().st_size)
-
-
 def _no_database(database: Database) -> NotFound:
     message = f"{database.shown_url} is empty" if database.is_there else f"there is no database {database.file}"
     return NotFound(
@@ -80,7 +71,7 @@ def _no_database(database: Database) -> NotFound:
 
 def revision(database: Database) -> str | None:
     """Returns the schema's revision; None for a database without tables of ours. Raises SchemaMismatch."""
-    with database.said_plainly(), database.engine.connect() as connection:
+    with database.said_plainly(), _sqlalchemy_connection(database) as connection:
         tables = set(inspect(connection).get_table_names())
         if not tables & _OURS:
             return None
@@ -95,30 +86,6 @@ def revision(database: Database) -> str | None:
             "give catchment a database of its own",
         )
     return found
-
-
-def engine_version(database: Database) -> str:
-    """Returns the name and version of the database engine."""
-    question = "SHOW server_version" if database.is_postgres else "SELECT sqlite_version()"
-    row = database.read(lambda tx: tx.one(question))
-    return f"{'PostgreSQL' if database.is_postgres else 'SQLite'} {row[0] if row else ''}".strip()
-
-
-def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
-    """Returns the error for a database of this schema, with what helps; None if it is the current one."""
-    if found == head:
-        return None
-    if found < BASELINE:
-        return SchemaMismatch(
-            f"the database has schema {found}, from before {BASELINE}, the oldest that this program can open",
-            "it is left as it is; give catchment a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
-        )
-    if found > head:
-        return SchemaMismatch(
-            f"the database has schema {found}, newer than this program's {head}",
-            "update catchment; or restore the backup that was made before the update",
-        )
-    return SchemaMismatch(f"the database has schema {found}, this program needs {head}", "run `catchment migrate`")
 
 
 def _migrate(
@@ -165,9 +132,16 @@ def _upgrade(database: Database, schema: Schema) -> None:
 
 
 @contextmanager
+def _sqlalchemy_connection(database: Database) -> Iterator[Connection]:
+    dialect = "postgresql+psycopg://" if database.is_postgres else "sqlite://"
+    with create_engine(dialect, creator=database.connect, poolclass=NullPool).connect() as connection:
+        yield connection
+
+
+@contextmanager
 def changing(database: Database) -> Iterator[Connection]:
     """One transaction for a schema change: all or nothing, on SQLite too."""
-    with database.said_plainly(), database.engine.connect() as connection:
+    with database.said_plainly(), _sqlalchemy_connection(database) as connection:
         if database.is_postgres:
             with connection.begin():
                 yield connection
@@ -212,51 +186,12 @@ def _only_one(database: Database, home: Path) -> Iterator[None]:
         yield
 
 
-# Databases that had items and are empty now
-
-
-def remember(database: Database, home: Path) -> None:
-    """Record in the home folder that this database holds items, once it does."""
-    known = _known(home)
-    if known.get(database.shown_url):
-        return
-    row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
-    if row and row[0]:
-        # Written to a temporary file first: a note truncated by a power cut would be lost.
-        part = home / f"databases.{os.getpid()}.part"
-        try:
-            home.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part.touch(mode=0o600)
-            part.write_text(json.dumps({**known, database.shown_url: True}))
-            part.replace(home / "databases.json")
-        except OSError as error:
-            # It is written the next time the database is opened; reading must not need free disk space.
-            logs.logger(__name__).warning(
-                "the note about this database could not be written", file=str(part), error=error.strerror
-            )
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-
-
-def was_full(database: Database, home: Path) -> bool:
-    """Whether the home folder has a record of this database with items."""
-    return bool(_known(home).get(database.shown_url))
-
-
 def _refuse_if_it_was_full(database: Database, home: Path) -> None:
     if was_full(database, home):
         raise SchemaMismatch(
             f"{database.shown_url} is empty, but {home} knows it with items in it",
             f"restore a backup (`catchment restore FILE`), or, to begin anew, delete {home / 'databases.json'}",
         )
-
-
-def _known(home: Path) -> dict[str, Any]:
-    try:
-        known = json.loads((home / "databases.json").read_text())
-    except (FileNotFoundError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
 
 
 # Backup and restore of a SQLite file

@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import event
-
 from catchment.model import Outcome, Source
+from catchment.store.database import Transaction
 from tests.town import TownApp
 
 MINUTES = timedelta(minutes=1)
@@ -23,16 +22,19 @@ def no_room_for_more_than(here: TownApp, pages: int) -> Iterator[None]:
     used = database.read(lambda tx: tx.one("PRAGMA page_count"))
     assert used is not None
 
-    def limit(most: int) -> Any:
-        return lambda connection, *_: connection.execute(f"PRAGMA max_page_count = {most}")
+    def limited(most: int) -> type[Transaction]:
+        class Limited(Transaction):
+            def __init__(self, connection: Any, is_postgres: bool) -> None:
+                super().__init__(connection, is_postgres)
+                connection.execute(f"PRAGMA max_page_count = {most}")
 
-    full, free = limit(used[0] + pages), limit(1_000_000)
-    event.listen(database.engine, "checkout", full)
+        return Limited
+
+    database.transaction = limited(used[0] + pages)  # type: ignore[misc]
     try:
         yield
     finally:
-        event.remove(database.engine, "checkout", full)
-        event.listen(database.engine, "checkout", free)
+        database.transaction = limited(1_000_000)  # type: ignore[misc]
 
 
 def feeds_with_long_entries(here: TownApp, count: int) -> list[Source]:

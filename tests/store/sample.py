@@ -29,10 +29,10 @@ from catchment.store.cache import CachedSet, CacheKey, HotCounts
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
 from catchment.store.items.item_writer import owe
-from catchment.store.migrate import HEAD
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
 from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
+from catchment.store.version import HEAD
 from tests.store.desk import Desk, opened, post
 
 DUMPS = Path(__file__).parent / "schemas"

@@ -15,6 +15,7 @@ import pytest
 from catchment.errors import InvalidInput, SchemaMismatch, StoreError
 from catchment.store import database, migrate
 from catchment.store.database import Database
+from catchment.store.version import HEAD
 from tests.clocks import HandClock
 from tests.store.desk import Desk, opened, post
 from tests.store.next_schema import failing_schema, next_schema
@@ -51,7 +52,7 @@ def filled(url: str, home: Path) -> None:
 def test_an_empty_database_is_set_up_by_anyone(database_url: str, tmp_path: Path) -> None:
     opened(database_url, tmp_path).close()
     again = opened(database_url, tmp_path)
-    assert migrate.revision(again.database) == migrate.HEAD
+    assert migrate.revision(again.database) == HEAD
     assert again.items.count() == 0
     again.close()
 
@@ -198,7 +199,7 @@ def test_threads_that_open_an_empty_database_together_set_it_up_once(database_ur
         return found
 
     with ThreadPoolExecutor(4) as pool:
-        assert set(pool.map(open_it, range(4))) == {migrate.HEAD}
+        assert set(pool.map(open_it, range(4))) == {HEAD}
 
 
 def test_an_empty_file_that_somebody_is_setting_up_is_waited_for(

@@ -73,7 +73,7 @@ def set_full(database: Database, url: str, is_full: bool) -> None:
         with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
             connection.execute("SET default_transaction_read_only = off")
             connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = {is_full}")
-        database.engine.dispose()
+        database.close()
     else:
         (pages,) = database.read(lambda tx: tx.one("PRAGMA page_count"))  # type: ignore[misc]
         database.read(lambda tx: tx.one(f"PRAGMA max_page_count = {pages if is_full else 2**30}"))

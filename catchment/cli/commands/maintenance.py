@@ -28,8 +28,9 @@ from catchment.sources.intervals import KindIntervalView, interval_views, minute
 from catchment.store import Store
 from catchment.store.items.deletion import Forget
 from catchment.store.leases import refuse_while_in_use
-from catchment.store.migrate import HEAD, back_up, ready, revision
+from catchment.store.migrate import back_up, ready, revision
 from catchment.store.migrate import restore as put_back
+from catchment.store.version import HEAD
 from catchment.text.printable import plain
 
 DEFAULT = "default"

@@ -15,13 +15,16 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import NotFound
+from catchment.lazy import lazy_imports
 from catchment.model import Event, Record, RefinedItem, View
 from catchment.store import cache
 from catchment.store.database import Row, StorePart, Transaction
 from catchment.store.item_fields import decode, to_json
-from catchment.store.schema import metadata
 from catchment.store.search import index
 from catchment.store.search.index import SearchIndex
+
+with lazy_imports():
+    from catchment.store import schema
 
 ELSEWHERE = {
     "index_mark": "how far the index is; no item's own",
@@ -33,7 +36,7 @@ ELSEWHERE = {
 def hanging() -> list[str]:
     """Returns the tables whose rows belong to one item each, found in the schema, so that a new table is included
     automatically."""
-    return [name for name, table in metadata.tables.items() if "item_id" in table.c and name not in ELSEWHERE]
+    return [name for name, table in schema.metadata.tables.items() if "item_id" in table.c and name not in ELSEWHERE]
 
 
 def remove_items(tx: Transaction, item_ids: Sequence[int]) -> int:

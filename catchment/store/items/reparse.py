@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from catchment.clock import micros, moment
 from catchment.errors import StaleAnswer
+from catchment.lazy import lazy_imports
 from catchment.model import (
     Correction,
     Counts,
@@ -41,9 +42,11 @@ from catchment.store.items.item_writer import (
     write_items,
 )
 from catchment.store.items.page_writer import PageWriter
-from catchment.store.schema import metadata
 from catchment.store.search import index
 from catchment.store.search.lists import relist
+
+with lazy_imports():
+    from catchment.store import schema
 
 Decide = Callable[[ReparseFacts], ReparseWrite]
 # Columns that neither the index nor clients that read changes look at.
@@ -376,7 +379,7 @@ def _follow(tx: Transaction, page: Page, item: ItemCorrection, values: ItemValue
 
 def copies_of_the_order() -> list[str]:
     """Returns the tables that hold an item's list position beside its id."""
-    return [name for name in hanging() if "ordered_at" in metadata.tables[name].c]
+    return [name for name in hanging() if "ordered_at" in schema.metadata.tables[name].c]
 
 
 def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from catchment.store.schema.core import metadata
+from catchment.store.schema.core import array_type, metadata
 
-__all__ = ["metadata"]
+__all__ = ["array_type", "metadata"]
 
 # One module per part of the archive; importing the package imports all of them.
 for _part in pkgutil.iter_modules(__path__):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -20,7 +22,7 @@ from sqlalchemy import (
     text,
 )
 
-from catchment.store.item_fields import COLUMNS, Group, names_of, table_columns
+from catchment.store.item_fields import COLUMNS, TYPES, Group, names_of
 
 metadata = MetaData(
     naming_convention={
@@ -35,6 +37,28 @@ Moment = BigInteger
 Json = Text
 # SQLite numbers rows automatically only for INTEGER keys; PostgreSQL should have the wide type.
 RowId = BigInteger().with_variant(Integer, "sqlite")
+
+
+_SQL_TYPES: dict[Any, Any] = {
+    int: BigInteger, str: Text, bool: Boolean, datetime: Moment, bytes: LargeBinary,
+}  # fmt: skip
+_ARRAY_TYPES = (
+    (Boolean, "boolean[]"), (Integer, "bigint[]"), (Float, "double precision[]"), (LargeBinary, "bytea[]")
+)  # fmt: skip
+
+
+def array_type(table: str, column: str) -> str:
+    """Returns PostgreSQL's type of an array with values of this column."""
+    sql_type = metadata.tables[table].c[column].type
+    return next((name for base, name in _ARRAY_TYPES if isinstance(sql_type, base)), "text[]")
+
+
+def item_columns(names: Iterable[str]) -> Iterator[Column[Any]]:
+    """Yields these columns of items for a table definition."""
+    for name in names:
+        field = TYPES[name]
+        sql_type = Integer if COLUMNS[name].is_small else Json if field.is_list else _SQL_TYPES[field.type]
+        yield Column(name, sql_type, nullable=field.is_optional)
 
 
 def partial_index(name: str, *columns: Any, where: str, unique: bool = False) -> Index:
@@ -150,7 +174,7 @@ items = Table(
     # Numbered from the ledger, not by the database: all rows of a page get their ids before the first is written.
     Column("id", RowId, primary_key=True, autoincrement=False),
     Column("source_id", ForeignKey("sources.id"), nullable=False),
-    *table_columns(name for name in COLUMNS if name not in ("id", "source_id")),
+    *item_columns(name for name in COLUMNS if name not in ("id", "source_id")),
     UniqueConstraint("platform", "scope", "external_id"),
     Index(None, "ordered_at", "id"),
     Index(None, "change_number", "id"),
@@ -206,7 +230,7 @@ revisions = Table(
     Column("source_edited_at", Moment),
     Column("reasons", Text, nullable=False),
     Column("run_id", BigInteger),
-    *table_columns(names_of(Group.CONTENT)),
+    *item_columns(names_of(Group.CONTENT)),
     UniqueConstraint("item_id", "version"),
 )
 

@@ -1,0 +1,179 @@
+"""Opens connections to SQLite and PostgreSQL, and shares them between threads."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import BoundedSemaphore
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from catchment.errors import InvalidInput
+
+BUSY_SECONDS = 30
+_OVERFLOW = 4
+"""Connections beyond the pool's size, for moments of high load; these are not kept."""
+_LONGEST_USE = 1800.0
+"""Seconds after which a connection to a server is replaced: firewalls drop those that seem idle."""
+_URL = re.compile(
+    r"""(?P<scheme>[\w+]+)://
+    (?: (?P<user>[^:/]*) (?: :(?P<password>[^@]*) )? @ )?
+    (?: \[(?P<ipv6>[^/?]+)\] | (?P<host>[^/:?]+) )? (?: :(?P<port>[^/?]*) )?
+    (?: /(?P<database>[^?]*) )? (?: \?(?P<options>.*) )?""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+class NoFreeConnection(Exception):
+    """All connections were in use for too long."""
+
+
+class Pool:
+    """Connections of one database. The last used one is taken first: its page cache is the warmest, and the others
+    need not grow."""
+
+    def __init__(self, connect: Callable[[], Any], size: int, *, is_remote: bool) -> None:
+        """`is_remote`: the other side may have closed an idle connection."""
+        self._connect, self._size, self._is_remote = connect, size, is_remote
+        self._free = BoundedSemaphore(size + _OVERFLOW)
+        self._idle: list[tuple[Any, float]] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[Any]:
+        """A connection for this block. Raises NoFreeConnection."""
+        if not self._free.acquire(timeout=BUSY_SECONDS):
+            raise NoFreeConnection
+        try:
+            connection, opened_at = self._taken()
+            is_sound = False
+            try:
+                yield connection
+                is_sound = True
+            except Exception as error:
+                # After a failure of the connection itself, its transaction state is unknown.
+                is_sound = not is_connection_error(error)
+                raise
+            finally:
+                if is_sound and len(self._idle) < self._size:
+                    self._idle.append((connection, opened_at))
+                else:
+                    _close(connection)
+        finally:
+            self._free.release()
+
+    def _taken(self) -> tuple[Any, float]:
+        now = time.monotonic()
+        with suppress(IndexError):
+            while True:
+                connection, opened_at = self._idle.pop()
+                if not self._is_remote or (now - opened_at < _LONGEST_USE and _answers(connection)):
+                    return connection, opened_at
+                _close(connection)
+        return self._connect(), now
+
+    def close(self) -> None:
+        """Close the connections that are not in use."""
+        with suppress(IndexError):
+            while True:
+                _close(self._idle.pop()[0])
+
+
+def _answers(connection: Any) -> bool:
+    try:
+        connection.execute("SELECT 1")
+        connection.rollback()
+    except Exception as error:
+        if is_connection_error(error):
+            return False
+        raise
+    return True
+
+
+def _close(connection: Any) -> None:
+    # A broken connection may fail to close, too.
+    with suppress(Exception):
+        connection.close()
+
+
+def is_psycopg_error(error: BaseException) -> bool:
+    return type(error).__module__.split(".")[0] == "psycopg"
+
+
+def is_connection_error(error: BaseException) -> bool:
+    return is_psycopg_error(error) and type(error).__name__ in {"OperationalError", "InterfaceError", "AdminShutdown"}
+
+
+def url_parts(url: str) -> dict[str, str | None]:
+    """Returns the parts of a database URL by name. Raises InvalidInput."""
+    parts = _URL.fullmatch(url)
+    if parts is None:
+        raise InvalidInput("the URL of the database is malformed", "check CATCHMENT_DATABASE_URL")
+    return parts.groupdict()
+
+
+def without_password(url: str) -> str:
+    """Returns a database URL in the form in which it may be shown."""
+    parts = _URL.fullmatch(url)
+    if parts is None or parts["password"] is None:
+        return url
+    return f"{url[: parts.start('password')]}***{url[parts.end('password') :]}"
+
+
+def connect_postgres(url: str, *, autocommit: bool = False) -> Any:
+    """Returns a connection of psycopg."""
+    import psycopg
+
+    parts = url_parts(url)
+    # Only what the URL states: for the rest, the environment and the defaults of PostgreSQL's client apply.
+    arguments = {
+        "host": parts["ipv6"] or parts["host"],
+        "port": parts["port"],
+        "user": unquote(parts["user"] or ""),
+        "password": unquote(parts["password"] or ""),
+        "dbname": parts["database"],
+        **dict(parse_qsl(parts["options"] or "")),
+    }
+    stated = {name: value for name, value in arguments.items() if value}
+    connection = psycopg.connect(autocommit=autocommit, **stated)  # type: ignore[arg-type]
+    # The same statement covers the last hour or all years, rare words or frequent ones: a generic plan, which
+    # PostgreSQL would choose after some time, is a bad one for most.
+    connection.execute("SET plan_cache_mode = force_custom_plan")
+    connection.commit()
+    return connection
+
+
+def connect_sqlite(file: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(file, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    _keep_private(file)
+    _use_wal(connection)
+    # With WAL, NORMAL survives the death of the process; power loss may cost the last seconds, never the file.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("PRAGMA cache_size = -4000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    return connection
+
+
+def _keep_private(file: Path) -> None:
+    """Makes a new SQLite file private to its owner; its WAL then gets the same mode. A file with data keeps the mode
+    that an administrator may have set."""
+    if file.is_file() and file.stat().st_size == 0:
+        file.chmod(0o600)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    """SQLite's busy time-out covers everything but this: several processes that open an empty file at once conflict
+    here."""
+    give_up_at = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.01)

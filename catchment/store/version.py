@@ -1,0 +1,96 @@
+"""The schema's version, and notes about databases that held items: what every start checks.
+
+Without SQLAlchemy and Alembic, which take longer to import than most commands run.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from catchment import logs
+from catchment.errors import SchemaMismatch, StoreError
+from catchment.store.database import Database
+
+BASELINE = "0006"
+"""The oldest schema that can be opened; nothing leads from earlier ones to it."""
+HEAD = "0006"
+
+
+def is_current(database: Database) -> bool:
+    """Whether the database is ours and has the current schema; one query. All other cases are for `migrate.ready`."""
+    if is_blank(database):
+        return False
+    question = "SELECT version_num, (SELECT count(*) FROM ledger) FROM alembic_version"
+    try:
+        return database.read(lambda tx: tx.one(question)) == (HEAD, 1)
+    except StoreError:
+        return False
+
+
+def is_blank(database: Database) -> bool:
+    """A missing or empty SQLite file: opening it, even to read, would write its first page."""
+    return database.file is not None and not (database.is_there and database.file.stat().st_size)
+
+
+def engine_version(database: Database) -> str:
+    """Returns the name and version of the database engine."""
+    question = "SHOW server_version" if database.is_postgres else "SELECT sqlite_version()"
+    row = database.read(lambda tx: tx.one(question))
+    return f"{'PostgreSQL' if database.is_postgres else 'SQLite'} {row[0] if row else ''}".strip()
+
+
+def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
+    """Returns the error for a database of this schema, with what helps; None if it is the current one."""
+    if found == head:
+        return None
+    if found < BASELINE:
+        return SchemaMismatch(
+            f"the database has schema {found}, from before {BASELINE}, the oldest that this program can open",
+            "it is left as it is; give catchment a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
+        )
+    if found > head:
+        return SchemaMismatch(
+            f"the database has schema {found}, newer than this program's {head}",
+            "update catchment; or restore the backup that was made before the update",
+        )
+    return SchemaMismatch(f"the database has schema {found}, this program needs {head}", "run `catchment migrate`")
+
+
+def remember(database: Database, home: Path) -> None:
+    """Record in the home folder that this database holds items, once it does."""
+    known = _known(home)
+    if known.get(database.shown_url):
+        return
+    row = database.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
+    if row and row[0]:
+        # Written to a temporary file first: a note truncated by a power cut would be lost.
+        part = home / f"databases.{os.getpid()}.part"
+        try:
+            home.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part.touch(mode=0o600)
+            part.write_text(json.dumps({**known, database.shown_url: True}))
+            part.replace(home / "databases.json")
+        except OSError as error:
+            # It is written the next time the database is opened; reading must not need free disk space.
+            logs.logger(__name__).warning(
+                "the note about this database could not be written", file=str(part), error=error.strerror
+            )
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
+
+
+def was_full(database: Database, home: Path) -> bool:
+    """Whether the home folder has a record of this database with items."""
+    return bool(_known(home).get(database.shown_url))
+
+
+def _known(home: Path) -> dict[str, Any]:
+    try:
+        known = json.loads((home / "databases.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
