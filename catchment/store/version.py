@@ -24,9 +24,9 @@ def is_current(database: Database) -> bool:
     """Whether the database is ours and has the current schema; one query. All other cases are for `migrate.ready`."""
     if is_blank(database):
         return False
-    question = "SELECT version_num, (SELECT count(*) FROM ledger) FROM alembic_version"
+    question = "SELECT 1 FROM ledger WHERE id = 1 AND EXISTS (SELECT 1 FROM alembic_version WHERE version_num = ?)"
     try:
-        return database.read(lambda tx: tx.one(question)) == (HEAD, 1)
+        return database.read(lambda tx: tx.one(question, HEAD)) is not None
     except StoreError:
         return False
 
