@@ -47,7 +47,11 @@ _SPACELESS = (
 _RUN = re.compile(f"[{_SPACELESS}]")
 _RUNS = re.compile(f"[{_SPACELESS}]+")
 _BY_RUNS = re.compile(f"([{_SPACELESS}]+)")
-_ASCII_WORD = re.compile("[a-z0-9]+")
+# Nearly all texts: ASCII, runs and the punctuation of both. One simple expression finds their segments.
+_USUAL = re.compile(rf"[\x00-\x7f\u2010-\u2027\u3001-\u3003\u3008-\u301f{_SPACELESS}]*")
+_USUAL_SEGMENT = re.compile(f"[a-z0-9]+|[{_SPACELESS}]+")
+# Chinese punctuation is replaced before a text is normalized: one that is normal already takes a tenth of the time.
+_WIDE = tuple(zip("，！？：；（）", ",!?:;()", strict=True))
 # Signs that only say how to draw or break the surrounding text, and those that would expand to letters (™ into tm).
 _DROPPED = re.compile("[\u00ad\u200c\u200d\u2060\ufe0e\ufe0f\ufeff\u2120\u2122]")
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”')
@@ -74,6 +78,8 @@ def folded(text: str) -> str:
     """Returns the text as it is compared: compatible forms are one, and so are cases."""
     if text.isascii():
         return text.lower()
+    for wide, narrow in _WIDE:
+        text = text.replace(wide, narrow)
     # Case folding may decompose characters.
     return normalize("NFKC", normalize("NFKC", _DROPPED.sub(_nothing, text)).casefold())
 
@@ -86,13 +92,13 @@ def segments(text: str | None) -> list[str]:
     """Returns words and runs, in order."""
     if not text:
         return []
-    parts: list[str] = []
-    # Runs and the words between them alternate.
-    for index, part in enumerate(_BY_RUNS.split(folded(text))):
-        if index % 2:
-            parts.append(part)
-        else:
-            parts += (_ASCII_WORD if part.isascii() else _word()).findall(part)
+    plain = folded(text)
+    if _USUAL.fullmatch(plain):
+        parts = _USUAL_SEGMENT.findall(plain)
+    else:
+        # Runs and the words between them alternate.
+        pieces = enumerate(_BY_RUNS.split(plain))
+        parts = [part for index, piece in pieces for part in ([piece] if index % 2 else _word().findall(piece))]
     return list(map(_cut, parts)) if max(map(len, parts), default=0) > LONGEST_WORD else parts
 
 
@@ -124,14 +130,16 @@ def spoken(*texts: str | None) -> str:
     return "\n".join(f" {' '.join(segments(text))} " for text in texts)
 
 
-def terms(found: Iterable[str]) -> set[str]:
-    """Returns the index terms of these segments."""
-    known = set(found)
-    for run in [segment for segment in known if not segment.isascii() and is_run(segment)]:
-        known.discard(run)
-        known.update(run)
-        known.update(map(add, run, run[1:]))
-    return known
+def terms(parts: Sequence[str]) -> str:
+    """Returns the index terms of these segments, separated by spaces; some may be repeated."""
+    joined = " ".join(parts)
+    if joined.isascii():
+        return joined
+    runs = [part for part in parts if not part.isascii() and is_run(part)]
+    words = set(parts).difference(runs)
+    characters = list(" ".join(runs))
+    # A pair with the space between two runs reads as a single character, which is a term anyway.
+    return " ".join([*words, *set(characters), *map(add, characters, characters[1:])])
 
 
 @cache

@@ -7,9 +7,9 @@ the mark, and moves it with what was written: a kill at any point loses nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from catchment.store.database import Row, StorePart, Transaction
 from catchment.store.search.facets import facet_ids, facets_of
@@ -54,12 +54,12 @@ class Indexable(NamedTuple):
     id: int
     change_number: int
     ordered_at: int
+    place: int
     facets: tuple[str, ...]
-    segments: tuple[str, ...]
-
-    @property
-    def place(self) -> int:
-        return place(self.ordered_at, self.id)
+    words: str
+    """Its segments, separated by spaces; none if they are too long for the index."""
+    terms: str
+    is_too_long: bool
 
 
 def place(ordered_at: int, item_id: int) -> int:
@@ -197,8 +197,20 @@ def count_waiting(tx: Transaction, mark: IndexMark) -> int:
 
 def _indexable(row: Row) -> Indexable:
     item_id, change_number, ordered_at, *about, title, text = row
-    found = tokens.segments(title) + tokens.segments(text)
-    return Indexable(item_id, change_number, ordered_at, tuple(facets_of(*about)), tuple(dict.fromkeys(found)))
+    segments = list(dict.fromkeys(tokens.segments(title) + tokens.segments(text)))
+    words, terms = " ".join(segments), tokens.terms(segments)
+    is_too_long = _is_too_long(terms)
+    if is_too_long:
+        words = terms = ""
+    at = place(ordered_at, item_id)
+    return Indexable(item_id, change_number, ordered_at, at, tuple(facets_of(*about)), words, terms, is_too_long)
+
+
+def _is_too_long(terms: str) -> bool:
+    # A character has at most four bytes, and a term at least one character and a space.
+    if 4 * len(terms) + 2 * len(terms) <= _MOST_TERM_BYTES:
+        return False
+    return sum(len(term.encode()) + 4 for term in set(terms.split())) > _MOST_TERM_BYTES
 
 
 # Writing
@@ -252,98 +264,137 @@ def _merge_some(tx: Transaction) -> bool:
     return bool(tx.all(count)[0][0] - before >= _LEAST_CHANGES)
 
 
-def _index(tx: Transaction, mark: IndexMark, found: Sequence[Indexable]) -> None:
+def _index(tx: Transaction, mark: IndexMark, batch: Sequence[Indexable]) -> None:
     if _locked_mark(tx) != mark:
         # Another process has indexed these meanwhile.
         return
     # Items that were deleted since they were read must not come back into the index.
-    present = {
-        row[0]
-        for row in tx.select_in("SELECT id FROM items WHERE id IN {values}", [indexable.id for indexable in found])
-    }
-    kept = sorted((indexable for indexable in found if indexable.id in present), key=lambda indexable: indexable.place)
-    had = _take_out(tx, [(indexable.place, indexable.ordered_at) for indexable in kept])
-    ids = facet_ids(tx, {name for indexable in kept for name in indexable.facets}, is_added=True)
-    _put_in(tx, kept, ids)
-    _drop_unused(tx, had - set(ids.values()))
-    _move_mark(tx, IndexMark(found[-1].change_number, found[-1].id, mark.rule))
+    ids = [item.id for item in batch]
+    present = {row[0] for row in tx.select_in("SELECT id FROM items WHERE id IN {values}", ids)}
+    # SQLite's index writes a separate segment wherever the order of places breaks.
+    items = sorted((item for item in batch if item.id in present), key=lambda item: item.place)
+    if items:
+        _put_in(tx, items)
+    _move_mark(tx, IndexMark(batch[-1].change_number, batch[-1].id, mark.rule))
 
 
-def _put_in(tx: Transaction, found: Sequence[Indexable], ids: dict[str, int]) -> None:
-    """In the order of their places: SQLite's index writes a separate segment wherever the order breaks."""
-    rows = []
-    for indexable in found:
-        numbers = " ".join(str(ids[name]) for name in indexable.facets)
-        known = tokens.terms(indexable.segments)
-        is_too_long = sum(len(term.encode()) + 4 for term in known) > _MOST_TERM_BYTES
-        rows.append((indexable.place, numbers, is_too_long, "" if is_too_long else " ".join(indexable.segments)))
+def _put_in(tx: Transaction, items: Sequence[Indexable]) -> None:
+    facets = facet_ids(tx, {name for item in items for name in item.facets}, is_added=True)
+    facet_lists = [" ".join([str(facets[name]) for name in item.facets]) for item in items]
+    terms = [_with_facets(numbers, item.terms) for numbers, item in zip(facet_lists, items, strict=True)]
+    places = [item.place for item in items]
+    before = _entries(tx, places)
     if tx.is_postgres:
-        tx.run(
-            """
-            INSERT INTO indexed (place, facets, is_too_long, words)
-            SELECT place, facets, is_too_long, array_to_tsvector(string_to_array(terms, ' '))
-              FROM unnest(?::bigint[], ?::text[], ?::boolean[], ?::text[]) AS told (place, facets, is_too_long, terms)
-            """,
-            *([*column] for column in zip(*((*row[:3], terms_of(row[1], row[3])) for row in rows), strict=True)),
-        )
+        _write_postgres(tx, items, facet_lists, terms)
     else:
-        tx.many("INSERT INTO indexed (place, facets, is_too_long, words) VALUES (?, ?, ?, ?)", rows)
         tx.many(
-            "INSERT INTO item_words (rowid, terms) VALUES (?, ?)",
-            [(at, terms_of(numbers, words)) for at, numbers, _, words in rows],
+            """
+            INSERT INTO indexed (place, facets, is_too_long, words) VALUES (?, ?, ?, ?)
+            ON CONFLICT (place) DO UPDATE
+               SET facets = excluded.facets, is_too_long = excluded.is_too_long, words = excluded.words
+            """,
+            [
+                (item.place, numbers, item.is_too_long, item.words)
+                for numbers, item in zip(facet_lists, items, strict=True)
+            ],
         )
-    postings = sorted(
-        (ids[name], indexable.ordered_at, indexable.id) for indexable in found for name in indexable.facets
+        _write_fts(tx, before, zip(places, terms, strict=True))
+    postings = {
+        (int(facet_id), item.ordered_at, item.id)
+        for numbers, item in zip(facet_lists, items, strict=True)
+        for facet_id in numbers.split()
+    }
+    stored = _postings(before, {item.place: item.ordered_at for item in items})
+    tx.insert("postings", _POSTING, sorted(postings - stored))
+    _delete_postings(tx, stored - postings)
+
+
+def _write_postgres(
+    tx: Transaction, items: Sequence[Indexable], facet_lists: Sequence[str], terms: Sequence[str]
+) -> None:
+    if len(items) >= BATCH:
+        # A backlog: GIN collects more entries before it sorts them in, which halves the work. Searches read through
+        # the collected ones; the next small batch brings them back to the usual number.
+        tx.run("SELECT set_config('gin_pending_list_limit', '16MB', true), set_config('work_mem', '64MB', true)")
+    tx.run(
+        r"""
+        INSERT INTO indexed (place, facets, is_too_long, words)
+        SELECT place, facets, is_too_long, array_to_tsvector(array_remove(string_to_array(terms, ' '), ''))
+          FROM unnest(string_to_array(?, ' ')::bigint[], string_to_array(?, ' ')::boolean[],
+                      string_to_array(?, E'\n'), string_to_array(?, E'\n')) AS new (place, is_too_long, facets, terms)
+        ON CONFLICT (place) DO UPDATE
+           SET facets = excluded.facets, is_too_long = excluded.is_too_long, words = excluded.words
+        """,
+        " ".join([str(item.place) for item in items]),
+        " ".join([str(item.is_too_long) for item in items]),
+        "\n".join(facet_lists),
+        "\n".join(terms),
     )
-    tx.insert("postings", ("facet_id", "ordered_at", "item_id"), postings)
 
 
 def terms_of(facets: str, words: str) -> str:
     """Returns the text for the database's own index: facet ids and segment terms, separated by spaces."""
-    return " ".join([*(f"{_FACET}{facet_id}" for facet_id in facets.split()), *tokens.terms(words.split(" ")) - {""}])
+    return _with_facets(facets, tokens.terms(words.split()))
 
 
-def facet_term(facet_id: int) -> str:
+def _with_facets(facets: str, terms: str) -> str:
+    return " ".join([*map(facet_term, facets.split()), terms])
+
+
+def facet_term(facet_id: int | str) -> str:
     return f"{_FACET}{facet_id}"
 
 
-def _take_out(tx: Transaction, places: Sequence[tuple[int, int]]) -> set[int]:
-    """Removes items from the index, if they are in it; returns the facets that they had. `places`: with the list time
-    of each, in order."""
-    ordered_at = dict(places)
-    rows = tx.select_in(
-        "SELECT place, facets, words FROM indexed WHERE place IN {values} ORDER BY place", list(ordered_at)
-    )
-    if not rows:
-        return set()
-    if not tx.is_postgres:
-        tx.many(
-            "INSERT INTO item_words (item_words, rowid, terms) VALUES ('delete', ?, ?)",
-            [(at, terms_of(facets, words)) for at, facets, words in sorted(rows)],
-        )
+_POSTING = ("facet_id", "ordered_at", "item_id")
+_Entry = tuple[int, str, str]
+"""Place, facet ids and segments of an indexed item."""
+
+
+def _entries(tx: Transaction, places: Sequence[int]) -> list[_Entry]:
+    """Returns what the index has at these places, in order. PostgreSQL removes the words of an entry by itself."""
+    words = "''" if tx.is_postgres else "words"
+    rows = tx.select_in(f"SELECT place, facets, {words} FROM indexed WHERE place IN {{values}}", places)
+    return sorted((at, facets, words) for at, facets, words in rows)
+
+
+def _postings(entries: Iterable[_Entry], ordered_at: Mapping[int, int]) -> set[tuple[int, int, int]]:
+    """Returns the postings of these entries; `ordered_at`: the list time of each, by place."""
+    return {(int(facet_id), ordered_at[at], item_at(at)) for at, facets, _ in entries for facet_id in facets.split()}
+
+
+def _write_fts(tx: Transaction, before: Iterable[_Entry], after: Iterable[tuple[int, str]] = ()) -> None:
+    """Replaces entries of SQLite's index, which has to be told the terms that it forgets. By place, so that all of it
+    becomes one segment."""
+    rows: list[tuple[str | None, int, str]] = [("delete", at, terms_of(facets, words)) for at, facets, words in before]
+    rows += [(None, at, terms) for at, terms in after]
     tx.many(
-        "DELETE FROM postings WHERE facet_id = ? AND ordered_at = ? AND item_id = ?",
-        [(int(facet_id), ordered_at[at], item_at(at)) for at, facets, _ in rows for facet_id in facets.split()],
+        "INSERT INTO item_words (item_words, rowid, terms) VALUES (?, ?, ?)",
+        sorted(rows, key=lambda row: (row[1], row[0] is None)) if before else rows,
     )
-    tx.many("DELETE FROM indexed WHERE place = ?", [(at,) for at, _, _ in rows])
-    return {int(facet_id) for _, facets, _ in rows for facet_id in facets.split()}
 
 
-def _drop_unused(tx: Transaction, facets: Iterable[int]) -> None:
-    """Removes facets without items: a name may be that of an author who is deleted for good."""
+def _delete_postings(tx: Transaction, postings: Iterable[tuple[int, int, int]]) -> None:
+    """Deletes postings, and the facets without items: a name may be that of an author who is deleted for good."""
+    postings = sorted(postings)
+    tx.many("DELETE FROM postings WHERE facet_id = ? AND ordered_at = ? AND item_id = ?", postings)
     tx.many(
         "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)",
-        [(facet, facet) for facet in sorted(facets)],
+        [(facet_id, facet_id) for facet_id in sorted({posting[0] for posting in postings})],
     )
 
 
 def remove(tx: Transaction, item_ids: Iterable[int]) -> None:
     """Remove items from the index that are about to be deleted: in the same transaction, before they are deleted."""
-    wanted = set(item_ids)
-    if not wanted:
+    ids = sorted(set(item_ids))
+    if not ids:
         return
     _locked_mark(tx)
-    rows: list[tuple[Any, ...]] = tx.select_in("SELECT id, ordered_at FROM items WHERE id IN {values}", sorted(wanted))
-    if len(rows) < len(wanted):
+    rows = tx.select_in("SELECT id, ordered_at FROM items WHERE id IN {values}", ids)
+    if len(rows) < len(ids):
         raise ValueError("items leave the index before they are deleted: afterwards nobody knows their places")
-    _drop_unused(tx, _take_out(tx, [(place(ordered_at, item_id), ordered_at) for item_id, ordered_at in rows]))
+    ordered_at = {place(at, item_id): at for item_id, at in rows}
+    entries = _entries(tx, list(ordered_at))
+    if not tx.is_postgres:
+        _write_fts(tx, entries)
+    tx.many("DELETE FROM indexed WHERE place = ?", [(at,) for at, _, _ in entries])
+    _delete_postings(tx, _postings(entries, ordered_at))
