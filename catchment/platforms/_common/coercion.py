@@ -8,11 +8,12 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
-from catchment.model import Hints
+from catchment.model import Hints, Media
+from catchment.text.dates import Dated
 from catchment.text.printable import unescape
 
 # The form of most URLs; all others take the slower way through `resolved`.
-WHOLE_URL = re.compile(r"https?://[^\s<>\"]+", re.IGNORECASE)
+WHOLE_URL = re.compile(r"(?i:https?)://[^\s<>\"]+")
 
 # Schemes a URL may have. Not here: javascript:, data: and whatever else a page must not offer to click.
 SCHEMES = {"http", "https", "ftp", "gemini", "gopher", "magnet"}
@@ -117,18 +118,24 @@ def plain_title(text: str | None, *, has_tags: bool = True) -> str | None:
     """Returns a title on one line, without markup. Entities are often escaped once too much, and then once more."""
     if not text:
         return None
-    text = text[:LONGEST_TITLE]
+    if len(text) > LONGEST_TITLE:
+        text = text[:LONGEST_TITLE]
     if has_tags and "<" in text:
         text = HTML_TAG.sub("", text)
-    for _ in range(2):
-        if "&" in text and ENTITY.search(text):
-            text = unescape(text)
+    if "&" in text:
+        for _ in range(2):
+            text = unescape(text) if ENTITY.search(text) else text
     return " ".join(text.split()) or None
 
 
 def is_markup(text: str) -> bool:
     """Whether a text that may be HTML or not is HTML: it contains a tag or an entity."""
     return ("<" in text or "&" in text) and MARKUP.search(text) is not None
+
+
+def text_or_html(content: str) -> tuple[str | None, str | None]:
+    """Returns a text that may be HTML or not as the one or the other."""
+    return (None, content) if is_markup(content) else (content or None, None)
 
 
 def has_html_tag(text: str) -> bool:
@@ -158,6 +165,40 @@ def media_kind(mime: str | None, url: str, medium: str | None = None) -> str:
     return KINDS_BY_ENDING.get(path.rpartition(".")[2].lower(), "file")
 
 
+def enclosure(
+    url: str | None,
+    base: str,
+    mime: str | None,
+    size: object,
+    duration_seconds: float | None = None,
+    alt: str | None = None,
+) -> Media | None:
+    """Returns an attached file; None without a URL that can be followed."""
+    url = resolved(url, base)
+    if url is None:
+        return None
+    kind, size_bytes = media_kind(mime, url), amount(size)
+    return Media(url, kind, mime=mime, size_bytes=size_bytes, duration_seconds=duration_seconds, alt=alt)
+
+
+def each_once(media: Iterable[Media | None]) -> tuple[Media, ...]:
+    """Returns the media, each URL once."""
+    by_url: dict[str, Media] = {}
+    for medium in media:
+        if medium is not None:
+            by_url.setdefault(medium.url, medium)
+    return tuple(by_url.values())
+
+
+def dates(published: Dated | None, updated: Dated | None) -> tuple[datetime | None, bool, datetime | None]:
+    """Returns when it was created, whether the zone of that was guessed, and when it was edited: only a second, later
+    date says that it was."""
+    if published is None:
+        return (updated.at, updated.is_zone_guessed, None) if updated else (None, False, None)
+    is_edited = updated is not None and updated.at > published.at
+    return published.at, published.is_zone_guessed, updated.at if updated and is_edited else None
+
+
 def amount(text: object) -> int | None:
     """Returns a positive whole number; None for "0", "", "unknown": unknown lengths are written this way."""
     try:
@@ -185,7 +226,7 @@ def language(text: str | None) -> str | None:
 
 def unique(words: Iterable[str | None]) -> tuple[str, ...]:
     """Returns the words trimmed, each once, in order."""
-    return tuple(dict.fromkeys([trimmed for word in words if word and (trimmed := word.strip())]))
+    return tuple({trimmed: None for word in words if word and (trimmed := word.strip())})
 
 
 def hints(ttl: str | None, period: str | None, frequency: str | None) -> Hints:

@@ -6,7 +6,7 @@ One table serves all dialects: it maps each element to its meaning, whatever its
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
@@ -14,13 +14,7 @@ from lxml import etree
 from msgspec import Struct
 
 from catchment import cost_limits
-from catchment.model import (
-    Item,
-    Media,
-    Reading,
-    Reference,
-    Skipped,
-)
+from catchment.model import Item, Media, Reading, Reference, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed.markup import Element, Tree, name_of
 from catchment.text.dates import Dated, read_date
@@ -128,7 +122,9 @@ MEANINGS = {
 }
 # Dates of one sort in one entry that are tried before it counts as having none.
 MOST_DATES = 3
-
+# From the fullest content to the shortest.
+CONTENTS = ("encoded", "content", "description", "summary")
+ATTACHED = frozenset(("enclosure", "media", "media_group", "thumbnail"))
 ENTRY_TAGS = [tag for tag, meaning in MEANINGS.items() if meaning == "entry"]
 
 Parts = dict[str, list[Element]]
@@ -150,22 +146,33 @@ def read(tree: Tree, url: str) -> Reading:
     """Returns all items of the tree. An empty entry is skipped; the rest goes on."""
     root = tree.root
     _unwrap(root)
-    feed = _parts(root)
+    feed, base = _parts(root), root.get(XML_BASE)
     for channel in feed.get("channel", ()):
+        base = channel.get(XML_BASE) or base
         for meaning, elements in _parts(channel).items():
             feed.setdefault(meaning, []).extend(elements)
+    author, author_id = _people(feed.get("author", ())) if root.tag.endswith("feed") else (None, None)
+    context = FeedContext(
+        answer_url=url,
+        url=coercion.joined(url, base),
+        author=author and author[: coercion.LONGEST_PERSON],
+        author_id=author_id and author_id[: coercion.LONGEST_PERSON],
+        language=coercion.language(_text(feed, "language") or root.get(XML_LANG)),
+    )
     entries = list(root.iter(*ENTRY_TAGS)) if tree.is_forgiven else feed.get("entry", [])
-    around = _around(tree, feed, url)
     items: list[Item] = []
     skipped = [Skipped("cut off", tree.cut_off)] if tree.cut_off else []
-    limit = cost_limits.current()
+    check = cost_limits.current().check
     for entry in entries[: coercion.MOST_ENTRIES]:
-        limit.check()
-        item = _item(entry, around)
+        check()
+        item = _item(entry, context)
         if item.title or item.html or item.text or item.url or item.media:
             items.append(item)
         else:
-            skipped.append(Skipped("no content", _excerpt(entry)))
+            # Not serialized: that would repeat all namespaces of the feed, each time.
+            inside = islice(entry.iter("{*}*"), 6)
+            shown = " ".join(f"<{name_of(element)}> {(element.text or '')[:40].strip()}" for element in inside)
+            skipped.append(Skipped("no content", shown[:200]))
     skipped += [Skipped("too many entries")] * (len(entries) - coercion.MOST_ENTRIES)
     return Reading(
         items=tuple(items),
@@ -177,84 +184,62 @@ def read(tree: Tree, url: str) -> Reading:
     )
 
 
-def _excerpt(entry: Element) -> str:
-    """Returns how an empty entry looks. Not serialized: that would repeat all namespaces of the feed, each time."""
-    return " ".join(
-        f"<{name_of(element)}> {(element.text or '')[:40].strip()}" for element in islice(entry.iter("{*}*"), 6)
-    )[:200]
-
-
 def _unwrap(root: Element) -> None:
     """Removes an invented namespace that some generators put around plain RSS."""
     namespace, _, name = root.tag.rpartition("}")
-    if not namespace or name == "RDF" or f"{namespace}}}title" in MEANINGS:
-        return
-    for element in root.iter(f"{namespace}}}*"):
-        inner = element.tag.rpartition("}")[2]
-        element.tag = inner if NAME.fullmatch(inner) else "span"
+    if namespace and name != "RDF" and f"{namespace}}}title" not in MEANINGS:
+        _strip_namespaces(root.iter(f"{namespace}}}*"))
+
+
+def _strip_namespaces(elements: Iterable[Element]) -> None:
+    for element in elements:
+        name = element.tag.rpartition("}")[2]
+        # The recovering parser accepts names that it would not serialize.
+        element.tag = name if NAME.fullmatch(name) else "span"
 
 
 def _parts(element: Element) -> Parts:
     parts: Parts = {}
     for child in element:
         meaning = MEANINGS.get(child.tag)
-        if meaning is not None:
-            if meaning in parts:
-                parts[meaning].append(child)
-            else:
-                parts[meaning] = [child]
+        if meaning is None:
+            continue
+        if meaning in parts:
+            parts[meaning].append(child)
+        else:
+            parts[meaning] = [child]
     return parts
 
 
-def _around(tree: Tree, feed: Parts, url: str) -> FeedContext:
-    root = tree.root
-    author, author_id = _people(feed.get("author", ())) if root.tag.endswith("feed") else (None, None)
-    base = root.get(XML_BASE)
-    for channel in feed.get("channel", ()):
-        base = channel.get(XML_BASE) or base
-    return FeedContext(
-        answer_url=url,
-        url=coercion.joined(url, base),
-        author=author and author[: coercion.LONGEST_PERSON],
-        author_id=author_id and author_id[: coercion.LONGEST_PERSON],
-        language=coercion.language(_text(feed, "language") or root.get(XML_LANG)),
-    )
-
-
-def _item(entry: Element, around: FeedContext) -> Item:
+def _item(entry: Element, feed: FeedContext) -> Item:
+    """Returns an entry. What most entries do not have is tested for here: a call costs more than the test."""
     parts = _parts(entry)
-    base = _base(around.url, entry)
-    url, attached, references = _links(parts, base)
-    markup, text, content = _content(parts)
-    created, edited = _dates(parts)
-    author, author_id = _author(parts, around)
-    # No keyword for defaults: every one costs, fifty times a feed.
-    item = Item(
-        external_id=_text(parts, "id") or _text(parts, "guid") or entry.get(RDF_ABOUT, "").strip(),
-        created_at=created.at if created else None,
-        is_zone_guessed=created.is_zone_guessed if created else False,
-        edited_at=edited.at if edited else None,
+    attributes = dict(entry.items())
+    base = coercion.joined(feed.url, attributes[XML_BASE]) if XML_BASE in attributes else feed.url
+    url, attached, references, last_reply_at = _links(parts, base)
+    text, html, content_base = _content(parts, base)
+    created_at, is_zone_guessed, edited_at = _dates(parts)
+    author, author_id = _author(parts, feed)
+    language = _text(parts, "language") if "language" in parts else attributes.get(XML_LANG)
+    has_media = attached or not ATTACHED.isdisjoint(parts)
+    return Item(
+        external_id=_text(parts, "id") or _text(parts, "guid") or attributes.get(RDF_ABOUT, "").strip(),
+        created_at=created_at,
+        is_zone_guessed=is_zone_guessed,
+        edited_at=edited_at,
         title=_title(parts),
         text=text,
-        html=markup,
-        base_url=_content_base(content, base, around),
+        html=html,
+        base_url=None if content_base == feed.answer_url else content_base,
         url=url or _permalink(parts),
         author=author,
         author_id=author_id,
-        media=_media(parts, attached, base),
+        last_reply_at=last_reply_at,
+        media=coercion.each_once(_media(parts, attached, base)) if has_media else (),
         references=references,
-        tags=_tags_of(parts) if "category" in parts else (),
-        language=_language(entry, parts) or around.language,
+        tags=_tags_of(parts["category"]) if "category" in parts else (),
+        language=(coercion.language(language) if language else None) or feed.language,
     )
-    replied = _last_reply(parts)
-    return item.replace(last_reply_at=replied) if replied else item
-
-
-def _last_reply(parts: Parts) -> datetime | None:
-    """Returns the newest time on a link to its replies: there may be one link for each format."""
-    links = [link for link in parts.get("link", ()) if link.get("rel", "") == "replies"]
-    dates = [read_date(at) for link in links[:MOST_DATES] for name in REPLIED if (at := link.get(name))]
-    return max((date.at for date in dates if date), default=None)
 
 
 def _text(parts: Parts, meaning: str) -> str | None:
@@ -266,66 +251,69 @@ def _text(parts: Parts, meaning: str) -> str | None:
     return None
 
 
-def _base(url: str, element: Element) -> str:
-    base = element.get(XML_BASE)
-    return coercion.joined(url, base) if base else url
-
-
-def _content_base(content: Element | None, base: str, around: FeedContext) -> str | None:
-    base = base if content is None else _base(base, content)
-    return None if base == around.answer_url else base
-
-
 def _title(parts: Parts) -> str | None:
     for element in parts.get("title", ()):
         text = "".join(element.itertext()) if len(element) else element.text
         # Atom says whether a title is markup; elsewhere it has to be assumed.
         is_plain = element.get("type") == "text" if text and "<" in text else False
-        title = coercion.plain_title(text, has_tags=not is_plain)
-        if title:
+        if title := coercion.plain_title(text, has_tags=not is_plain):
             return title
     return coercion.plain_title(_text(parts, "media_title")) if "media_title" in parts else None
 
 
-def _dates(parts: Parts) -> tuple[Dated | None, Dated | None]:
-    """Returns when it was published, and when edited: only a second, later date says that it was."""
-    created = _date(parts, "published") or _date(parts, "created")
-    updated = _date(parts, "updated")
-    if created is None:
-        return updated, None
-    return created, updated if updated and updated.at > created.at else None
+def _dates(parts: Parts) -> tuple[datetime | None, bool, datetime | None]:
+    published = _date(parts["published"]) if "published" in parts else None
+    if published is None and "created" in parts:
+        published = _date(parts["created"])
+    if "updated" not in parts:
+        return coercion.dates(published, None)
+    updated = parts["updated"]
+    # In most entries, the date of the last change is that of publication: it is not parsed again.
+    is_same = "published" in parts and len(updated) == 1 and updated[0].text == parts["published"][0].text
+    return coercion.dates(published, _date(updated) if published is None or not is_same else None)
 
 
-def _date(parts: Parts, meaning: str) -> Dated | None:
-    for element in parts.get(meaning, ())[:MOST_DATES]:
+def _date(elements: Sequence[Element]) -> Dated | None:
+    for element in elements[:MOST_DATES]:
         text = element.text
         if text and (date := read_date(text)):
             return date
     return None
 
 
-def _links(parts: Parts, base: str) -> tuple[str | None, list[Element], tuple[Reference, ...]]:
-    """Returns the entry's URL, its enclosures, and references to its origin and discussion."""
-    page = other = None
+def _links(parts: Parts, base: str) -> tuple[str | None, list[Element], tuple[Reference, ...], datetime | None]:
+    """Returns the entry's URL, its enclosures, references to its origin and discussion, and the newest time on a link
+    to its replies, of which there may be one for each format."""
+    page = other = last_reply_at = None
     attached: list[Element] = []
     references: list[Reference] = []
+    replies: list[Element] = []
     for link in parts.get("link", ()):
         href = link.get("href")
+        relation = link.get("rel", "alternate") if href is not None or link.keys() else ""
+        if relation == "replies":
+            replies.append(link)
         if href is None:
             page = page or coercion.resolved((link.text or "").strip(), base)
             continue
-        rel = link.get("rel", "alternate").rpartition("/")[2].lower()
-        if rel == "alternate":
+        if relation != "alternate":
+            relation = relation.rpartition("/")[2].lower()
+        if relation == "alternate":
             link_url = coercion.resolved(href, base)
-            is_page = "html" in link.get("type", "html")
-            page, other = (page or link_url, other) if is_page else (page, other or link_url)
-        elif rel == "enclosure":
+            if "html" in link.get("type", "html"):
+                page = page or link_url
+            else:
+                other = other or link_url
+        elif relation == "enclosure":
             attached.append(link)
-        elif rel == "via" and (link_url := coercion.resolved(href, base)):
+        elif relation == "via" and (link_url := coercion.resolved(href, base)):
             references.append(Reference(relation="via", url=link_url))
     if "comments" in parts and (link_url := coercion.resolved(_text(parts, "comments"), base)):
         references.append(Reference(relation="discussed_at", url=link_url))
-    return page or other, attached, tuple(references)
+    if replies:
+        dates = [read_date(at) for link in replies[:MOST_DATES] for name in REPLIED if (at := link.get(name))]
+        last_reply_at = max((date.at for date in dates if date), default=None)
+    return page or other, attached, tuple(references), last_reply_at
 
 
 def _permalink(parts: Parts) -> str | None:
@@ -337,21 +325,28 @@ def _permalink(parts: Parts) -> str | None:
     return None
 
 
-def _author(parts: Parts, around: FeedContext) -> tuple[str | None, str | None]:
+def _tags_of(categories: list[Element]) -> tuple[str, ...]:
+    return coercion.unique([tag.get("term") or tag.text or tag.get("label") for tag in categories])
+
+
+def _author(parts: Parts, feed: FeedContext) -> tuple[str | None, str | None]:
     """Returns the entry's own author, or else its original source's, or else the feed's."""
     name, identity = _people(parts["author"]) if "author" in parts else (None, None)
     if "creator" in parts:
-        name = ", ".join(coercion.unique([element.text for element in parts["creator"]])) or name
+        creators = parts["creator"]
+        is_one = len(creators) == 1
+        own = _text(parts, "creator") if is_one else ", ".join(coercion.unique([creator.text for creator in creators]))
+        name = own or name
     if name:
         return name, identity
     for source in parts.get("source", ()):
         name, identity = _people(_parts(source).get("author", ()))
         if name:
             return name, identity
-    return _text(parts, "itunes_author") or around.author, around.author_id
+    return _text(parts, "itunes_author") or feed.author, feed.author_id
 
 
-def _people(elements: list[Element] | tuple[()]) -> tuple[str | None, str | None]:
+def _people(elements: Sequence[Element]) -> tuple[str | None, str | None]:
     """Returns their names; and what distinguishes the author from others of the same name, if there is but one."""
     if len(elements) == 1:
         return _person(elements[0])
@@ -363,64 +358,51 @@ def _people(elements: list[Element] | tuple[()]) -> tuple[str | None, str | None
 def _person(element: Element) -> tuple[str | None, str | None]:
     if not len(element):
         return coercion.person(element.text or "")
-    parts = _parts(element)
-    name, uri, mail = _text(parts, "name"), _text(parts, "uri"), _text(parts, "email")
+    details: dict[str, str] = {}
+    for child in element:
+        meaning, text = MEANINGS.get(child.tag), child.text
+        if meaning and text and (trimmed := text.strip()):
+            details.setdefault(meaning, trimmed)
+    name, uri, mail = details.get("name"), details.get("uri"), details.get("email")
     if not name:
         return mail or uri, None
     is_shared = mail is not None and mail.lower().startswith("noreply@")
     return name, uri or (None if is_shared else mail)
 
 
-def _tags_of(parts: Parts) -> tuple[str, ...]:
-    return coercion.unique(
-        [element.get("term") or element.text or element.get("label") for element in parts["category"]]
-    )
+def _content(parts: Parts, base: str) -> tuple[str | None, str | None, str]:
+    """Returns the fullest content as plain text or as HTML, and the base URL of its links.
 
-
-def _language(entry: Element, parts: Parts) -> str | None:
-    language = _text(parts, "language") if "language" in parts else entry.get(XML_LANG)
-    return coercion.language(language) if language else None
-
-
-def _content(parts: Parts) -> tuple[str | None, str | None, Element | None]:
-    """Returns the fullest content as HTML or as plain text, and the element that it came from."""
-    for meaning in ("encoded", "content", "description", "summary"):
+    Atom says text, html or xhtml; 0.3 and others a media type. Binary content is ignored. RSS does not say which it is:
+    a text with a tag or an entity is HTML.
+    """
+    for meaning in CONTENTS:
         for element in parts.get(meaning, ()):
-            markup, text = _typed(element) if meaning in ("content", "summary") else _untyped(element)
-            if markup or text:
-                return markup, text, element
-    return None, _described(parts), None
-
-
-def _untyped(element: Element) -> tuple[str | None, str | None]:
-    """RSS does not say which it is: a text with a tag or an entity is HTML."""
-    if len(element):
-        return _inner(element), None
-    text = (element.text or "").strip()
-    return (text, None) if coercion.is_markup(text) else (None, text or None)
-
-
-def _typed(element: Element) -> tuple[str | None, str | None]:
-    """Atom says text, html or xhtml; 0.3 and others a media type. Binary content is ignored."""
-    if len(element):
-        return _inner(element), None
-    text = (element.text or "").strip()
-    kind = element.get("type", "").lower()
-    if "html" in kind:
-        return text or None, None
-    if kind and kind != "text" and not kind.startswith("text/"):
-        return None, None
-    # Without a type it is plain text, by the standard. In the field it is markup whose type was forgotten.
-    is_markup = not kind and coercion.has_html_tag(text)
-    return (text, None) if is_markup else (None, text or None)
+            text: str | None = None
+            html: str | None = None
+            if len(element):
+                html = _inner(element)
+            elif meaning in ("encoded", "description"):
+                text, html = coercion.text_or_html((element.text or "").strip())
+            else:
+                content, kind = (element.text or "").strip() or None, element.get("type", "").lower()
+                # Without a type it is plain text, by the standard. In the field it is markup whose type was forgotten.
+                if "html" in kind or (content and not kind and coercion.has_html_tag(content)):
+                    html = content
+                elif not kind or kind == "text" or kind.startswith("text/"):
+                    text = content
+            if html or text:
+                own_base = element.get(XML_BASE)
+                return text, html, coercion.joined(base, own_base) if own_base else base
+    # Of a video or a recording, the description.
+    texts = [_text(parts, "media_text"), _text(parts, "itunes_text")]
+    texts += [_text(_parts(group), "media_text") for group in parts.get("media_group", ())]
+    return next(filter(None, texts), None), None, base
 
 
 def _inner(element: Element) -> str:
     """Returns the HTML inside an element, without namespaces, and without the div that Atom prescribes around it."""
-    for inside in element.iter("{*}*"):
-        name = inside.tag.rpartition("}")[2]
-        # The recovering parser accepts names that it would not serialize.
-        inside.tag = name if NAME.fullmatch(name) else "span"
+    _strip_namespaces(element.iter("{*}*"))
     if len(element) == 1 and element[0].tag == "div" and not (element.text or "").strip():
         element = element[0]
     # Moved out of the document: inside, every child would be serialized with all the namespaces of the feed.
@@ -431,66 +413,35 @@ def _inner(element: Element) -> str:
     return written.removeprefix("<div>").removesuffix("</div>").strip()
 
 
-def _described(parts: Parts) -> str | None:
-    """Returns the description of a video or a recording, where the entry itself has no text."""
-    texts = [_text(parts, "media_text"), _text(parts, "itunes_text")]
-    texts += [_text(_parts(group), "media_text") for group in parts.get("media_group", ())]
-    return next(filter(None, texts), None)
-
-
-def _media(parts: Parts, attached: list[Element], base: str) -> tuple[Media, ...]:
-    """Returns everything that is attached, each URL once."""
-    if not attached and not parts.keys() & {"enclosure", "media", "media_group", "thumbnail"}:
-        return ()
+def _media(parts: Parts, attached: list[Element], base: str) -> Iterator[Media]:
+    """Yields everything that is attached."""
     length = coercion.duration(_text(parts, "duration"))
-    media = [_enclosure(element, length, base) for element in [*parts.get("enclosure", ()), *attached]]
-    for group in [parts, *map(_parts, parts.get("media_group", ()))]:
+    for element in (*parts.get("enclosure", ()), *attached):
+        url, mime = element.get("url") or element.get("href"), element.get("type") or None
+        medium = coercion.enclosure(url, base, mime, element.get("length"), alt=element.get("title"))
+        if medium is not None:
+            yield medium.replace(duration_seconds=length) if medium.kind in ("audio", "video") else medium
+    for group in (parts, *map(_parts, parts.get("media_group", ()))):
         for element in group.get("media", ()):
             inside = _parts(element)
-            media.append(_medium(element, inside, base))
-            media += [_thumbnail(thumbnail, base) for thumbnail in inside.get("thumbnail", ())]
-        media += [_thumbnail(thumbnail, base) for thumbnail in group.get("thumbnail", ())]
-    by_url: dict[str, Media] = {}
-    for medium in media:
-        if medium is not None:
-            by_url.setdefault(medium.url, medium)
-    return tuple(by_url.values())
+            if url := coercion.resolved(element.get("url"), base):
+                mime = element.get("type") or None
+                yield Media(
+                    url,
+                    coercion.media_kind(mime, url, element.get("medium")),
+                    mime=mime,
+                    width=coercion.amount(element.get("width")),
+                    height=coercion.amount(element.get("height")),
+                    size_bytes=coercion.amount(element.get("fileSize")),
+                    duration_seconds=coercion.duration(element.get("duration")),
+                    alt=_text(inside, "media_text") or _text(inside, "media_title"),
+                )
+            yield from _thumbnails(inside, base)
+        yield from _thumbnails(group, base)
 
 
-def _enclosure(element: Element, length: float | None, base: str) -> Media | None:
-    url = coercion.resolved(element.get("url") or element.get("href"), base)
-    if url is None:
-        return None
-    mime = element.get("type") or None
-    kind = coercion.media_kind(mime, url)
-    return Media(
-        url,
-        kind,
-        mime=mime,
-        size_bytes=coercion.amount(element.get("length")),
-        duration_seconds=length if kind in ("audio", "video") else None,
-        alt=element.get("title"),
-    )
-
-
-def _medium(element: Element, inside: Parts, base: str) -> Media | None:
-    url = coercion.resolved(element.get("url"), base)
-    if url is None:
-        return None
-    mime = element.get("type") or None
-    return Media(
-        url,
-        coercion.media_kind(mime, url, element.get("medium")),
-        mime=mime,
-        width=coercion.amount(element.get("width")),
-        height=coercion.amount(element.get("height")),
-        size_bytes=coercion.amount(element.get("fileSize")),
-        duration_seconds=coercion.duration(element.get("duration")),
-        alt=_text(inside, "media_text") or _text(inside, "media_title"),
-    )
-
-
-def _thumbnail(element: Element, base: str) -> Media | None:
-    url = coercion.resolved(element.get("url"), base)
-    width, height = coercion.amount(element.get("width")), coercion.amount(element.get("height"))
-    return Media(url, width=width, height=height) if url else None
+def _thumbnails(parts: Parts, base: str) -> Iterator[Media]:
+    for element in parts.get("thumbnail", ()):
+        if url := coercion.resolved(element.get("url"), base):
+            width, height = coercion.amount(element.get("width")), coercion.amount(element.get("height"))
+            yield Media(url, width=width, height=height)
