@@ -25,11 +25,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from msgspec import Raw, Struct
 
-from catchment.errors import (
-    LoginNeeded,
-    SlowDown,
-    Unreadable,
-)
+from catchment.errors import LoginNeeded, SlowDown, Unreadable
 from catchment.model import (
     Answer,
     Budget,

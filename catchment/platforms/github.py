@@ -22,14 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from catchment.errors import (
-    InvalidInput,
-    Missing,
-    PlatformError,
-    Refused,
-    SlowDown,
-    Unreadable,
-)
+from catchment.errors import InvalidInput, Missing, PlatformError, Refused, SlowDown, Unreadable
 from catchment.model import (
     Answer,
     Budget,
@@ -80,11 +73,7 @@ KINDS = (
         listings=(Listing(name="trending", order=Order.SNAPSHOT, reach=25, page_size=25),),
         fields=(
             Field("language", "A language, or `all`; overrides the target"),
-            Field(
-                "since",
-                "The period in which stars are counted; overrides the target",
-                choices=PERIODS,
-            ),
+            Field("since", "The period in which stars are counted; overrides the target", choices=PERIODS),
         ),
         item_kind="repository",
     ),

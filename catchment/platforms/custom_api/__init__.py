@@ -41,13 +41,7 @@ from typing import Any
 
 import msgspec
 
-from catchment.errors import (
-    LoginNeeded,
-    PlatformError,
-    Refused,
-    SlowDown,
-    Unreadable,
-)
+from catchment.errors import LoginNeeded, PlatformError, Refused, SlowDown, Unreadable
 from catchment.model import (
     Answer,
     Budget,
@@ -66,11 +60,7 @@ from catchment.model import (
 from catchment.platforms._common import coercion, urls
 from catchment.platforms._common.http import conditions, page_request, wall_refusal
 from catchment.platforms._common.json import decode_text, excerpt, read_each
-from catchment.platforms.custom_api import (
-    fields,
-    items,
-    paging,
-)
+from catchment.platforms.custom_api import fields, items, paging
 from catchment.platforms.custom_api.fields import Searching, TooMuch
 from catchment.text import charset
 

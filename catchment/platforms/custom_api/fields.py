@@ -258,13 +258,7 @@ FIELDS = (
     Field("items", "The list of items (JMESPath on the answer); found automatically by default", check=checked),
     *OF_ITEMS,
     Field("error", "What marks an answer with status 200 as an error (JMESPath)", check=checked),
-    Field(
-        "listing",
-        "Order of the list",
-        default=SNAPSHOT,
-        choices=(SNAPSHOT, NEWEST_FIRST),
-        decides=PlanPart.LISTING,
-    ),
+    Field("listing", "Order of the list", default=SNAPSHOT, choices=(SNAPSHOT, NEWEST_FIRST), decides=PlanPart.LISTING),
     Field(
         "limit",
         "Number of items to read first; for a snapshot, the maximum",

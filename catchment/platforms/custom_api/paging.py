@@ -14,15 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Answer,
-    Identity,
-    Item,
-    Progress,
-    Record,
-    Request,
-    SettingValues,
-)
+from catchment.model import Answer, Identity, Item, Progress, Record, Request, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.urls import is_same_host
 from catchment.platforms.custom_api import fields

@@ -25,13 +25,7 @@ from urllib.parse import SplitResult, parse_qs, urlsplit
 
 import msgspec
 
-from catchment.errors import (
-    InvalidInput,
-    PlatformError,
-    Refused,
-    ServerTrouble,
-    SlowDown,
-)
+from catchment.errors import InvalidInput, PlatformError, Refused, ServerTrouble, SlowDown
 from catchment.model import (
     Answer,
     Budget,

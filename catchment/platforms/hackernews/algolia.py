@@ -9,12 +9,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Answer,
-    Item,
-    Reading,
-    Request,
-)
+from catchment.model import Answer, Item, Reading, Request
 from catchment.platforms._common.coercion import number
 from catchment.platforms._common.json import UnusableEntry, decode_answer, decode_entry, read_each
 from catchment.platforms.hackernews import stories

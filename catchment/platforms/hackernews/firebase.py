@@ -8,13 +8,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Answer,
-    Item,
-    Reading,
-    Request,
-    Skipped,
-)
+from catchment.model import Answer, Item, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
 from catchment.platforms._common.json import EXCERPT, decode_answer
 from catchment.platforms.hackernews import stories

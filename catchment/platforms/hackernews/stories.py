@@ -23,16 +23,7 @@ PREFIX = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 
 
 def story(
-    external_id: str,
-    *,
-    kind: str,
-    at: Any,
-    title: Any,
-    html: Any,
-    url: Any,
-    author: Any,
-    score: Any,
-    reply_count: Any,
+    external_id: str, *, kind: str, at: Any, title: Any, html: Any, url: Any, author: Any, score: Any, reply_count: Any
 ) -> Item:
     plain_title = plain(title)
     return Item(

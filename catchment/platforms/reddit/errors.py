@@ -12,22 +12,8 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Raw, Struct
 
-from catchment.errors import (
-    Gone,
-    LoginNeeded,
-    Missing,
-    NetworkError,
-    PlatformError,
-    Refused,
-    ServerTrouble,
-    SlowDown,
-)
-from catchment.model import (
-    Answer,
-    FailureScope,
-    Refusal,
-    Request,
-)
+from catchment.errors import Gone, LoginNeeded, Missing, NetworkError, PlatformError, Refused, ServerTrouble, SlowDown
+from catchment.model import Answer, FailureScope, Refusal, Request
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.http import is_page, is_wall
 from catchment.platforms._common.json import decoded, without_half_pairs

@@ -11,24 +11,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Answer,
-    Item,
-    Media,
-    Reading,
-    Request,
-    Skipped,
-)
+from catchment.model import Answer, Item, Media, Reading, Request, Skipped
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.feed import read_feed
 from catchment.platforms._common.json import decoded, excerpt
 from catchment.platforms.reddit import posts, requests, shapes
-from catchment.platforms.reddit.shapes import (
-    COMMENT,
-    Comment,
-    MoreComments,
-    RedditPost,
-)
+from catchment.platforms.reddit.shapes import COMMENT, Comment, MoreComments, RedditPost
 from catchment.text.printable import unescape
 
 EMPTY_PAGE = "a page came empty where more was announced: it is asked again"

@@ -16,16 +16,7 @@ import msgspec
 
 from catchment.model import Item, Media, Reference
 from catchment.platforms._common.coercion import from_seconds, number, text
-from catchment.platforms.reddit.shapes import (
-    COMMENT,
-    POST,
-    Comment,
-    RedditPost,
-    entries,
-    fullname,
-    inner,
-    name_of,
-)
+from catchment.platforms.reddit.shapes import COMMENT, POST, Comment, RedditPost, entries, fullname, inner, name_of
 
 SITE = "https://www.reddit.com/"
 AUTHOR, MODERATOR = "author", "moderator"

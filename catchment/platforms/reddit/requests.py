@@ -14,14 +14,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from catchment.errors import LoginNeeded
-from catchment.model import (
-    Answer,
-    Identity,
-    Request,
-    Source,
-    Token,
-    WalkPlan,
-)
+from catchment.model import Answer, Identity, Request, Source, Token, WalkPlan
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.json import decoded
 

@@ -28,14 +28,7 @@ from urllib.parse import urlsplit
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment import child_processes
-from catchment.errors import (
-    CatchmentError,
-    Missing,
-    PlatformError,
-    Refused,
-    TooComplex,
-    Unreadable,
-)
+from catchment.errors import CatchmentError, Missing, PlatformError, Refused, TooComplex, Unreadable
 from catchment.model import (
     Answer,
     Budget,
@@ -55,10 +48,7 @@ from catchment.model import (
 from catchment.platforms._common import html, urls
 from catchment.platforms._common.html import text_of
 from catchment.platforms._common.http import page_request, wall_refusal
-from catchment.platforms.website import (
-    links,
-    metadata,
-)
+from catchment.platforms.website import links, metadata
 from catchment.text import charset
 
 NAME = "website"

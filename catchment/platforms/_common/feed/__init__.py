@@ -13,15 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Answer,
-    Item,
-    Media,
-    Reading,
-    Reference,
-    Request,
-    Skipped,
-)
+from catchment.model import Answer, Item, Media, Reading, Reference, Request, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed import entries, jsonfeed, markup
 from catchment.text import charset

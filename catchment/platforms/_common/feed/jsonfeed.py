@@ -7,15 +7,7 @@ from functools import partial
 from typing import Any
 
 from catchment.errors import Unreadable
-from catchment.model import (
-    Hints,
-    Identity,
-    Item,
-    Media,
-    Reading,
-    Reference,
-    Request,
-)
+from catchment.model import Hints, Identity, Item, Media, Reading, Reference, Request
 from catchment.platforms._common import coercion
 from catchment.platforms._common.json import UnusableEntry, decode_text, read_each
 from catchment.platforms._common.urls import is_same_host
