@@ -7,6 +7,7 @@ from typing import Any
 
 from catchment.errors import Refused
 from catchment.model import Answer, FailureScope, Identity, Progress, Refusal, Request, Source, WalkPlan
+from catchment.platforms._common.urls import is_same_host
 
 # Text that bot checks contain, and pages that merely speak of them do not.
 WALLS = re.compile(
@@ -34,6 +35,13 @@ def page_request(
         identity=Identity.OPTIONAL if source.credential else Identity.NONE,
         credential=source.credential,
     )
+
+
+def page_elsewhere(request: Request, url: str) -> Request:
+    """Returns the request for another page of the same list, whose URL came in an answer: it may be on any host, and
+    the credential was given for the requested one."""
+    page = request.replace(url=url, params={})
+    return page if is_same_host(request.url, url) else page.replace(identity=Identity.NONE, credential=None)
 
 
 def conditions(progress: Progress, reader_version: int) -> dict[str, str]:

@@ -14,9 +14,9 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from catchment.errors import Unreadable
-from catchment.model import Answer, Identity, Item, Progress, Record, Request, SettingValues
+from catchment.model import Answer, Item, Progress, Record, Request, SettingValues
 from catchment.platforms._common import coercion
-from catchment.platforms._common.urls import is_same_host
+from catchment.platforms._common.http import page_elsewhere
 from catchment.platforms.custom_api import fields
 from catchment.platforms.custom_api.fields import Searching
 from catchment.platforms.custom_api.items import words
@@ -208,11 +208,8 @@ def _by_cursor(cursor: str | None, answer: Answer, request: Request, settings: S
 
 def _elsewhere(address: str | None, answer: Answer, request: Request) -> Request | None:
     """Returns the request for a URL in the answer. The credential is only sent to the host it was given for."""
-    whole = coercion.resolved(address, answer.url)
-    if whole is None:
-        return None
-    asked = request.replace(url=whole, params={})
-    return asked if is_same_host(request.url, whole) else asked.replace(identity=Identity.NONE, credential=None)
+    url = coercion.resolved(address, answer.url)
+    return page_elsewhere(request, url) if url else None
 
 
 def _cursor(document: Any, expression: str | None, search: Searching) -> str | None:

@@ -9,39 +9,28 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from catchment.errors import Unreadable
-from catchment.model import Answer, Item, Media, Reading, Reference, Request, Skipped
+from catchment.model import Answer, Item, Reading, Reference, Request, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed import entries, jsonfeed, markup
 from catchment.text import charset
-from catchment.text.dates import read_date
+from catchment.text.dates import Dated, read_date
 
 HTML_SIGNS = ("<title", "<meta", "<div", "<p>")
 
 
 def read_feed(answer: Answer, request: Request) -> Reading | None:
     """Returns the entries of a feed; None if the answer is an HTML page. Raises `Unreadable` for anything else."""
-    tree = _strict_tree(answer)
+    content_type = answer.headers.get("content-type")
+    is_called_utf8 = charset.claimed(answer.body, content_type) in (None, "utf-8")
+    tree = markup.strict(answer.body) if is_called_utf8 else None
     if tree is not None and markup.name_of(tree.root) in markup.ROOTS:
         # The fast path of most answers: UTF-8 bytes straight to the parser.
         return entries.read(tree, answer.url)
-    return _anything_else(answer, request, tree)
-
-
-def _strict_tree(answer: Answer) -> markup.Tree | None:
-    return markup.strict(answer.body) if _is_called_utf8(answer) else None
-
-
-def _is_called_utf8(answer: Answer) -> bool:
-    return charset.claimed(answer.body, answer.headers.get("content-type")) in (None, "utf-8")
-
-
-def _anything_else(answer: Answer, request: Request, tree: markup.Tree | None) -> Reading | None:
-    """Decides by the body: content types are wrong too often."""
-    text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
+    # Decided by the body: content types are wrong too often.
+    text, _ = charset.decode(answer.body, content_type)
     beginning = text.lstrip("\ufeff \t\r\n")
     if not beginning:
         raise Unreadable("the answer is empty", "the server sends no feed at present; it is asked again")
@@ -49,7 +38,10 @@ def _anything_else(answer: Answer, request: Request, tree: markup.Tree | None) -
         return jsonfeed.read(beginning, answer.url, request)
     if markup.is_page(text):
         return None
-    reading = _feed(text, answer, tree)
+    encoded = text.encode("utf-8", "ignore")
+    if encoded != answer.body or not is_called_utf8:
+        tree = markup.strict(encoded)
+    reading = _feed(text, answer.url, tree)
     if reading is not None:
         return reading
     if any(sign in text[:100_000].lower() for sign in HTML_SIGNS):
@@ -59,13 +51,9 @@ def _anything_else(answer: Answer, request: Request, tree: markup.Tree | None) -
     )
 
 
-def _feed(text: str, answer: Answer, tree: markup.Tree | None) -> Reading | None:
+def _feed(text: str, url: str, tree: markup.Tree | None) -> Reading | None:
     """Parses a feed in another encoding, or one that has to be repaired."""
-    url, encoded = answer.url, text.encode("utf-8", "ignore")
-    if encoded != answer.body or not _is_called_utf8(answer):
-        tree = markup.strict(encoded)
-    if tree is None:
-        tree = markup.repaired(text)
+    tree = tree or markup.repaired(text)
     if tree is None:
         return _lenient_reading(text, url) if markup.entry_count(text) else None
     root_name = markup.name_of(tree.root)
@@ -107,8 +95,16 @@ def _lenient_reading(text: str, url: str) -> Reading | None:
     is_small = len(body) <= MOST_BYTES and text.count("<") <= MOST_TAGS and text.count("&") <= MOST_REFERENCES
     if not is_small or _depth(text) > DEEPEST:
         return None
-    parsed = _parsed(body)
-    if parsed is None:
+    import feedparser  # heavy, and hardly ever needed
+
+    try:
+        parsed: Parsed = feedparser.parse(
+            io.BytesIO(body),  # bytes alone would be tried as the name of a file
+            response_headers={"content-type": "application/xml; charset=utf-8"},
+            sanitize_html=False,
+            resolve_relative_uris=False,
+        )
+    except Exception:  # noqa: BLE001 — third-party code on broken input: its bugs may raise anything
         return None
     items = [_item(entry, url) for entry in parsed.entries]
     is_something = [bool(item.title or item.html or item.text or item.url or item.media) for item in items]
@@ -124,20 +120,6 @@ def _lenient_reading(text: str, url: str) -> Reading | None:
     )
 
 
-def _parsed(body: bytes) -> Parsed | None:
-    import feedparser  # heavy, and hardly ever needed
-
-    try:
-        return feedparser.parse(
-            io.BytesIO(body),  # bytes alone would be tried as the name of a file
-            response_headers={"content-type": "application/xml; charset=utf-8"},
-            sanitize_html=False,
-            resolve_relative_uris=False,
-        )
-    except Exception:  # noqa: BLE001 — third-party code on broken input: its bugs may raise anything
-        return None
-
-
 def _depth(text: str) -> int:
     """Returns how deep tags are nested. CDATA sections count as text."""
     depth = deepest = 0
@@ -150,57 +132,38 @@ def _depth(text: str) -> int:
 
 
 def _item(entry: Parsed, url: str) -> Item:
-    published = _date(entry, "published") or _date(entry, "created")
-    updated = _date(entry, "updated")
-    created = published or updated
-    markup, text = _content(entry)
-    author, author_id = _author(entry)
+    created_at, is_zone_guessed, edited_at = coercion.dates(
+        _date(entry, "published") or _date(entry, "created"), _date(entry, "updated")
+    )
+    values = [*(content.get("value") for content in entry.get("content", ())), entry.get("summary")]
+    content = next((trimmed for value in values if value and (trimmed := str(value).strip())), "")
+    text, html = coercion.text_or_html(content)
+    author, author_id = coercion.person(str(entry.get("author") or ""))
+    if not author_id:  # feedparser's own split knows no endings of more than four letters
+        detail = entry.get("author_detail") or {}
+        author, author_id = detail.get("name") or author, detail.get("href") or detail.get("email")
+    media = [
+        coercion.enclosure(file.get("href"), url, file.get("type") or None, file.get("length"))
+        for file in entry.get("enclosures", ())
+    ]
+    discussed_at = coercion.resolved(entry.get("comments"), url)
     return Item(
         external_id=str(entry.get("id") or "").strip(),
-        created_at=created.at if created else None,
-        is_zone_guessed=bool(created and created.is_zone_guessed),
-        edited_at=updated.at if published and updated and updated.at > published.at else None,
+        created_at=created_at,
+        is_zone_guessed=is_zone_guessed,
+        edited_at=edited_at,
         title=coercion.plain_title(entry.get("title")),
         text=text,
-        html=markup,
+        html=html,
         url=coercion.resolved(str(entry.get("link") or "").strip(), url),
         author=author,
         author_id=author_id,
-        media=tuple(_media(entry, url)),
-        references=_references(entry, url),
+        media=tuple(medium for medium in media if medium),
+        references=(Reference(relation="discussed_at", url=discussed_at),) if discussed_at else (),
         tags=coercion.unique(tag.get("term") for tag in entry.get("tags", ())),
     )
 
 
-def _date(entry: Parsed, name: str) -> Any:
+def _date(entry: Parsed, name: str) -> Dated | None:
     # Tested by `in` first: feedparser answers "updated" with the date of publication where there is none.
     return read_date(str(entry[name])) if name in entry.keys() and entry[name] else None  # noqa: SIM118
-
-
-def _content(entry: Parsed) -> tuple[str | None, str | None]:
-    contents = [content.get("value") for content in entry.get("content", ())]
-    for value in [*contents, entry.get("summary")]:
-        if value and (trimmed := str(value).strip()):
-            return (trimmed, None) if coercion.is_markup(trimmed) else (None, trimmed)
-    return None, None
-
-
-def _author(entry: Parsed) -> tuple[str | None, str | None]:
-    name, mail = coercion.person(str(entry.get("author") or ""))
-    if mail:
-        return name, mail  # feedparser's own split knows no endings of more than four letters
-    detail = entry.get("author_detail") or {}
-    return detail.get("name") or name, detail.get("href") or detail.get("email")
-
-
-def _media(entry: Parsed, url: str) -> Iterator[Media]:
-    for enclosure in entry.get("enclosures", ()):
-        if address := coercion.resolved(enclosure.get("href"), url):
-            mime = enclosure.get("type") or None
-            size = coercion.amount(enclosure.get("length"))
-            yield Media(address, coercion.media_kind(mime, address), mime=mime, size_bytes=size)
-
-
-def _references(entry: Parsed, url: str) -> tuple[Reference, ...]:
-    discussed_at = coercion.resolved(entry.get("comments"), url)
-    return (Reference(relation="discussed_at", url=discussed_at),) if discussed_at else ()

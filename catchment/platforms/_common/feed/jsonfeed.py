@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from catchment.errors import Unreadable
-from catchment.model import Hints, Identity, Item, Media, Reading, Reference, Request
+from catchment.model import Hints, Item, Media, Reading, Reference, Request
 from catchment.platforms._common import coercion
+from catchment.platforms._common.http import page_elsewhere
 from catchment.platforms._common.json import UnusableEntry, decode_text, read_each
-from catchment.platforms._common.urls import is_same_host
 from catchment.text.dates import Dated, read_date
 
 # How many older pages of a feed are requested on a first read.
@@ -25,8 +25,9 @@ def read(text: str, url: str, request: Request) -> Reading:
     if isinstance(document, dict):
         if "jsonfeed.org" in (_string(document.get("version")) or ""):
             return _json_feed(document, url, request).replace(notes=notes)
-        channel = _channel(document)
-        if channel is not None:
+        rss = document.get("rss")
+        channel = rss.get("channel") if isinstance(rss, dict) else None
+        if isinstance(channel, dict):
             return _rss_in_json(channel, url).replace(notes=notes)
     raise Unreadable("JSON came that is no feed", "give the address of a feed; other JSON is read by kind custom_api")
 
@@ -42,14 +43,16 @@ def _read_item(read_fields: Callable[[Fields], Item], entry: Any) -> Item:
 
 def _string(value: Any) -> str | None:
     """Returns a text that is not empty; numbers count, since some ids and titles are numbers."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return str(value)
-    return (value.strip() or None) if isinstance(value, str) else None
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number else coercion.text(value)
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
 
 
 def _objects(value: Any) -> list[Fields]:
-    values = value if isinstance(value, list) else [value]
-    return [inner for inner in values if isinstance(inner, dict)]
+    return [inner for inner in _list(value) if isinstance(inner, dict)]
 
 
 def _date(value: Any) -> Dated | None:
@@ -80,26 +83,39 @@ def _entry(fields: Fields, url: str, language: str | None, people: tuple[str | N
     if external_id is None and address is None:
         # The format asks to discard all without an id; but whole feeds have none, and a URL serves as well.
         raise UnusableEntry("no id")
-    published, modified = _date(fields.get("date_published")), _date(fields.get("date_modified"))
-    created = published or modified
+    created_at, is_zone_guessed, edited_at = coercion.dates(
+        _date(fields.get("date_published")), _date(fields.get("date_modified"))
+    )
     markup = _string(fields.get("content_html"))
-    text = None if markup else _string(fields.get("content_text")) or _string(fields.get("summary"))
     author, author_id = _people(fields)
     author, author_id = (author, author_id) if author else people
+    media = [
+        coercion.enclosure(
+            _string(attachment.get("url")),
+            url,
+            _string(attachment.get("mime_type")),
+            attachment.get("size_in_bytes"),
+            coercion.duration(attachment.get("duration_in_seconds")),
+            _string(attachment.get("title")),
+        )
+        for attachment in _objects(fields.get("attachments"))
+    ]
+    images = [coercion.resolved(_string(fields.get(name)), url) for name in ("image", "banner_image")]
+    tags = fields.get("tags")
     return Item(
         external_id=external_id or "",
-        created_at=created.at if created else None,
-        is_zone_guessed=bool(created and created.is_zone_guessed),
-        edited_at=modified.at if published and modified and modified.at > published.at else None,
+        created_at=created_at,
+        is_zone_guessed=is_zone_guessed,
+        edited_at=edited_at,
         title=coercion.plain_title(_string(fields.get("title"))),
-        text=text,
+        text=None if markup else _string(fields.get("content_text")) or _string(fields.get("summary")),
         html=markup,
         url=address,
         target_url=coercion.resolved(_string(fields.get("external_url")), url),
         author=author,
         author_id=author_id,
-        media=_media(fields, url),
-        tags=_tags(fields.get("tags")),
+        media=coercion.each_once([*media, *(Media(image) for image in images if image)]),
+        tags=coercion.unique(map(_string, tags)) if isinstance(tags, list) else (),
         language=coercion.language(_string(fields.get("language"))) or language,
     )
 
@@ -114,44 +130,6 @@ def _people(fields: Fields) -> tuple[str | None, str | None]:
     return ", ".join(names) or None, identity if (identity,) != names else None
 
 
-def _tags(value: Any) -> tuple[str, ...]:
-    return coercion.unique(map(_string, value)) if isinstance(value, list) else ()
-
-
-def _media(fields: Fields, url: str) -> tuple[Media, ...]:
-    media = [_attachment(attachment, url) for attachment in _objects(fields.get("attachments"))]
-    media += [_image(fields.get(name), url) for name in ("image", "banner_image")]
-    return _each_once(media)
-
-
-def _attachment(fields: Fields, url: str) -> Media | None:
-    address = coercion.resolved(_string(fields.get("url")), url)
-    if address is None:
-        return None
-    mime = _string(fields.get("mime_type"))
-    return Media(
-        address,
-        coercion.media_kind(mime, address),
-        mime=mime,
-        size_bytes=coercion.amount(fields.get("size_in_bytes")),
-        duration_seconds=coercion.duration(fields.get("duration_in_seconds")),
-        alt=_string(fields.get("title")),
-    )
-
-
-def _image(value: Any, url: str) -> Media | None:
-    address = coercion.resolved(_string(value), url)
-    return Media(address) if address else None
-
-
-def _each_once(media: Iterable[Media | None]) -> tuple[Media, ...]:
-    by_url: dict[str, Media] = {}
-    for medium in media:
-        if medium is not None:
-            by_url.setdefault(medium.url, medium)
-    return tuple(by_url.values())
-
-
 def _older_page(feed: Fields, url: str, request: Request) -> tuple[Request, ...]:
     """Returns the request for the next older page, on a source's first read only; never a page that was seen on the
     way."""
@@ -162,22 +140,12 @@ def _older_page(feed: Fields, url: str, request: Request) -> tuple[Request, ...]
         return ()
     if older in (*seen, request.url, _string(feed.get("feed_url"))):
         return ()
-    asked = request.replace(url=older, params={}, state={"pages": seen}, fallback=None)
-    # Older pages may be on any host; the credential was given for the requested one.
-    return (asked if is_same_host(request.url, older) else asked.replace(identity=Identity.NONE, credential=None),)
-
-
-def _channel(document: Fields) -> Fields | None:
-    rss = document.get("rss")
-    channel = rss.get("channel") if isinstance(rss, dict) else None
-    return channel if isinstance(channel, dict) else None
+    return (page_elsewhere(request, older).replace(state={"pages": seen}, fallback=None),)
 
 
 def _rss_in_json(channel: Fields, url: str) -> Reading:
-    entries = channel.get("item") or []
     items, skipped = read_each(
-        entries if isinstance(entries, list) else [entries],
-        partial(_read_item, lambda fields: _rss_item(fields, url, channel)),
+        _list(channel.get("item") or []), partial(_read_item, lambda fields: _rss_item(fields, url, channel))
     )
     return Reading(
         items=items,
@@ -188,47 +156,36 @@ def _rss_in_json(channel: Fields, url: str) -> Reading:
 
 
 def _rss_item(fields: Fields, url: str, channel: Fields) -> Item:
-    created = _date(fields.get("pubDate"))
-    content = _string(fields.get("content:encoded")) or _string(fields.get("description")) or ""
-    guid, is_permalink = _guid(fields.get("guid"))
+    created_at, is_zone_guessed, _ = coercion.dates(_date(fields.get("pubDate")), None)
+    text, html = coercion.text_or_html(
+        _string(fields.get("content:encoded")) or _string(fields.get("description")) or ""
+    )
+    guid = _valued(fields.get("guid"))
+    is_denied = isinstance(fields.get("guid"), dict) and str(fields["guid"].get("isPermaLink")).lower() == "false"
+    permalink = guid if guid and not is_denied and coercion.WHOLE_URL.fullmatch(guid) else None
     author, author_id = coercion.person(_string(fields.get("author")) or _string(fields.get("dc:creator")) or "")
-    link = coercion.resolved(_string(fields.get("link")), url)
     discussed_at = coercion.resolved(_string(fields.get("comments")), url)
+    media = [
+        coercion.enclosure(_string(file.get("url")), url, _string(file.get("type")), file.get("length"))
+        for file in _objects(fields.get("enclosure"))
+    ]
     return Item(
         external_id=guid or "",
-        created_at=created.at if created else None,
-        is_zone_guessed=bool(created and created.is_zone_guessed),
+        created_at=created_at,
+        is_zone_guessed=is_zone_guessed,
         title=coercion.plain_title(_string(fields.get("title"))),
-        text=content if content and not coercion.is_markup(content) else None,
-        html=content if coercion.is_markup(content) else None,
-        url=link or (guid if is_permalink else None),
+        text=text,
+        html=html,
+        url=coercion.resolved(_string(fields.get("link")), url) or permalink,
         author=author,
         author_id=author_id,
-        media=_each_once([_enclosure(enclosure, url) for enclosure in _objects(fields.get("enclosure"))]),
+        media=coercion.each_once(media),
         references=(Reference(relation="discussed_at", url=discussed_at),) if discussed_at else (),
-        tags=_categories(fields.get("category")),
+        tags=coercion.unique(map(_valued, _list(fields.get("category")))),
         language=coercion.language(_string(channel.get("language"))),
     )
 
 
-def _guid(value: Any) -> tuple[str | None, bool]:
-    """Returns the guid, and whether it can serve as the link. With attributes it is an object, its text under
-    #value."""
-    fields = value if isinstance(value, dict) else {"#value": value}
-    guid = _string(fields.get("#value"))
-    is_denied = str(fields.get("isPermaLink", True)).lower() == "false"
-    return guid, not is_denied and guid is not None and coercion.WHOLE_URL.fullmatch(guid) is not None
-
-
-def _enclosure(fields: Fields, url: str) -> Media | None:
-    address, mime = coercion.resolved(_string(fields.get("url")), url), _string(fields.get("type"))
-    if address is None:
-        return None
-    return Media(
-        address, coercion.media_kind(mime, address), mime=mime, size_bytes=coercion.amount(fields.get("length"))
-    )
-
-
-def _categories(value: Any) -> tuple[str, ...]:
-    values = value if isinstance(value, list) else [value]
-    return coercion.unique(_string(inner.get("#value") if isinstance(inner, dict) else inner) for inner in values)
+def _valued(value: Any) -> str | None:
+    """Returns the text of an element: with attributes it is an object, its text under #value."""
+    return _string(value.get("#value") if isinstance(value, dict) else value)
