@@ -16,7 +16,7 @@ from catchment.collect.scheduler import emptiness
 from catchment.errors import StoreError
 from catchment.events import watches
 from catchment.health.monitors import HITS_LOOKED_AT, alarms_for, canaries_among
-from catchment.model import Record, View
+from catchment.model import Record, View, as_dict
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
 from catchment.sources import intervals as source_intervals
@@ -26,7 +26,8 @@ from catchment.store.sources.runs import JobState
 
 log = logs.logger(__name__)
 
-WARM_UP, SEEDS = timedelta(hours=2), timedelta(minutes=30)
+MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
+WARM_UP, SEEDS = 2 * HOUR, 30 * MINUTE
 
 
 class Job(Record, frozen=True):
@@ -35,7 +36,7 @@ class Job(Record, frozen=True):
     name: str
     every: timedelta | None
     """None: on every tick of the collector."""
-    run: Callable[[App], None]
+    run: Callable[[App], object]
     queue: str
     why: str
     is_off: bool = False
@@ -57,14 +58,6 @@ class Job(Record, frozen=True):
         return max(started_at + period, now)
 
 
-def collect_due(app: App) -> None:
-    app.scheduler().due("collect-due", "schedule")
-
-
-def collect_requested(app: App) -> None:
-    app.scheduler().requested(COLLECT_REQUESTED, "request")
-
-
 def index_items(app: App) -> None:
     index, count = app.store.index, 0
     while not app.stop.is_set() and (indexed := index.advance()):
@@ -72,10 +65,6 @@ def index_items(app: App) -> None:
     if count:
         index.settle()
         log.debug("indexed", items=count)
-
-
-def recheck(app: App) -> None:
-    app.rechecks().run("look-again", "schedule")
 
 
 def crawl_low_quality(app: App) -> None:
@@ -107,20 +96,16 @@ def clear_old(app: App) -> None:
         log.info("cleared what is past its time", **cleared)
 
 
+def measure(app: App, span: MetricSpan) -> None:
+    app.measuring.measure(span, app.clock.now(), app.stop.is_set)
+
+
 def clear_expired(app: App) -> None:
     if cleared := app.cache.clear_expired():
         log.info("cleared what is no longer hot", entries=cleared)
 
 
-def warm_up(app: App) -> None:
-    _warm(app, "warm-up", WARM_UP)
-
-
-def crawl_seed_communities(app: App) -> None:
-    _warm(app, "crawl-seed-communities", SEEDS)
-
-
-def _warm(app: App, job: str, every: timedelta) -> None:
+def warm(app: App, job: str, every: timedelta) -> None:
     """Crawl, into the cache only, what has not been read within half the job's period."""
     minutes = app.settings.jobs.get(job)
     period = every if minutes is None else timedelta(minutes=minutes)
@@ -145,10 +130,6 @@ def notice_silence(app: App) -> None:
         log.warning("silence", opened=opened, closed=closed)
 
 
-def monitor_api_calls(app: App) -> None:
-    app.monitors().api_calls(app.budgets())
-
-
 def monitor_cache_health(app: App) -> None:
     counts = app.cache.counts(app.clock.now() - HITS_LOOKED_AT)
     app.monitors().cache_health(counts.hits, counts.misses)
@@ -160,25 +141,9 @@ def monitor_crawler_health(app: App) -> None:
     app.collecting_monitor().watch(lambda: app.store.lateness_stats.waiting(intervals, UNKNOWN_KIND_MINUTES, now))
 
 
-def monitor_success(app: App) -> None:
-    app.monitors().success(app.collecting_monitor().explained)
-
-
-def monitor_warm_up(app: App) -> None:
-    app.monitors().warm_up()
-
-
 def plan_budgets(app: App) -> None:
     taken = keep_taken(app.store, app.clock.now())
     app.monitors().budgets(alarms_of(app.plans(taken)))
-
-
-def measure_hours(app: App) -> None:
-    app.measuring.measure(MetricSpan.HOUR, app.clock.now(), app.stop.is_set)
-
-
-def daily_metrics(app: App) -> None:
-    app.measuring.measure(MetricSpan.DAY, app.clock.now(), app.stop.is_set)
 
 
 def recover_leases(app: App) -> None:
@@ -202,93 +167,69 @@ def watch_credentials(app: App) -> None:
 
 
 JOBS = (
-    Job("collect-due", None, collect_due, "crawler", "the tick; silent when nothing is due"),
     Job(
-        COLLECT_REQUESTED,
-        None,
-        collect_requested,
-        "crawler",
+        "collect-due", None, lambda app: app.scheduler().due("collect-due", "schedule"), "crawler",
+        "the tick; silent when nothing is due",
+    ),
+    Job(
+        COLLECT_REQUESTED, None, lambda app: app.scheduler().requested(COLLECT_REQUESTED, "request"), "crawler",
         "what somebody has just added, or wants to be collected now",
     ),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
     Job(
-        "crawl-low-quality",
-        timedelta(hours=4),
-        crawl_low_quality,
-        "crawler",
+        "crawl-low-quality", 4 * HOUR, crawl_low_quality, "crawler",
         "quiet communities that nobody has visited for long",
     ),
-    Job("assign-tiers", timedelta(days=1), assign_tiers, "maintenance", "communities where their visits put them"),
-    Job("look-again", timedelta(minutes=5), recheck, "crawler", "edits and removals after an item left its listing"),
+    Job("assign-tiers", DAY, assign_tiers, "maintenance", "communities where their visits put them"),
     Job(
-        "recover-leases",
-        timedelta(minutes=15),
-        recover_leases,
-        "maintenance",
-        "what the dead and wrong clocks left",
+        "look-again", 5 * MINUTE, lambda app: app.rechecks().run("look-again", "schedule"), "crawler",
+        "edits and removals after an item left its listing",
     ),
-    Job("notice-silence", timedelta(minutes=5), notice_silence, "monitoring", "stale but green is a failure"),
-    Job("monitor-api-calls", timedelta(minutes=1), monitor_api_calls, "monitoring", "a budget that is nearly used up"),
-    Job("monitor-cache-health", timedelta(minutes=5), monitor_cache_health, "monitoring", "a hot store that is cold"),
-    Job("monitor-success", timedelta(minutes=5), monitor_success, "monitoring", "a platform where too much fails"),
+    Job("recover-leases", 15 * MINUTE, recover_leases, "maintenance", "what the dead and wrong clocks left"),
+    Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "stale but green is a failure"),
     Job(
-        outages.JOB,
-        outages.PERIOD,
-        monitor_crawler_health,
-        "monitoring",
+        "monitor-api-calls", MINUTE, lambda app: app.monitors().api_calls(app.budgets()), "monitoring",
+        "a budget that is nearly used up",
+    ),
+    Job("monitor-cache-health", 5 * MINUTE, monitor_cache_health, "monitoring", "a hot store that is cold"),
+    Job(
+        "monitor-success", 5 * MINUTE, lambda app: app.monitors().success(app.collecting_monitor().explained),
+        "monitoring", "a platform where too much fails",
+    ),
+    Job(
+        outages.JOB, outages.PERIOD, monitor_crawler_health, "monitoring",
         "hosts, platforms or the network do not answer; nothing is collected",
     ),
     Job(
-        "monitor-warmup-metrics",
-        timedelta(minutes=15),
-        monitor_warm_up,
-        "monitoring",
+        "monitor-warmup-metrics", 15 * MINUTE, lambda app: app.monitors().warm_up(), "monitoring",
         "first visits that were begun and do not go on",
     ),
     Job(
-        "watch-credentials",
-        timedelta(minutes=1),
-        watch_credentials,
-        "monitoring",
+        "watch-credentials", MINUTE, watch_credentials, "monitoring",
         "who has rested is used again; who ends soon, or is missing, is told of",
     ),
-    Job("plan-budgets", timedelta(hours=1), plan_budgets, "monitoring", "budgets that do not suffice for all"),
+    Job("plan-budgets", HOUR, plan_budgets, "monitoring", "budgets that do not suffice for all"),
     Job(
-        "measure-hours",
-        timedelta(hours=1),
-        measure_hours,
-        "monitoring",
-        "what each full hour came to",
-        is_on_the_clock=True,
+        "measure-hours", HOUR, lambda app: measure(app, MetricSpan.HOUR), "monitoring",
+        "what each full hour came to", is_on_the_clock=True,
     ),
     Job(
-        "daily-metrics",
-        timedelta(days=1),
-        daily_metrics,
-        "monitoring",
-        "what each full day came to",
-        is_on_the_clock=True,
+        "daily-metrics", DAY, lambda app: measure(app, MetricSpan.DAY), "monitoring",
+        "what each full day came to", is_on_the_clock=True,
+    ),
+    Job("clear-old", HOUR, clear_old, "cleanup", "what we keep about running, and of some kinds, is bounded"),
+    Job(
+        "warm-up", WARM_UP, lambda app: warm(app, "warm-up", WARM_UP), "crawler",
+        "what ranked listings show, kept hot and not stored", is_off=True,
     ),
     Job(
-        "clear-old",
-        timedelta(hours=1),
-        clear_old,
-        "cleanup",
-        "what we keep about running, and of some kinds, is bounded",
+        "crawl-seed-communities", SEEDS, lambda app: warm(app, "crawl-seed-communities", SEEDS), "crawler",
+        "the same, more often", is_off=True,
     ),
-    Job("warm-up", WARM_UP, warm_up, "crawler", "what ranked listings show, kept hot and not stored", is_off=True),
-    Job(
-        "crawl-seed-communities",
-        SEEDS,
-        crawl_seed_communities,
-        "crawler",
-        "the same, more often",
-        is_off=True,
-    ),
-    Job("clear-expired", timedelta(hours=6), clear_expired, "cleanup", "what is hot is hot for its time only"),
-)
+    Job("clear-expired", 6 * HOUR, clear_expired, "cleanup", "what is hot is hot for its time only"),
+)  # fmt: skip
 NAMES = [job.name for job in JOBS]
 
 
@@ -311,18 +252,9 @@ def job_views(app: App) -> list[JobView]:
     views = []
     for job in JOBS:
         period, state = job.period(app.settings), states.get(job.name, JobState(job.name))
-        views.append(
-            JobView(
-                job.name,
-                job.why,
-                period.total_seconds() if period else None,
-                state.next_run_at if period else None,
-                state.last_started_at,
-                state.last_finished_at,
-                state.last_error,
-                state.run_count,
-            )
-        )
+        if period is None:
+            state = state.replace(next_run_at=None)
+        views.append(JobView(why=job.why, period_seconds=period.total_seconds() if period else None, **as_dict(state)))
     return views
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 from base64 import urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -99,7 +99,12 @@ class Cipher:
 
     def seal(self, text: str) -> Sealed:
         if self.file is not None and not self._masters():
-            self._make_key(self.file)
+            if (loss := self.loss) is not None:
+                raise loss
+            key_file(self.file, lambda: new_key().encode())
+            log.warning(
+                "a master key was made: keep a copy of it, without it no secret can be read", file=str(self.file)
+            )
         key_id, fernet = next(iter(self._keys().items()))
         return Sealed(key_id, fernet.encrypt(text.encode()).decode())
 
@@ -160,12 +165,6 @@ class Cipher:
             f"set COOKIE_MASTER_KEY as it was{back}; if it is lost: `catchment credentials new-key` makes one for "
             "COOKIE_MASTER_KEY; then give the secrets again",
         )
-
-    def _make_key(self, file: Path) -> None:
-        if (loss := self.loss) is not None:
-            raise loss
-        key_file(file, lambda: new_key().encode())
-        log.warning("a master key was made: keep a copy of it, without it no secret can be read", file=str(file))
 
     def _keys(self) -> dict[str, Fernet]:
         masters = self._masters()
@@ -231,23 +230,27 @@ class Rotated(Record, frozen=True):
     """What no given key decrypts, and why, as text."""
 
 
-def rotate(things: EncryptedValues, cipher: Cipher, progress: Callable[[int], None] = lambda count: None) -> Rotated:
-    """Re-encrypts all that is encrypted with another key. A secret that was replaced meanwhile stays as it is."""
-    key_id, count, locked = cipher.key_id, 0, list[str]()
+def encrypted_rows(values: EncryptedValues, except_key_id: str = "") -> Iterator[list[SealedRow]]:
+    """Yields all that is encrypted with another key, batch by batch."""
     for table in tables():
         after = 0
-        while rows := things.others(table, key_id, after, _BATCH):
+        while rows := values.others(table, except_key_id, after, _BATCH):
             after = rows[-1].id
-            pairs = [(row, new) for row in rows if (new := _resealed(row, cipher, locked)) is not None]
-            count += things.exchange(pairs)
-            progress(count)
+            yield rows
+
+
+def rotate(values: EncryptedValues, cipher: Cipher, progress: Callable[[int], None] = lambda count: None) -> Rotated:
+    """Re-encrypts all that is encrypted with another key. A secret that was replaced meanwhile stays as it is."""
+    key_id, count, locked = cipher.key_id, 0, []
+    for rows in encrypted_rows(values, key_id):
+        pairs = []
+        for row in rows:
+            try:
+                sealed = cipher.reseal(Sealed(row.key_id, row.sealed.decode()))
+            except VaultError as error:
+                locked.append(f"{row.name} ({row.table}): {error.what}")
+            else:
+                pairs.append((row, row.replace(key_id=sealed.key_id, sealed=sealed.token.encode())))
+        count += values.exchange(pairs)
+        progress(count)
     return Rotated(key_id, count, tuple(locked))
-
-
-def _resealed(row: SealedRow, cipher: Cipher, locked: list[str]) -> SealedRow | None:
-    try:
-        sealed = cipher.reseal(Sealed(row.key_id, row.sealed.decode()))
-    except VaultError as error:
-        locked.append(f"{row.name} ({row.table}): {error.what}")
-        return None
-    return row.replace(key_id=sealed.key_id, sealed=sealed.token.encode())

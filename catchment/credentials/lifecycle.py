@@ -13,10 +13,10 @@ requests" never is. Which alerts are open follows from the state of the credenti
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from catchment.messages import Message, message
+from catchment.messages import Message, MessageParam, message
 from catchment.model import Alarm, Credential, CredentialState, Record, Severity
 from catchment.store.credentials import about_credential, about_pool
 
@@ -42,31 +42,22 @@ class LifecycleRules(Record, frozen=True):
 
 def passed(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
     """Returns the credential after what time alone has changed."""
-    credential = _of_this_time(credential, now)
-    if (
-        credential.errors_in_all
-        and credential.last_error_at is not None
-        and now - credential.last_error_at >= rules.clean
-    ):
+    if credential.state_since > now:
+        # The clock was set back: timed states begin now, so that no cooldown lasts until a wrong year.
+        until = None if credential.state_until is None else now + (credential.state_until - credential.state_since)
+        credential = credential.replace(state_since=now, state_until=until)
+    last_error_at = credential.last_error_at
+    if credential.errors_in_all and last_error_at is not None and now - last_error_at >= rules.clean:
         credential = credential.replace(errors_in_all=0)
     if credential.state_until is None or now < credential.state_until:
         return credential
     if credential.state == COOLING:
-        return _became(credential, ACTIVE, "the time to cool down is over", credential.state_until).replace(
-            errors_in_a_row=0
-        )
+        active = _became(credential, ACTIVE, "the time to cool down is over", credential.state_until)
+        return active.replace(errors_in_a_row=0)
     if credential.state == PROBATION:
         # The process that was to try it never reported the result: another one may.
         return credential.replace(state_until=None)
     return _became(credential, PROBATION, "it has rested; the next request decides", credential.state_until)
-
-
-def _of_this_time(credential: Credential, now: datetime) -> Credential:
-    """Where the clock was set back, timed states begin now: no cooldown lasts until a wrong year."""
-    if credential.state_since <= now:
-        return credential
-    lasts = None if credential.state_until is None else credential.state_until - credential.state_since
-    return credential.replace(state_since=now, state_until=None if lasts is None else now + lasts)
 
 
 def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now: datetime, error: str) -> Credential:
@@ -76,25 +67,18 @@ def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now
     together are one failure.
     """
     credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
-    if credential.state == ACTIVE:
-        return _after_error(credential, rules, now)
     if credential.state in (COOLING, PROBATION) and _is_sent_in(credential, sent_at):
         what = "while it was to cool down" if credential.state == COOLING else "on probation"
         return _fell(credential, BANNED, f"refused {what}: {error}", rules, now)
-    return credential
-
-
-def _after_error(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
-    credential = credential.replace(
-        errors_in_a_row=credential.errors_in_a_row + 1, errors_in_all=credential.errors_in_all + 1
-    )
-    if credential.errors_in_all >= rules.most_in_all:
-        return _fell(
-            credential, INVALID, f"{credential.errors_in_all} errors in all: {credential.last_error}", rules, now
-        )
-    if credential.errors_in_a_row >= rules.most_in_a_row:
-        reason = f"{credential.errors_in_a_row} errors in a row: {credential.last_error}"
-        return _became(credential, COOLING, reason, now).replace(state_until=now + rules.cooling)
+    if credential.state != ACTIVE:
+        return credential
+    in_a_row, in_all = credential.errors_in_a_row + 1, credential.errors_in_all + 1
+    credential = credential.replace(errors_in_a_row=in_a_row, errors_in_all=in_all)
+    if in_all >= rules.most_in_all:
+        return _fell(credential, INVALID, f"{in_all} errors in all: {credential.last_error}", rules, now)
+    if in_a_row >= rules.most_in_a_row:
+        cooling = _became(credential, COOLING, f"{in_a_row} errors in a row: {credential.last_error}", now)
+        return cooling.replace(state_until=now + rules.cooling)
     return credential
 
 
@@ -112,11 +96,9 @@ def _is_sent_in(credential: Credential, sent_at: datetime) -> bool:
 
 
 def paused(credential: Credential, reason: str, now: datetime) -> Credential:
-    return (
-        _became(credential, PAUSED, reason, now)
-        if credential.state != PAUSED
-        else credential.replace(state_reason=reason[:_LONGEST_REASON])
-    )
+    if credential.state == PAUSED:
+        return credential.replace(state_reason=reason[:_LONGEST_REASON])
+    return _became(credential, PAUSED, reason, now)
 
 
 def resumed(credential: Credential, now: datetime) -> Credential:
@@ -213,40 +195,42 @@ def usable_from(credential: Credential, now: datetime) -> datetime | None:
 def best(pool: Iterable[Credential], now: datetime, avoid: Collection[str] = ()) -> Credential | None:
     """Returns the one to take: by priority, then the one least used today. One on probation goes first, for a single
     request: one that is never tried never comes back."""
-    usable = [
-        credential
-        for credential in pool
-        if credential.is_shared and is_usable(credential, now) and credential.name not in avoid
-    ]
-    return min(usable, key=lambda credential: _order(credential, now), default=None)
 
+    def order(credential: Credential) -> tuple[bool, int, int, datetime, int]:
+        last_used_at = credential.last_used_at or credential.created_at
+        is_proven = credential.state != PROBATION
+        return is_proven, -credential.priority, used_today(credential, now), last_used_at, credential.id
 
-def _order(credential: Credential, now: datetime) -> tuple[bool, int, int, datetime, int]:
-    return (
-        credential.state != PROBATION,
-        -credential.priority,
-        used_today(credential, now),
-        credential.last_used_at or credential.created_at,
-        credential.id,
-    )
+    usable = (credential for credential in pool if credential.is_shared and is_usable(credential, now))
+    return min((credential for credential in usable if credential.name not in avoid), key=order, default=None)
 
 
 def soonest(pool: Sequence[Credential], now: datetime) -> datetime | None:
     """Returns when one of the pool will be usable."""
-    return min(
-        (at for credential in pool if credential.is_shared and (at := usable_from(credential, now))), default=None
-    )
+    moments = (usable_from(credential, now) for credential in pool if credential.is_shared)
+    return min((at for at in moments if at is not None), default=None)
 
 
 def alarms(
-    platform: str,
-    known: Sequence[Credential],
-    pool: Sequence[Credential],
-    rules: LifecycleRules,
-    now: datetime,
+    platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: LifecycleRules, now: datetime
 ) -> list[Alarm]:
     """Returns alerts for all that is wrong with a platform's credentials, and with those of them that are its pool."""
-    alerts = [alarm for credential in known for alarm in _about(credential, rules, now)]
+    alerts = []
+    for credential in known:
+        name, expires_at = credential.name, credential.expires_at
+        facts: dict[str, MessageParam] = {"name": name, "platform": platform}
+        facts["renew"] = (
+            message("credential.correct")
+            if credential.is_from_environment
+            else message("credential.replace", platform=platform, name=name)
+        )
+        if credential.falls_in_a_row and credential.state != PAUSED:
+            refused = message("credential.refused", **facts, state=standing(credential, now))
+            alerts.append(Alarm(about_credential(name, "refused"), refused, Severity.P1))
+        if expires_at is not None and now >= expires_at - rules.told_before:
+            code = "credential.expired" if is_expired(credential, now) else "credential.expires"
+            expiring = message(code, **facts, at=_at(expires_at))
+            alerts.append(Alarm(about_credential(name, "expiring"), expiring, Severity.P2))
     # A credential on probation does not count: until it was accepted, nothing has changed.
     if pool and not any(credential.state == ACTIVE and is_usable(credential, now) for credential in pool):
         what = message("credential.pool_until", what=exhausted(platform, pool, now), until=until(pool, now))
@@ -274,25 +258,6 @@ def standing(credential: Credential, now: datetime) -> str:
     if credential.state_until is not None and credential.state != PROBATION:
         words += f" until {_at(credential.state_until)}"
     return f"{words} ({credential.state_reason})" if credential.state_reason and credential.state != ACTIVE else words
-
-
-def _about(credential: Credential, rules: LifecycleRules, now: datetime) -> Iterator[Alarm]:
-    name, platform = credential.name, credential.platform
-    if credential.falls_in_a_row and credential.state != PAUSED:
-        facts = {"name": name, "platform": platform, "state": standing(credential, now)}
-        refused = message("credential.refused", **facts, renew=_renewing(credential))
-        yield Alarm(about_credential(name, "refused"), refused, Severity.P1)
-    if credential.expires_at is not None and now >= credential.expires_at - rules.told_before:
-        code = "credential.expired" if is_expired(credential, now) else "credential.expires"
-        at = _at(credential.expires_at)
-        expiring = message(code, name=name, platform=platform, at=at, renew=_renewing(credential))
-        yield Alarm(about_credential(name, "expiring"), expiring, Severity.P2)
-
-
-def _renewing(credential: Credential) -> Message:
-    if credential.is_from_environment:
-        return message("credential.correct")
-    return message("credential.replace", platform=credential.platform, name=credential.name)
 
 
 def _at(moment: datetime) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
 from catchment.clock import Clock
 from catchment.credentials.lifecycle import (
@@ -22,12 +23,7 @@ from catchment.credentials.secrets import SecretStore
 from catchment.logs import logger
 from catchment.model import Alarm, Credential, CredentialState, View
 from catchment.settings import Settings
-from catchment.store.credentials import (
-    Credentials,
-    Decided,
-    StoredCredential,
-    named,
-)
+from catchment.store.credentials import Credentials, Decided, StoredCredential, named
 
 log = logger(__name__)
 
@@ -90,8 +86,7 @@ class CredentialManager:
         self.change(name, resumed)
 
     def remove(self, name: str) -> None:
-        now = self._clock.now()
-        self.settle(self.credentials.remove(name, now))
+        self.settle(self.credentials.remove(name, self._clock.now()))
 
     def settle_all(self) -> None:
         """Writes what time alone has changed, and opens and closes alerts to match."""
@@ -100,11 +95,7 @@ class CredentialManager:
 
     def settle(self, platform: str) -> None:
         now = self._clock.now()
-        _tell(
-            self.credentials.of_platform(
-                platform, now, lambda credentials: self._decided(platform, credentials, [], now)
-            )
-        )
+        _log_moved(self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now)))
 
     def change(self, name: str, transition: Callable[[Credential, datetime], Credential]) -> None:
         """Stores what `transition` makes of the credential of that name at this moment."""
@@ -116,19 +107,16 @@ class CredentialManager:
                 credential.platform, credentials, [transition(passed(credential, self.rules, now), now)], now
             )
 
-        _tell(self.credentials.of_name(name, now, decide))
+        _log_moved(self.credentials.of_name(name, now, decide))
 
-    def at_hand(self, credentials: Sequence[Credential]) -> list[Credential]:
-        """Returns them without those that exist in the environment of other processes only."""
+    def pool(self, credentials: Sequence[Credential]) -> list[Credential]:
+        """Returns those that requests of any source of the platform may use. Those that exist only in the environment
+        of other processes are not among them."""
         return [
             credential
             for credential in credentials
-            if not credential.is_from_environment or credential.name in self._safe.lent
+            if credential.is_shared and (not credential.is_from_environment or credential.name in self._safe.lent)
         ]
-
-    def pool(self, credentials: Sequence[Credential]) -> list[Credential]:
-        """Returns those that requests of any source of the platform may use."""
-        return [credential for credential in self.at_hand(credentials) if credential.is_shared]
 
     def alarms(self, platform: str, credentials: Sequence[Credential], now: datetime) -> list[Alarm]:
         return alarms(platform, credentials, self.pool(credentials), self.rules, now)
@@ -143,8 +131,8 @@ class CredentialManager:
         return Decided(moved, [*settled, *changed], self.alarms(platform, [*final.values()], now))
 
 
-def _tell(moved: Sequence[Credential]) -> None:
-    for credential in moved:
+def _log_moved(credentials: Sequence[Credential]) -> None:
+    for credential in credentials:
         log.warning(
             "a credential is not as it was",
             credential=credential.name,
@@ -187,30 +175,12 @@ class CredentialView(View, frozen=True):
 def credential_view(stored: StoredCredential, rules: LifecycleRules, now: datetime) -> CredentialView:
     """Returns its current state, whether or not that state is written yet."""
     credential = passed(stored.credential, rules, now)
-    return CredentialView(
-        id=credential.id,
-        platform=credential.platform,
-        name=credential.name,
-        state=credential.state,
-        state_since=credential.state_since,
-        state_until=credential.state_until,
-        state_reason=credential.state_reason,
-        is_usable=is_usable(credential, now),
-        usable_from=usable_from(credential, now),
-        hosts=credential.hosts,
-        is_shared=credential.is_shared,
-        is_from_environment=credential.is_from_environment,
-        priority=credential.priority,
-        daily_limit=credential.daily_limit,
-        used_today=used_today(credential, now),
-        use_count=credential.use_count,
-        errors_in_a_row=credential.errors_in_a_row,
-        errors_in_all=credential.errors_in_all,
-        last_error=credential.last_error,
-        last_error_at=credential.last_error_at,
-        last_used_at=credential.last_used_at,
-        expires_at=credential.expires_at,
-        created_at=credential.created_at,
-        key_id=stored.key_id,
-        source_count=stored.source_count,
-    )
+    computed: dict[str, Any] = {
+        "is_usable": is_usable(credential, now),
+        "usable_from": usable_from(credential, now),
+        "used_today": used_today(credential, now),
+        "key_id": stored.key_id,
+        "source_count": stored.source_count,
+    }
+    as_stored = {name: getattr(credential, name) for name in CredentialView.__struct_fields__ if name not in computed}
+    return CredentialView(**as_stored, **computed)

@@ -15,7 +15,6 @@ from threading import Lock
 
 from catchment.clock import Clock
 from catchment.credentials import lifecycle
-from catchment.credentials.lifecycle import exhausted, until
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.secret import Secret
 from catchment.credentials.secrets import SecretStore
@@ -57,13 +56,6 @@ class _Block:
 
     def next_size(self) -> int:
         return min(MOST_AT_ONCE, max(1, 2 * (self.size - self.left)))
-
-
-class _Choice(Record, frozen=True):
-    """The chosen credential, and how many uses of it are reserved."""
-
-    one: Credential
-    size: int
 
 
 _Key = tuple[str, str | None]
@@ -132,22 +124,34 @@ class CredentialPool:
             self._let_go([*self._blocks])
 
     def _next_block(self, key: _Key, avoid: Collection[str], now: datetime) -> _Block | None:
+        platform, name = key
         self._safe.announce(now)
         size = self._blocks[key].next_size() if key in self._blocks else 1
         self._let_go([key])
         locked: VaultError | None = None
-        while (choice := self._chosen(*key, avoid, size, now)) is not None:
+        while (choice := self._chosen(platform, name, avoid, size, now)) is not None:
+            credential, count = choice
             try:
-                secret = self._safe.secret(choice.one.name)
+                secret = self._safe.secret(credential.name)
             except VaultError as error:
                 # This process lacks its key: it may still use those that it can decrypt.
-                self._give_back(choice.one.name, choice.size, now)
-                if key[1] is not None:
+                self._give_back(credential.name, count, now)
+                if name is not None:
                     raise
-                locked, avoid = error, {*avoid, choice.one.name}
-            else:
-                self._blocks[key] = _Block(_use(choice.one, secret, key, now), choice.size)
-                return self._blocks[key]
+                locked, avoid = error, {*avoid, credential.name}
+                continue
+            is_news = credential.errors_in_a_row > 0 or credential.state != lifecycle.ACTIVE
+            use = Use(
+                credential.name,
+                secret,
+                now,
+                credential.platform,
+                credential.hosts,
+                name is None,
+                is_success_news=is_news,
+            )
+            self._blocks[key] = _Block(use, count)
+            return self._blocks[key]
         if locked is not None:
             raise locked
         return None
@@ -164,53 +168,43 @@ class CredentialPool:
 
     def _chosen(
         self, platform: str, name: str | None, avoid: Collection[str], size: int, now: datetime
-    ) -> _Choice | None:
-        credentials = self._keeper.credentials
-        if name is not None:
-            return credentials.of_name(name, now, lambda known: self._named(known, name, size, now))
-        chosen = credentials.of_platform(platform, now, lambda known: self._best(platform, known, avoid, size, now))
+    ) -> tuple[Credential, int] | None:
+        """Returns the credential to use, and how many uses of it are reserved."""
+        keeper = self._keeper
+
+        def decide(
+            known: Sequence[Credential],
+        ) -> Decided[tuple[Credential, int] | CredentialsExhausted | None]:
+            settled = [lifecycle.passed(credential, keeper.rules, now) for credential in known]
+            if name is None:
+                pool = keeper.pool(settled)
+                credential = lifecycle.best(pool, now, avoid)
+                if credential is None:
+                    if not pool or lifecycle.best(pool, now) is not None:
+                        return Decided(None, settled)
+                    what, helps = lifecycle.exhausted(platform, pool, now), lifecycle.until(pool, now)
+                    error = CredentialsExhausted(what, helps, retry_at=lifecycle.soonest(pool, now))
+                    return Decided(error, settled, keeper.alarms(platform, settled, now))
+            else:
+                credential = named(settled, name)
+                hindered = lifecycle.hindrance(credential, now)
+                if hindered is not None:
+                    raise CredentialsExhausted(
+                        f"the credential {name!r} is {hindered}",
+                        "`catchment credentials list` shows how it stands",
+                        retry_at=lifecycle.usable_from(credential, now),
+                    )
+                settled = [credential]
+            left = lifecycle.left_today(credential, now)
+            count = 1 if credential.state == lifecycle.PROBATION else size if left is None else min(size, left)
+            taken = lifecycle.used(lifecycle.on_trial(credential, now), count, now)
+            return Decided((credential, count), [*settled, taken])
+
+        credentials = keeper.credentials
+        chosen = (
+            credentials.of_platform(platform, now, decide) if name is None else credentials.of_name(name, now, decide)
+        )
         if isinstance(chosen, CredentialsExhausted):
             # Not before: what was found out on the way is written all the same.
             raise chosen
         return chosen
-
-    def _named(self, pooled: Sequence[Credential], name: str, size: int, now: datetime) -> Decided[_Choice]:
-        credential = lifecycle.passed(named(pooled, name), self._keeper.rules, now)
-        hindered = lifecycle.hindrance(credential, now)
-        if hindered is not None:
-            what, helps = f"the credential {name!r} is {hindered}", "`catchment credentials list` shows how it stands"
-            raise CredentialsExhausted(what, helps, retry_at=lifecycle.usable_from(credential, now))
-        return _set_apart([credential], credential, size, now)
-
-    def _best(
-        self, platform: str, pooled: Sequence[Credential], avoid: Collection[str], size: int, now: datetime
-    ) -> Decided[_Choice | CredentialsExhausted | None]:
-        settled = [lifecycle.passed(credential, self._keeper.rules, now) for credential in pooled]
-        pool = self._keeper.pool(settled)
-        best = lifecycle.best(pool, now, avoid)
-        if best is not None:
-            return _set_apart(settled, best, size, now)
-        if not pool or lifecycle.best(pool, now) is not None:
-            return Decided(None, settled)
-        retry_at = lifecycle.soonest(pool, now)
-        error = CredentialsExhausted(exhausted(platform, pool, now), until(pool, now), retry_at=retry_at)
-        return Decided(error, settled, self._keeper.alarms(platform, settled, now))
-
-
-def _use(credential: Credential, secret: Secret, key: _Key, now: datetime) -> Use:
-    is_news = credential.errors_in_a_row > 0 or credential.state != lifecycle.ACTIVE
-    return Use(
-        credential.name,
-        secret,
-        now,
-        credential.platform,
-        credential.hosts,
-        is_pooled=key[1] is None,
-        is_success_news=is_news,
-    )
-
-
-def _set_apart(steps: Sequence[Credential], credential: Credential, size: int, now: datetime) -> Decided[_Choice]:
-    left = lifecycle.left_today(credential, now)
-    size = 1 if credential.state == lifecycle.PROBATION else size if left is None else min(size, left)
-    return Decided(_Choice(credential, size), [*steps, lifecycle.used(lifecycle.on_trial(credential, now), size, now)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
@@ -46,10 +45,23 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
             raise InvalidInput("no secret was given, or none that can be sent", FORMS)
         headers = [match for line in lines if (match := HEADER.fullmatch(line))]
         if len(headers) == len(lines):
-            return _from_headers(headers)
+            values = {match[1] or match[3]: (match[2] or match[4]).strip() for match in headers}
+            cookies = [value for name, value in values.items() if name.lower() == "cookie"]
+            others = {name: value for name, value in values.items() if name.lower() != "cookie"}
+            return cls(headers=others, cookies="; ".join(cookies) or None)
         if len(lines) > 1:
             raise InvalidInput("not every line is a header of the form Name: value", FORMS)
-        return _from_line(lines[0])
+        [line] = lines
+        if SCHEME.fullmatch(line):
+            return cls(headers={"Authorization": line})
+        if COOKIES.fullmatch(line):
+            return cls(cookies=line.rstrip(";"))
+        if re.search(r"\s", line):
+            raise InvalidInput("this cannot be understood as a secret", FORMS)
+        if ":" in line.lstrip(":"):
+            # A user without a password is one, too: many services take their key this way.
+            return cls(basic=line)
+        return cls(headers={"Authorization": f"Bearer {line}"})
 
     @classmethod
     def from_json(cls, text: str) -> Secret:
@@ -64,18 +76,15 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
 
     def values(self) -> tuple[str, ...]:
         """Returns every text that must not be visible anywhere, for `know_secret`."""
-        return tuple(dict.fromkeys(value for value in self._values() if value))
-
-    def _values(self) -> Iterator[str]:
+        texts = [*self.query.values()]
         if self.basic:
-            yield from (self.basic, self.basic.partition(":")[2] or self.basic.rstrip(":"))
-            yield b64encode(self.basic.encode()).decode()
+            password = self.basic.partition(":")[2] or self.basic.rstrip(":")
+            texts += (self.basic, password, b64encode(self.basic.encode()).decode())
         for value in self.headers.values():
-            yield from (value, value.rpartition(" ")[2])
-        yield from self.query.values()
+            texts += (value, value.rpartition(" ")[2])
         if self.cookies:
-            yield self.cookies
-            yield from (pair.partition("=")[2].strip() for pair in self.cookies.split(";"))
+            texts += (self.cookies, *(pair.partition("=")[2].strip() for pair in self.cookies.split(";")))
+        return tuple(dict.fromkeys(filter(None, texts)))
 
     def __repr__(self) -> str:
         """Shows which parts there are, and under which names; no value."""
@@ -90,26 +99,6 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
         return single + [
             f"{part}: {', '.join(names)}" for part in ("headers", "query") if (names := getattr(self, part))
         ]
-
-
-def _from_headers(matches: list[re.Match[str]]) -> Secret:
-    headers = {match[1] or match[3]: (match[2] or match[4]).strip() for match in matches}
-    cookies = [value for name, value in headers.items() if name.lower() == "cookie"]
-    others = {name: value for name, value in headers.items() if name.lower() != "cookie"}
-    return Secret(headers=others, cookies="; ".join(cookies) or None)
-
-
-def _from_line(line: str) -> Secret:
-    if SCHEME.fullmatch(line):
-        return Secret(headers={"Authorization": line})
-    if COOKIES.fullmatch(line):
-        return Secret(cookies=line.rstrip(";"))
-    if re.search(r"\s", line):
-        raise InvalidInput("this cannot be understood as a secret", FORMS)
-    if ":" in line.lstrip(":"):
-        # A user without a password is one, too: many services take their key this way.
-        return Secret(basic=line)
-    return Secret(headers={"Authorization": f"Bearer {line}"})
 
 
 def strip_url(url: str, *, takes_unsure: bool = False) -> tuple[str, Secret | None]:
@@ -128,13 +117,9 @@ def strip_url(url: str, *, takes_unsure: bool = False) -> tuple[str, Secret | No
         return url, None
     # The part behind # is never sent, so a secret there is dropped, not kept.
     stripped = parts._replace(netloc=host, query=plain, fragment="" if in_fragment else parts.fragment).geturl()
-    basic = _basic(user_info) if user_info else None
-    return stripped, Secret(basic=basic, query=query) if basic or query else None
-
-
-def _basic(user_info: str) -> str:
     user, _, password = user_info.partition(":")
-    return f"{unquote(user)}:{unquote(password)}"
+    basic = f"{unquote(user)}:{unquote(password)}" if user_info else None
+    return stripped, Secret(basic=basic, query=query) if basic or query else None
 
 
 def unsure_names(url: str) -> list[str]:

@@ -48,7 +48,9 @@ def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -
     for platform, credential_settings in settings.items():
         values = {field.name: given.get(field.name, field.default) for field in credential_settings.fields}
         if given.keys() & values.keys() and None not in values.values():
-            yield Lent(platform, f"{platform}{ENDING}", _secret(credential_settings, values))
+            basic = credential_settings.basic and credential_settings.basic.format_map(values)
+            headers = {name: text.format_map(values) for name, text in credential_settings.headers.items()}
+            yield Lent(platform, f"{platform}{ENDING}", Secret(basic, headers))
 
 
 def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
@@ -58,13 +60,6 @@ def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, s
         if missing and any(field.name in given for field in setting.fields):
             useless = next(field.name for field in setting.fields if field.name in given)
             yield f"{useless} is of no use without {', '.join(missing)}"
-
-
-def _secret(settings: CredentialSettings, values: Mapping[str, str]) -> Secret:
-    return Secret(
-        basic=settings.basic.format_map(values) if settings.basic is not None else None,
-        headers={name: text.format_map(values) for name, text in settings.headers.items()},
-    )
 
 
 class SecretStore:
@@ -107,24 +102,19 @@ class SecretStore:
     def secret(self, name: str) -> Secret:
         """Returns the secret of that name. From here on no log line will show it."""
         key_id, token = self._credentials.sealed(name)
-        if not token:
-            return self._lent(name)
         with self._lock:
             # By its encrypted form: a credential that was replaced meanwhile is decrypted again.
             if (name, token) not in self._opened:
-                self._opened[name, token] = _known(Secret.from_json(self._box.open(Sealed(key_id, token.decode()))))
+                if token:
+                    secret = Secret.from_json(self._box.open(Sealed(key_id, token.decode())))
+                elif name in self.lent:
+                    secret = self.lent[name].secret
+                else:
+                    raise VaultError(
+                        f"the credential {name!r} stands in the environment of another process",
+                        "give this process the same settings, or remove the credential",
+                    )
+                for value in secret.values():
+                    know_secret(value)
+                self._opened[name, token] = secret
             return self._opened[name, token]
-
-    def _lent(self, name: str) -> Secret:
-        if name not in self.lent:
-            raise VaultError(
-                f"the credential {name!r} stands in the environment of another process",
-                "give this process the same settings, or remove the credential",
-            )
-        return _known(self.lent[name].secret)
-
-
-def _known(secret: Secret) -> Secret:
-    for value in secret.values():
-        know_secret(value)
-    return secret

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from catchment.credentials.cipher import FILE, Cipher, Sealed, cipher_of
+from catchment.credentials.cipher import FILE, Cipher, Sealed, cipher_of, encrypted_rows
 from catchment.credentials.secret import Secret, unsure_notes
 from catchment.credentials.secrets import Lent
 from catchment.errors import VaultError
@@ -27,7 +27,7 @@ from catchment.redis import Away, RedisLink
 from catchment.settings import DEFINED, Settings
 from catchment.settings.load import dotenv, toml
 from catchment.store import Store
-from catchment.store.credentials import EncryptedValues, SealedRow, tables
+from catchment.store.credentials import EncryptedValues
 from catchment.store.secret_scan import ColumnValue, Row, SecretScanRows
 
 _CHUNK = 1 << 20
@@ -46,6 +46,9 @@ class Sought(Record, frozen=True):
     is_word: bool = False
     """It could as well be an ordinary word: found in collected text, it proves nothing."""
 
+    def is_in(self, text: bytes) -> bool:
+        return any(spelling in text for spelling in self.spellings)
+
 
 class Finding(Record, frozen=True):
     """Something that must not be where it is. Never contains the secret itself."""
@@ -55,199 +58,6 @@ class Finding(Record, frozen=True):
     count: int
     examples: tuple[str, ...]
     """The first locations, as text."""
-
-
-class Findings:
-    """The findings so far: locations of the same sort are one finding, so that the list never grows large."""
-
-    def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
-
-    def add(self, where: str, what: str, place: str) -> None:
-        count, examples = self._found.get((where, what), (0, ()))
-        self._found[where, what] = count + 1, (*examples, place)[:_MOST_EXAMPLES]
-
-    def all(self) -> list[Finding]:
-        return [Finding(where, what, *counts) for (where, what), counts in sorted(self._found.items())]
-
-
-def sought(what: str, values: Iterable[str]) -> Iterator[Sought]:
-    """Yields those of the values that can be told from other texts at all."""
-    for value in dict.fromkeys(values):
-        if len(value) >= SHORTEST:
-            known = {spelling.encode("utf-8", "surrogatepass") for spelling in spellings(value)}
-            yield Sought(what, tuple(sorted(known)), is_word=not looks_random(value))
-
-
-class SecretScan:
-    """Searches for secrets, and collects the findings."""
-
-    def __init__(self, wanted: Iterable[Sought], findings: Findings) -> None:
-        self._wanted, self._findings = list(wanted), findings
-        self._longest = max((len(spelling) for known in self._wanted for spelling in known.spellings), default=1)
-        self.rows = self.files = self.bytes = 0
-
-    @property
-    def secrets(self) -> int:
-        return len(self._wanted)
-
-    def database(self, auditing: SecretScanRows, progress: Callable[[int, str], None]) -> None:
-        for row in auditing.rows():
-            self._row(row)
-            self.rows += 1
-            if self.rows % _A_FEW == 0:
-                progress(self.rows, row.table)
-
-    def _row(self, row: Row) -> None:
-        self.bytes += sum(len(cell.text) for cell in row.cells)
-        together = b"\0".join(cell.text for cell in row.cells)
-        for needle in self._wanted:
-            if any(spelling in together for spelling in needle.spellings):
-                self._known_in(row, needle)
-        for cell in row.cells:
-            if not cell.is_said:
-                for what in traces(cell.text.decode("utf-8", "replace")):
-                    self._findings.add(f"{row.table}.{cell.column}", what, row.key)
-
-    def _known_in(self, row: Row, needle: Sought) -> None:
-        for cell in row.cells:
-            if any(spelling in cell.text for spelling in needle.spellings) and not (needle.is_word and cell.is_said):
-                self._findings.add(f"{row.table}.{cell.column}", needle.what, row.key)
-
-    def file(self, path: Path) -> None:
-        """Searches a file for known secrets, byte by byte: also where no row shows them any more."""
-
-        def look(file: IO[bytes]) -> None:
-            before = b""
-            while chunk := file.read(_CHUNK):
-                self.bytes += len(chunk)
-                both = before + chunk
-                for needle in self._wanted:
-                    if not needle.is_word and any(spelling in both for spelling in needle.spellings):
-                        self._findings.add(str(path), needle.what, "somewhere in the file")
-                # A match across two chunks is found with the next one.
-                before = both[-self._longest :]
-
-        self._opened(path, look)
-
-    def log(self, path: Path) -> None:
-        """Searches a log for known secrets, and for everything shaped like a secret: in pieces, and line by line only
-        where a piece has a candidate."""
-
-        def look(file: IO[bytes]) -> None:
-            line_number = 1
-            for piece in self._pieces(file):
-                self._piece(str(path), line_number, piece)
-                line_number += piece.count(b"\n")
-
-        self._opened(path, look)
-
-    def _pieces(self, file: IO[bytes]) -> Iterator[bytes]:
-        """Yields whole lines, many at a time; a line longer than a piece in parts, which overlap."""
-        rest = b""
-        while chunk := file.read(_PIECE):
-            self.bytes += len(chunk)
-            lines, newline, rest = (rest + chunk).rpartition(b"\n")
-            if newline:
-                yield lines + newline
-            if len(rest) > _PIECE:
-                yield rest
-                rest = rest[-self._longest :]
-        yield rest
-
-    def _piece(self, where: str, first: int, piece: bytes) -> None:
-        known = [needle for needle in self._wanted if any(spelling in piece for spelling in needle.spellings)]
-        has_shape = may_hold_traces(piece.decode("utf-8", "replace"))
-        if not known and not has_shape:
-            return
-        for line_number, line in enumerate(piece.split(b"\n"), first):
-            if line.strip():
-                self._line(where, f"line {line_number}", line, known, has_shape=has_shape)
-
-    def settings(self, name: str, given: Mapping[str, str], is_ours: Callable[[str], bool]) -> None:
-        """Searches a settings file. Other programs may keep theirs beside ours, and in any form."""
-        self.files += 1
-        for setting, value in given.items():
-            self._line(name, setting, f"{setting}={value}".encode(), self._wanted, has_shape=is_ours(setting))
-
-    def redis(self, link: RedisLink) -> None:
-        """Searches our keys and values in Redis, a few at a time, and nothing of other programs."""
-        try:
-            for key in _scanned(link, lambda client, cursor: client.scan(cursor, f"{link.prefix}*", _A_FEW)):
-                self._redis_key(link, key)
-        except Away as away:
-            self._findings.add("Redis", f"it cannot be searched: {away}", link.shown_url)
-
-    def _redis_key(self, link: RedisLink, key: bytes) -> None:
-        name = key.removeprefix(link.prefix.encode())
-        # Cached items are text of others. All else is written by us.
-        is_said = name.startswith(b"hot:")
-        part, location = name.partition(b":")[0].decode("ascii", "replace"), _place(name)
-        for texts in chain([[name]], _texts(link, key)):
-            self._row(Row("Redis", location, tuple(ColumnValue(part, text, is_said) for text in texts)))
-            self.rows += 1
-
-    def _line(
-        self, where: str, location: str, line: bytes, known_secrets: Iterable[Sought], *, has_shape: bool
-    ) -> None:
-        for needle in known_secrets:
-            if any(spelling in line for spelling in needle.spellings):
-                self._findings.add(where, needle.what, location)
-        for what in traces(line.decode("utf-8", "replace")) if has_shape else ():
-            self._findings.add(where, what, location)
-
-    def _opened(self, path: Path, look: Callable[[IO[bytes]], None]) -> None:
-        try:
-            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-                look(file)  # type: ignore[arg-type]
-            self.files += 1
-        except FileNotFoundError:
-            # It was there a moment ago: the database creates files beside its own, and removes them.
-            return
-        except (OSError, EOFError) as error:
-            self._findings.add(str(path), f"it cannot be read: {type(error).__name__}", "the file")
-
-
-def _place(name: bytes) -> str:
-    """Returns the part of a key's name that cannot be a secret."""
-    match = _PLACE.match(name)
-    return match[0].decode() if match else "a key"
-
-
-def _texts(link: RedisLink, key: bytes) -> Iterator[list[bytes]]:
-    """Yields all values under a key, a few at a time. A key that is gone meanwhile yields nothing."""
-    sort = link.ask(lambda client: client.type(key))
-    if sort == b"string":
-        value = link.ask(lambda client: client.get(key))
-        yield [value] if value is not None else []
-    elif sort == b"hash":
-        pairs = _scanned(link, lambda client, cursor: _listed(client.hscan(key, cursor, count=_A_FEW)))
-        yield from ([name, value] for name, value in pairs)
-    elif sort == b"zset":
-        yield from (
-            [name] for name, _ in _scanned(link, lambda client, cursor: client.zscan(key, cursor, count=_A_FEW))
-        )
-
-
-def _listed(page: tuple[int, dict[bytes, bytes]]) -> tuple[int, list[tuple[bytes, bytes]]]:
-    cursor, found = page
-    return cursor, list(found.items())
-
-
-def _scanned(link: RedisLink, page: Callable[[Any, int], tuple[int, Iterable[Any]]]) -> Iterator[Any]:
-    """Yields everything that a scan gives, page by page; some of it perhaps twice, as Redis does."""
-    cursor = 0
-    while True:
-        cursor, found = link.ask(lambda client, cursor=cursor: page(client, cursor))  # type: ignore[misc]
-        yield from found
-        if cursor == 0:
-            return
-
-
-TOML, DOTENV = "catchment.toml", ".env"
-_KEY_FILES = ("session-key", FILE)
-"""They are secrets themselves, in the right location; so are earlier master keys."""
-_BATCH = 100
 
 
 class Audit(Record, frozen=True):
@@ -265,6 +75,171 @@ class Audit(Record, frozen=True):
         return not self.findings
 
 
+def sought(what: str, values: Iterable[str]) -> Iterator[Sought]:
+    """Yields those of the values that can be told from other texts at all."""
+    for value in dict.fromkeys(values):
+        if len(value) >= SHORTEST:
+            encoded = {spelling.encode("utf-8", "surrogatepass") for spelling in spellings(value)}
+            yield Sought(what, tuple(sorted(encoded)), is_word=not looks_random(value))
+
+
+class SecretScan:
+    """Searches for secrets, and collects the findings."""
+
+    def __init__(self, needles: Iterable[Sought] = ()) -> None:
+        self._needles: list[Sought] = []
+        self._findings: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
+        self.rows = self.files = self.bytes = 0
+        self.look_for(needles)
+
+    def look_for(self, needles: Iterable[Sought]) -> None:
+        self._needles.extend(needles)
+        self._longest = max((len(text) for needle in self._needles for text in needle.spellings), default=1)
+
+    def add(self, where: str, what: str, place: str) -> None:
+        """Adds a finding. Locations of the same sort are one finding, so that the list never grows large."""
+        count, examples = self._findings.get((where, what), (0, ()))
+        self._findings[where, what] = count + 1, (*examples, place)[:_MOST_EXAMPLES]
+
+    def result(self) -> Audit:
+        findings = [Finding(where, what, *counts) for (where, what), counts in sorted(self._findings.items())]
+        return Audit(tuple(findings), len(self._needles), self.rows, self.files, self.bytes)
+
+    def database(self, auditing: SecretScanRows, progress: Callable[[int, str], None]) -> None:
+        for row in auditing.rows():
+            self._row(row)
+            self.rows += 1
+            if self.rows % _A_FEW == 0:
+                progress(self.rows, row.table)
+
+    def _row(self, row: Row) -> None:
+        self.bytes += sum(len(cell.text) for cell in row.cells)
+        together = b"\0".join(cell.text for cell in row.cells)
+        for needle in self._in(together):
+            for cell in row.cells:
+                if needle.is_in(cell.text) and not (needle.is_word and cell.is_said):
+                    self.add(f"{row.table}.{cell.column}", needle.what, row.key)
+        for cell in row.cells:
+            if not cell.is_said:
+                for what in traces(cell.text.decode("utf-8", "replace")):
+                    self.add(f"{row.table}.{cell.column}", what, row.key)
+
+    def _in(self, text: bytes) -> list[Sought]:
+        return [needle for needle in self._needles if needle.is_in(text)]
+
+    def file(self, path: Path) -> None:
+        """Searches a file for known secrets, byte by byte: also where no row shows them any more."""
+        before = b""
+        for chunk in self._chunks(path, _CHUNK):
+            both = before + chunk
+            for needle in self._in(both):
+                if not needle.is_word:
+                    self.add(str(path), needle.what, "somewhere in the file")
+            # A match across two chunks is found with the next one.
+            before = both[-self._longest :]
+
+    def log(self, path: Path) -> None:
+        """Searches a log for known secrets, and for everything shaped like a secret: in pieces, and line by line only
+        where a piece has a candidate."""
+        line_number = 1
+        for piece in self._pieces(path):
+            needles = self._in(piece)
+            has_shape = may_hold_traces(piece.decode("utf-8", "replace"))
+            for number, line in enumerate(piece.split(b"\n") if needles or has_shape else (), line_number):
+                if line.strip():
+                    self._line(str(path), f"line {number}", line, needles, has_shape=has_shape)
+            line_number += piece.count(b"\n")
+
+    def _pieces(self, path: Path) -> Iterator[bytes]:
+        """Yields whole lines, many at a time; a line longer than a piece in parts, which overlap."""
+        rest = b""
+        for chunk in self._chunks(path, _PIECE):
+            lines, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                yield lines + newline
+            if len(rest) > _PIECE:
+                yield rest
+                rest = rest[-self._longest :]
+        yield rest
+
+    def _chunks(self, path: Path, size: int) -> Iterator[bytes]:
+        """Yields the content of a file; one that cannot be read is a finding."""
+        try:
+            with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+                while chunk := file.read(size):
+                    self.bytes += len(chunk)
+                    yield chunk
+            self.files += 1
+        except FileNotFoundError:
+            # It was there a moment ago: the database creates files beside its own, and removes them.
+            return
+        except (OSError, EOFError) as error:
+            self.add(str(path), f"it cannot be read: {type(error).__name__}", "the file")
+
+    def settings(self, name: str, given: Mapping[str, str], is_ours: Callable[[str], bool]) -> None:
+        """Searches a settings file. Other programs may keep theirs beside ours, and in any form."""
+        self.files += 1
+        for setting, value in given.items():
+            self._line(name, setting, f"{setting}={value}".encode(), self._needles, has_shape=is_ours(setting))
+
+    def redis(self, link: RedisLink) -> None:
+        """Searches our keys and values in Redis, a few at a time, and nothing of other programs."""
+        try:
+            pages = _pages(link, lambda client, cursor: client.scan(cursor, f"{link.prefix}*", _A_FEW))
+            for key in chain.from_iterable(pages):
+                name = key.removeprefix(link.prefix.encode())
+                # Cached items are text of others. All else is written by us.
+                is_said = name.startswith(b"hot:")
+                # The part of the name that cannot be a secret.
+                match = _PLACE.match(name)
+                part, location = (
+                    name.partition(b":")[0].decode("ascii", "replace"),
+                    match[0].decode() if match else "a key",
+                )
+                for texts in chain([[name]], _texts(link, key)):
+                    self._row(Row("Redis", location, tuple(ColumnValue(part, text, is_said) for text in texts)))
+                    self.rows += 1
+        except Away as away:
+            self.add("Redis", f"it cannot be searched: {away}", link.shown_url)
+
+    def _line(self, where: str, location: str, line: bytes, needles: Iterable[Sought], *, has_shape: bool) -> None:
+        for needle in needles:
+            if needle.is_in(line):
+                self.add(where, needle.what, location)
+        for what in traces(line.decode("utf-8", "replace")) if has_shape else ():
+            self.add(where, what, location)
+
+
+def _texts(link: RedisLink, key: bytes) -> Iterator[list[bytes]]:
+    """Yields all values under a key, a few at a time. A key that is gone meanwhile yields nothing."""
+    sort = link.ask(lambda client: client.type(key))
+    if sort == b"string":
+        value = link.ask(lambda client: client.get(key))
+        yield [value] if value is not None else []
+    elif sort == b"hash":
+        for pairs in _pages(link, lambda client, cursor: client.hscan(key, cursor, count=_A_FEW)):
+            yield from ([name, value] for name, value in pairs.items())
+    elif sort == b"zset":
+        for members in _pages(link, lambda client, cursor: client.zscan(key, cursor, count=_A_FEW)):
+            yield from ([name] for name, _ in members)
+
+
+def _pages(link: RedisLink, page: Callable[[Any, int], tuple[int, Any]]) -> Iterator[Any]:
+    """Yields the pages of a scan; some entries perhaps twice, as Redis does."""
+    cursor = 0
+    while True:
+        cursor, entries = link.ask(lambda client, cursor=cursor: page(client, cursor))  # type: ignore[misc]
+        yield entries
+        if cursor == 0:
+            return
+
+
+TOML, DOTENV = "catchment.toml", ".env"
+_KEY_FILES = ("session-key", FILE)
+"""They are secrets themselves, in the right location; so are earlier master keys."""
+_BATCH = 100
+
+
 def audit(
     store: Store,
     settings: Settings,
@@ -277,16 +252,12 @@ def audit(
 ) -> Audit:
     """Searches the database, Redis where there is one, the whole data folder, the settings files of this folder and of
     the data folder, and these logs."""
-    findings = Findings()
-    cipher = cipher_of(settings, store.encrypted)
-    known_secrets = [
-        *_sealed_secrets(store.encrypted, cipher, findings),
-        *_of_settings(settings, lent),
-        *sought(f"the master key in {FILE}", cipher.in_file()),
-    ]
-    search = SecretScan(known_secrets, findings)
+    search, cipher = SecretScan(), cipher_of(settings, store.encrypted)
+    search.look_for(_sealed_secrets(store.encrypted, cipher, search))
+    search.look_for(_of_settings(settings, lent))
+    search.look_for(sought(f"the master key in {FILE}", cipher.in_file()))
     search.database(store.secret_scans, progress)
-    _look_at_addresses(store, findings)
+    _look_at_addresses(store, search)
     if redis is not None:
         progress(search.rows, "Redis")
         search.redis(redis)
@@ -298,27 +269,21 @@ def audit(
         (search.log if ".log" in path.suffixes else search.file)(path)
     for path in logs:
         search.log(path)
-    return Audit(tuple(findings.all()), search.secrets, search.rows, search.files, search.bytes)
+    return search.result()
 
 
-def _sealed_secrets(things: EncryptedValues, cipher: Cipher, findings: Findings) -> Iterator[Sought]:
+def _sealed_secrets(things: EncryptedValues, cipher: Cipher, search: SecretScan) -> Iterator[Sought]:
     """Decrypts all encrypted secrets. What cannot be decrypted cannot be searched for, and that is a finding, too."""
-    for table in tables():
-        after = 0
-        while rows := things.others(table, "", after, _BATCH):
-            after = rows[-1].id
-            for row in rows:
-                try:
-                    text = cipher.open(Sealed(row.key_id, row.sealed.decode()))
-                except VaultError as error:
-                    what = f"it cannot be looked for: {error}"
-                    findings.add("the vault", what, f"{row.name} ({table})")
-                else:
-                    yield from sought(f"the secret of {row.name!r} ({table})", _values(row, text))
-
-
-def _values(row: SealedRow, text: str) -> tuple[str, ...]:
-    return Secret.from_json(text).values() if row.table == "credentials" else tuple(_leaves(msgspec.json.decode(text)))
+    for rows in encrypted_rows(things):
+        for row in rows:
+            try:
+                text = cipher.open(Sealed(row.key_id, row.sealed.decode()))
+            except VaultError as error:
+                search.add("the vault", f"it cannot be looked for: {error}", f"{row.name} ({row.table})")
+                continue
+            is_secret = row.table == "credentials"
+            values = Secret.from_json(text).values() if is_secret else _leaves(msgspec.json.decode(text))
+            yield from sought(f"the secret of {row.name!r} ({row.table})", values)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -342,14 +307,14 @@ def _of_settings(settings: Settings, lent: Iterable[Lent]) -> Iterator[Sought]:
         yield from sought(f"the password of {name}", [unquote(urlsplit(address or "").password or "")])
 
 
-def _look_at_addresses(store: Store, findings: Findings) -> None:
+def _look_at_addresses(store: Store, search: SecretScan) -> None:
     """Finds URLs of sources with a part that looks like a secret, and was not taken for one."""
     after = 0
     while page := store.sources.page(after, _BATCH):
         after = page[-1][0].id
         for source, _ in page:
             for note in unsure_notes(source.target):
-                findings.add("addresses of sources", note, f"source {source.id}")
+                search.add("addresses of sources", note, f"source {source.id}")
 
 
 def _settings_files(settings: Settings, folder: Path) -> dict[Path, dict[str, str]]:

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
@@ -106,12 +107,17 @@ def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple
     bounds what is sent in any stretch of one window. Tokens are never given back.
     """
     at, span = micros(now), span_of(budget)
-    counted = _counted(state, at, span)
-    free = _aim(budget) - sum(count for _, count in counted)
-    granted = max(0, min(want, free))
+    blocks = _counted(state, at, span)
+    granted = max(0, min(want, _aim(budget) - sum(count for _, count in blocks)))
     if granted == 0:
-        return state.replace(blocks=counted), 0, moment(counted[0][0] + span + 1)
-    return state.replace(blocks=_with(counted, at, granted, slot=span // _SLOTS)), granted, None
+        return state.replace(blocks=blocks), 0, moment(blocks[0][0] + span + 1)
+    slot = span // _SLOTS
+    if blocks and blocks[-1][0] // slot == at // slot:
+        # Merged under the later time: counted a little longer than needed, never shorter.
+        blocks = (*blocks[:-1], (at, blocks[-1][1] + granted))
+    else:
+        blocks = (*blocks, (at, granted))
+    return state.replace(blocks=blocks), granted, None
 
 
 def level(state: WindowState, budget: Budget, credential: str | None, now: datetime) -> Level:
@@ -129,18 +135,6 @@ def _counted(state: WindowState, at: int, span: int) -> tuple[tuple[int, int], .
     return tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
 
 
-def _with(blocks: tuple[tuple[int, int], ...], at: int, count: int, slot: int) -> tuple[tuple[int, int], ...]:
-    if blocks and blocks[-1][0] // slot == at // slot:
-        # Merged under the later time: counted a little longer than needed, never shorter.
-        return (*blocks[:-1], (at, blocks[-1][1] + count))
-    return (*blocks, (at, count))
-
-
-def used_up(budget: Budget, now: datetime) -> WindowState:
-    """Returns a window of unknown history: all of it may have been granted, up to this moment."""
-    return WindowState(((micros(now), _aim(budget)),))
-
-
 def is_without_redis(state: WindowState, budget: Budget, now: datetime) -> bool:
     """Whether a process that could not reach Redis has taken tokens lately: then all processes take them here."""
     # Two spans: a process that found the budget used up asks again after one.
@@ -156,14 +150,6 @@ def left_redis(state: WindowState, budget: Budget, now: datetime) -> WindowState
     if not is_without_redis(state, budget, now) and state.with_redis_at and latest >= at - span:
         blocks = tuple(sorted((*blocks, (latest, _aim(budget)))))
     return state.replace(blocks=blocks, with_redis_at=min(at, state.with_redis_at), without_redis_at=at)
-
-
-def grant_in_redis(
-    own: WindowState, stored: WindowState, budget: Budget, now: datetime, want: int
-) -> tuple[WindowState, int, datetime | None]:
-    """As `grant`, for state in Redis; recent grants in the database count as well."""
-    _, granted, wait_until = grant(merged(own, stored), budget, now, want)
-    return (grant(own, budget, now, granted)[0] if granted else own), granted, wait_until
 
 
 def merged(own: WindowState, stored: WindowState) -> WindowState:
@@ -199,14 +185,13 @@ class StoredBudgets:
         self._rows = rows
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        def decide(state: WindowState) -> tuple[WindowState, Grant]:
-            return granted(left_redis(state, budget, now), budget, now)
-
-        return changed(self._rows, key(budget, credential), now, decide)
+        return changed(
+            self._rows, key(budget, credential), now, lambda state: granted(left_redis(state, budget, now), budget, now)
+        )
 
     def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
-        kept = states_of(self._rows, asked)
-        return [level(kept[key(*budget)], *budget, now) for budget in asked]
+        states = states_of(self._rows, asked)
+        return [level(state, *budget, now) for state, budget in zip(states, asked, strict=True)]
 
 
 def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowState, Grant]:
@@ -218,11 +203,11 @@ def state_of(kept: Any | None) -> WindowState:
     return WindowState() if kept is None else msgspec.convert(kept, WindowState)
 
 
-def states_of(rows: Rows, asked: Sequence[Asked]) -> dict[str, WindowState]:
-    """Returns the windows of all these budgets, by key."""
+def states_of(rows: Rows, asked: Sequence[Asked]) -> list[WindowState]:
+    """Returns the windows of these budgets."""
     names = [key(*budget) for budget in asked]
     kept = rows.kept(names)
-    return {name: state_of(kept.get(name)) for name in names}
+    return [state_of(kept.get(name)) for name in names]
 
 
 def changed(rows: Rows, name: str, now: datetime, decide: Callable[[WindowState], tuple[WindowState, T]]) -> T:
@@ -268,11 +253,8 @@ class RedisRows:
         return self._link.check() is None
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
-        found = self._link.ask(lambda client: client.mget([self._key(name) for name in names])) if names else []
-        return {name: msgspec.json.decode(kept) for name, kept in zip(names, found, strict=True) if kept is not None}
-
-    def _key(self, name: str) -> str:
-        return f"{self._link.prefix}budget:{name}"
+        kept = self._link.ask(lambda client: client.mget([self._key(name) for name in names])) if names else []
+        return {name: msgspec.json.decode(text) for name, text in zip(names, kept, strict=True) if text is not None}
 
     def change(self, name: str, now: datetime, decide: Callable[[Any | None], tuple[Any, T]]) -> T:
         key = self._key(name)
@@ -284,12 +266,11 @@ class RedisRows:
             watched.set(key, msgspec.json.encode(window))
             return result
 
-        def work(client: Any) -> T:
-            # Repeated if another process changed it meanwhile.
-            result: T = client.transaction(step, key, value_from_callable=True)
-            return result
+        # Repeated if another process changed it meanwhile.
+        return self._link.ask(lambda client: cast(T, client.transaction(step, key, value_from_callable=True)))
 
-        return self._link.ask(work)
+    def _key(self, name: str) -> str:
+        return f"{self._link.prefix}budget:{name}"
 
 
 class RedisBudgets:
@@ -301,46 +282,39 @@ class RedisBudgets:
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
         name = key(budget, credential)
-        stored = state_of(self._database.kept([name]).get(name))
-        if is_without_redis(stored, budget, now):
-            return self._take_with_others(budget, credential, now)
-        try:
-            taken = self._take_in_redis(stored, budget, credential, now)
-        except Away:
-            return self._without_redis.take(budget, credential, now)
-        if taken.tokens and stored.with_redis_at < micros(now) - span_of(budget):
-            # Before the first of them is used. Unused tokens are not given back either.
-            stored = self._told_of_redis(budget, credential, now)
-        return taken if not is_without_redis(stored, budget, now) else self._take_with_others(budget, credential, now)
+        [stored] = states_of(self._database, [(budget, credential)])
 
-    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
-        """Returns the levels; grants in either backend count."""
-        stored = states_of(self._database, asked)
-        try:
-            own = states_of(self._redis, asked)
-        except Away:
-            own = dict.fromkeys(stored, WindowState())
-        return [level(merged(own[key(*budget)], stored[key(*budget)]), *budget, now) for budget in asked]
+        def in_redis(kept: Any | None) -> tuple[Any, Grant]:
+            # A window of unknown history: all of it may have been granted, up to this moment.
+            own = WindowState(((micros(now), _aim(budget)),)) if kept is None else state_of(kept)
+            # Recent grants in the database count as well.
+            _, block = granted(merged(own, stored), budget, now)
+            if block.tokens:
+                own = grant(own, budget, now, block.tokens)[0]
+            return msgspec.to_builtins(own), block
 
-    def _told_of_redis(self, budget: Budget, credential: str | None, now: datetime) -> WindowState:
-        """Records in the database, once in every span, that Redis is in use; returns the database's state."""
-
-        def decide(state: WindowState) -> tuple[WindowState, WindowState]:
+        def told_of_redis(state: WindowState) -> tuple[WindowState, WindowState]:
             state = state.replace(with_redis_at=micros(now))
             return state, state
 
-        return changed(self._database, key(budget, credential), now, decide)
-
-    def _take_with_others(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        """Takes tokens in the database, although we may reach Redis: another process does not."""
+        if not is_without_redis(stored, budget, now):
+            try:
+                block = self._redis.change(name, now, in_redis)
+            except Away:
+                return self._without_redis.take(budget, credential, now)
+            if block.tokens and stored.with_redis_at < micros(now) - span_of(budget):
+                # Once in every span, and before the first of them is used. Unused tokens are not given back either.
+                stored = changed(self._database, name, now, told_of_redis)
+            if not is_without_redis(stored, budget, now):
+                return block
+        # Another process does not reach Redis, so all of them take tokens in the database.
         if not self._redis.is_there():
             return self._without_redis.take(budget, credential, now)
-        return changed(self._database, key(budget, credential), now, lambda state: granted(state, budget, now))
+        return changed(self._database, name, now, lambda state: granted(state, budget, now))
 
-    def _take_in_redis(self, stored: WindowState, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        def decide(kept: Any | None) -> tuple[Any, Grant]:
-            own = used_up(budget, now) if kept is None else state_of(kept)
-            own, tokens, wait_until = grant_in_redis(own, stored, budget, now, want=block_size(budget))
-            return msgspec.to_builtins(own), Grant(tokens, now, now + life(budget), wait_until)
-
-        return self._redis.change(key(budget, credential), now, decide)
+    def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
+        """Returns the levels; grants in either backend count."""
+        states = states_of(self._database, asked)
+        with suppress(Away):
+            states = [merged(own, stored) for own, stored in zip(states_of(self._redis, asked), states, strict=True)]
+        return [level(state, *budget, now) for state, budget in zip(states, asked, strict=True)]

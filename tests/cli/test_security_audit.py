@@ -6,7 +6,7 @@ import gzip
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 import pytest
@@ -14,7 +14,7 @@ import redis
 import zstandard
 
 from catchment.credentials import security_audit
-from catchment.credentials.security_audit import Findings, SecretScan, sought
+from catchment.credentials.security_audit import SecretScan, sought
 from catchment.logs import traces
 from catchment.model import Item, Target
 from catchment.store.database import Database
@@ -311,31 +311,29 @@ def test_a_redis_that_is_away_is_said_so_without_its_password(
 
 
 def test_a_finding_counts_its_places_and_names_the_first_few(tmp_path: Path) -> None:
-    findings, log = Findings(), tmp_path / "a.log"
+    search, log = SecretScan(), tmp_path / "a.log"
     log.write_text("password=hunter22\n" * 50)
-    SecretScan([], findings).log(log)
-    (one,) = findings.all()
+    search.log(log)
+    (one,) = search.result().findings
     assert (one.count, one.examples) == (50, ("line 1", "line 2", "line 3"))
 
 
 def test_what_could_as_well_be_a_word_is_looked_for_in_our_own_writing_only(tmp_path: Path) -> None:
-    findings = Findings()
-    search = SecretScan(sought("the secret", ["sesame", "abc"]), findings)
-    assert search.secrets == 1
+    search = SecretScan(sought("the secret", ["sesame", "abc"]))
+    assert search.result().secrets == 1
     (tmp_path / "a").write_text("say sesame")
     search.file(tmp_path / "a")
-    assert findings.all() == []
+    assert search.result().passed
     search.log(tmp_path / "a")
-    assert [one.what for one in findings.all()] == ["the secret"]
+    assert [one.what for one in search.result().findings] == ["the secret"]
 
 
 def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_path: Path) -> None:
-    findings = Findings()
-    search: Any = SecretScan([], findings)
+    search = SecretScan()
     search.log(tmp_path / "gone")
     (tmp_path / "a.gz").write_bytes(b"no gzip")
     search.log(tmp_path / "a.gz")
-    assert [(one.where, one.what) for one in findings.all()] == [
+    assert [(one.where, one.what) for one in search.result().findings] == [
         (str(tmp_path / "a.gz"), "it cannot be read: BadGzipFile")
     ]
 
@@ -343,7 +341,7 @@ def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_pa
 def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    findings, log, looked = Findings(), tmp_path / "a.log", list[str]()
+    search, log, looked = SecretScan(sought("a secret", [SECRET])), tmp_path / "a.log", list[str]()
 
     def counted(text: str) -> list[str]:
         looked.append(text)
@@ -351,15 +349,15 @@ def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
 
     monkeypatch.setattr(security_audit, "traces", counted)
     log.write_bytes(b"\n" * 1_000_000 + b"all is well, and stays so\n" * 100_000 + b"password=hunter22\n\n")
-    SecretScan(sought("a secret", [SECRET]), findings).log(log)
-    assert [one.examples for one in findings.all()] == [("line 1100001",)]
+    search.log(log)
+    assert [one.examples for one in search.result().findings] == [("line 1100001",)]
     # Those of the one piece that has something to look at.
     assert len(looked) < 5_000
 
 
 @pytest.mark.parametrize("before", [0, 1, 65_530, 65_536, 65_541, 200_000])
 def test_a_known_secret_is_found_in_a_line_of_any_length_and_named_by_its_line(tmp_path: Path, before: int) -> None:
-    findings, log = Findings(), tmp_path / "a.log"
+    search, log = SecretScan(sought("a secret", [SECRET])), tmp_path / "a.log"
     log.write_bytes(b"one\ntwo\n" + b"-" * before + SECRET.encode() + b"-" * 70_000 + b"\nfour\n")
-    SecretScan(sought("a secret", [SECRET]), findings).log(log)
-    assert [(one.what, one.examples[0]) for one in findings.all()] == [("a secret", "line 3")]
+    search.log(log)
+    assert [(one.what, one.examples[0]) for one in search.result().findings] == [("a secret", "line 3")]
