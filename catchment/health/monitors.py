@@ -9,13 +9,8 @@ from datetime import datetime, timedelta
 from typing import TypedDict
 
 from catchment import logs
-from catchment.messages import Message, MessageParam, message
-from catchment.model import (
-    Alarm,
-    Budget,
-    Record,
-    Severity,
-)
+from catchment.messages import MessageParam, message
+from catchment.model import Alarm, Budget, Record, Severity
 from catchment.settings import Settings
 from catchment.store import Store
 from catchment.store.sources.alerts import PostingRhythm, StaleSource
@@ -56,34 +51,20 @@ def too_many_calls(
     """
     alarms = []
     for platform, budget in budgets.items():
-        minutes, allowed = _minutes(budget), _allowed(budget)
-        most = busiest(calls.get(platform, {}), minutes, now)
+        most, allowed, minutes = busiest(budget, calls.get(platform, {}), now)
         if most > threshold * max(1.0, allowed / minutes / _USUAL_PER_MINUTE) * minutes:
             what = message("alert.calls", platform=platform, most=most, minutes=minutes, allowed=allowed)
             alarms.append(Alarm(f"platform {platform}{CALLS}", what, Severity.P2))
     return alarms
 
 
-def used(budget: Budget, by_minute: Mapping[datetime, int], now: datetime) -> float:
-    """Returns how much of a budget was used lately, from 0 to 1."""
-    return busiest(by_minute, _minutes(budget), now) / _allowed(budget)
-
-
-def _minutes(budget: Budget) -> int:
-    """Returns its window in whole minutes: calls are counted by the minute."""
-    return max(1, math.ceil(budget.window_seconds / 60))
-
-
-def _allowed(budget: Budget) -> float:
-    """Returns how many calls it allows in that many minutes."""
-    return budget.limit * _minutes(budget) * 60 / budget.window_seconds
-
-
-def busiest(by_minute: Mapping[datetime, int], minutes: int, now: datetime) -> int:
-    """Returns the most calls in any recent period of that many minutes."""
+def busiest(budget: Budget, by_minute: Mapping[datetime, int], now: datetime) -> tuple[int, float, int]:
+    """Returns the most calls in any recent window of a budget, how many it allows there, and the window in whole
+    minutes: calls are counted by the minute."""
+    minutes = max(1, math.ceil(budget.window_seconds / 60))
     ends = [at for at in by_minute if at > now - CALLS_LOOKED_AT]
     sums = [sum(count for at, count in by_minute.items() if end - minutes * _MINUTE < at <= end) for end in ends]
-    return max(sums, default=0)
+    return max(sums, default=0), budget.limit * minutes * 60 / budget.window_seconds, minutes
 
 
 # Cache
@@ -97,12 +78,6 @@ def too_few_hits(hits: int, misses: int, threshold: float) -> list[Alarm]:
     minutes = HITS_LOOKED_AT // _MINUTE
     what = message("alert.cache_hits", hits=hits, reads=reads, minutes=minutes, share=threshold)
     return [Alarm(HITS, what, Severity.P2)]
-
-
-def redis_away(trouble: str | None) -> list[Alarm]:
-    if trouble is None:
-        return []
-    return [Alarm(REDIS, message("alert.redis", why=trouble), Severity.P2)]
 
 
 # Visits
@@ -146,19 +121,20 @@ def success_of(platforms: Collection[str], outcomes: Iterable[tuple[str, int, bo
 def too_little_success(successes: Iterable[Success], errors: Mapping[str, Mapping[str, int]]) -> list[Alarm]:
     """Returns alerts for platforms that fail too often; `errors` are counts by platform and code, to name the most
     frequent."""
-    return [_failing(success, errors.get(success.platform, {})) for success in successes if success.is_too_little]
-
-
-def _failing(success: Success, errors: Mapping[str, int]) -> Alarm:
-    worst = max(errors, key=lambda code: errors[code], default="")
-    facts: dict[str, MessageParam] = {
-        "platform": success.platform,
-        "failed": success.failed,
-        "sources": success.sources,
-        "minutes": VISITS_LOOKED_AT // _MINUTE,
-    }
-    what = message("alert.success_most", **facts, code=worst) if worst else message("alert.success", **facts)
-    return Alarm(success.subject, what)
+    alarms = []
+    for success in successes:
+        if success.is_too_little:
+            codes = errors.get(success.platform, {})
+            facts: dict[str, MessageParam] = {
+                "platform": success.platform,
+                "failed": success.failed,
+                "sources": success.sources,
+                "minutes": VISITS_LOOKED_AT // _MINUTE,
+            }
+            worst = max(codes, key=lambda code: codes[code], default="")
+            what = message("alert.success_most", **facts, code=worst) if worst else message("alert.success", **facts)
+            alarms.append(Alarm(success.subject, what))
+    return alarms
 
 
 def standing_still(
@@ -186,21 +162,16 @@ def standing_still(
 def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[Alarm]:
     """Returns alerts for kinds whose first visits were begun and do not go on. Where none was made, collecting itself
     is stalled."""
-    return [
-        _stuck(warm_up, warm_up.last_first_at)
-        for warm_up in warm_ups
-        if warm_up.last_first_at and _is_stuck(warm_up, now)
-    ]
-
-
-def _is_stuck(up: WarmUp, now: datetime) -> bool:
-    return now - max(up.last_first_at or now, up.waiting_since) > WARM_UP_PATIENCE
-
-
-def _stuck(up: WarmUp, last_first_at: datetime) -> Alarm:
-    since = f"{last_first_at:%Y-%m-%d %H:%M} UTC"
-    what = message("alert.first_visits", kind=up.kind, visited=up.visited, followed=up.followed, since=since)
-    return Alarm(f"{up.kind}{WARM_UP}", what)
+    alarms = []
+    for warm_up in warm_ups:
+        last = warm_up.last_first_at
+        if last is not None and now - max(last, warm_up.waiting_since) > WARM_UP_PATIENCE:
+            since, kind = f"{last:%Y-%m-%d %H:%M} UTC", warm_up.kind
+            what = message(
+                "alert.first_visits", kind=kind, visited=warm_up.visited, followed=warm_up.followed, since=since
+            )
+            alarms.append(Alarm(f"{kind}{WARM_UP}", what))
+    return alarms
 
 
 # Guessed keys
@@ -212,14 +183,6 @@ class WrongKeys(TypedDict):
     at: str
     count: int
     address: str
-
-
-def guessed(noted: WrongKeys | None, now: datetime) -> list[Alarm]:
-    """Returns an alert if somebody has tried wrong API keys or sign-in links lately; `noted` is the record of the last
-    ones."""
-    if noted is None or now - datetime.fromisoformat(noted["at"]) >= GUESSES_LOOKED_AT:
-        return []
-    return [Alarm(GUESSING, message("alert.guessing", count=noted["count"], address=noted["address"]))]
 
 
 log = logs.logger(__name__)
@@ -237,13 +200,15 @@ class Monitors:
     def api_calls(self, budgets: Mapping[str, Budget]) -> None:
         """`budgets` are those of the platforms that declare one, for the whole deployment."""
         threshold = self._settings.monitor_api_threshold
-        alarms = too_many_calls(self._calls(budgets), budgets, threshold, self._now)
-        self._keep(CALLS, alarms)
+        self._keep(CALLS, too_many_calls(self._calls(budgets), budgets, threshold, self._now))
 
     def budgets_used(self, budgets: Mapping[str, Budget]) -> dict[str, float]:
         """Returns how much of each was used lately, from 0 to 1."""
-        calls = self._calls(budgets)
-        return {name: used(budget, calls.get(name, {}), self._now) for name, budget in budgets.items()}
+        calls, used = self._calls(budgets), {}
+        for name, budget in budgets.items():
+            most, allowed, _ = busiest(budget, calls.get(name, {}), self._now)
+            used[name] = most / allowed
+        return used
 
     def _calls(self, budgets: Mapping[str, Budget]) -> dict[str, Counter[datetime]]:
         """Returns calls by platform and minute, as far back as these budgets count."""
@@ -259,7 +224,8 @@ class Monitors:
 
     def redis(self, trouble: str | None) -> None:
         """`trouble`: why Redis is unavailable, or None."""
-        self._keep(REDIS, redis_away(trouble))
+        alarms = [] if trouble is None else [Alarm(REDIS, message("alert.redis", why=trouble), Severity.P2)]
+        self._keep(REDIS, alarms)
 
     def success(self, explained: Callable[[], Collection[int]]) -> None:
         """`explained` are sources whose failures the outage monitor already reports."""
@@ -298,7 +264,12 @@ class Monitors:
         self.guessing()
 
     def guessing(self) -> None:
-        self._keep(GUESSING, guessed(self._store.settings.get(_GUESSING), self._now))
+        """Alert while somebody has tried wrong API keys or sign-in links lately."""
+        noted: WrongKeys | None = self._store.settings.get(_GUESSING)
+        alarms = []
+        if noted is not None and self._now - datetime.fromisoformat(noted["at"]) < GUESSES_LOOKED_AT:
+            alarms = [Alarm(GUESSING, message("alert.guessing", count=noted["count"], address=noted["address"]))]
+        self._keep(GUESSING, alarms)
 
     def _keep(self, ending: str, alarms: Sequence[Alarm], undecided: Sequence[str] = ()) -> None:
         opened, closed = self._store.alerts.keep_open(ending, alarms, self._now, undecided=undecided)
@@ -314,14 +285,10 @@ def canaries_among(
 ) -> dict[str, PostingRhythm]:
     """Returns the canary of these platforms and of those with a configured one: that source, else the busiest."""
     canaries: dict[str, PostingRhythm] = {}
-    for rhythm in sorted(followed, key=lambda posting_rhythm: (posting_rhythm.patience, posting_rhythm.source_id)):
+    for rhythm in sorted(followed, key=lambda rhythm: (rhythm.patience, rhythm.source_id)):
         if rhythm.platform in platforms:
             canaries.setdefault(rhythm.platform, rhythm)
-    return canaries | {
-        posting_rhythm.platform: posting_rhythm
-        for posting_rhythm in followed
-        if named.get(posting_rhythm.platform) == posting_rhythm.source_id
-    }
+    return canaries | {rhythm.platform: rhythm for rhythm in followed if named.get(rhythm.platform) == rhythm.source_id}
 
 
 def alarms_for(
@@ -334,47 +301,33 @@ def alarms_for(
     """
     alarms: list[Alarm] = []
     counts = Counter(rhythm.platform for rhythm in followed)
-    for platform in sorted({stale_source.platform for stale_source in late}):
-        of_it = [stale_source for stale_source in late if stale_source.platform == platform]
+    for platform in sorted({stale.platform for stale in late}):
+        of_it = [stale for stale in late if stale.platform == platform]
         canary = canaries.get(platform)
-        if canary is not None and _is_silenced(canary, of_it, followed):
-            alarms.append(Alarm(f"platform {platform} silent", _platform_message(canary, platform)))
+        is_canary_late = canary is not None and any(stale.source_id == canary.source_id for stale in of_it)
+        if canary is not None and is_canary_late and _has_silent_neighbours(canary, followed):
+            at = f"{canary.expected_by:%Y-%m-%d %H:%M} UTC"
+            what = message("alert.canary_silent", platform=platform, name=canary.name, id=canary.source_id, at=at)
+            alarms.append(Alarm(f"platform {platform} silent", what))
         elif len(of_it) >= _LEAST_OF_A_PLATFORM and len(of_it) >= counts[platform]:
             what = message("alert.platform_silent", count=len(of_it), platform=platform)
             alarms.append(Alarm(f"platform {platform} silent", what))
         else:
-            is_well = canary is not None and all(stale_source.source_id != canary.source_id for stale_source in of_it)
             for stale in of_it:
-                what = _source_message(stale, canary if is_well else None)
+                facts: dict[str, MessageParam] = {"name": stale.name, "at": f"{stale.expected_by:%Y-%m-%d %H:%M} UTC"}
+                what = message("alert.source_silent", **facts)
+                if canary is not None and not is_canary_late:
+                    what = message("alert.source_silent_alone", **facts, platform=platform, other=canary.name)
                 alarms.append(Alarm(f"source {stale.source_id} silent", what, source_id=stale.source_id))
     return alarms
 
 
-def _is_silenced(canary: PostingRhythm, late: Sequence[StaleSource], followed: Sequence[PostingRhythm]) -> bool:
-    """Whether the canary is late and no other source on its platform has shown anything new since half of its time was
-    over."""
+def _has_silent_neighbours(canary: PostingRhythm, followed: Sequence[PostingRhythm]) -> bool:
+    """Whether no other source on its platform has shown anything new since half of the canary's time was over."""
     others = [
         rhythm for rhythm in followed if rhythm.platform == canary.platform and rhythm.source_id != canary.source_id
     ]
-    is_late = any(stale.source_id == canary.source_id for stale in late)
-    if not is_late or not others or canary.newest_shown_at is None:
+    if not others or canary.newest_shown_at is None:
         return False
     since = canary.expected_by - canary.patience / 2
     return all(other.last_new_at is None or other.last_new_at < since for other in others)
-
-
-def _platform_message(canary: PostingRhythm, platform: str) -> Message:
-    return message(
-        "alert.canary_silent",
-        platform=platform,
-        name=canary.name,
-        id=canary.source_id,
-        at=f"{canary.expected_by:%Y-%m-%d %H:%M} UTC",
-    )
-
-
-def _source_message(late: StaleSource, canary: PostingRhythm | None) -> Message:
-    at = f"{late.expected_by:%Y-%m-%d %H:%M} UTC"
-    if canary is None:
-        return message("alert.source_silent", name=late.name, at=at)
-    return message("alert.source_silent_alone", name=late.name, at=at, platform=late.platform, other=canary.name)

@@ -14,7 +14,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.credentials import Secret
-from catchment.jobs import measure_hours
+from catchment.jobs import measure
 from catchment.playground.faults import Moods
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
@@ -23,6 +23,7 @@ from catchment.playground.world import Habits, World
 from catchment.settings import Settings, read_settings
 from catchment.sources.add import follow
 from catchment.store.credentials import Terms
+from catchment.store.sources.metrics import MetricSpan
 from catchment.web.app import described
 from tests.cli.conftest import Catchment
 from tests.clocks import HandClock
@@ -66,7 +67,7 @@ def settled(reddit: Playground, folder: Path, database_url: str) -> App:
         clock.advance(3600)
         app.scheduler().these([1, 2], "test", "test")
     clock.advance(3600)
-    measure_hours(app)
+    measure(app, MetricSpan.HOUR)
     return app
 
 

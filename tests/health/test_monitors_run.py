@@ -35,9 +35,9 @@ def called(here: TownApp, count: int, platform: str = "reddit") -> None:
     here.app.store.database.write(lambda tx: count_attempts(tx, platform, {("200", minute): count}))
 
 
-def looked_at(here: TownApp, job: Any, *, after: timedelta = MINUTE) -> list[tuple[str, str]]:
+def looked_at(here: TownApp, job: str, *, after: timedelta = MINUTE) -> list[tuple[str, str]]:
     here.clock.advance(after.total_seconds())
-    job(here.app)
+    next(one for one in JOBS if one.name == job).run(here.app)
     return open_alerts(here)
 
 
@@ -46,12 +46,12 @@ def looked_at(here: TownApp, job: Any, *, after: timedelta = MINUTE) -> list[tup
 
 def test_too_many_calls_in_a_minute_open_an_alert_once_and_it_closes_when_they_are_fewer(here: TownApp) -> None:
     called(here, 55)
-    assert looked_at(here, jobs.monitor_api_calls) == []
+    assert looked_at(here, "monitor-api-calls") == []
     called(here, 30)
     called(here, 26)
     for _ in range(3):
-        assert looked_at(here, jobs.monitor_api_calls) == [("platform reddit calls", "P2")]
-    assert looked_at(here, jobs.monitor_api_calls, after=6 * MINUTE) == []
+        assert looked_at(here, "monitor-api-calls") == [("platform reddit calls", "P2")]
+    assert looked_at(here, "monitor-api-calls", after=6 * MINUTE) == []
     assert len(here.app.store.alerts.page(include_closed=True)) == 1
 
 
@@ -59,7 +59,7 @@ def test_too_many_calls_in_a_minute_open_an_alert_once_and_it_closes_when_they_a
 def test_the_threshold_of_calls_can_be_set(quick: TownApp, threshold: int, is_alarming: bool) -> None:
     with_settings(quick, monitor_api_threshold=threshold)
     called(quick, 20)
-    assert bool(looked_at(quick, jobs.monitor_api_calls)) is is_alarming
+    assert bool(looked_at(quick, "monitor-api-calls")) is is_alarming
 
 
 def test_with_two_usable_credentials_twice_as_many_calls_are_as_usual(quick: TownApp) -> None:
@@ -67,9 +67,9 @@ def test_with_two_usable_credentials_twice_as_many_calls_are_as_usual(quick: Tow
     for name in ("one", "two"):
         credentials.add("reddit", name, "key", b"sealed", quick.clock.now(), terms=Terms(is_shared=True))
     called(quick, 110)
-    assert looked_at(quick, jobs.monitor_api_calls) == []
+    assert looked_at(quick, "monitor-api-calls") == []
     quick.app.credential_manager.pause("two", "on leave")
-    assert looked_at(quick, jobs.monitor_api_calls) == [("platform reddit calls", "P2")]
+    assert looked_at(quick, "monitor-api-calls") == [("platform reddit calls", "P2")]
 
 
 # ── the hot store ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -77,21 +77,21 @@ def test_with_two_usable_credentials_twice_as_many_calls_are_as_usual(quick: Tow
 
 def test_a_cold_hot_store_is_told_and_silence_about_it_is_not(here: TownApp) -> None:
     home = here.app.store.cached_sources
-    assert looked_at(here, jobs.monitor_cache_health) == []
+    assert looked_at(here, "monitor-cache-health") == []
     home.count(here.clock.now(), HotCounts(hits=69, misses=31))
-    assert looked_at(here, jobs.monitor_cache_health) == [("hot store hits", "P2")]
+    assert looked_at(here, "monitor-cache-health") == [("hot store hits", "P2")]
     home.count(here.clock.now(), HotCounts(hits=10))
-    assert looked_at(here, jobs.monitor_cache_health) == []
+    assert looked_at(here, "monitor-cache-health") == []
     home.count(here.clock.now(), HotCounts(misses=99))
-    assert looked_at(here, jobs.monitor_cache_health) == [("hot store hits", "P2")]
-    assert looked_at(here, jobs.monitor_cache_health, after=10 * MINUTE) == [], "nobody reads"
+    assert looked_at(here, "monitor-cache-health") == [("hot store hits", "P2")]
+    assert looked_at(here, "monitor-cache-health", after=10 * MINUTE) == [], "nobody reads"
 
 
 @pytest.mark.parametrize(("threshold", "is_alarming"), [(0.5, False), (0.51, True), (0.0, False)])
 def test_the_wanted_share_of_hits_can_be_set(quick: TownApp, threshold: float, is_alarming: bool) -> None:
     with_settings(quick, monitor_hit_threshold=threshold)
     quick.app.store.cached_sources.count(quick.clock.now(), HotCounts(hits=5, misses=5))
-    assert bool(looked_at(quick, jobs.monitor_cache_health)) is is_alarming
+    assert bool(looked_at(quick, "monitor-cache-health")) is is_alarming
 
 
 # ── visits ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -110,32 +110,32 @@ def test_a_platform_where_too_much_fails_is_told_until_enough_goes_well_again(he
     sources = ten_feeds(here)
     fail(here, 2)
     here.collect(*sources)
-    assert looked_at(here, jobs.monitor_success) == [("platform feeds visits", "P1")]
+    assert looked_at(here, "monitor-success") == [("platform feeds visits", "P1")]
     (alert,) = here.app.store.alerts.open()
     assert "2 of 10 sources failed in 10 minutes, most often with SERVER_TROUBLE" in alert.message
-    assert looked_at(here, jobs.monitor_success, after=HOUR) != [], "a quiet hour proves nothing"
+    assert looked_at(here, "monitor-success", after=HOUR) != [], "a quiet hour proves nothing"
     here.collect(*sources)
-    assert looked_at(here, jobs.monitor_success) == []
+    assert looked_at(here, "monitor-success") == []
 
 
 def test_deferred_visits_are_no_failures_but_refusals_are(quick: TownApp) -> None:
     sources = ten_feeds(quick)
     fail(quick, 9, SlowDown("the budget is used up"))
     quick.collect(*sources)
-    assert looked_at(quick, jobs.monitor_success) == []
+    assert looked_at(quick, "monitor-success") == []
     fail(quick, 2, SlowDown("told to wait", status=429))
     quick.collect(*sources)
-    assert looked_at(quick, jobs.monitor_success) == [("platform feeds visits", "P1")]
+    assert looked_at(quick, "monitor-success") == [("platform feeds visits", "P1")]
 
 
 def test_what_is_followed_no_more_is_alarming_no_more(quick: TownApp) -> None:
     sources = ten_feeds(quick)
     fail(quick, 5)
     quick.collect(*sources)
-    assert looked_at(quick, jobs.monitor_success) != []
+    assert looked_at(quick, "monitor-success") != []
     for source in sources:
         quick.app.store.sources.set_state(source.id, "paused", None, quick.clock.now())
-    assert looked_at(quick, jobs.monitor_success, after=HOUR) == []
+    assert looked_at(quick, "monitor-success", after=HOUR) == []
 
 
 # ── standing still ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -184,15 +184,15 @@ def test_how_long_nothing_may_be_visited_can_be_set(quick: TownApp, minutes: int
 
 def test_first_visits_that_were_begun_and_do_not_go_on_are_told(here: TownApp) -> None:
     sources = ten_feeds(here)
-    assert looked_at(here, jobs.monitor_warm_up, after=HOUR) == [], "none was begun"
+    assert looked_at(here, "monitor-warmup-metrics", after=HOUR) == [], "none was begun"
     here.collect(*sources[:3])
-    assert looked_at(here, jobs.monitor_warm_up, after=29 * MINUTE) == []
-    assert looked_at(here, jobs.monitor_warm_up, after=2 * MINUTE) == [("rss warm-up", "P1")]
+    assert looked_at(here, "monitor-warmup-metrics", after=29 * MINUTE) == []
+    assert looked_at(here, "monitor-warmup-metrics", after=2 * MINUTE) == [("rss warm-up", "P1")]
     assert "3 of 10 sources" in here.app.store.alerts.open()[0].message
     here.collect(sources[3])
-    assert looked_at(here, jobs.monitor_warm_up) == []
+    assert looked_at(here, "monitor-warmup-metrics") == []
     here.collect(*sources)
-    assert looked_at(here, jobs.monitor_warm_up, after=9 * HOUR) == []
+    assert looked_at(here, "monitor-warmup-metrics", after=9 * HOUR) == []
 
 
 def test_a_community_that_was_warmed_waits_for_no_first_visit(here: TownApp) -> None:
@@ -204,9 +204,9 @@ def test_a_community_that_was_warmed_waits_for_no_first_visit(here: TownApp) -> 
         database.write(lambda tx: tx.run(sql, source_id, micros(here.clock.now())))
 
     warmed(one)
-    assert looked_at(here, jobs.monitor_warm_up, after=31 * MINUTE) == [("reddit warm-up", "P1")]
+    assert looked_at(here, "monitor-warmup-metrics", after=31 * MINUTE) == [("reddit warm-up", "P1")]
     warmed(other)
-    assert looked_at(here, jobs.monitor_warm_up, after=HOUR) == []
+    assert looked_at(here, "monitor-warmup-metrics", after=HOUR) == []
 
 
 # ── all of them ───────────────────────────────────────────────────────────────────────────────────────────────────
