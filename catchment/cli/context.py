@@ -18,18 +18,18 @@ from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from catchment import logs
-from catchment.cache import Cache, open_cache
 from catchment.clock import Clock, clock_from
-from catchment.model import Media
-from catchment.platforms import installed
-from catchment.redis import open_link
+from catchment.lazy import lazy_imports
 from catchment.settings import Settings, read_settings
-from catchment.sources.kinds import Names
-from catchment.store import Store, open_store
-from catchment.store.database import Database
+
+with lazy_imports():
+    from catchment import app, cache, jobs, platforms, redis, store
+    from catchment.sources import kinds
+    from catchment.store import database
+    from catchment.text import clean
 
 if TYPE_CHECKING:
-    from catchment.app import App
+    from catchment.model import Media
 
 
 def settings() -> Settings:
@@ -42,69 +42,63 @@ def clock_of(settings: Settings) -> Clock:
 
 
 @contextmanager
-def opened_store(settings: Settings, *, creates: bool = False) -> Iterator[tuple[Store, datetime]]:
+def opened_store(settings: Settings, *, creates: bool = False) -> Iterator[tuple[store.Store, datetime]]:
     """The database and the current time: enough for commands that only read."""
     now = clock_of(settings).now()
-    store = open_store(settings.database_url, settings.home, now, _fingerprint, creates=creates, pool_size=2)
+    opened = store.open_store(settings.database_url, settings.home, now, _fingerprint, creates=creates, pool_size=2)
     try:
-        yield store, now
+        yield opened, now
     finally:
-        store.close()
+        opened.close()
 
 
-def names(store: Store) -> Names:
+def names(archive: store.Store) -> kinds.Names:
     """Resolves names of sources, kinds, categories and platforms; loads the platforms only if the archive lacks one."""
-    return Names(store, installed)
+    return kinds.Names(archive, platforms.installed)
 
 
-def source_id(store: Store, text: str | None) -> int | None:
+def source_id(archive: store.Store, text: str | None) -> int | None:
     """The id of the source with this id, name or address."""
-    return None if text is None else names(store).source(text)
+    return None if text is None else names(archive).source(text)
 
 
 @contextmanager
-def opened_cache(settings: Settings, store: Store) -> Iterator[Cache]:
+def opened_cache(settings: Settings, archive: store.Store) -> Iterator[cache.Cache]:
     """The cache, for commands that read the newest items of a source."""
     clock = clock_of(settings)
-    link = open_link(settings, store, clock)
-    cache = open_cache(settings, store, clock, link)
+    link = redis.open_link(settings, archive, clock)
+    opened = cache.open_cache(settings, archive, clock, link)
     try:
-        yield cache
+        yield opened
     finally:
-        cache.close()
+        opened.close()
         if link is not None:
             link.close()
 
 
 @contextmanager
-def bare_database(settings: Settings, *, creates: bool = False) -> Iterator[Database]:
+def bare_database(settings: Settings, *, creates: bool = False) -> Iterator[database.Database]:
     """The database with any schema version: for migrations, backups and the doctor."""
-    database = Database(settings.database_url, pool_size=2, creates=creates)
+    opened = database.Database(settings.database_url, pool_size=2, creates=creates)
     try:
-        yield database
+        yield opened
     finally:
-        database.close()
+        opened.close()
 
 
 @contextmanager
-def opened_app(work: str, *, is_engine: bool = False, creates: bool = False) -> Iterator[App]:
+def opened_app(work: str, *, is_engine: bool = False, creates: bool = False) -> Iterator[app.App]:
     """The whole app. `work` is shown to other processes; an engine may migrate a SQLite file before it starts."""
-    # The app loads the HTTP client and all platforms, which commands that read do not need.
-    from catchment.app import open_app
-
     settings = full_settings()
     for warning in settings.warnings:
         logs.logger(__name__).warning(warning)
-    with open_app(settings, work, may_migrate=is_engine and is_sqlite(settings), creates=creates) as app:
-        yield app
+    with app.open_app(settings, work, may_migrate=is_engine and is_sqlite(settings), creates=creates) as opened:
+        yield opened
 
 
 def full_settings() -> Settings:
     """The settings with all their warnings, which takes loading every platform."""
-    from catchment.app import settings_from
-    from catchment.jobs import NAMES
-
-    return settings_from(os.environ, Path.cwd(), NAMES)
+    return app.settings_from(os.environ, Path.cwd(), jobs.NAMES)
 
 
 def is_sqlite(settings: Settings) -> bool:
@@ -113,9 +107,7 @@ def is_sqlite(settings: Settings) -> bool:
 
 def _fingerprint(title: str | None, text: str | None, target_url: str | None, media: Sequence[Media]) -> bytes:
     # The HTML parser behind it is needed only by commands that write items.
-    from catchment.text.clean import fingerprint
-
-    return fingerprint(title, text, target_url, media)
+    return clean.fingerprint(title, text, target_url, media)
 
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

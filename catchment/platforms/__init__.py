@@ -14,16 +14,29 @@ import pkgutil
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from functools import cache
-from importlib.metadata import entry_points
 from inspect import Signature, isfunction, signature
 from types import ModuleType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
 from catchment.errors import InvalidInput
+from catchment.lazy import lazy_imports
 from catchment.messages import Message, message
 from catchment.model import Kind, Listing, Order, PlanPart, Platform, PlatformOptions
 
-__all__ = ["ANNOUNCED", "Platform", "Platforms", "installed", "listing_of", "no_platform", "protocol_faults", "unknown"]
+with lazy_imports():
+    from importlib import metadata
+
+__all__ = [
+    "ANNOUNCED",
+    "Platform",
+    "Platforms",
+    "installed",
+    "listing_of",
+    "no_platform",
+    "platform_named",
+    "protocol_faults",
+    "unknown",
+]
 
 log = logging.getLogger(__name__)
 
@@ -143,6 +156,16 @@ def listing_of(kind: Kind, name: str) -> Listing:
 
 
 @cache
+def platform_named(name: str) -> Platform | None:
+    """Returns the platform with this name; one of ours without loading the others."""
+    if any(info.name == name for info in pkgutil.iter_modules(__path__)):
+        module = importlib.import_module(f"{__name__}.{name}")
+        if getattr(module, "NAME", None) == name:
+            return cast(Platform, module)
+    return installed().by_name.get(name)
+
+
+@cache
 def installed() -> Platforms:
     """Returns all platforms: our modules, then those of installed packages.
 
@@ -156,7 +179,7 @@ def installed() -> Platforms:
             if faults := protocol_faults(module, loaded):
                 raise TypeError(f"platform {info.name}: {'; '.join(faults)}")
             loaded.append(cast(Platform, module))
-    for entry in entry_points(group="catchment.platforms"):
+    for entry in metadata.entry_points(group="catchment.platforms"):
         try:
             module = entry.load()
             faults = protocol_faults(module, loaded)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ from catchment.model import (
     Standing,
     View,
 )
-from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform
+from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform, platform_named
 from catchment.policy import coverage, schedule
 from catchment.policy.coverage import Day, Hole, Stretch
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
@@ -118,9 +118,11 @@ def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]
     )
 
 
-def current_intervals(store: Store, settings: Settings) -> dict[str, int]:
-    """Returns the current minutes between collections, by kind."""
-    return kind_intervals(installed().kinds(), store.settings.intervals(), settings.intervals)
+def current_intervals(store: Store, settings: Settings, sources: Iterable[Source]) -> dict[str, int]:
+    """Returns the current minutes between collections, by kind, for the kinds of these sources and their platforms."""
+    platforms = {source.platform: platform_named(source.platform) for source in sources}
+    kinds = [kind for platform in platforms.values() if platform is not None for kind in platform.KINDS]
+    return kind_intervals(kinds, store.settings.intervals(), settings.intervals)
 
 
 def all_sources(

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from catchment.credentials import strip_url
 from catchment.errors import InvalidInput, NotFound
+from catchment.lazy import lazy_imports
 from catchment.model import SourceState
 from catchment.platforms import ANNOUNCED, Platforms, unknown
-from catchment.text.tokens import folded
+
+with lazy_imports():
+    from catchment.credentials import secret
+    from catchment.text import tokens
 
 if TYPE_CHECKING:
     from catchment.model import Watch
@@ -69,7 +72,7 @@ class Names:
     def category(self, name: str) -> str:
         """Returns the name if a source is, or was, in this category."""
         categories = self._store.sources.categories()
-        if any(folded(name) == folded(category) for category in categories):
+        if any(tokens.folded(name) == tokens.folded(category) for category in categories):
             return name
         if self._store.sources.page(category=name, limit=1, states=[SourceState.REMOVED]):
             return name
@@ -88,7 +91,7 @@ class Names:
             if not 1 <= len(typed) <= _LONGEST_NUMBER:
                 raise InvalidInput(f"{text[:50]!r} is not the number of a source", _LISTED, "source")
             return int(typed)
-        plain, _ = strip_url(typed)
+        plain, _ = secret.strip_url(typed)
         matches = self._store.sources.matching(plain, _MOST_NAMED + 1) or list(self._of_target(plain))
         if len(matches) == 1:
             return matches[0][0]

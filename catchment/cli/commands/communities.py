@@ -33,9 +33,10 @@ def tiers(
     """
     settings = context.settings()
     with context.opened_store(settings) as (store, now):
-        rules, intervals = tiers_of(settings), current_intervals(store, settings)
+        rules = tiers_of(settings)
         changed = assign_tiers(store, rules) if apply else []
         tally, most_active = tier_tally(store, rules), store.tier_stats.by_average(limit)
+        intervals = current_intervals(store, settings, [source for source, _ in most_active])
         report = TierReport(
             tier_views(rules, tally),
             tally.are[None],

@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from catchment.cache import Cache
 from catchment.cli import context
 from catchment.cli import output as out
 from catchment.cli.commands.sources import NO_SOURCES_HINT, show_gaps
@@ -34,10 +33,9 @@ from catchment.cli.params import (
     change_number,
     moment,
 )
+from catchment.lazy import lazy_imports
 from catchment.messages import Message
 from catchment.model import Ordering, as_dict
-from catchment.sources import export as item_export
-from catchment.store import Store
 from catchment.store.item_fields import ItemView
 from catchment.store.items.changes import ChangeCursor, place_from, place_of
 from catchment.store.items.items import Chosen, key_from, key_of
@@ -45,6 +43,13 @@ from catchment.store.items.views import RevisionView
 from catchment.store.search.lists import Filter
 from catchment.store.search.search import ResultPage, SearchHit
 from catchment.store.sources.gaps import GapView
+
+with lazy_imports():
+    from catchment.sources import export as item_export
+
+if TYPE_CHECKING:
+    from catchment.cache import Cache
+    from catchment.store import Store
 
 _PAGE, _RESULT_PAGE = 500, 200
 _LONGEST_HEADLINE = 160

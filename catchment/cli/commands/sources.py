@@ -32,7 +32,7 @@ def list_sources(
     settings = context.settings()
     with context.opened_store(settings) as (store, now):
         sources = all_sources(store, kind, state, category)
-        intervals = current_intervals(store, settings)
+        intervals = current_intervals(store, settings, [source for source, _ in sources])
     rows = [(source_view(source, progress, intervals), source, progress) for source, progress in sources]
     if as_json:
         output.document([shown for shown, _, _ in rows])
@@ -71,7 +71,8 @@ def show(source_id: SourceId, as_json: AsJson = False) -> None:
     """Its state, when it is due and why, its latest collections and its open gaps."""
     settings = context.settings()
     with context.opened_store(settings) as (store, now):
-        source = source_view(*store.sources.with_progress(source_id), current_intervals(store, settings))
+        stored, progress = store.sources.with_progress(source_id)
+        source = source_view(stored, progress, current_intervals(store, settings, [stored]))
         visits, gaps = store.runs.of_source(source_id), store.gaps.page(source_id=source_id)
     if as_json:
         output.document(as_dict(source) | {"visits": visits, "gaps": gaps})

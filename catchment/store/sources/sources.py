@@ -10,6 +10,7 @@ from typing import Any
 
 from catchment.clock import micros, moment
 from catchment.errors import Conflict, NotFound
+from catchment.lazy import lazy_imports
 from catchment.model import (
     ADDED,
     REQUESTED,
@@ -31,7 +32,6 @@ from catchment.store.database import (
 )
 from catchment.store.item_fields import decode, to_json, to_micros
 from catchment.store.row_mappers import columns, values
-from catchment.store.search.facets import category_counts, sources_in
 from catchment.store.sources import alerts
 from catchment.store.sources.due import (
     first_due,
@@ -39,7 +39,10 @@ from catchment.store.sources.due import (
     requested,
     set_precedence,
 )
-from catchment.text.tokens import folded
+
+with lazy_imports():
+    from catchment.store.search import facets
+    from catchment.text import tokens
 
 
 class Described(Record, frozen=True):
@@ -225,7 +228,9 @@ class Sources(StorePart):
         self, words: str, after: int, limit: int, kind: str | None, states: Sequence[SourceState]
     ) -> list[tuple[Source, Progress]]:
         names = [str(state) for state in states]
-        return self.these(self._db.read(lambda tx: _called(tx, folded(words).split(), kind, names, after, limit)))
+        return self.these(
+            self._db.read(lambda tx: _called(tx, tokens.folded(words).split(), kind, names, after, limit))
+        )
 
     def these(self, source_ids: Sequence[int]) -> list[tuple[Source, Progress]]:
         """Returns those that exist, with their progress, in this order."""
@@ -245,13 +250,15 @@ class Sources(StorePart):
 
     def categories(self) -> dict[str, int]:
         """Returns the categories and how many sources each has, the largest first."""
-        return self._db.read(category_counts)
+        return self._db.read(facets.category_counts)
 
     def _in_category(
         self, category: str, words: str, after: int, limit: int, kind: str | None, states: Set[SourceState]
     ) -> list[tuple[Source, Progress]]:
-        parts = folded(words).split()
-        ids = sorted(source_id for source_id in self._db.read(lambda tx: sources_in(tx, category)) if source_id > after)
+        parts = tokens.folded(words).split()
+        ids = sorted(
+            source_id for source_id in self._db.read(lambda tx: facets.sources_in(tx, category)) if source_id > after
+        )
         matches: list[tuple[Source, Progress]] = []
         for start in range(0, len(ids), _NAMES_AT_ONCE):
             matches += [
@@ -259,7 +266,7 @@ class Sources(StorePart):
                 for source, progress in self.these(ids[start : start + _NAMES_AT_ONCE])
                 if kind in (None, source.kind)
                 and source.state in states
-                and all(word in folded(f"{source.name}\n{source.target}") for word in parts)
+                and all(word in tokens.folded(f"{source.name}\n{source.target}") for word in parts)
             ]
             if len(matches) >= limit:
                 break
@@ -563,7 +570,7 @@ def _called(
             before=[after, *values],
             after=[_NAMES_AT_ONCE],
         )
-        texts = {source_id: folded(f"{name}\n{target}") for source_id, name, target in rows}
+        texts = {source_id: tokens.folded(f"{name}\n{target}") for source_id, name, target in rows}
         ids += [source_id for source_id, text in texts.items() if all(word in text for word in words)]
         if len(rows) < _NAMES_AT_ONCE:
             break
@@ -572,7 +579,7 @@ def _called(
 
 
 def _matching(tx: Transaction, text: str, limit: int) -> list[tuple[int, str]]:
-    whole, words = folded(text).strip(), folded(text).split()
+    whole, words = tokens.folded(text).strip(), tokens.folded(text).split()
     exact: list[tuple[int, str]] = []
     near: list[tuple[int, str]] = []
     after = 0
@@ -583,9 +590,9 @@ def _matching(tx: Transaction, text: str, limit: int) -> list[tuple[int, str]]:
         after=[_NAMES_AT_ONCE],
     ):
         for source_id, name, target in rows:
-            if whole in (folded(name).strip(), folded(target)):
+            if whole in (tokens.folded(name).strip(), tokens.folded(target)):
                 exact.append((source_id, name))
-            elif len(near) < limit and all(word in folded(f"{name}\n{target}") for word in words):
+            elif len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
                 near.append((source_id, name))
         after = rows[-1][0]
     return (exact or near)[:limit]

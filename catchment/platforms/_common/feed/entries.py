@@ -10,14 +10,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 
-from lxml import etree
 from msgspec import Struct
 
 from catchment import cost_limits
+from catchment.lazy import lazy_imports
 from catchment.model import Item, Media, Reading, Reference, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed.markup import Element, Tree, name_of
 from catchment.text.dates import Dated, read_date
+
+with lazy_imports():
+    from lxml import etree
 
 ATOM = "http://www.w3.org/2005/Atom"
 XHTML = "http://www.w3.org/1999/xhtml"

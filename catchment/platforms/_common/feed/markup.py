@@ -13,9 +13,11 @@ from collections.abc import Callable
 from html.entities import html5
 from typing import Any, NamedTuple
 
-from lxml import etree
-
 from catchment.errors import TooComplex
+from catchment.lazy import lazy_imports
+
+with lazy_imports():
+    from lxml import etree
 
 Element = Any
 """lxml ships no types."""
@@ -41,6 +43,7 @@ ENTRY = re.compile(rf"{CDATA}|{COMMENT}|<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/
 PROLOG = re.compile(
     r"(?:<\?xml\s[^>]*\?>)?(?:\s++|(?><!--.*?-->)|(?><\?.*?\?>)|(?><!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>))*+", re.DOTALL
 )
+
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 NAMED = re.compile(r"&((?:amp|lt|gt|quot|apos);)")
 # A run of them is replaced at once: a megabyte of ampersands would otherwise be a million replacements.
