@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -23,8 +23,9 @@ from tests.browser.conftest import Visitor
 pytestmark = pytest.mark.process
 
 START = datetime(2026, 3, 2, tzinfo=UTC)
-CLOCK = f"{START.isoformat()},1000"
-SEED, PLACES, DAYS, BUSY = 11, 12, 30.0, 40.0
+SEED, PLACES, DAYS, BUSY = 11, 12, 30.0, 200.0
+CLOCK = f"{(START + timedelta(hours=59)).isoformat()},1000"
+"""From here on, the feed below edits something every hour: nobody has to wait long for it."""
 PATIENCE = 60_000
 """Milliseconds: enough for a machine that has much else to do."""
 
