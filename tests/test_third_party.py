@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.databases import sqlite_ready
 from tests.hostile import Hostile, reply
 
 REPOSITORY = Path(__file__).parents[1]
@@ -222,9 +224,10 @@ def _until(is_so: Any) -> None:
 )
 def test_a_broken_package_is_said_so_and_left_out(tmp_path: Path, site: Path, module: str, says: str) -> None:
     broken = tmp_path / "broken"
-    installed(tmp_path / "package", broken, example("toml", "catchment-wall"), module)
+    shutil.copytree(site, broken, ignore=shutil.ignore_patterns("__pycache__"))
+    (broken / "catchment_wall" / "wall.py").write_text(module, encoding="utf-8")
     catchment = Surroundings(tmp_path, broken)
-    assert catchment("migrate").code == 0
+    sqlite_ready(f"sqlite:///{tmp_path / 'home' / 'catchment.db'}")
     listed = catchment("sources", "list", "--json")
     assert (listed.code, listed.json) == (0, [])
     assert says in listed.err
