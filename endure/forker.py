@@ -11,6 +11,8 @@ import sys
 
 
 def main() -> None:
+    import psycopg  # noqa: F401 — loaded by the first connection otherwise, in every fork again
+
     import catchment.app
     import catchment.engines.embedded
     import catchment.platforms
