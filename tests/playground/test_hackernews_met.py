@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,13 +35,19 @@ AGES = hackernews.KINDS[0].recheck_ages
 TARGETS = ("new", "top", "search:harbor")
 
 
+@cache
+def world() -> World:
+    """One for all tests: it never changes, and remembers what it was asked."""
+    habits = Habits(edited=0.25, removed=0.35, wires=1.0, hostile=0.0)
+    return World(11, START, 0, 12.0, habits, busy=0.5, others={"hackernews": 1})
+
+
 class Scene:
     """A lively site, of which two lists and a search are followed from the first day on."""
 
     def __init__(self, folder: Path, database_url: str, script: tuple[Cue, ...] = ()) -> None:
         self.clock = HandClock(START + DAY)
-        habits = Habits(edited=0.25, removed=0.35, wires=1.0, hostile=0.0)
-        self.world = World(11, START, 0, 12.0, habits, busy=0.5, others={"hackernews": 1})
+        self.world = world()
         (self.place,) = self.world.places
         self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
         self.playground.start()

@@ -14,7 +14,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.credentials import Secret
-from catchment.model import Outcome, SourceState, VisitResult, as_json
+from catchment.model import Outcome, SourceState, VisitResult, as_dict
 from catchment.platforms import reddit
 from catchment.platforms.reddit import parser
 from catchment.playground.faults import (
@@ -125,8 +125,8 @@ class Scene:
         return [post for post in there if not post.is_removed(moment)]
 
     def stored(self) -> dict[str, dict[str, Any]]:
-        items = as_json(self.app.store.items.newest(20_000))
-        by_id = {item["external_id"]: item for item in items}
+        items = self.app.store.items.newest(20_000)
+        by_id = {item.external_id: as_dict(item) for item in items}
         assert len(by_id) == len(items)
         return by_id
 
@@ -312,13 +312,13 @@ def test_what_a_burst_pushes_beyond_the_thousandth_lies_in_a_gap_with_its_edges(
 
 def test_what_was_let_through_late_is_found_below_what_is_known(scene: Scene) -> None:
     scene.follow()
-    found = 0
+    found, known = 0, set[str]()
     for _ in range(30):
-        known = scene.stored().keys()
         scene.visit()
-        new = scene.stored().keys() - known
+        stored = set(scene.stored())
         late = {names.post_id(post) for post in scene.newest() if post.shown_from > post.began_at}
-        found += len(new & late) if known else 0
+        found += len((stored - known) & late) if known else 0
+        known = stored
         scene.later(2 * HOUR)
     scene.visit()
     assert found > 0
@@ -482,7 +482,7 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
                 told = stored[comment.name]
                 answers = names.comment_id(post, comment.parent) if comment.parent else names.post_id(post)
                 assert (told["kind"], told["thread_id"]) == ("comment", names.post_id(post))
-                assert [one["external_id"] for one in told["references"]] == [answers]
+                assert [one.external_id for one in told["references"]] == [answers]
                 assert told["text"] in [text for _, text in comment.texts] or (told["is_deleted"] and not told["text"])
         assert held > 500
 
