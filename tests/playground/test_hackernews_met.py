@@ -56,7 +56,7 @@ class Scene:
             database_url=sqlite_ready(database_url),
             base_urls={"hackernews": self.playground.url},
             retry_waits=(0.5,),
-            timeout_seconds=5,
+            timeout_seconds=600,
         )
         self.app: App = open_app(settings, "test")
         self.app.clock = self.clock

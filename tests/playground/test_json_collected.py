@@ -41,7 +41,7 @@ class Scene:
             database_url=sqlite_ready(f"sqlite:///{folder / 'c.db'}"),
             is_private_allowed=True,
             retry_waits=(),
-            timeout_seconds=5,
+            timeout_seconds=600,
             host_requests_per_second=1000,
         )
         self.app = open_app(settings, "test")

@@ -75,7 +75,7 @@ class Scene:
             database_url=sqlite_ready(f"sqlite:///{folder / 'c.db'}"),
             is_private_allowed=True,
             retry_waits=(0.5,),
-            timeout_seconds=5,
+            timeout_seconds=600,
         )
         self.app: App = open_app(settings, "test")
         self.app.clock = self.clock

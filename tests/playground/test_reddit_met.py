@@ -74,7 +74,7 @@ class Scene:
             base_urls={"reddit": self.playground.url},
             master_key="a key for tests",
             retry_waits=(0.5,),
-            timeout_seconds=5,
+            timeout_seconds=600,
         )
         self.app: App = open_app(settings, "test")
         self.app.clock = self.clock
