@@ -25,20 +25,24 @@ run: .venv/ready-to-run
 demo: .venv/ready-to-run
 	$(BIN)/catchment demo
 
-test: lint
+# Types are checked beside the tests: on two cores both are done sooner. Errors in types are printed as soon as they are
+# found; without any, the last line is the summary of the tests.
+with_types = $(BIN)/mypy --no-error-summary & types=$$!; $(1); tests=$$?; \
+	wait $$types || { echo "mypy found errors: they stand above"; exit 1; }; exit $$tests
+
+test: style
 	tools/get-chromium
-	$(BIN)/pytest -n $(WORKERS)
+	$(call with_types,$(BIN)/pytest -n $(WORKERS))
 
-# Types are checked beside the tests: on two cores both are done sooner.
-check: .venv/ready-to-test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy & types=$$!; $(BIN)/pytest -n 2 -m "not process"; tests=$$?; wait $$types && exit $$tests
+check: style
+	$(call with_types,$(BIN)/pytest -n 2 -m "not process")
 
-lint: .venv/ready-to-test
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
+lint: style
 	$(BIN)/mypy
+
+style: .venv/ready-to-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
 
 bench: .venv/ready-to-bench .venv-bench/ready
 	$(BIN)/python -m bench
@@ -85,4 +89,4 @@ clean:
 	done < bench/peers/requirements.txt
 	@touch $@
 
-.PHONY: help run demo check test lint bench endure docs messages audit clean
+.PHONY: help run demo check test lint style bench endure docs messages audit clean

@@ -46,7 +46,8 @@ def test_a_file_without_anything_in_it_stays_without_anything(catchment: Catchme
 
 
 def test_the_doctor_makes_nothing_either(catchment: Catchment, home: Path) -> None:
-    assert "is created when it is needed" in catchment("doctor").out
+    # Wherever the line is wrapped: that depends on how long the path before it is.
+    assert "is created when it is needed" in " ".join(catchment("doctor").out.split())
     assert not home.exists()
 
 
