@@ -25,7 +25,8 @@ class View(Record, frozen=True):
 
 
 @cache
-def _shown_names(record: type[Struct]) -> tuple[str, ...]:
+def shown_names(record: type[Struct]) -> tuple[str, ...]:
+    """Returns the names of what a record shows: its fields and, of a view, its properties."""
     properties = [
         name
         for base in (record.__mro__ if issubclass(record, View) else ())
@@ -37,7 +38,7 @@ def _shown_names(record: type[Struct]) -> tuple[str, ...]:
 
 def as_dict(record: Struct) -> dict[str, Any]:
     """Returns the values of a record by name, of a view its properties, too; records within it stay as they are."""
-    names = _shown_names(type(record))
+    names = shown_names(type(record))
     return asdict(record) if names is record.__struct_fields__ else {name: getattr(record, name) for name in names}
 
 

@@ -21,13 +21,7 @@ from catchment.logs import logger
 from catchment.model import Record
 from catchment.status import DeploymentStatus
 from catchment.store.sources.runs import ActiveVisit, VisitView
-from catchment.web.auth import (
-    BrowserSessions,
-    Guard,
-    Guesses,
-    Keys,
-    signing_key,
-)
+from catchment.web.auth import BrowserSessions, Guard, Guesses, Keys, signing_key
 
 MOST_LISTENERS = 32
 _FRESH_SECONDS = 0.9

@@ -18,14 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from catchment import logs
 from catchment.errors import CatchmentError
-from catchment.web.api.errors import (
-    INTERNAL,
-    NO_KEY,
-    TOO_LARGE,
-    Failure,
-    failure_of,
-    too_many_tries,
-)
+from catchment.web.api.errors import INTERNAL, NO_KEY, TOO_LARGE, Failure, failure_of, too_many_tries
 from catchment.web.dependencies import WebContext
 
 log = logs.logger(__name__)

@@ -3,75 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
 
-from fastapi import APIRouter, Path
+from fastapi import APIRouter
 from msgspec.structs import asdict
-from pydantic import Field
 
 from catchment.app import App
 from catchment.credentials import CredentialView, credential_view
 from catchment.errors import NotFound
 from catchment.store.credentials import CredentialChangeView
-from catchment.web.api.params import LARGEST, ResourcePage
-from catchment.web.api.schemas.common import Moment, PageSchema, Resource, failure
+from catchment.web.api.params import CredentialId, ResourcePage
+from catchment.web.api.schemas.common import PageSchema, Resource, failure, shows
 from catchment.web.api.schemas.sources import Pause
 from catchment.web.dependencies import AppDep
 
 
+@shows(
+    CredentialView,
+    state="active, cooling, banned, invalid, probation or paused.",
+    state_until="When the state ends by itself; null: it does not.",
+    is_usable="Whether the pool gives it out at this moment.",
+    usable_from="When it is usable (again); null: not before a person acts.",
+    hosts="Where sources bring their own hosts: those that it may be sent to. Empty: none yet.",
+    is_shared="Any source of the platform is asked with it; otherwise only those naming it.",
+    is_from_environment="Its secret stands in the environment of a process, nowhere else.",
+    priority="The highest is taken first.",
+    used_today="Uses since midnight in UTC; those that are set apart for a process included.",
+    key_id="Which master key it is encrypted with.",
+    source_count="How many sources name it.",
+)
 class CredentialSchema(Resource):
     """A credential, without its secret: that cannot be read back by anyone."""
 
-    id: int
-    platform: str
-    name: str
-    state: str = Field(description="active, cooling, banned, invalid, probation or paused.")
-    state_since: Moment
-    state_until: Moment | None = Field(description="When the state ends by itself; null: it does not.")
-    state_reason: str | None
-    is_usable: bool = Field(description="Whether the pool gives it out at this moment.")
-    usable_from: Moment | None = Field(description="When it is usable (again); null: not before a person acts.")
-    hosts: list[str] = Field(
-        description="Where sources bring their own hosts: those that it may be sent to. Empty: none yet."
-    )
-    is_shared: bool = Field(description="Any source of the platform is asked with it; otherwise only those naming it.")
-    is_from_environment: bool = Field(description="Its secret stands in the environment of a process, nowhere else.")
-    priority: int = Field(description="The highest is taken first.")
-    daily_limit: int | None
-    used_today: int = Field(description="Uses since midnight in UTC; those that are set apart for a process included.")
-    use_count: int
-    errors_in_a_row: int
-    errors_in_all: int
-    last_error: str | None
-    last_error_at: Moment | None
-    last_used_at: Moment | None
-    expires_at: Moment | None
-    created_at: Moment
-    key_id: str = Field(description="Which master key it is encrypted with.")
-    source_count: int = Field(description="How many sources name it.")
 
-
+@shows(CredentialChangeView, from_state="Null: it was added.", to_state="Null: it was removed.")
 class CredentialChange(Resource):
     """That a credential was no longer as it was."""
-
-    changed_at: Moment
-    from_state: str | None = Field(description="Null: it was added.")
-    to_state: str | None = Field(description="Null: it was removed.")
-    reason: str
-
-
-class CredentialStory(CredentialSchema):
-    changes: list[CredentialChange] = Field(description="The latest 100, newest first.")
-
-
-router = APIRouter(prefix="/api/credentials", tags=["records"])
-
-CredentialId = Annotated[int, Path(ge=1, le=LARGEST, description="The credential's id.", examples=[1])]
-MISSING = failure(404, "There is no such credential.")
 
 
 class CredentialWithChanges(CredentialView, frozen=True):
     changes: Sequence[CredentialChangeView]
+
+
+@shows(CredentialWithChanges, changes="The latest 100, newest first.")
+class CredentialStory(CredentialSchema):
+    pass
+
+
+router = APIRouter(prefix="/api/credentials", tags=["records"])
+
+MISSING = failure(404, "There is no such credential.")
 
 
 @router.get("", response_model=PageSchema[CredentialSchema])

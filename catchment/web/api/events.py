@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Response
 from msgspec.structs import asdict
 from pydantic import Field
 
@@ -15,8 +15,8 @@ from catchment.events.watches import checked, named
 from catchment.model import Watch
 from catchment.store.delivery.watches import WatchHitView, WatchView
 from catchment.store.delivery.webhooks import WebhookView
-from catchment.web.api.params import LARGEST, Address, ResourcePage, Word, limit
-from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Resource, example, failure
+from catchment.web.api.params import Address, ResourcePage, RowId, WatchId, WebhookId, Word, limit
+from catchment.web.api.schemas.common import PageSchema, RequestBody, Resource, example, failure, shows
 from catchment.web.dependencies import AppDep
 
 
@@ -32,28 +32,26 @@ class NewWebhook(RequestBody):
     )
 
 
+@shows(
+    WebhookView,
+    listener="`webhook NAME` or `hook NAME`.",
+    webhook_id="Null: a Python hook.",
+    url="Without what is secret in it.",
+    events="None: all of them.",
+    waiting_count="Events that it wants, and is still to be told of.",
+    given_up_count="Events that it did not take for too long.",
+)
 class ListenerSchema(Resource):
     """A webhook or a Python hook, and how far it is."""
 
-    listener: str = Field(description="`webhook NAME` or `hook NAME`.")
-    webhook_id: int | None = Field(description="Null: a Python hook.")
-    name: str | None
-    url: str | None = Field(description="Without what is secret in it.")
-    events: list[str] = Field(description="None: all of them.")
-    is_active: bool
-    off_because: str | None
-    waiting_count: int = Field(description="Events that it wants, and is still to be told of.")
-    delivered_count: int
-    given_up_count: int = Field(description="Events that it did not take for too long.")
-    failures_in_a_row: int
-    failing_since: Moment | None
-    last_error: str | None
-    next_attempt_at: Moment | None
-    last_delivered_at: Moment | None
+
+class WebhookWithSecret(WebhookView, frozen=True):
+    secret: str | None = None
 
 
+@shows(WebhookWithSecret, secret="What was made to sign with; shown only this once. Null: you gave one.")  # noqa: S106
 class NewListener(ListenerSchema):
-    secret: str | None = Field(description="What was made to sign with; shown only this once. Null: you gave one.")
+    pass
 
 
 class Sent(Resource):
@@ -68,46 +66,23 @@ class NewWatch(RequestBody):
     words: list[Word] = Field(default=[], max_length=100, description="All must occur; `-word`: must not occur.")
     is_any_enough: bool = Field(default=False, description="One of the words is enough.")
     kinds: list[Word] = Field(default=[], max_length=100)
-    source_ids: list[Annotated[int, Field(ge=1, le=LARGEST)]] = Field(default=[], max_length=1_000)
+    source_ids: list[RowId] = Field(default=[], max_length=1_000)
     authors: list[Word] = Field(default=[], max_length=1_000)
     is_for_edits: bool = Field(default=False, description="Also items that change, not only new ones.")
 
 
+@shows(WatchView, from_change_number="It looks at what changed after this.")
 class WatchSchema(Resource):
     """A rule over what comes in."""
 
-    id: int
-    name: str
-    words: list[str]
-    is_any_enough: bool
-    kinds: list[str]
-    source_ids: list[int]
-    authors: list[str]
-    is_for_edits: bool
-    is_active: bool
-    created_at: Moment
-    from_change_number: int = Field(description="It looks at what changed after this.")
-    hit_count: int
-    last_hit_at: Moment | None
 
-
+@shows(WatchHitView, words="Which of the watch's words were found.")
 class WatchHit(Resource):
     """An item that fits."""
-
-    item_id: int
-    change_number: int
-    words: list[str] = Field(description="Which of the watch's words were found.")
-    is_edit: bool
-    matched_at: Moment
-    title: str | None
-    url: str | None
-    source_id: int | None
-    author: str | None
 
 
 router = APIRouter(prefix="/api", tags=["events"])
 
-WatchId = Annotated[int, Path(ge=1, le=LARGEST, description="The watch's id.", examples=[1])]
 NO_WATCH = failure(404, "There is no such watch.")
 TAKEN = failure(409, "There is one of that name already.")
 
@@ -188,13 +163,8 @@ def remove_watch(app: AppDep, watch_id: WatchId) -> None:
     app.store.watches.remove(watch_id)
 
 
-WebhookId = Annotated[int, Path(ge=1, le=LARGEST, description="The webhook's id.", examples=[1])]
 NO_WEBHOOK = failure(404, "There is no such webhook.")
 NOT_TAKEN = failure(502, "The receiver did not take it.") | failure(504, "The receiver did not answer in time.")
-
-
-class WebhookWithSecret(WebhookView, frozen=True):
-    secret: str | None = None
 
 
 @router.get("/webhooks", response_model=PageSchema[ListenerSchema])

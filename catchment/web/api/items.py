@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query
+from msgspec.structs import asdict
 
 from catchment.app import App
 from catchment.cache import CacheReport, forget_for_good
@@ -12,7 +13,7 @@ from catchment.collect.cache_warmup import warmable
 from catchment.errors import InvalidInput
 from catchment.model import Ordering, Point, Record
 from catchment.store.item_fields import ItemView
-from catchment.store.items.changes import Changed, place_from
+from catchment.store.items.changes import place_from
 from catchment.store.items.deletion import Forget, ForgottenView
 from catchment.store.items.items import ItemPage, key_from, key_text
 from catchment.store.items.raw_items import RawItemView, RawPage, RawStatsView
@@ -161,14 +162,15 @@ def list_changes(
     after: AfterChange = "0",
     most: Annotated[int, limit(200)] = 50,
     counters: Annotated[bool, Query(description="Also items of which only counters changed.")] = False,
-) -> Changed:
+) -> dict[str, Any]:
     """What is new or has changed after a change number, in the order in which it was stored.
 
     Complete: numbers are given in the order of commits, so that nothing appears behind a reader. Each item comes once,
     at its last change; one that changes again comes again. Keep `next`, and give it as `after` whenever you like: at
     the end of the list, too, it is where to go on.
     """
-    return app.store.changes.after(place_from(after), most, counters=counters)
+    changed = app.store.changes.after(place_from(after), most, counters=counters)
+    return asdict(changed) | {"next": str(changed.next)}
 
 
 @router.get("/search", tags=["items"], response_model=SearchPage)

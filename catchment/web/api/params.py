@@ -22,9 +22,18 @@ _MOST_VALUES = 1_000
 
 # ── in paths and queries ──────────────────────────────────────────────────────────────────────────────────────────
 
-SourceId = Annotated[int, Path(ge=1, le=LARGEST, description="The source's id.", examples=[1])]
-ItemId = Annotated[int, Path(ge=1, le=LARGEST, description="The item's id.", examples=[1])]
-RunId = Annotated[int, Path(ge=1, le=LARGEST, description="The run's id.", examples=[1])]
+
+def path_id(what: str) -> Any:
+    return Path(ge=1, le=LARGEST, description=f"The {what}'s id.", examples=[1])
+
+
+SourceId = Annotated[int, path_id("source")]
+ItemId = Annotated[int, path_id("item")]
+RunId = Annotated[int, path_id("run")]
+WatchId = Annotated[int, path_id("watch")]
+WebhookId = Annotated[int, path_id("webhook")]
+CredentialId = Annotated[int, path_id("credential")]
+SessionId = Annotated[int, path_id("session")]
 OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this source.")]
 OfCategory = Annotated[
     str | None,
@@ -140,6 +149,7 @@ Keepable = AfterValidator(keepable)
 Line = Annotated[str, Field(min_length=1, max_length=500), Keepable]
 Word = Annotated[str, Field(min_length=1, max_length=100), Keepable]
 Address = Annotated[str, Field(min_length=1, max_length=4_000), Keepable]
+RowId = Annotated[int, Field(ge=1, le=LARGEST)]
 Minutes = Annotated[int, Strict(), Field(ge=1, le=525_600)]
 SourceSettings = Annotated[dict[str, Any], Keepable]
 Categories = Annotated[list[Word], Field(max_length=100)]

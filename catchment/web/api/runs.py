@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Query
@@ -14,29 +13,15 @@ from catchment.model import Outcome
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.metrics import MetricSpan
-from catchment.store.sources.runs import RunView, VisitView
-from catchment.web.api.params import (
-    After,
-    Name,
-    OfSource,
-    ResourcePage,
-    RunId,
-    limit,
-    paged,
-    place,
-)
+from catchment.store.sources.runs import RunView
+from catchment.web.api.params import After, Name, OfSource, ResourcePage, RunId, limit, paged, place
 from catchment.web.api.schemas.common import PageSchema, failure
-from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory
+from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory, RunWithResults
 from catchment.web.dependencies import AppDep
 
 router = APIRouter(prefix="/api", tags=["records"])
 
 MISSING = failure(404, "There is no such run, or no more.")
-
-
-class RunWithResults(RunView, frozen=True):
-    results: Sequence[VisitView]
-    next: str | None
 
 
 @router.get("/gaps", response_model=PageSchema[GapSchema])

@@ -6,34 +6,32 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Path, Response
-from pydantic import Field
 
 from catchment.app import App
 from catchment.clock import SystemClock
 from catchment.errors import InvalidInput, NotFound
 from catchment.sources.intervals import KindIntervalView, interval_views, set_interval
 from catchment.store.access import SessionView
-from catchment.web.api.params import LARGEST, ResourcePage
-from catchment.web.api.schemas.common import Moment, PageSchema, Resource, failure
+from catchment.web.api.params import ResourcePage, SessionId
+from catchment.web.api.schemas.common import PageSchema, Resource, failure, shows
 from catchment.web.api.schemas.sources import ChangedInterval, KindInterval
 from catchment.web.dependencies import AppDep
 
 router = APIRouter(prefix="/api")
 
 
+@shows(
+    SessionView,
+    created_at="When it signed in.",
+    last_used_at="To the minute.",
+    opened_by="link or key.",
+    browser="What the browser calls itself.",
+)
 class BrowserSession(Resource):
     """A browser that is signed in to the pages."""
 
-    id: int
-    created_at: Moment = Field(description="When it signed in.")
-    last_used_at: Moment = Field(description="To the minute.")
-    ends_at: Moment
-    opened_by: str = Field(description="link or key.")
-    browser: str = Field(description="What the browser calls itself.")
-
 
 KindName = Annotated[str, Path(pattern=r"^[a-z0-9_]{1,64}$", description="A kind of sources.", examples=["rss"])]
-SessionId = Annotated[int, Path(ge=1, le=LARGEST, description="The session's id.", examples=[1])]
 
 
 @router.get("/settings/intervals", response_model=PageSchema[KindInterval], tags=["settings"])

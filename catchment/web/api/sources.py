@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -13,36 +12,28 @@ from msgspec.structs import asdict
 
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
-from catchment.model import Progress, Source, SourceState, View
+from catchment.model import Progress, Source, SourceState
 from catchment.sources import add
 from catchment.sources.describe import CoverageView, SourceView, coverage_of, health_of, source_view
-from catchment.sources.intervals import TierChangeView, TierView, tier_change_view, tier_tally, tier_views
-from catchment.sources.preview import PreviewView, preview_view
-from catchment.status import CollectorStatsView
+from catchment.sources.intervals import tier_change_view, tier_tally, tier_views
+from catchment.sources.preview import preview_view
 from catchment.web.api.errors import AlreadyFollowed
-from catchment.web.api.params import (
-    After,
-    Name,
-    OfCategory,
-    ResourcePage,
-    SourceId,
-    limit,
-    paged,
-    place,
-)
-from catchment.web.api.params import (
-    after as cursor,
-)
+from catchment.web.api.params import After, Name, OfCategory, ResourcePage, SourceId, limit, paged, place
+from catchment.web.api.params import after as cursor
 from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.sources import (
     ChangedSource,
+    CollectedSourceView,
     CollectorStatus,
+    CollectorStatusView,
     Communities,
     Coverage,
     NewlyFollowed,
     NewSource,
     Pause,
     SourceSchema,
+    SourceWithPreview,
+    TiersView,
 )
 from catchment.web.dependencies import AppDep, WebContextDep
 
@@ -79,10 +70,6 @@ def list_sources(
 def _views(app: App, rows: Sequence[tuple[Source, Progress]]) -> list[SourceView]:
     intervals = app.intervals()
     return [source_view(source, progress, intervals) for source, progress in rows]
-
-
-class SourceWithPreview(SourceView, frozen=True):
-    preview: PreviewView | None
 
 
 @router.post("/sources", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
@@ -176,14 +163,6 @@ _PLACE = r"([0-9]{1,12}(?:\.[0-9]{1,20})?)-([0-9]{1,18})"
 AfterCommunity = Annotated[str | None, cursor(f"^{_PLACE}$")]
 
 
-class TiersView(View, frozen=True):
-    items: Sequence[SourceView]
-    next: str | None
-    tiers: Sequence[TierView]
-    unassigned: int
-    changes: Sequence[TierChangeView]
-
-
 @router.get("/tiers", response_model=Communities)
 def list_tiers(app: AppDep, after: AfterCommunity = None, most: Annotated[int, limit(1000)] = 100) -> TiersView:
     """The tiers, how many communities are and would be in each, which would change; and the communities that were
@@ -214,29 +193,6 @@ def _place(after: str | None) -> tuple[float, int] | None:
 
 
 # The collector
-
-
-class CollectedSourceView(View, frozen=True):
-    id: int
-    name: str
-    kind: str
-    interval_minutes: int
-    last_fetched_at: datetime | None
-    next_fetch_at: datetime | None
-    fetch_count: int
-    fetch_error_count: int
-    last_error: str | None
-    status: str
-
-    @property
-    def type(self) -> str:
-        return self.kind
-
-
-class CollectorStatusView(View, frozen=True):
-    sources: Sequence[CollectedSourceView]
-    stats: CollectorStatsView
-    next: str | None
 
 
 @router.get("/collector/status", response_model=CollectorStatus, tags=["collector"])

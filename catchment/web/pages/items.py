@@ -23,13 +23,7 @@ from catchment.web.dependencies import AppDep, WebContext, WebContextDep
 from catchment.web.middleware import CSP, WITH_IMAGES
 from catchment.web.pages import feeds
 from catchment.web.pages.feeds import About, AnyReader, format_of
-from catchment.web.pages.item_views import (
-    ItemFacts,
-    item_page,
-    item_unknown_then_page,
-    items_page,
-    search_page,
-)
+from catchment.web.pages.item_views import ItemFacts, item_page, item_unknown_then_page, items_page, search_page
 from catchment.web.pages.render import Reader
 from catchment.web.pages.session import TheReader
 

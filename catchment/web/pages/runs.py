@@ -15,12 +15,7 @@ from catchment.messages import without_subject
 from catchment.model import Outcome
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.runs import SourceVisit, VisitView
-from catchment.web.api.params import (
-    LARGEST,
-    After,
-    RunId,
-    place,
-)
+from catchment.web.api.params import LARGEST, After, RunId, place
 from catchment.web.dependencies import AppDep, seen_in
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import live_view, page, plain_error

@@ -11,27 +11,14 @@ from catchment.app import App
 from catchment.credentials import unsure_names
 from catchment.errors import CatchmentError, InvalidInput
 from catchment.model import Kind, SettingValues
-from catchment.sources import (
-    add as source_add,
-)
-from catchment.sources import (
-    list_formats,
-    lists,
-)
+from catchment.sources import add as source_add
+from catchment.sources import list_formats, lists
 from catchment.sources.intervals import minutes_from
 from catchment.sources.lists import STARTER, shipped
 from catchment.sources.preview import Preview, preview_view
 from catchment.web.dependencies import AppDep
 from catchment.web.pages.render import Reader
-from catchment.web.pages.session import (
-    SETTING,
-    SubmittedForm,
-    TheForm,
-    TheReader,
-    lines,
-    new_settings,
-    settings_given,
-)
+from catchment.web.pages.session import SETTING, SubmittedForm, TheForm, TheReader, lines, new_settings, settings_given
 from catchment.web.pages.sources import add_source_page, choose_kind_page, credential_names, done, import_page
 
 router = APIRouter()

@@ -14,8 +14,8 @@ from catchment.errors import CatchmentError, InvalidInput
 from catchment.events.watches import checked, named, tried
 from catchment.model import Record, Watch
 from catchment.store.delivery.watches import WatchHitView, WatchView
-from catchment.web.api.events import WatchId, of_what_is_known
-from catchment.web.api.params import whole_number
+from catchment.web.api.events import of_what_is_known
+from catchment.web.api.params import WatchId, whole_number
 from catchment.web.dependencies import AppDep
 from catchment.web.pages.items import source_field, source_names
 from catchment.web.pages.locale import Locale

@@ -1,16 +1,22 @@
-"""Base classes of the schemas, pages of lists, and the error body."""
+"""Base classes of the schemas, schemas that derive from records, pages of lists, and the error body."""
 
 from __future__ import annotations
 
-from datetime import date
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime
+from enum import Enum
+from types import UnionType
+from typing import Annotated, Any, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, create_model, model_validator
 
-from catchment.model import Record, as_dict, as_json
+from catchment.messages import Message
+from catchment.model import Record, as_json
+from catchment.model.record import shown_names
 
 T = TypeVar("T")
 Moment = Annotated[str, Field(json_schema_extra={"format": "date-time"}, description="ISO 8601 with offset, UTC.")]
+Date = Annotated[str, Field(json_schema_extra={"format": "date"}, description="In UTC.")]
 
 
 class RequestBody(BaseModel):
@@ -25,9 +31,7 @@ class RecordSchema(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _from_record(cls, value: Any) -> Any:
-        if not isinstance(value, Record):
-            return value
-        return {name: part.isoformat() if isinstance(part, date) else part for name, part in as_dict(value).items()}
+        return as_json(value) if isinstance(value, Record) else value
 
 
 class Resource(RecordSchema):
@@ -36,13 +40,48 @@ class Resource(RecordSchema):
     model_config = ConfigDict(extra="allow")
 
 
-class JsonResource(Resource):
-    """A resource whose record has fields that JSON shows differently."""
+S = TypeVar("S", bound=RecordSchema)
+_SCHEMAS: dict[Any, type[RecordSchema]] = {}
+_JSON_TYPES: dict[Any, Any] = {datetime: Moment, date: Date, bytes: str, Message: str}
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_record(cls, value: Any) -> Any:
-        return as_json(value) if isinstance(value, Record) else value
+
+def shows(record: type[Record], /, **about: Any) -> Callable[[type[S]], type[S]]:
+    """Class decorator: adds the fields of a record to a schema; of a view its properties, too.
+
+    `about` describes fields: a text, or a type and a text where the type in JSON is narrower than the record's.
+    """
+
+    def with_fields(schema: type[S]) -> type[S]:
+        fields: dict[str, Any] = {}
+        hints = get_type_hints(record)
+        for name in shown_names(record):
+            hint = hints[name] if name in hints else get_type_hints(getattr(record, name).fget)["return"]
+            type_, text = about[name] if isinstance(about.get(name), tuple) else (_json_type(hint), about.get(name))
+            if name not in schema.model_fields:
+                fields[name] = type_, Field(description=text) if text else Field()
+        model = create_model(
+            schema.__name__, __base__=schema, __module__=schema.__module__, __doc__=schema.__doc__, **fields
+        )
+        _SCHEMAS.setdefault(record, model)
+        return model
+
+    return with_fields
+
+
+def _json_type(hint: Any) -> Any:
+    """The type of a record's field in JSON: of a record that has a schema, that one."""
+    origin, args = get_origin(hint), [_json_type(arg) for arg in get_args(hint)]
+    if origin in (Union, UnionType):
+        return Union[tuple(args)]  # noqa: UP007 — the members are known at run time only
+    if origin in (tuple, list, Sequence):
+        return list.__class_getitem__(args[0])
+    if origin in (dict, Mapping):
+        return dict.__class_getitem__(tuple(args))
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return Literal[tuple(member.value for member in hint)]
+    if isinstance(hint, type) and issubclass(hint, Record):
+        return _SCHEMAS.get(hint, dict[str, Any])
+    return _JSON_TYPES.get(hint, hint)
 
 
 def example(**fields: Any) -> ConfigDict:

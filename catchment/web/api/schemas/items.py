@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, Strict, create_model
+from pydantic import Field, Strict
 
+from catchment.model import Point
 from catchment.store.item_fields import COLUMNS, ItemView
-from catchment.store.row_mappers import field_types
-from catchment.web.api.params import LARGEST, Line, Word
-from catchment.web.api.schemas.common import JsonResource, Moment, PageSchema, RequestBody, Resource, example
+from catchment.store.items.changes import Changed
+from catchment.store.items.deletion import ForgottenView
+from catchment.store.items.raw_items import RawItemView, RawStatsView
+from catchment.store.items.views import AppearanceView, RevisionView
+from catchment.store.search.search import ResultPage, SearchHit
+from catchment.text.tokens import Snippet
+from catchment.web.api.params import Line, RowId, Word
+from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Resource, example, shows
 
 
-def _item_fields() -> Iterator[tuple[str, tuple[Any, Any]]]:
-    """Yields the fields of `ItemView` with their types in JSON."""
-    for name, field in field_types(ItemView).items():
-        type_: Any = _JSON_TYPES.get(field.type, field.type)
-        if field.is_list:
-            type_ = list[str] if field.type == tuple[str, ...] else list[dict[str, Any]]
-        about = COLUMNS[name].about if name in COLUMNS else ""
-        yield name, (type_ | None if field.is_optional else type_, Field(description=about or None))
-
-
-_JSON_TYPES = {datetime: Moment, bytes: str}
-
-
-class ItemSchema(create_model("ItemFields", __base__=JsonResource, **dict(_item_fields()))):  # type: ignore[misc]
+@shows(ItemView, **{name: column.about for name, column in COLUMNS.items()})
+class ItemSchema(Resource):
     """One post, entry, story, note or floor. Unknown is null, never 0."""
 
     model_config = example(
@@ -43,80 +35,52 @@ class ItemSchema(create_model("ItemFields", __base__=JsonResource, **dict(_item_
     )
 
 
+@shows(Snippet)
 class SnippetSchema(Resource):
     """A piece of the text, and where in it the hits are: from and to, in characters."""
 
-    text: str
-    marks: list[list[int]]
 
-
+@shows(
+    SearchHit,
+    title_marks="Where in the title the hits are: from and to, in characters.",
+    key="Its place in the list; `after` takes it.",
+)
 class HitSchema(ItemSchema):
     """An item that was found."""
 
-    snippet: SnippetSchema
-    title_marks: list[list[int]] = Field(description="Where in the title the hits are: from and to, in characters.")
-    key: str = Field(description="Its place in the list; `after` takes it.")
 
-
+@shows(
+    ResultPage,
+    behind="How many items were not looked at, because the index is so far behind. 0: nothing is missing.",
+    count="How many there are in all; told with the first page only.",
+)
 class SearchPage(PageSchema[HitSchema]):
     """A part of what was found."""
 
-    behind: int = Field(
-        description="How many items were not looked at, because the index is so far behind. 0: nothing is missing."
-    )
-    count: int | None = Field(description="How many there are in all; told with the first page only.")
-    is_count_estimated: bool
 
-
+@shows(
+    Changed,
+    next=(str, "Give it as `after` to go on, now or later. Never null."),
+    newest="The newest change number there is.",
+    is_end="Nothing else has changed so far.",
+)
 class ChangedSchema(Resource):
     """Some of what changed, oldest change first."""
 
-    items: list[ItemSchema]
-    next: Annotated[str, BeforeValidator(str)] = Field(
-        description="Give it as `after` to go on, now or later. Never null."
-    )
-    newest: int = Field(description="The newest change number there is.")
-    is_end: bool = Field(description="Nothing else has changed so far.")
 
-
-class Revision(JsonResource):
+@shows(RevisionView, source_edited_at="By the source's own word.")
+class Revision(Resource):
     """What an item said before."""
 
-    item_id: int
-    version: int
-    reasons: list[str]
-    valid_from: Moment
-    valid_to: Moment
-    source_edited_at: Moment | None = Field(description="By the source's own word.")
-    title: str | None
-    text: str | None
-    html: str | None
-    target_url: str | None
-    media: list[dict[str, Any]]
-    fingerprint: str
-    is_deleted: bool
-    is_folded: bool
-    run_id: int | None
 
-
+@shows(Point)
 class CounterPoint(Resource):
     """The counters of an item at one moment. Unknown is null."""
 
-    at: Moment
-    score: int | None
-    reply_count: int | None
-    view_count: int | None
 
-
+@shows(AppearanceView, day="As 2026-01-31.", gained="What its score gained in the listing's own period.")
 class Appearance(Resource):
     """An item's place in a listing, the last one of a day (UTC)."""
-
-    day: str = Field(description="As 2026-01-31.")
-    source_id: int
-    at: Moment
-    rank: int | None
-    score: int | None
-    gained: int | None = Field(description="What its score gained in the listing's own period.")
 
 
 class GrowthSchema(Resource):
@@ -126,7 +90,17 @@ class GrowthSchema(Resource):
     appearances: list[Appearance]
 
 
-class RawItem(JsonResource):
+@shows(
+    RawItemView,
+    id="The item's id.",
+    source_type="The source's kind.",
+    content="Plain text.",
+    published_at="Null: it bears no date.",
+    fetched_at="When the source first showed it; without `source_id`, when any source did.",
+    dedup_key="Platform, scope and external id: the same thing has the same key for good.",
+    metadata="Counters, tags, media, language and marks, as they are now.",
+)
+class RawItem(Resource):
     """That a source brought an item."""
 
     model_config = example(
@@ -143,20 +117,15 @@ class RawItem(JsonResource):
         dedup_key="feeds:3f1c9a:https://example.org/2026/02/spring",
         metadata={"platform": "feeds", "kind": "entry", "score": None, "tags": ["garden"]},
     )
-    id: int = Field(description="The item's id.")
-    source_id: int
-    source_name: str
-    source_type: str = Field(description="The source's kind.")
-    title: str | None
-    url: str | None
-    author: str | None
-    content: str | None = Field(description="Plain text.")
-    published_at: Moment | None = Field(description="Null: it bears no date.")
-    fetched_at: Moment = Field(description="When the source first showed it; without `source_id`, when any source did.")
-    dedup_key: str = Field(description="Platform, scope and external id: the same thing has the same key for good.")
-    metadata: dict[str, Any] = Field(description="Counters, tags, media, language and marks, as they are now.")
 
 
+@shows(
+    RawStatsView,
+    type="The source's kind.",
+    total_items="How many items it has shown.",
+    last_item_at="When it last showed one that it had not shown before.",
+    items_24h="How many it showed for the first time in the last 24 hours.",
+)
 class RawStats(Resource):
     """How much a source has brought."""
 
@@ -168,12 +137,6 @@ class RawStats(Resource):
         last_item_at="2026-02-23T08:30:00+00:00",
         items_24h=12,
     )
-    source_id: int
-    name: str
-    type: str = Field(description="The source's kind.")
-    total_items: int = Field(description="How many items it has shown.")
-    last_item_at: Moment | None = Field(description="When it last showed one that it had not shown before.")
-    items_24h: int = Field(description="How many it showed for the first time in the last 24 hours.")
 
 
 class HotReads(Resource):
@@ -237,25 +200,17 @@ class ToForget(RequestBody):
     """One item, or an author on a platform."""
 
     model_config = example(platform="hackernews", author="somebody", reason="asked us to")
-    item_id: Annotated[int, Strict(), Field(ge=1, le=LARGEST)] | None = Field(
-        default=None, description="The item's id."
-    )
+    item_id: Annotated[RowId, Strict()] | None = Field(default=None, description="The item's id.")
     platform: Word | None = Field(default=None, description="Where the author writes.")
     author: Line | None = Field(default=None, description="The author's name or id there.")
     reason: Line | None = Field(default=None, description="Kept with the record.")
 
 
+@shows(
+    ForgottenView,
+    what=(Literal["item", "author"], None),
+    answer_count="Kept answers of the sources that showed it.",
+    is_finished="False: it was cut off; ask for it once more.",
+)
 class ForgottenSchema(Resource):
     """That something was forgotten; nothing of it."""
-
-    id: int
-    what: Literal["item", "author"]
-    platform: str
-    forgotten_at: Moment
-    forgotten_by: str
-    reason: str | None
-    item_count: int
-    revision_count: int
-    answer_count: int = Field(description="Kept answers of the sources that showed it.")
-    event_count: int
-    is_finished: bool = Field(description="False: it was cut off; ask for it once more.")

@@ -2,131 +2,109 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
-from pydantic import Field
+from catchment.collect.budget_plan import LateSourceView, PlanView
+from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
+from catchment.status import CollectingHealth, DatabaseHealth, JobStatus, SchedulerHealth
+from catchment.store.sources.alerts import AlertView
+from catchment.store.sources.gaps import GapView
+from catchment.store.sources.runs import RunView, VisitView
+from catchment.web.api.schemas.common import Resource, example, shows
 
-from catchment.web.api.schemas.common import Moment, Resource, example
+_UNDER_WAY = "Null: under way."
 
 
+@shows(
+    GapView,
+    certainty=(Literal["known", "possible"], None),
+    standing=(Literal["repaired", "suspect", "unreachable"], "As in the source's coverage."),
+    from_at="The newest that is stored before it …",
+    to_at="… and the oldest that was shown after it.",
+)
 class GapSchema(Resource):
     """A stretch of time of which something is missing, or may be."""
 
-    id: int
-    source_id: int
-    source_name: str
-    is_certain: bool
-    certainty: Literal["known", "possible"]
-    standing: Literal["repaired", "suspect", "unreachable"] = Field(description="As in the source's coverage.")
-    from_at: Moment = Field(description="The newest that is stored before it …")
-    to_at: Moment = Field(description="… and the oldest that was shown after it.")
-    cause: str
-    opened_at: Moment
-    closed_at: Moment | None
-    closed_because: str | None
 
-
+@shows(
+    RunView,
+    finished_at=_UNDER_WAY,
+    deferred="Sources that our own limits made wait: neither successes nor failures.",
+)
 class Run(Resource):
     """One execution of a job."""
 
-    id: int
-    job: str
-    started_by: str
-    request_id: str | None
-    started_at: Moment
-    finished_at: Moment | None = Field(description="Null: under way.")
-    is_cut_off: bool
-    source_count: int
-    succeeded: int
-    failed: int
-    deferred: int = Field(description="Sources that our own limits made wait: neither successes nor failures.")
-    skipped: int
-    new_count: int
-    updated_count: int
-    duplicate_count: int
-    invalid_count: int
-    request_count: int
 
-
+@shows(
+    VisitView,
+    finished_at=_UNDER_WAY,
+    outcome="Null: under way. Deferred: our own limits (a budget, politeness, a cooldown) made it wait.",
+    http_status="Of the answer that failed it, where there was one.",
+)
 class RunResult(Resource):
     """What became of one source in a run."""
 
-    run_id: int
-    source_id: int
-    source_name: str
-    kind: str
-    started_at: Moment
-    finished_at: Moment | None = Field(description="Null: under way.")
-    outcome: Literal["succeeded", "unchanged", "failed", "deferred", "skipped"] | None = Field(
-        description="Null: under way. Deferred: our own limits (a budget, politeness, a cooldown) made it wait."
-    )
-    new_count: int
-    updated_count: int
-    duplicate_count: int
-    invalid_count: int
-    request_count: int
-    http_status: int | None = Field(description="Of the answer that failed it, where there was one.")
-    error_code: str | None
-    error: str | None
+
+class RunWithResults(RunView, frozen=True):
+    results: Sequence[VisitView]
+    next: str | None
 
 
+@shows(RunWithResults, next="Given as `after` to get the results that follow; null: these were the last.")
 class RunStory(Run):
     """A run, and what became of each source in it, in order of the sources' ids."""
 
-    results: list[RunResult]
-    next: str | None = Field(description="Given as `after` to get the results that follow; null: these were the last.")
 
-
+@shows(
+    VisitFigures,
+    source_count="How many sources were visited.",
+    succeeded="Visits that went well …",
+    empty="… and those among them that brought nothing new.",
+    deferred="Visits that our own limits made wait: neither successes nor failures.",
+    success_rate="succeeded / (succeeded + failed); null: there were none.",
+    mean_seconds="How long a visit took, on average.",
+    valid_count="Of the new ones, the posts that are neither taken away nor pinned.",
+)
 class Figures(Resource):
     """What visits came to."""
 
-    source_count: int = Field(description="How many sources were visited.")
-    succeeded: int = Field(description="Visits that went well …")
-    empty: int = Field(description="… and those among them that brought nothing new.")
-    failed: int
-    deferred: int = Field(description="Visits that our own limits made wait: neither successes nor failures.")
-    skipped: int
-    success_rate: float | None = Field(description="succeeded / (succeeded + failed); null: there were none.")
-    mean_seconds: float | None = Field(description="How long a visit took, on average.")
-    new_count: int
-    valid_count: int = Field(description="Of the new ones, the posts that are neither taken away nor pinned.")
-    updated_count: int
-    duplicate_count: int
-    invalid_count: int
-    request_count: int
 
-
+@shows(KindMetrics)
 class KindFigures(Figures):
     """The same of one kind of sources."""
 
-    kind: str
-    platform: str
 
-
+@shows(
+    MetricPoint,
+    is_over="False: it is under way.",
+    valid_24h="Valid posts of the 24 hours that end with it.",
+    hit_rate="Of reads that the hot store could answer; null: none, or not known.",
+    tiers="Communities in each tier at its end; null: not known.",
+)
 class MetricsSchema(Figures):
     """One hour, or one day, of visiting."""
 
-    starts_at: Moment
-    ends_at: Moment
-    is_over: bool = Field(description="False: it is under way.")
-    valid_24h: int = Field(description="Valid posts of the 24 hours that end with it.")
-    hit_rate: float | None = Field(description="Of reads that the hot store could answer; null: none, or not known.")
-    tiers: dict[str, int] | None = Field(description="Communities in each tier at its end; null: not known.")
-    kinds: list[KindFigures]
 
-
+@shows(
+    LateSourceView,
+    interval_minutes="The interval that holds.",
+    requests_per_visit="On average, lately.",
+    late_minutes="Null: never, while those of higher priority use all there is.",
+)
 class LateSource(Resource):
     """A source for which the budget does not suffice."""
 
-    source_id: int
-    name: str
-    priority: str
-    interval_minutes: int = Field(description="The interval that holds.")
-    requests_per_visit: float = Field(description="On average, lately.")
-    late_minutes: int | None = Field(description="Null: never, while those of higher priority use all there is.")
-    summary: str
 
-
+@shows(
+    PlanView,
+    needed_per_minute="Requests for visits at their intervals.",
+    besides_per_minute="For everything else: second looks, extra rounds.",
+    allowed_per_minute="With all usable credentials; null: no budget is declared.",
+    share="Needed, and besides, of what is allowed.",
+    late_count="How many sources will be late.",
+    late="The worst of them.",
+)
 class BudgetPlan(Resource):
     """What the sources of one platform need of its budget."""
 
@@ -141,55 +119,40 @@ class BudgetPlan(Resource):
         late_count=0,
         late=[],
     )
-    platform: str
-    source_count: int
-    needed_per_minute: float = Field(description="Requests for visits at their intervals.")
-    besides_per_minute: float = Field(description="For everything else: second looks, extra rounds.")
-    allowed_per_minute: float | None = Field(description="With all usable credentials; null: no budget is declared.")
-    share: float | None = Field(description="Needed, and besides, of what is allowed.")
-    summary: str
-    late_count: int = Field(description="How many sources will be late.")
-    late: list[LateSource] = Field(description="The worst of them.")
 
 
+@shows(
+    AlertView,
+    subject="Whom or what it is about; there is one open alert for each.",
+    severity="Look at it now, today, or when there is time.",
+    closed_at="Null: it is open.",
+)
 class Alert(Resource):
     """Something that a person should look at. It closes by itself once it is over."""
 
-    id: int
-    subject: str = Field(description="Whom or what it is about; there is one open alert for each.")
-    severity: Literal["P0", "P1", "P2"] = Field(description="Look at it now, today, or when there is time.")
-    source_id: int | None
-    message: str
-    opened_at: Moment
-    closed_at: Moment | None = Field(description="Null: it is open.")
 
-
+@shows(JobStatus, period_seconds="Null: switched off.", is_late="It should have run long ago, and is not under way.")
 class JobSchema(Resource):
-    name: str
-    why: str
-    period_seconds: float | None = Field(description="Null: switched off.")
-    last_started_at: Moment | None
-    last_finished_at: Moment | None
-    next_run_at: Moment | None
-    last_error: str | None
-    run_count: int
-    is_late: bool = Field(description="It should have run long ago, and is not under way.")
+    pass
 
 
+@shows(DatabaseHealth, kind=(Literal["sqlite", "postgresql"], None))
 class DatabaseSchema(Resource):
-    ok: bool
-    kind: Literal["sqlite", "postgresql"]
+    pass
 
 
+@shows(SchedulerHealth, is_collecting="Whether this very process runs the jobs.")
 class SchedulerSchema(Resource):
-    ok: bool
-    is_collecting: bool = Field(description="Whether this very process runs the jobs.")
-    jobs: list[JobSchema]
+    pass
 
 
+@shows(
+    CollectingHealth,
+    ok="False: nothing has succeeded for longer than the limit, although it was due.",
+    limit_minutes="`MONITOR_CRAWL_STALE_MINUTES`.",
+)
 class Collecting(Resource):
-    ok: bool = Field(description="False: nothing has succeeded for longer than the limit, although it was due.")
-    limit_minutes: int = Field(description="`MONITOR_CRAWL_STALE_MINUTES`.")
+    pass
 
 
 class Health(Resource):

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Literal
 
 from pydantic import Field
 
+from catchment.model import View
+from catchment.policy.coverage import Day, Stretch
+from catchment.sources.describe import CoverageView, SourceView
+from catchment.sources.intervals import KindIntervalView, TierChangeView, TierView
+from catchment.sources.preview import PreviewView, SkippedView
+from catchment.status import CollectorStatsView
 from catchment.web.api.params import Address, Categories, Line, Minutes, SourceSettings, Word
-from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Resource, example
+from catchment.web.api.schemas.common import PageSchema, RequestBody, Resource, example, shows
 
 Priority = Literal["high", "medium", "low"]
 
@@ -43,19 +51,22 @@ class ChangedSource(RequestBody):
     priority: Priority = "medium"
 
 
+@shows(
+    KindIntervalView,
+    interval_minutes="The interval that holds, for sources without one of their own.",
+    origin=(
+        Literal["database", "settings", "default"],
+        "Where it comes from: set here, by FETCH_INTERVAL_<KIND>, or by nobody.",
+    ),
+    default_minutes="Null: a kind that this installation does not know.",
+    settings_minutes="What FETCH_INTERVAL_<KIND> says; null: nothing.",
+)
 class KindInterval(Resource):
     """How often sources of a kind are visited."""
 
     model_config = example(
         kind="rss", interval_minutes=30, origin="database", default_minutes=240, settings_minutes=None
     )
-    kind: str
-    interval_minutes: int = Field(description="The interval that holds, for sources without one of their own.")
-    origin: Literal["database", "settings", "default"] = Field(
-        description="Where it comes from: set here, by FETCH_INTERVAL_<KIND>, or by nobody."
-    )
-    default_minutes: int | None = Field(description="Null: a kind that this installation does not know.")
-    settings_minutes: int | None = Field(description="What FETCH_INTERVAL_<KIND> says; null: nothing.")
 
 
 class ChangedInterval(RequestBody):
@@ -68,6 +79,23 @@ class Pause(RequestBody):
     reason: Line | None = Field(default=None, description="Shown wherever it is.")
 
 
+@shows(
+    SourceView,
+    credential="A name in the vault; never a secret.",
+    interval_minutes="Its own; null: its kind's holds.",
+    fetch_interval_minutes="The interval that holds.",
+    next_fetch_at="Null: never visited (then it is due now), or not active.",
+    next_fetch_reason="Why then.",
+    note="What is special about how it is read now: in brief, for want of a key; not at all, for want of a platform.",
+    has_platform="False: no platform is installed for its kind; it is skipped until then.",
+    empty_count="Of the successes, those that brought nothing new.",
+    watermark="Everything up to here is stored.",
+    expected_by="By its own rhythm, something new should be seen by then.",
+    posts_per_day="How many to reckon with, by its newest. Null: too few to tell.",
+    tier="How lively a community is: tier1, tier2, tier3. Null: not told yet, or none.",
+    average_valid="Valid posts a visit, over the last visits: what tells the tier.",
+    recent_valid="The valid posts of its last visits, the latest last.",
+)
 class SourceSchema(Resource):
     """One thing that is followed."""
 
@@ -83,133 +111,117 @@ class SourceSchema(Resource):
         next_fetch_at="2026-02-25T14:30:00+00:00",
         next_fetch_reason="the interval of its kind",
     )
-    id: int
-    kind: str
-    platform: str
-    target: str
-    name: str
-    state: Literal["active", "paused", "retired", "removed"]
-    state_reason: str | None
-    is_active: bool
-    settings: dict[str, Any]
-    credential: str | None = Field(description="A name in the vault; never a secret.")
-    interval_minutes: int | None = Field(description="Its own; null: its kind's holds.")
-    fetch_interval_minutes: int = Field(description="The interval that holds.")
-    categories: list[str]
-    priority: str
-    quality_score: float | None
-    created_at: Moment
-    last_fetched_at: Moment | None
-    last_success_at: Moment | None
-    last_new_at: Moment | None
-    next_fetch_at: Moment | None = Field(description="Null: never visited (then it is due now), or not active.")
-    next_fetch_reason: str = Field(description="Why then.")
-    note: str | None = Field(
-        description="What is special about how it is read now: in brief, for want of a key; not at all, for want of a "
-        "platform."
-    )
-    has_platform: bool = Field(description="False: no platform is installed for its kind; it is skipped until then.")
-    fetch_count: int
-    fetch_error_count: int
-    success_count: int
-    empty_count: int = Field(description="Of the successes, those that brought nothing new.")
-    failures_in_a_row: int
-    last_error: str | None
-    last_error_code: str | None
-    watermark: Moment | None = Field(description="Everything up to here is stored.")
-    expected_by: Moment | None = Field(description="By its own rhythm, something new should be seen by then.")
-    posts_per_day: float | None = Field(description="How many to reckon with, by its newest. Null: too few to tell.")
-    tier: str | None = Field(description="How lively a community is: tier1, tier2, tier3. Null: not told yet, or none.")
-    average_valid: float | None = Field(description="Valid posts a visit, over the last visits: what tells the tier.")
-    recent_valid: list[int] = Field(description="The valid posts of its last visits, the latest last.")
 
 
+@shows(
+    TierView,
+    least_valid="The average of valid posts from which on a community belongs here.",
+    hours="From one visit to the next.",
+    sort="The listing that is read, beside the newest where it is another one.",
+    sources="How many communities are in it.",
+    would_be="How many would be, by their visits and the settings of today.",
+)
 class TierSchema(Resource):
     """How communities of one liveliness are read."""
 
-    name: str
-    least_valid: float = Field(description="The average of valid posts from which on a community belongs here.")
-    hours: float = Field(description="From one visit to the next.")
-    sort: str = Field(description="The listing that is read, beside the newest where it is another one.")
-    time_filter: str
-    limit: int
-    sources: int = Field(description="How many communities are in it.")
-    would_be: int = Field(description="How many would be, by their visits and the settings of today.")
 
-
+@shows(TierChangeView)
 class TierChange(Resource):
     """A community whose visits speak for another tier, or another interval, than it has."""
 
-    id: int
-    name: str
-    average_valid: float
-    tier: str | None
-    tier_minutes: int | None
-    would_be: str | None
-    would_be_minutes: int | None
-    why: str | None
+
+class TiersView(View, frozen=True):
+    items: Sequence[SourceView]
+    next: str | None
+    tiers: Sequence[TierView]
+    unassigned: int
+    changes: Sequence[TierChangeView]
 
 
+@shows(
+    TiersView,
+    unassigned="How many have no tier yet, because there were too few visits.",
+    changes="As many as `limit` allows. Each visit, and a daily job, makes them.",
+)
 class Communities(PageSchema[SourceSchema]):
     """The communities that were visited, the liveliest first, and the tiers that follow."""
 
-    tiers: list[TierSchema]
-    unassigned: int = Field(description="How many have no tier yet, because there were too few visits.")
-    changes: list[TierChange] = Field(description="As many as `limit` allows. Each visit, and a daily job, makes them.")
 
-
+@shows(SkippedView)
 class SkippedItem(Resource):
-    reason: str
-    count: int
-    example: str
+    pass
 
 
+@shows(
+    PreviewView,
+    title="What the source calls itself.",
+    shown="How many items the first page showed.",
+    items="The first of them, as they would be stored.",
+)
 class PreviewSchema(Resource):
     """What a first visit would store."""
 
-    title: str | None = Field(default=None, description="What the source calls itself.")
-    shown: int = Field(description="How many items the first page showed.")
-    items: list[dict[str, Any]] = Field(description="The first of them, as they would be stored.")
-    skipped: list[SkippedItem]
-    notes: list[str]
+
+class SourceWithPreview(SourceView, frozen=True):
+    preview: PreviewView | None
 
 
+@shows(SourceWithPreview, preview="Where `check` was asked for.")
 class NewlyFollowed(SourceSchema):
     """A source that is followed from now on."""
 
-    preview: PreviewSchema | None = Field(default=None, description="Where `check` was asked for.")
 
-
-class CollectedSource(Resource):
-    """How collecting one source goes."""
-
+class CollectedSourceView(View, frozen=True):
     id: int
     name: str
-    type: str = Field(description="The same as `kind`.")
     kind: str
-    interval_minutes: int = Field(description="The interval that holds.")
-    last_fetched_at: Moment | None
-    next_fetch_at: Moment | None
+    interval_minutes: int
+    last_fetched_at: datetime | None
+    next_fetch_at: datetime | None
     fetch_count: int
     fetch_error_count: int
     last_error: str | None
-    status: Literal["ok", "waiting", "no_platform", "failing", "probation", "paused", "retired"] = Field(
-        description="waiting: never visited yet · probation: failed so often that it is visited less and less."
-    )
+    status: str
+
+    @property
+    def type(self) -> str:
+        return self.kind
 
 
+@shows(
+    CollectedSourceView,
+    type="The same as `kind`.",
+    interval_minutes="The interval that holds.",
+    status=(
+        Literal["ok", "waiting", "no_platform", "failing", "probation", "paused", "retired"],
+        "waiting: never visited yet · probation: failed so often that it is visited less and less.",
+    ),
+)
+class CollectedSource(Resource):
+    """How collecting one source goes."""
+
+
+@shows(
+    CollectorStatsView,
+    active_sources="Collected at their usual pace.",
+    paused_sources="By a person.",
+    paused_by_error="On probation after failures, or retired by the platform's word.",
+    fetches_24h="Visits to sources; rechecks of single items are not counted.",
+    deferred_24h="Visits that our own limits made wait; in neither of the two above.",
+    raw_items_24h="The same as `items_24h`.",
+    items_24h="New items.",
+)
 class CollectorStats(Resource):
-    total_sources: int
-    active_sources: int = Field(description="Collected at their usual pace.")
-    paused_sources: int = Field(description="By a person.")
-    paused_by_error: int = Field(description="On probation after failures, or retired by the platform's word.")
-    fetches_24h: int = Field(description="Visits to sources; rechecks of single items are not counted.")
-    errors_24h: int
-    deferred_24h: int = Field(description="Visits that our own limits made wait; in neither of the two above.")
-    raw_items_24h: int = Field(description="The same as `items_24h`.")
-    items_24h: int = Field(description="New items.")
+    pass
 
 
+class CollectorStatusView(View, frozen=True):
+    sources: Sequence[CollectedSourceView]
+    stats: CollectorStatsView
+    next: str | None
+
+
+@shows(CollectorStatusView, next="Given as `after` for the sources that follow; null: these were all.")
 class CollectorStatus(Resource):
     """How collecting goes, source by source and in all."""
 
@@ -242,38 +254,23 @@ class CollectorStatus(Resource):
         },
         next=None,
     )
-    sources: list[CollectedSource]
-    stats: CollectorStats
-    next: str | None = Field(description="Given as `after` for the sources that follow; null: these were all.")
 
 
-Standing = Literal["verified", "repaired", "unproven", "suspect", "unreachable"]
-
-
+@shows(Stretch, gap_id="The gap that it comes from, where it comes from one.")
 class StretchSchema(Resource):
     """A stretch of time, and how sure it is that nothing of it is missing."""
 
-    from_at: Moment
-    to_at: Moment
-    standing: Standing
-    why: str
-    gap_id: int | None = Field(description="The gap that it comes from, where it comes from one.")
 
-
+@shows(Day, standing="The worst of the day.", share="How much of it is verified or repaired, from 0 to 1.")
 class DaySchema(Resource):
-    day: str = Field(json_schema_extra={"format": "date"}, description="In UTC.")
-    standing: Standing = Field(description="The worst of the day.")
-    share: float = Field(description="How much of it is verified or repaired, from 0 to 1.")
+    pass
 
 
+@shows(
+    CoverageView,
+    order="Only newest_first proves anything.",
+    seconds="How much of the time stands how.",
+    stretches="In order, without a seam.",
+)
 class Coverage(Resource):
     """For which time a source is proven complete."""
-
-    source_id: int
-    source_name: str
-    order: Literal["newest_first", "ranked", "snapshot"] = Field(description="Only newest_first proves anything.")
-    from_at: Moment
-    to_at: Moment
-    seconds: dict[Standing, int] = Field(description="How much of the time stands how.")
-    stretches: list[StretchSchema] = Field(description="In order, without a seam.")
-    calendar: list[DaySchema]
