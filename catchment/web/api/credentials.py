@@ -63,7 +63,7 @@ def list_credentials(app: AppDep) -> ResourcePage[CredentialView]:
 @router.get("/{credential_id}", response_model=CredentialStory, responses=MISSING)
 def show_credential(app: AppDep, credential_id: CredentialId) -> CredentialWithChanges:
     """One credential, and what became of it, the newest change first."""
-    credential = known_credential(app, credential_id)
+    credential = credential_of(app, credential_id)
     return CredentialWithChanges(**asdict(credential), changes=app.store.credentials.changes(credential.name))
 
 
@@ -71,18 +71,18 @@ def show_credential(app: AppDep, credential_id: CredentialId) -> CredentialWithC
 def pause_credential(app: AppDep, credential_id: CredentialId, body: Pause | None = None) -> CredentialView:
     """Use it no more until it is resumed; not for sources that name it either."""
     reason = body.reason if body and body.reason else "paused by a person"
-    app.credential_manager.pause(known_credential(app, credential_id).name, reason)
-    return known_credential(app, credential_id)
+    app.credential_manager.pause(credential_of(app, credential_id).name, reason)
+    return credential_of(app, credential_id)
 
 
 @router.post("/{credential_id}/resume", response_model=CredentialSchema, responses=MISSING)
 def resume_credential(app: AppDep, credential_id: CredentialId) -> CredentialView:
     """Use it again. One that was banned or invalid is on probation: the next request decides."""
-    app.credential_manager.resume(known_credential(app, credential_id).name)
-    return known_credential(app, credential_id)
+    app.credential_manager.resume(credential_of(app, credential_id).name)
+    return credential_of(app, credential_id)
 
 
-def known_credential(app: App, credential_id: int) -> CredentialView:
+def credential_of(app: App, credential_id: int) -> CredentialView:
     """The credential without its secret; raises NotFound."""
     for credential in credential_views(app):
         if credential.id == credential_id:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Response
+from msgspec import convert
 from msgspec.structs import asdict
 from pydantic import Field
 
@@ -96,38 +97,24 @@ def list_watches(app: AppDep) -> ResourcePage[WatchView]:
 @router.post("/watches", status_code=201, response_model=WatchSchema, responses=TAKEN)
 def add_watch(app: AppDep, body: NewWatch, response: Response) -> WatchView:
     """Watch for something in what comes in from now on."""
-    watch_id = app.store.watches.add(_rule(app, body), app.clock.now())
+    fields = body.model_dump() | {"name": body.name or "", "words": list(dict.fromkeys(body.words))}
+    watch = convert(fields, Watch)
+    watch_id = app.store.watches.add(checked_watch(app, watch), app.clock.now())
     response.headers["Location"] = f"/api/watches/{watch_id}"
     return app.store.watches.get(watch_id)
 
 
-def _rule(app: App, body: NewWatch) -> Watch:
-    rule = checked(
-        named(
-            Watch(
-                body.name or "",
-                tuple(dict.fromkeys(body.words)),
-                body.is_any_enough,
-                tuple(body.kinds),
-                tuple(body.source_ids),
-                tuple(body.authors),
-                body.is_for_edits,
-            )
-        )
-    )
-    return of_what_is_known(app, rule)
-
-
-def of_what_is_known(app: App, rule: Watch) -> Watch:
-    """The rule, if its kinds and sources exist; else raises InvalidInput."""
-    app.names.checked_watch(rule)
-    for source_id in rule.source_ids:
+def checked_watch(app: App, watch: Watch) -> Watch:
+    """The watch with a name, if its rule is valid and its kinds and sources exist; else raises InvalidInput."""
+    watch = checked(named(watch))
+    app.names.checked_watch(watch)
+    for source_id in watch.source_ids:
         try:
             app.store.sources.get(source_id)
         except NotFound as error:
             # An error in the body, not a 404.
             raise InvalidInput(error.what, error.helps, "source_ids") from error
-    return rule
+    return watch
 
 
 @router.get("/watches/{watch_id}", response_model=WatchSchema, responses=NO_WATCH)

@@ -194,12 +194,11 @@ def addresses(context: WebContext, path: str, asked: Mapping[str, str]) -> list[
     return links
 
 
-def answer(
-    request: Request, format: Format, items: Sequence[ItemView], about: About, following: str | None
-) -> Response:
+def answer(request: Request, format: Format, items: Sequence[ItemView], about: About, next: str | None) -> Response:
+    """`next`: the cursor of the following page."""
     headers = {}
-    if following is not None:
-        headers["Link"] = f'<{following}>; rel="next"'
+    if next is not None:
+        headers["Link"] = f'<{request.url.include_query_params(after=next)}>; rel="next"'
     if not format.is_feed:
         ending = request.query_params["format"]
         headers["Content-Disposition"] = f'attachment; filename="catchment.{ending}"'

@@ -8,18 +8,18 @@ from datetime import datetime
 from difflib import SequenceMatcher
 from enum import Enum
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import nh3
 from markupsafe import Markup, escape
 
 from catchment.model import Media, Point, Record, Reference
 from catchment.store.item_fields import ItemView
-from catchment.store.items.views import AppearanceView, RevisionView
+from catchment.store.items.views import RevisionView
 from catchment.store.search.search import SearchHit
 from catchment.text.printable import unescape
 from catchment.web.pages import charts
-from catchment.web.pages.render import Reader, page
+from catchment.web.pages.render import Reader
 
 _EXCERPT = 280
 _TITLE = 180
@@ -54,20 +54,11 @@ class Headline(Record, frozen=True):
         return self.item.author_display_name or self.item.author
 
 
-def items_page(reader: Reader, found: Mapping[str, Any], items: Sequence[ItemView], names: Mapping[int, str]) -> str:
-    """The list of items, newest first, with its filters."""
-    return page("items.html", reader, found=found, rows=[headline(item, names) for item in items])
-
-
-def search_page(reader: Reader, found: Mapping[str, Any], hits: Sequence[SearchHit], names: Mapping[int, str]) -> str:
-    """The search results, with the matches marked."""
-    rows = [
-        headline(hit, names).replace(
-            title_pieces=marked(hit.title or "", hit.title_marks), pieces=marked(hit.snippet.text, hit.snippet.marks)
-        )
-        for hit in hits
-    ]
-    return page("search.html", reader, found=found, rows=rows)
+def hit_headline(hit: SearchHit, source_names: Mapping[int, str]) -> Headline:
+    """A search result, with the matches marked."""
+    return headline(hit, source_names).replace(
+        title_pieces=marked(hit.title or "", hit.title_marks), pieces=marked(hit.snippet.text, hit.snippet.marks)
+    )
 
 
 def headline(item: ItemView, source_names: Mapping[int, str]) -> Headline:
@@ -100,53 +91,6 @@ def _cut(text: str, most: int) -> str:
 
 
 # ── one item ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-class ItemFacts(Record, frozen=True):
-    """What the page of an item shows."""
-
-    item: ItemView
-    """As of the requested time."""
-    present: ItemView
-    loads_images: bool
-    source_loads_images: bool
-    at: str | None
-    source_name: str | None
-    revisions: list[RevisionView]
-    counters: list[Point]
-    appearances: list[AppearanceView]
-    stored: Mapping[str, int]
-    """Ids of stored items that it refers to, by external id."""
-    replies: list[ItemView]
-    onwards: Mapping[str, str | None]
-
-
-def item_page(reader: Reader, known: ItemFacts) -> str:
-    """One item: its content, earlier versions, growth, origin and references."""
-    item = known.item
-    images = Images.LOADED if known.loads_images else Images.AS_LINKS
-    return page(
-        "item.html",
-        reader,
-        known=known,
-        item=item,
-        body=readable(item.html, images, reader.locale.name("medium", "image")) if item.html else None,
-        has_images="<img" in (item.html or ""),
-        is_loading_images=images == Images.LOADED,
-        links=[medium.replace(url=web_address(medium.url) or "") for medium in item.media],
-        references=[_reference(reference, known.stored) for reference in item.references],
-        history=history(known.present, known.revisions),
-        growth=_growth(item, known.counters, reader),
-        replies=[headline(reply, {}) for reply in known.replies],
-        url=web_address(item.url),
-        target_url=web_address(item.target_url) if item.target_url != item.url else None,
-    )
-
-
-def item_unknown_then_page(reader: Reader, item: ItemView, at: datetime | None) -> str:
-    """An item at a time that nothing is known about: before it was first seen, or no longer stored."""
-    is_before = at is not None and at < item.first_seen_at
-    return page("item_unknown_then.html", reader, item=item, is_before=is_before)
 
 
 class Images(Enum):
@@ -255,7 +199,7 @@ def _media_changed(before: Sequence[Media], after: Sequence[Media]) -> tuple[int
     return len(old - new), len(new - old)
 
 
-class ReferenceLink(Record, frozen=True):
+class ReferenceLink(NamedTuple):
     """A reference: to the item itself, if it is stored."""
 
     relation: str
@@ -265,7 +209,8 @@ class ReferenceLink(Record, frozen=True):
     text: str
 
 
-def _reference(reference: Reference, stored: Mapping[str, int]) -> ReferenceLink:
+def reference_link(reference: Reference, stored: Mapping[str, int]) -> ReferenceLink:
+    """`stored`: ids of stored items, by external id."""
     return ReferenceLink(
         reference.relation,
         stored.get(reference.external_id or ""),
@@ -275,7 +220,8 @@ def _reference(reference: Reference, stored: Mapping[str, int]) -> ReferenceLink
     )
 
 
-def _growth(item: ItemView, points: Sequence[Point], reader: Reader) -> charts.Growth | None:
+def growth(item: ItemView, points: Sequence[Point], reader: Reader) -> charts.Growth | None:
+    """The counters of an item over time."""
     now = Point(item.last_seen_at or item.first_seen_at, *(getattr(item, counter) for counter in _COUNTERS))
     samples = [*points, now] if points and points[-1].at < now.at else points
     series = [

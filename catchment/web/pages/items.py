@@ -8,7 +8,6 @@ from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import HTMLResponse
 
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
@@ -23,8 +22,17 @@ from catchment.web.dependencies import AppDep, WebContext, WebContextDep
 from catchment.web.middleware import CSP, WITH_IMAGES
 from catchment.web.pages import feeds
 from catchment.web.pages.feeds import About, AnyReader, format_of
-from catchment.web.pages.item_views import ItemFacts, item_page, item_unknown_then_page, items_page, search_page
-from catchment.web.pages.render import Reader
+from catchment.web.pages.item_views import (
+    Images,
+    growth,
+    headline,
+    history,
+    hit_headline,
+    readable,
+    reference_link,
+    web_address,
+)
+from catchment.web.pages.render import Reader, render
 from catchment.web.pages.session import TheReader
 
 router = APIRouter()
@@ -36,7 +44,7 @@ def names_of_sources(app: App, items: Iterable[ItemView]) -> dict[int, str]:
 
 A_PAGE = 30
 STATES = ("edited", "deleted", "present")
-_GIVEN = ("platform", "kind", "source", "category", "author", "tag", "since", "until", "state")
+_FILTERS = ("platform", "kind", "source", "category", "author", "tag", "since", "until", "state")
 _GROUPS = {"platform": "platform", "kind": "sort", "state": "shown"}
 """Filters whose values have names in the catalogue, and the group of these names."""
 _LONGEST = 500
@@ -59,17 +67,19 @@ def items(request: Request, context: WebContextDep, reader: AnyReader) -> Respon
         page = ItemPage([], None)
     names = names_of_sources(app, page.items)
     if format is not None:
-        following = asked.onwards(request, key_text(page.next) if page.next else None)
         about = asked.about(request, reader.locale.name("items_title", order), names)
-        return feeds.answer(request, format, page.items, about, following)
-    found = asked.surroundings(context) | {
-        "next": asked.address(after=key_text(page.next)) if page.next else None,
-        "order": order,
-        "orders": {
+        return feeds.answer(request, format, page.items, about, key_text(page.next) if page.next else None)
+    return render(
+        "items.html",
+        reader,
+        rows=[headline(item, names) for item in page.items],
+        next=asked.address(after=key_text(page.next)) if page.next else None,
+        order=order,
+        orders={
             ordering: asked.address(order=ordering if ordering != Ordering.POSTED else None) for ordering in Ordering
         },
-    }
-    return HTMLResponse(items_page(reader, found, page.items, names))
+        **asked.surroundings(context),
+    )
 
 
 @router.get("/search")
@@ -79,34 +89,31 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
     order = "best" if request.query_params.get("order") == "best" else "newest"
     asked.also = {name: value for name, value in (("q", words), ("order", order)) if value and value != "newest"}
     asked.find_source(app)
+    hits, error, most = ResultPage([], None, 0, None, False), None, format.most if format else A_PAGE
+    if words and asked.source_words is None:
+        try:
+            filter_ = app.names.checked(asked.filter())
+            hits = app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after)
+        except InvalidInput as invalid:
+            error = str(invalid)
+    names = names_of_sources(app, hits.items)
     if format is not None:
-        hits, _ = _hits(app, asked, words, order, format.most)
-        about = asked.about(request, reader.locale.gettext("Search"), names_of_sources(app, hits.items))
-        return feeds.answer(request, format, hits.items, about, asked.onwards(request, hits.next))
-    hits, error = _hits(app, asked, words, order, A_PAGE)
-    found = asked.surroundings(context) | {
-        "asked": words,
-        "order": order,
-        "orders": {text: asked.address(order=text) for text in ("newest", "best")},
-        "next": asked.address(after=hits.next) if hits.next else None,
-        "total": hits.count,
-        "is_estimated": hits.is_count_estimated,
-        "behind": hits.behind,
-        "error": error,
-    }
-    return HTMLResponse(search_page(reader, found, hits.items, names_of_sources(app, hits.items)))
-
-
-def _hits(app: App, asked: Asked, words: str, order: str, most: int) -> tuple[ResultPage, str | None]:
-    """The results, and what is wrong with the query."""
-    nothing = ResultPage([], None, 0, None, False)
-    if not words or asked.source_words is not None:
-        return nothing, None
-    try:
-        filter_ = app.names.checked(asked.filter())
-        return app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after), None
-    except InvalidInput as error:
-        return nothing, str(error)
+        about = asked.about(request, reader.locale.gettext("Search"), names)
+        return feeds.answer(request, format, hits.items, about, hits.next)
+    return render(
+        "search.html",
+        reader,
+        rows=[hit_headline(hit, names) for hit in hits.items],
+        words=words,
+        order=order,
+        orders={text: asked.address(order=text) for text in ("newest", "best")},
+        next=asked.address(after=hits.next) if hits.next else None,
+        total=hits.count,
+        is_estimated=hits.is_count_estimated,
+        behind=hits.behind,
+        error=error,
+        **asked.surroundings(context),
+    )
 
 
 @router.get("/items/{item_id}")
@@ -118,35 +125,44 @@ def item(
     after: Annotated[str, Query(max_length=64)] = "",
     images: Annotated[str, Query(max_length=8)] = "",
 ) -> Response:
+    """One item: its content, earlier versions, growth, origin and references."""
     store = app.store.items
     moment = _moment(at, reader, "at") if at else None
     present = store.get(item_id)
     try:
-        shown = present if moment is None else store.as_of(item_id, moment)
+        item = present if moment is None else store.as_of(item_id, moment)
     except NotFound:
-        return HTMLResponse(item_unknown_then_page(reader, present, moment), 404)
+        # Before it was first seen, or no longer stored.
+        is_before = moment is not None and moment < present.first_seen_at
+        return render("item_unknown_then.html", reader, 404, item=present, is_before=is_before)
     replies = store.replies(item_id, A_PAGE, key_from(after or None))
-    named = [reference.external_id for reference in shown.references if reference.external_id is not None]
-    is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{shown.source_id}"))
+    external_ids = [reference.external_id for reference in item.references if reference.external_id is not None]
+    stored = store.held(item.platform, external_ids) if external_ids else {}
+    is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{item.source_id}"))
     loads_images = reader.loads_images or is_source_loading or images == "1"
-    known = ItemFacts(
-        item=shown,
-        present=present,
-        loads_images=loads_images,
-        source_loads_images=is_source_loading,
+    how = Images.LOADED if loads_images else Images.AS_LINKS
+    return render(
+        "item.html",
+        reader,
+        headers={CSP: WITH_IMAGES} if loads_images else None,
+        item=item,
         at=moment.isoformat() if moment else None,
-        source_name=app.store.sources.names([shown.source_id]).get(shown.source_id),
-        revisions=store.revisions(item_id),
-        counters=store.counters(item_id),
+        source_name=app.store.sources.names([item.source_id]).get(item.source_id),
+        body=readable(item.html, how, reader.locale.name("medium", "image")) if item.html else None,
+        has_images="<img" in (item.html or ""),
+        is_loading_images=loads_images,
+        source_loads_images=is_source_loading,
+        links=[medium.replace(url=web_address(medium.url) or "") for medium in item.media],
+        references=[reference_link(reference, stored) for reference in item.references],
+        history=history(present, store.revisions(item_id)),
+        growth=growth(item, store.counters(item_id), reader),
         appearances=store.appearances(item_id),
-        stored=store.held(shown.platform, named) if named else {},
-        replies=replies.items,
-        onwards={
-            "next": f"/items/{item_id}?after={key_text(replies.next)}#replies" if replies.next else None,
-            "first": f"/items/{item_id}#replies" if after else None,
-        },
+        replies=[headline(reply, {}) for reply in replies.items],
+        url=web_address(item.url),
+        target_url=web_address(item.target_url) if item.target_url != item.url else None,
+        next=f"/items/{item_id}?after={key_text(replies.next)}#replies" if replies.next else None,
+        first=f"/items/{item_id}#replies" if after else None,
     )
-    return HTMLResponse(item_page(reader, known), headers={CSP: WITH_IMAGES} if loads_images else None)
 
 
 class Asked:
@@ -155,7 +171,7 @@ class Asked:
     def __init__(self, request: Request, reader: Reader) -> None:
         params = request.query_params
         self.reader, self.path = reader, request.url.path
-        self.given = {name: value for name in _GIVEN if (value := params.get(name, "").strip()[:_LONGEST])}
+        self.filters = {name: value for name in _FILTERS if (value := params.get(name, "").strip()[:_LONGEST])}
         self.after = params.get("after") or None
         self.source_words: str | None = None
         """The text given for a source, if it matches none or several …"""
@@ -166,44 +182,38 @@ class Asked:
 
     def find_source(self, app: App) -> None:
         """Replace a source given by its name by its id; if it is ambiguous, the user chooses."""
-        text = self.given.get("source")
+        text = self.filters.get("source")
         if text is None or (text.isascii() and text.isdecimal()):
             return
         matches = app.store.sources.matching(text, _MOST_CHOICES)
         if len(matches) == 1:
-            self.given["source"] = str(matches[0][0])
+            self.filters["source"] = str(matches[0][0])
         else:
-            self.source_words, self.source_choices = self.given.pop("source"), matches
+            self.source_words, self.source_choices = self.filters.pop("source"), matches
 
     def filter(self) -> Filter:
-        given, state = self.given, self.given.get("state")
+        filters, state = self.filters, self.filters.get("state")
         return Filter(
-            source_id=_number(given.get("source")),
-            kind=given.get("kind"),
-            platform=given.get("platform"),
-            author=given.get("author"),
-            tag=given.get("tag"),
-            since=_moment(given["since"], self.reader, "since") if "since" in given else None,
-            until=_moment(given["until"], self.reader, "until", is_end=True) if "until" in given else None,
+            source_id=_number(filters.get("source")),
+            kind=filters.get("kind"),
+            platform=filters.get("platform"),
+            author=filters.get("author"),
+            tag=filters.get("tag"),
+            since=_moment(filters["since"], self.reader, "since") if "since" in filters else None,
+            until=_moment(filters["until"], self.reader, "until", is_end=True) if "until" in filters else None,
             is_deleted={"deleted": True, "present": False}.get(state or ""),
             is_edited=True if state == "edited" else None,
-            category=given.get("category"),
+            category=filters.get("category"),
         )
 
     def address(self, **changed: str | None) -> str:
-        values = {**self.also, **self.given, **changed}
+        values = {**self.also, **self.filters, **changed}
         query = urlencode({name: value for name, value in values.items() if value})
         return f"{self.path}?{query}" if query else self.path
 
-    def onwards(self, request: Request, after: str | None) -> str | None:
-        """The full URL of the next page, for programs; None if there is none."""
-        if after is None:
-            return None
-        return str(request.url.include_query_params(after=after))
-
     def about(self, request: Request, title: str, source_names: Mapping[int, str]) -> About:
         """The metadata of a feed of this list."""
-        named = " · ".join(value for value in (self.also.get("q"), *self.given.values()) if value)
+        named = " · ".join(value for value in (self.also.get("q"), *self.filters.values()) if value)
         feed_title = f"catchment · {title}"
         return About(
             title=f"{feed_title}: {named}" if named else feed_title,
@@ -219,26 +229,26 @@ class Asked:
         app = context.app
         return {
             "path": self.path,
-            "given": dict.fromkeys(_GIVEN) | self.given,
+            "filters": dict.fromkeys(_FILTERS) | self.filters,
             "also": self.also,
-            "is_filtered": bool(self.given),
-            "chips": [self._chip(app, name, value) for name, value in self.given.items()],
+            "is_filtered": bool(self.filters),
+            "chips": [self._chip(app, name, value) for name, value in self.filters.items()],
             "platforms": app.names.platforms(),
             "kinds": app.names.kinds(),
             "states": STATES,
             "categories": app.store.sources.categories(),
             "source_names": source_names(app),
-            "source_given": self.source_words or source_field(app, self.given.get("source")),
+            "source_field": self.source_words or source_field(app, self.filters.get("source")),
             "source_words": self.source_words,
             "source_choices": [(name, self.address(source=str(source_id))) for source_id, name in self.source_choices],
             "days": {name: self._day(name) for name in ("since", "until")},
-            "formats": feeds.addresses(context, self.path, {**self.also, **self.given}),
+            "formats": feeds.addresses(context, self.path, {**self.also, **self.filters}),
             "first": self.address() if self.after else None,
         }
 
     def _day(self, name: str) -> str:
         """A time of the filter in the format of a date field."""
-        text = self.given.get(name)
+        text = self.filters.get(name)
         if text is None:
             return ""
         return f"{_moment(text, self.reader, name).astimezone(self.reader.tzinfo):%Y-%m-%d}"

@@ -49,13 +49,21 @@ class Locale(Translator):
 
     def name(self, group: str, name: str, /, **params: object) -> str:
         """The text for a name of a group (a job, a state), or the name itself."""
-        return self.known(group, name, **params) or name
+        return self.lookup(group, name, **params) or name
 
-    def known(self, group: str, name: str, /, **params: object) -> str | None:
+    def lookup(self, group: str, name: str, /, **params: object) -> str | None:
         """The text for a name; None if there is none."""
         names = self._titles.get(group) or NAMES.get(group, {})
         text = names.get(name)
         return None if text is None else self.gettext(text, **params)
+
+    def error(self, code: str | None, message: str | None, *, is_saved: bool = True) -> str | None:
+        """An error in the user's language if its code has a translation, else its message.
+
+        `is_saved`: it is about a stored source, and not about one in a form.
+        """
+        text = (None if is_saved else self.lookup("unsaved", code)) or self.lookup("error", code) if code else None
+        return text or (self.message(message) if message else message)
 
     @staticmethod
     def number(count: int) -> str:

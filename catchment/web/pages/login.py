@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.exceptions import HTTPException
 
 from catchment.web.auth import SESSION_SECONDS, Checked
@@ -13,7 +12,7 @@ from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.middleware import address_of
 from catchment.web.pages.locale import LANGUAGES
 from catchment.web.pages.overview import overview_page
-from catchment.web.pages.render import ASSETS, THEMES
+from catchment.web.pages.render import ASSETS, THEMES, redirect
 from catchment.web.pages.session import (
     IMAGES,
     LANGUAGE,
@@ -31,36 +30,40 @@ from catchment.web.pages.session import (
 router = APIRouter()
 
 _A_YEAR = 365 * 86_400
-Given = Annotated[dict[str, str], Depends(read_form)]
+FormFields = Annotated[dict[str, str], Depends(read_form)]
 
 
 @router.api_route("/", methods=["GET", "HEAD"])
 def start(context: WebContextDep, reader: TheReader) -> Response:
-    return HTMLResponse(overview_page(context, reader))
+    return overview_page(context, reader)
 
 
 @router.get("/login")
 def log_in(request: Request, context: WebContextDep, token: str = "") -> Response:
     """Sign in with a link. The address without the token is what stays in the history."""
     if not token:
-        return HTMLResponse(sign_in_page(reader_of(request, context)), 401)
-    checked = context.guard.check_link(token, address_of(request.scope))
-    return (
-        _signed_in(request, context, "/", "link")
-        if checked.is_valid
-        else _not_signed_in(request, context, checked, "link")
-    )
+        return sign_in_page(reader_of(request, context))
+    return _signed_in(request, context, context.guard.check_link(token, address_of(request.scope)), "link", "/")
 
 
 @router.post("/login")
-def log_in_by_key(request: Request, context: WebContextDep, given: Given) -> Response:
+def log_in_by_key(request: Request, context: WebContextDep, fields: FormFields) -> Response:
     """Sign in with a key of the API."""
     if not is_own_wish(request):
-        return HTMLResponse(sign_in_page(reader_of(request, context), is_key_wrong=True), 401)
-    checked = context.guard.check_key(given.get("key", "").strip().encode(), address_of(request.scope))
+        return sign_in_page(reader_of(request, context), "key")
+    checked = context.guard.check_key(fields.get("key", "").strip().encode(), address_of(request.scope))
+    return _signed_in(request, context, checked, "key", local(fields.get("back", "/")))
+
+
+def _signed_in(request: Request, context: WebContext, checked: Checked, opened_by: str, path: str) -> Response:
     if not checked.is_valid:
-        return _not_signed_in(request, context, checked, "key")
-    return _signed_in(request, context, local(given.get("back", "/")), "key")
+        return sign_in_page(reader_of(request, context), opened_by, checked.wait_seconds)
+    cookie = context.sessions.open(opened_by, request.headers.get("user-agent", ""))
+    response = redirect(path)
+    # Lax, not Strict: the link may be opened from a mail or a chat, and the next page must know the user. Changes need
+    # more than the cookie.
+    response.set_cookie(context.sessions.cookie_name, cookie, SESSION_SECONDS, httponly=True, samesite="lax")
+    return response
 
 
 @router.post("/logout")
@@ -69,21 +72,21 @@ def log_out(request: Request, context: WebContextDep, form: TheForm) -> Response
     session_id = session_of(request, context)
     if session_id is not None:
         context.app.store.sessions.end(session_id)
-    response = RedirectResponse("/", 303)
+    response = redirect("/")
     response.delete_cookie(context.sessions.cookie_name, httponly=True, samesite="lax")
     return response
 
 
 @router.post("/preferences")
-def prefer(request: Request, given: Given) -> Response:
+def prefer(request: Request, fields: FormFields) -> Response:
     """Language, colours, and whether images are loaded: kept by the browser, and nobody else's business."""
     if not is_own_wish(request):
         raise HTTPException(403, "this did not come from a page of catchment")
-    response = RedirectResponse(local(given.get("back", "/")), 303)
+    response = redirect(local(fields.get("back", "/")))
     for name, choices, value in (
-        (LANGUAGE, tuple(LANGUAGES), given.get("language")),
-        (THEME, THEMES, given.get("theme")),
-        (IMAGES, ("on", "off"), given.get("images")),
+        (LANGUAGE, tuple(LANGUAGES), fields.get("language")),
+        (THEME, THEMES, fields.get("theme")),
+        (IMAGES, ("on", "off"), fields.get("images")),
     ):
         if value in choices:
             response.set_cookie(name, value, _A_YEAR, httponly=True, samesite="lax")
@@ -98,20 +101,3 @@ async def asset(name: str) -> Response:
     # Its URL changes with its contents.
     headers = {"Cache-Control": "public, max-age=31536000, immutable"}
     return Response(file.body, media_type=file.media_type, headers=headers)
-
-
-def _not_signed_in(request: Request, context: WebContext, checked: Checked, brought: str) -> Response:
-    reader, wait = reader_of(request, context), checked.wait_seconds
-    page = sign_in_page(
-        reader, is_link_wrong=brought == "link", is_key_wrong=brought == "key", wait_seconds=wait or None
-    )
-    return HTMLResponse(page, 429, {"Retry-After": str(wait)}) if wait else HTMLResponse(page, 401)
-
-
-def _signed_in(request: Request, context: WebContext, path: str, opened_by: str) -> Response:
-    cookie = context.sessions.open(opened_by, request.headers.get("user-agent", ""))
-    response = RedirectResponse(path, 303)
-    # Lax, not Strict: the link may be opened from a mail or a chat, and the next page must know the user. Changes need
-    # more than the cookie.
-    response.set_cookie(context.sessions.cookie_name, cookie, SESSION_SECONDS, httponly=True, samesite="lax")
-    return response

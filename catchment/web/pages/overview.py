@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import datetime, timedelta
 from statistics import median, quantiles
 from typing import NamedTuple
 
+from fastapi import Response
+
+from catchment.app import App
 from catchment.collect.budget_plan import is_tight
 from catchment.errors import SlowDown
 from catchment.fetch import Level
 from catchment.health.metrics import MetricPoint
 from catchment.messages import without_subject
-from catchment.model import Record
-from catchment.policy.budget_plan import Late, PlatformPlan
-from catchment.policy.outages import OFFLINE, CommonCause, OutageLevel
-from catchment.status import MOST_WAITING, BudgetStatus, CacheFigures, JobStatus
+from catchment.policy.budget_plan import Late
+from catchment.policy.outages import OFFLINE, OutageLevel
+from catchment.status import MOST_WAITING, BudgetStatus, CacheFigures, DeploymentStatus
 from catchment.store.sources.gaps import SourceGaps
 from catchment.store.sources.metrics import MetricSpan
-from catchment.store.sources.runs import DayView
-from catchment.store.sources.stats import FailingSource
 from catchment.web.dependencies import WebContext, seen_in
 from catchment.web.pages import charts
 from catchment.web.pages.item_views import headline
 from catchment.web.pages.items import names_of_sources
 from catchment.web.pages.locale import Locale
-from catchment.web.pages.render import Reader, live_view, page, plain_error
-from catchment.web.pages.runs import AlertRow, alert_rows, most_urgent_first
+from catchment.web.pages.render import Reader, live_view, render
+from catchment.web.pages.runs import alert_rows, open_alert_rows
 
 _MOST_PROBLEMS = 50
 _MOST_RECOVERED = 4
@@ -56,218 +56,153 @@ class OverviewProblem(NamedTuple):
     href: str | None
     what: str
     helps: str | None
-    detail: str
-    since: datetime | None
+    detail: str = ""
+    since: datetime | None = None
     names: Sequence[tuple[str, str]] = ()
     """The affected sources, if there are several, each with its page."""
 
 
-class Overview(Record, frozen=True):
-    """The data of the page. Every part is bounded, so its cost does not grow with the archive."""
-
-    is_collecting: bool
-    """This process collects."""
-    is_collected: bool
-    """Some process collects."""
-    sources: Mapping[str, int]
-    """By state."""
-    failing: Sequence[FailingSource]
-    causes: Sequence[CommonCause]
-    late_count: int
-    late: Mapping[int, str]
-    """Ids and names of the first late sources."""
-    item_count: int
-    day: DayView
-    alerts: Sequence[AlertRow]
-    recovered: Sequence[AlertRow]
-    gap_count: int
-    gaps: Sequence[SourceGaps]
-    jobs: Sequence[JobStatus]
-    budgets: Sequence[BudgetStatus]
-
-
-def _overview(context: WebContext, locale: Locale) -> Overview:
-    status, app = context.status(), context.app
-    store, late = app.store, status.overdue(MOST_WAITING)
+def overview_page(context: WebContext, reader: Reader) -> Response:
+    """The overview. Every part of it is bounded, so its cost does not grow with the archive."""
+    app, status, locale = context.app, context.status(), reader.locale
+    store = app.store
     # Of the alerts opened last, those that closed within a day.
     lately = store.alerts.closed(_MOST_RECOVERED)
     closed = [alert for alert in lately if alert.closed_at and alert.closed_at > status.now - _DAY]
-    return Overview(
-        is_collecting=status.is_collecting,
-        is_collected=status.is_collected,
-        sources={state: status.source_counts[state] for state in ("active", "paused", "retired")},
-        failing=status.failing,
-        causes=status.causes,
-        late_count=len(late),
-        late=store.sources.names(late[:_FEW]),
-        item_count=status.item_count,
-        day=status.day,
-        alerts=most_urgent_first(alert_rows(app, locale, store.alerts.open(_MOST_PROBLEMS))),
-        recovered=[alert.replace(name=alert.source_name or alert.subject) for alert in alert_rows(app, locale, closed)],
-        gap_count=status.open_gap_count,
-        gaps=store.gaps.by_source(_MOST_PROBLEMS),
-        jobs=status.jobs,
-        budgets=status.budgets(),
-    )
-
-
-def overview_page(context: WebContext, reader: Reader) -> str:
-    app, locale = context.app, reader.locale
-    overview = _overview(context, locale)
-    needs = list(_needs(overview, locale))
-    all_hours = app.measuring.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
-    all_delays = app.store.rhythm_stats.delays([hour.starts_at for hour in all_hours], _HOUR)
-    hours, delays = _telling(all_hours, all_delays)
-    items = app.store.items.newest(12)
+    gaps, budgets = store.gaps.by_source(_MOST_PROBLEMS), status.budgets()
+    needs = list(_needs(app, status, gaps, budgets, locale))
+    hours = app.measuring.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
+    delays = store.rhythm_stats.delays([hour.starts_at for hour in hours], _HOUR)
+    # The hours since the first visit, with a minimum: a new deployment fills its charts, too.
+    first = next((index for index, hour in enumerate(hours) if hour.kinds), len(hours))
+    start = min(first, len(hours) - _LEAST_HOURS)
+    hours, delays = hours[start:], delays[start:]
+    items = store.items.newest(12)
     names = names_of_sources(app, items)
-    return page(
+    sources = {state: status.source_counts[state] for state in ("active", "paused", "retired")}
+    return render(
         "overview.html",
         reader,
-        known=overview,
+        is_empty=not sum(sources.values()) and not status.item_count,
+        is_collecting=status.is_collecting,
+        is_collected=status.is_collected,
         needs=needs[:_SHOWN],
         need_count=len(needs),
-        is_empty=not sum(overview.sources.values()) and not overview.item_count,
-        headlines=[headline(item, names) for item in items],
-        recovered=overview.recovered,
+        sources=sources,
+        item_count=status.item_count,
+        day=status.day,
+        gap_count=status.open_gap_count,
+        gaps=gaps,
         pace=_pace(hours, locale),
         success=_success(hours, locale),
         delay=_delay(hours, delays, locale),
-        labels=_labels(hours, locale),
-        jobs_wrong=sum(1 for job in overview.jobs if job.is_late or job.last_error),
-        budgets=[_budget(budget, locale) for budget in overview.budgets],
-        hot=_hot(context.status().cache(), hours, locale),
+        hot=_hot(status.cache(), hours, locale),
+        # Some of the hours, from left to right.
+        labels=[
+            locale.hour(hours[round(index * (len(hours) - 1) / (_LABELS - 1))].starts_at) for index in range(_LABELS)
+        ],
+        budgets=[_budget(budget, locale) for budget in budgets],
+        headlines=[headline(item, names) for item in items],
         live=live_view(reader, seen_in(app)),
+        recovered=[alert.replace(name=alert.source_name or alert.subject) for alert in alert_rows(app, locale, closed)],
+        jobs=status.jobs,
+        jobs_wrong=sum(1 for job in status.jobs if job.is_late or job.last_error),
     )
 
 
 # ── problems ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _needs(overview: Overview, locale: Locale) -> Iterator[OverviewProblem]:
+def _needs(
+    app: App, status: DeploymentStatus, gaps: Sequence[SourceGaps], budgets: Sequence[BudgetStatus], locale: Locale
+) -> Iterator[OverviewProblem]:
     """The problems, the most urgent first. A failing source with an alert is one problem, not two."""
-    for alert in overview.alerts:
+    alerts = open_alert_rows(app, locale, _MOST_PROBLEMS)
+    for alert in alerts:
         yield OverviewProblem(
             alert.tone, alert.name, alert.href, alert.what, alert.helps, alert.detail, alert.opened_at
         )
-    yield from _late(overview, locale)
+    yield from _late(app, status, locale)
+    yield from _causes(status, {alert.subject for alert in alerts}, locale)
     # The sources whose failures are reported already: by an alert, or as one common cause.
-    explained = {source_id for cause in overview.causes for source_id in cause.source_ids}
-    reported_ids = {alert.source_id for alert in overview.alerts} | explained
-    yield from _causes(overview, locale)
-    for source in overview.failing:
+    explained = {source_id for cause in status.causes for source_id in cause.source_ids}
+    reported_ids = {alert.source_id for alert in alerts} | explained
+    for source in status.failing:
         # A source that was asked to wait has not failed.
         if source.id not in reported_ids and source.last_error_code != SlowDown.code:
-            yield _failing(source, locale)
-    yield from _budgets(overview, locale)
-    for job in overview.jobs:
+            what = locale.ngettext(
+                "last collection failed", "failing ({count} in a row)", source.failures_in_a_row or 1
+            )
+            helps = locale.error(source.last_error_code, None)
+            detail = locale.message(without_subject(source.last_error))
+            yield OverviewProblem(
+                "warn", source.name, f"/sources/{source.id}", what, helps, detail, source.last_polled_at
+            )
+    for budget in budgets:
+        if budget.used >= _USED_UP:
+            name, what = locale.name("platform", budget.platform), locale.gettext("has used its request budget")
+            helps = locale.gettext(
+                "It continues automatically. If this persists, use fewer sources or add a credential."
+                if budget.is_per_credential
+                else "It continues automatically. If this persists, use fewer sources or longer intervals."
+            )
+            yield OverviewProblem("warn", name, None, what, helps)
+    for job in status.jobs:
         if job.is_late or job.last_error:
-            what = locale.gettext("failed") if job.last_error else locale.gettext("is late")
-            yield OverviewProblem("bad", locale.name("job", job.name), None, what, None, job.last_error or "", None)
-    yield from _missing(overview, locale)
-
-
-def _late(overview: Overview, locale: Locale) -> Iterator[OverviewProblem]:
-    names = [(name, f"/sources/{source_id}") for source_id, name in overview.late.items()]
-    if not overview.is_collected:
-        helps = locale.gettext("Start `catchment serve` without --no-collect, or `catchment collect --loop`.")
-        what = (
-            locale.ngettext("{count} source is waiting", "{count} sources are waiting", overview.late_count)
-            if names
-            else locale.gettext("at the moment")
-        )
-        yield OverviewProblem("bad", locale.gettext("No process is collecting"), None, what, helps, "", None, names)
-    elif names:
-        title = locale.ngettext("{count} source is late", "{count} sources are late", overview.late_count)
+            what = locale.gettext("failed" if job.last_error else "is late")
+            yield OverviewProblem("bad", locale.name("job", job.name), None, what, None, job.last_error or "")
+    if gaps:
         yield OverviewProblem(
-            "warn",
-            title,
-            "/sources?order=troubled",
-            "",
+            "bad" if any(gap.certain for gap in gaps) else "warn",
+            locale.ngettext("{count} gap is open", "{count} gaps are open", status.open_gap_count),
+            "/gaps",
+            locale.ngettext("in {count} source", "in {count} sources", len(gaps)),
             locale.gettext(
-                "The page of each source says why. Longer intervals or a higher COLLECTOR_CONCURRENCY help."
+                "More was posted between two collections than the platform shows. A shorter interval helps."
             ),
-            "",
-            None,
-            names,
+            names=[(row.source_name, f"/gaps?source={row.source_id}") for row in gaps[:_SHOWN]],
         )
 
 
-def _causes(overview: Overview, locale: Locale) -> Iterator[OverviewProblem]:
+def _late(app: App, status: DeploymentStatus, locale: Locale) -> Iterator[OverviewProblem]:
+    source_ids = status.overdue(MOST_WAITING)
+    count, first = len(source_ids), app.store.sources.names(source_ids[:_FEW])
+    names = [(name, f"/sources/{source_id}") for source_id, name in first.items()]
+    if not status.is_collected:
+        helps = locale.gettext("Start `catchment serve` without --no-collect, or `catchment collect --loop`.")
+        what = locale.gettext("at the moment")
+        if names:
+            what = locale.ngettext("{count} source is waiting", "{count} sources are waiting", count)
+        yield OverviewProblem("bad", locale.gettext("No process is collecting"), None, what, helps, names=names)
+    elif names:
+        title = locale.ngettext("{count} source is late", "{count} sources are late", count)
+        helps = locale.gettext(
+            "The page of each source says why. Longer intervals or a higher COLLECTOR_CONCURRENCY help."
+        )
+        yield OverviewProblem("warn", title, "/sources?order=troubled", "", helps, names=names)
+
+
+def _causes(status: DeploymentStatus, alerts: Set[str], locale: Locale) -> Iterator[OverviewProblem]:
     """Common causes of the failures of several sources, unless an alert reports them already."""
-    subjects = {alert.subject for alert in overview.alerts}
-    names = {source.id: source.name for source in overview.failing}
-    for cause in overview.causes:
-        if cause.subject in subjects:
+    names = {source.id: source.name for source in status.failing}
+    for cause in status.causes:
+        if cause.subject in alerts:
             continue
         affected = [(names[id_], f"/sources/{id_}") for id_ in cause.source_ids[:_SHOWN]]
         if cause.level is OutageLevel.NETWORK:
-            title, what = (
-                locale.known("alert", OFFLINE) or "",
-                locale.gettext("None of {count} hosts can be reached", count=locale.number(cause.site_count)),
-            )
+            title = locale.lookup("alert", OFFLINE) or ""
+            what = locale.gettext("None of {count} hosts can be reached", count=locale.number(cause.site_count))
         else:
             is_platform = cause.level is OutageLevel.PLATFORM
             title = locale.name("platform", cause.name) if is_platform else cause.name
             what = locale.ngettext(
                 "does not answer: {count} source", "does not answer: {count} sources", len(cause.source_ids)
             )
-        helps = locale.known("alert_helps", f"{cause.level} {cause.subject.split()[-1]}")
-        yield OverviewProblem("bad", title, "/sources?order=troubled", what, helps, "", None, affected)
-
-
-def _failing(row: FailingSource, locale: Locale) -> OverviewProblem:
-    what = locale.ngettext("last collection failed", "failing ({count} in a row)", row.failures_in_a_row or 1)
-    helps = plain_error(locale, row.last_error_code, None)
-    detail = locale.message(without_subject(row.last_error))
-    return OverviewProblem("warn", row.name, f"/sources/{row.id}", what, helps, detail, row.last_polled_at)
-
-
-def _budgets(overview: Overview, locale: Locale) -> Iterator[OverviewProblem]:
-    for budget in overview.budgets:
-        if budget.used >= _USED_UP:
-            helps = (
-                locale.gettext("It continues automatically. If this persists, use fewer sources or add a credential.")
-                if budget.is_per_credential
-                else locale.gettext(
-                    "It continues automatically. If this persists, use fewer sources or longer intervals."
-                )
-            )
-            yield OverviewProblem(
-                "warn",
-                locale.name("platform", budget.platform),
-                None,
-                locale.gettext("has used its request budget"),
-                helps,
-                "",
-                None,
-            )
-
-
-def _missing(overview: Overview, locale: Locale) -> Iterator[OverviewProblem]:
-    if not overview.gaps:
-        return
-    yield OverviewProblem(
-        "bad" if any(gap.certain for gap in overview.gaps) else "warn",
-        locale.ngettext("{count} gap is open", "{count} gaps are open", overview.gap_count),
-        "/gaps",
-        locale.ngettext("in {count} source", "in {count} sources", len(overview.gaps)),
-        locale.gettext("More was posted between two collections than the platform shows. A shorter interval helps."),
-        "",
-        None,
-        [(row.source_name, f"/gaps?source={row.source_id}") for row in overview.gaps[:_SHOWN]],
-    )
+        helps = locale.lookup("alert_helps", f"{cause.level} {cause.subject.split()[-1]}")
+        yield OverviewProblem("bad", title, "/sources?order=troubled", what, helps, names=affected)
 
 
 # ── performance ───────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def _telling(
-    hours: Sequence[MetricPoint], delays: Sequence[Sequence[float]]
-) -> tuple[Sequence[MetricPoint], Sequence[Sequence[float]]]:
-    """The hours since the first visit, with a minimum: a new deployment fills its charts, too."""
-    first = next((index for index, hour in enumerate(hours) if hour.kinds), len(hours))
-    start = min(first, len(hours) - _LEAST_HOURS)
-    return hours[start:], delays[start:]
 
 
 class Pace(NamedTuple):
@@ -287,22 +222,17 @@ def _pace(hours: Sequence[MetricPoint], locale: Locale) -> Pace:
     totals: Counter[str] = sum(each, Counter())
     ranked = [name for name, _ in totals.most_common()]
     own, others = ranked[: _MOST_SERIES - 1], ranked[_MOST_SERIES - 1 :]
-    columns = [
-        (
-            _hour_said(locale, hour, _counted(locale, counts)),
-            [*(counts[name] for name in own), sum(counts[name] for name in others)],
-        )
-        for hour, counts in zip(hours, each, strict=True)
-    ]
+    columns = []
+    for hour, counts in zip(hours, each, strict=True):
+        parts = [
+            f"{locale.name('platform', name)} {locale.number(count)}" for name, count in counts.most_common() if count
+        ]
+        values = [*(counts[name] for name in own), sum(counts[name] for name in others)]
+        columns.append((f"{locale.day_and_time(hour.starts_at)}: {', '.join(parts) or '0'}", values))
     names = [(index, locale.name("platform", name), totals[name]) for index, name in enumerate(own, 1)]
     if others:
         names.append((_MOST_SERIES, locale.gettext("others"), sum(totals[name] for name in others)))
     return Pace(charts.stacked(columns), names, totals.total())
-
-
-def _counted(locale: Locale, counts: Counter[str]) -> str:
-    parts = [f"{locale.name('platform', name)} {locale.number(count)}" for name, count in counts.most_common() if count]
-    return ", ".join(parts) or "0"
 
 
 class Trend(NamedTuple):
@@ -314,15 +244,16 @@ class Trend(NamedTuple):
 
 def _success(hours: Sequence[MetricPoint], locale: Locale) -> Trend | None:
     """The success rate of visits."""
-    well, failed = sum(hour.succeeded for hour in hours), sum(hour.failed for hour in hours)
-    if not well + failed:
+    succeeded, failed = sum(hour.succeeded for hour in hours), sum(hour.failed for hour in hours)
+    if not succeeded + failed:
         return None
-    shares = [hour.success_rate for hour in hours]
-    words = [
-        _hour_said(locale, hour, "–" if share is None else locale.share(share))
-        for hour, share in zip(hours, shares, strict=True)
-    ]
-    return Trend(charts.lines(words, [shares], 1.0), locale.share(well / (well + failed)), locale.share(1.0))
+    share = locale.share(succeeded / (succeeded + failed))
+    return _share_trend(hours, [hour.success_rate for hour in hours], share, locale)
+
+
+def _share_trend(hours: Sequence[MetricPoint], shares: Sequence[float | None], now: str, locale: Locale) -> Trend:
+    texts = ["–" if share is None else locale.share(share) for share in shares]
+    return Trend(charts.lines(_by_hour(hours, texts, locale), [shares], 1.0), now, locale.share(1.0))
 
 
 def _delay(hours: Sequence[MetricPoint], delays: Sequence[Sequence[float]], locale: Locale) -> Trend | None:
@@ -331,55 +262,47 @@ def _delay(hours: Sequence[MetricPoint], delays: Sequence[Sequence[float]], loca
     if not everything:
         return None
     halves = [median(delay) if delay else None for delay in delays]
-    tenths = [_nine_of_ten(delay) for delay in delays]
-    words = [
-        _hour_said(locale, hour, _delay_said(locale, half, tenth))
-        for hour, half, tenth in zip(hours, halves, tenths, strict=True)
-    ]
+    tenths = [quantiles(delay, n=10)[-1] if len(delay) >= _LEAST_FOR_TENTHS else None for delay in delays]
+    texts = []
+    for half, tenth in zip(halves, tenths, strict=True):
+        text = "–" if half is None else locale.gettext("median {span}", span=locale.span(half))
+        if tenth is not None:
+            text += f", {locale.gettext('90th percentile {span}', span=locale.span(tenth))}"
+        texts.append(text)
     most = max(value for value in (*halves, *tenths, 60.0) if value is not None)
-    return Trend(charts.lines(words, [halves, tenths], most), locale.span(median(everything)), locale.span(most))
+    chart = charts.lines(_by_hour(hours, texts, locale), [halves, tenths], most)
+    return Trend(chart, locale.span(median(everything)), locale.span(most))
 
 
-def _nine_of_ten(delays: Sequence[float]) -> float | None:
-    return quantiles(delays, n=10)[-1] if len(delays) >= _LEAST_FOR_TENTHS else None
+def _by_hour(hours: Sequence[MetricPoint], texts: Sequence[str], locale: Locale) -> list[str]:
+    return [f"{locale.day_and_time(hour.starts_at)}: {text}" for hour, text in zip(hours, texts, strict=True)]
 
 
-def _delay_said(locale: Locale, half: float | None, tenth: float | None) -> str:
-    if half is None:
-        return "–"
-    text = locale.gettext("median {span}", span=locale.span(half))
-    return text if tenth is None else f"{text}, {locale.gettext('90th percentile {span}', span=locale.span(tenth))}"
+class CacheRow(NamedTuple):
+    home: str
+    entries: int
+    told: str
+    trend: Trend | None
 
 
-def _hour_said(locale: Locale, hour: MetricPoint, words: str) -> str:
-    return f"{locale.day_and_time(hour.starts_at)}: {words}"
-
-
-def _labels(hours: Sequence[MetricPoint], locale: Locale) -> list[str]:
-    """Some of the hours, from left to right."""
-    last = len(hours) - 1
-    chosen = [hours[round(index * last / (_LABELS - 1))] for index in range(_LABELS)]
-    return [locale.hour(hour.starts_at) for hour in chosen]
+def _hot(cache: CacheFigures | None, hours: Sequence[MetricPoint], locale: Locale) -> CacheRow | None:
+    """The cache's hit rate, in a day and by hour."""
+    if cache is None:
+        return None
+    reads = cache.hits + cache.misses
+    if not reads:
+        return CacheRow(cache.home, cache.entries, locale.gettext("No reads in the last 24 hours"), None)
+    share, count = locale.share(cache.hits / reads), locale.number(reads)
+    text = locale.gettext("Hit rate {share} of {count} reads", share=share, count=count)
+    trend = _share_trend(hours, [hour.hit_rate for hour in hours], text, locale)
+    return CacheRow(cache.home, cache.entries, text, trend)
 
 
 # ── budgets ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Forecast(NamedTuple):
-    """The expected use of a budget, and whether it suffices."""
-
-    share: float
-    needs: str
-    verdict: str
-    is_enough: bool
-    late: list[tuple[str, str, str]]
-    """The sources that will be late, the worst first: name, page, and by how much."""
-    more: int
-    """How many more will be late."""
-
-
 class BudgetRow(NamedTuple):
-    """The use of a platform's budget in words."""
+    """The use of a platform's budget in words, the expected use, and whether it suffices."""
 
     name: str
     share: float
@@ -388,12 +311,34 @@ class BudgetRow(NamedTuple):
     keys: list[str]
     """One line per credential, if there are several."""
     more_keys: int
-    forecast: Forecast
+    planned_share: float
+    needs: str
+    verdict: str
+    is_enough: bool
+    late: list[tuple[str, str, str]]
+    """The sources that will be late, the worst first: name, page, and by how much."""
+    more_late: int
 
 
 def _budget(row: BudgetStatus, locale: Locale) -> BudgetRow:
-    levels = row.levels
+    levels, plan = row.levels, row.plan
     used, limit = sum(level.used for level in levels), sum(level.limit for level in levels)
+    if plan.late:
+        verdict = locale.ngettext(
+            "The budget is not sufficient: high-priority sources go first; {count} source will be late.",
+            "The budget is not sufficient: high-priority sources go first; {count} sources will be late.",
+            len(plan.late),
+        )
+    else:
+        verdict = locale.gettext("The budget is just sufficient." if is_tight(plan) else "The budget is sufficient.")
+    # Per minute, or per day if a minute needs less than one request.
+    needed, allowed = plan.needed + plan.besides, plan.allowed or 0.0
+    times = 1 if needed >= 1 else _DAY_MINUTES
+    pace = locale.gettext(
+        "{needed} of {allowed} requests per minute" if times == 1 else "{needed} of {allowed} requests per day",
+        needed=locale.number(round(needed * times)),
+        allowed=locale.number(round(allowed * times)),
+    )
     return BudgetRow(
         name=locale.name("platform", row.platform),
         share=used / limit,
@@ -406,7 +351,17 @@ def _budget(row: BudgetStatus, locale: Locale) -> BudgetRow:
         day=locale.ngettext("{count} in 24 hours", "{count} in 24 hours", row.day_used),
         keys=[_level(level, locale) for level in levels[:_MOST_KEYS]] if len(levels) > 1 else [],
         more_keys=max(0, len(levels) - _MOST_KEYS),
-        forecast=_forecast(row.plan, locale),
+        planned_share=plan.share or 0.0,
+        needs=locale.ngettext(
+            "{count} source needs {pace}.", "{count} sources need {pace}.", plan.source_count, pace=pace
+        ),
+        verdict=verdict,
+        is_enough=not plan.late,
+        late=[
+            (late.need.name, f"/sources/{late.need.source_id}", _lateness(late, locale))
+            for late in plan.late[:_FEW_LATE]
+        ],
+        more_late=max(0, len(plan.late) - _FEW_LATE),
     )
 
 
@@ -422,69 +377,7 @@ def _level(level: Level, locale: Locale) -> str:
     return f"{text} – {locale.gettext('used up; next request {when}', when=locale.next(level.opens_at))}"
 
 
-def _forecast(plan: PlatformPlan, locale: Locale) -> Forecast:
-    needs = locale.ngettext(
-        "{count} source needs {pace}.", "{count} sources need {pace}.", plan.source_count, pace=_pace_said(plan, locale)
-    )
-    late = [
-        (late_source.need.name, f"/sources/{late_source.need.source_id}", _gives_way(late_source, locale))
-        for late_source in plan.late[:_FEW_LATE]
-    ]
-    more = len(plan.late) - len(late)
-    return Forecast(plan.share or 0.0, needs, _verdict(plan, locale), not plan.late, late, more)
-
-
-def _verdict(plan: PlatformPlan, locale: Locale) -> str:
-    if plan.late:
-        return locale.ngettext(
-            "The budget is not sufficient: high-priority sources go first; {count} source will be late.",
-            "The budget is not sufficient: high-priority sources go first; {count} sources will be late.",
-            len(plan.late),
-        )
-    return locale.gettext("The budget is just sufficient." if is_tight(plan) else "The budget is sufficient.")
-
-
-def _pace_said(plan: PlatformPlan, locale: Locale) -> str:
-    """Per minute, or per day if a minute needs less than one request."""
-    needed, allowed = plan.needed + plan.besides, plan.allowed or 0.0
-    times = 1 if needed >= 1 else _DAY_MINUTES
-    return locale.gettext(
-        "{needed} of {allowed} requests per minute" if times == 1 else "{needed} of {allowed} requests per day",
-        needed=locale.number(round(needed * times)),
-        allowed=locale.number(round(allowed * times)),
-    )
-
-
-def _gives_way(late: Late, locale: Locale) -> str:
-    return (
-        locale.gettext("never collected")
-        if late.minutes is None
-        else locale.gettext("{span} late", span=locale.span(late.minutes * 60))
-    )
-
-
-class CacheRow(NamedTuple):
-    home: str
-    entries: int
-    told: str
-    trend: Trend | None
-
-
-def _hot(cache: CacheFigures | None, hours: Sequence[MetricPoint], locale: Locale) -> CacheRow | None:
-    """The cache's hit rate, in a day and by hour."""
-    if cache is None:
-        return None
-    reads = cache.hits + cache.misses
-    share = cache.hits / reads if reads else None
-    rates = [hour.hit_rate for hour in hours]
-    words = [
-        _hour_said(locale, hour, "–" if rate is None else locale.share(rate))
-        for hour, rate in zip(hours, rates, strict=True)
-    ]
-    text = (
-        locale.gettext("No reads in the last 24 hours")
-        if share is None
-        else locale.gettext("Hit rate {share} of {count} reads", share=locale.share(share), count=locale.number(reads))
-    )
-    trend = Trend(charts.lines(words, [rates], 1.0), text, locale.share(1.0)) if reads else None
-    return CacheRow(cache.home, cache.entries, text, trend)
+def _lateness(late: Late, locale: Locale) -> str:
+    if late.minutes is None:
+        return locale.gettext("never collected")
+    return locale.gettext("{span} late", span=locale.span(late.minutes * 60))

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime, tzinfo
-from functools import cached_property
+from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
+from fastapi import Response
+from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from catchment.clock import EPOCH
@@ -108,43 +111,36 @@ class Reader(Record, frozen=True):
         return path_only == path or (path != "/" and path_only.startswith(f"{path}/"))
 
 
-def plain_error(locale: Locale, code: str | None, message: str | None, *, is_saved: bool = True) -> str | None:
-    """An error in the user's language if its code has a translation, else its message.
-
-    `is_saved`: it is about a stored source, and not about one in a form.
-    """
-    plain = (None if is_saved else locale.known("unsaved", code)) or locale.known("error", code) if code else None
-    return plain or (locale.message(message) if message else message)
-
-
-def _code_as_typed(code: str) -> str:
-    """A name or command from between backticks, in the form in which it can be typed."""
-    return as_typed(f"`{code}").removeprefix("`")
-
-
-class Templates:
-    @cached_property
-    def environment(self) -> Environment:
-        found = Environment(
-            loader=PackageLoader(__package__, "templates"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-            finalize=lambda value: value.isoformat() if isinstance(value, datetime) else value,
-        )
-        found.globals |= {"languages": LANGUAGES, "themes": THEMES, "assets": ADDRESSES, "places": PLACES}
-        found.globals["command"] = command()
-        found.filters["as_typed"] = _code_as_typed
-        return found
-
-    def page(self, template: str, reader: Reader, **values: Any) -> str:
-        return self.environment.get_template(template).render(
-            **values, reader=reader, locale=reader.locale, _=reader.locale.gettext, ngettext=reader.locale.ngettext
-        )
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader(__package__, "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: value.isoformat() if isinstance(value, datetime) else value,
+    )
+    environment.globals |= {"languages": LANGUAGES, "themes": THEMES, "assets": ADDRESSES, "places": PLACES}
+    environment.globals["command"] = command()
+    # A name or command from between backticks, in the form in which it can be typed.
+    environment.filters["as_typed"] = lambda code: as_typed(f"`{code}").removeprefix("`")
+    return environment
 
 
-page = Templates().page
+def render(
+    template: str, reader: Reader, status: int = 200, /, *, headers: Mapping[str, str] | None = None, **values: Any
+) -> Response:
+    """The response with a page for this user."""
+    locale = reader.locale
+    page = _environment().get_template(template)
+    values |= {"reader": reader, "locale": locale, "_": locale.gettext, "ngettext": locale.ngettext}
+    return HTMLResponse(page.render(values), status, headers)
+
+
+def redirect(path: str) -> Response:
+    """Where a submitted form leads."""
+    return RedirectResponse(path, 303)
 
 
 class LiveRow(Record, frozen=True):
@@ -182,7 +178,7 @@ def _visit(locale: Locale, visit: ActiveVisit) -> LiveRow:
 
 def _result(locale: Locale, visit: VisitView) -> LiveRow:
     if visit.outcome == "failed":
-        words, tone = plain_error(locale, visit.error_code, visit.error) or locale.gettext("failed"), "bad"
+        words, tone = locale.error(visit.error_code, visit.error) or locale.gettext("failed"), "bad"
     elif visit.new_count:
         words, tone = locale.ngettext("{count} new item", "{count} new items", visit.new_count), "good"
     else:

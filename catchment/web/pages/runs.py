@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Query, Response
-from fastapi.responses import HTMLResponse
 from msgspec.structs import asdict
 
 from catchment.app import App
 from catchment.messages import without_subject
 from catchment.model import Outcome
 from catchment.store.sources.alerts import AlertView
-from catchment.store.sources.runs import SourceVisit, VisitView
-from catchment.web.api.params import LARGEST, After, RunId, place
+from catchment.web.api.params import LARGEST, After, ResourcePage, RunId, paged, place
 from catchment.web.dependencies import AppDep, seen_in
 from catchment.web.pages.locale import Locale
-from catchment.web.pages.render import live_view, page, plain_error
+from catchment.web.pages.render import live_view, render
 from catchment.web.pages.session import TheReader
 
-_SEVERITIES = ("P0", "P1", "P2")
-_TONES = {"P0": "bad", "P1": "bad", "P2": "warn"}
 _PLACES = {
     "pool": "/credentials",
     "credential": "/credentials",
@@ -32,31 +28,6 @@ _PLACES = {
     "collecting": "/runs",
 }
 """The page with more about an alert's subject, by the first word of its key."""
-
-
-class RunRow(VisitView, frozen=True):
-    """The result of a source in a run."""
-
-    plain: str | None
-    """The error in the user's language."""
-
-
-class VisitRow(SourceVisit, frozen=True):
-    """A visit to a source."""
-
-    plain: str | None
-
-
-def visit_rows(locale: Locale, visits: Sequence[SourceVisit]) -> list[VisitRow]:
-    """The visits of one source, newest first: a repeated error is shown once."""
-    rows = [VisitRow(**asdict(visit), plain=plain_error(locale, visit.error_code, visit.error)) for visit in visits]
-    return [
-        row.replace(plain=None) if newer and newer.error_code == row.error_code else row
-        for newer, row in zip((None, *rows), rows, strict=False)
-    ]
-
-
-# ── alerts ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class AlertRow(AlertView, frozen=True):
@@ -75,59 +46,58 @@ def alert_rows(app: App, locale: Locale, alerts: Sequence[AlertView]) -> list[Al
     """Alerts in the user's language."""
     source_ids = [alert.source_id for alert in alerts]
     names, states = app.store.sources.names(source_ids), app.store.sources.states(source_ids)
-    return [_alert_row(locale, alert, names, states) for alert in alerts]
+
+    def row(alert: AlertView) -> AlertRow:
+        first, *middle, last = alert.subject.split()
+        name, about = names.get(alert.source_id or 0), " ".join(middle)
+        # A retired source is not tried again: its alert stays until somebody decides about it.
+        is_retired = first == "source" and states.get(alert.source_id or 0) == "retired"
+        sort = "source retired" if is_retired else f"{first} {last}"
+        what = locale.lookup("alert", sort) or locale.lookup("alert", last)
+        if first in ("platform", "pool"):
+            about = locale.name("platform", about)
+        # `platform reddit silent` is about Reddit, `reddit warm-up` about communities of Reddit.
+        return AlertRow(
+            **asdict(alert),
+            source_name=name,
+            name=(name or about or locale.lookup("kind", first) or "") if what else alert.subject,
+            what=what or "",
+            helps=locale.lookup("alert_helps", sort) or locale.lookup("alert_helps", last),
+            href=f"/sources/{alert.source_id}" if name else _PLACES.get(first),
+            detail=locale.message(without_subject(alert.message)),
+            tone="warn" if alert.severity == "P2" else "bad",
+        )
+
+    return [row(alert) for alert in alerts]
 
 
-def most_urgent_first(alerts: Sequence[AlertRow]) -> list[AlertRow]:
-    return sorted(alerts, key=lambda alert: _SEVERITIES.index(alert.severity))
-
-
-def _alert_row(locale: Locale, alert: AlertView, names: Mapping[int, str], states: Mapping[int, str]) -> AlertRow:
-    first, *middle, last = alert.subject.split()
-    name, state = (None, None) if alert.source_id is None else (names.get(alert.source_id), states.get(alert.source_id))
-    # A retired source is not tried again: its alert stays until somebody decides about it.
-    sort = "source retired" if first == "source" and state == "retired" else f"{first} {last}"
-    what = locale.known("alert", sort) or locale.known("alert", last)
-    return AlertRow(
-        **asdict(alert),
-        source_name=name,
-        name=(name or _about(locale, first, middle)) if what else alert.subject,
-        what=what or "",
-        helps=locale.known("alert_helps", sort) or locale.known("alert_helps", last),
-        href=f"/sources/{alert.source_id}" if name else _PLACES.get(first),
-        detail=locale.message(without_subject(alert.message)),
-        tone=_TONES[alert.severity],
-    )
-
-
-def _about(locale: Locale, first: str, middle: Sequence[str]) -> str:
-    """`platform reddit silent` is about Reddit, `reddit warm-up` about communities of Reddit."""
-    name = " ".join(middle)
-    if first in ("platform", "pool"):
-        return locale.name("platform", name)
-    return name or locale.known("kind", first) or ""
+def open_alert_rows(app: App, locale: Locale, most: int) -> list[AlertRow]:
+    """The open alerts, the most urgent first."""
+    return sorted(alert_rows(app, locale, app.store.alerts.open(most)), key=lambda alert: alert.severity)
 
 
 router = APIRouter()
 
 A_PAGE = 30
 A_PAGE_OF_RESULTS = 100
-OfSource = Annotated[int | None, Query(ge=1, le=LARGEST)]
 
 
-# ── runs ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+def onwards(path: str, asked: Mapping[str, object], after: object, page: ResourcePage[Any]) -> dict[str, Any]:
+    """The URLs of a list's first and next page; None on the first and on the last page."""
+
+    def url(**more: object) -> str:
+        query = urlencode({**asked, **more})
+        return f"{path}?{query}" if query else path
+
+    return {"first": url() if after else None, "next": url(after=page.next) if page.next else None}
 
 
 @router.get("/runs")
 def runs(app: AppDep, reader: TheReader, after: After = None) -> Response:
-    rows = app.store.runs.page(A_PAGE + 1, before=place(after))
-    found = {
-        "next": f"/runs?after={rows[A_PAGE - 1].id}" if len(rows) > A_PAGE else None,
-        "first": "/runs" if after else None,
-    }
+    page = paged(app.store.runs.page(A_PAGE + 1, before=place(after)), A_PAGE, lambda run: run.id)
     live = live_view(reader, seen_in(app)) if after is None else None
-    shown = app.store.runs.up_to_now(rows[:A_PAGE])
-    return HTMLResponse(page("runs.html", reader, found=found, rows=shown, live=live))
+    rows = app.store.runs.up_to_now(page.items)
+    return render("runs.html", reader, rows=rows, live=live, **onwards("/runs", {}, after, page))
 
 
 @router.get("/runs/{run_id}")
@@ -138,30 +108,12 @@ def run(
     after: After = None,
     outcome: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
-    (shown_run,) = app.store.runs.up_to_now([app.store.runs.get(run_id)])
+    (run,) = app.store.runs.up_to_now([app.store.runs.get(run_id)])
     only = Outcome(outcome) if outcome in set(Outcome) else None
     visits = app.store.runs.results(run_id, place(after) or 0, A_PAGE_OF_RESULTS + 1, outcome=only)
-    asked = {"outcome": only} if only else {}
-    path = f"/runs/{run_id}"
-    found = {
-        "outcome": only,
-        "next": _with(path, **asked, after=visits[A_PAGE_OF_RESULTS - 1].source_id)
-        if len(visits) > A_PAGE_OF_RESULTS
-        else None,
-        "first": _with(path, **asked) if after else None,
-    }
-    rows = [
-        RunRow(**asdict(visit), plain=plain_error(reader.locale, visit.error_code, visit.error))
-        for visit in visits[:A_PAGE_OF_RESULTS]
-    ]
-    return HTMLResponse(page("run.html", reader, found=found, run=shown_run, rows=rows))
-
-
-def _with(path: str, **query: object) -> str:
-    return f"{path}?{urlencode(query)}" if query else path
-
-
-# ── gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+    page = paged(visits, A_PAGE_OF_RESULTS, lambda visit: visit.source_id)
+    links = onwards(f"/runs/{run_id}", {"outcome": only} if only else {}, after, page)
+    return render("run.html", reader, run=run, rows=page.items, only=only, **links)
 
 
 @router.get("/gaps")
@@ -169,32 +121,28 @@ def gaps(
     app: AppDep,
     reader: TheReader,
     after: After = None,
-    source: OfSource = None,
+    source: Annotated[int | None, Query(ge=1, le=LARGEST)] = None,
     show: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
     is_open = show != "closed"
     rows = app.store.gaps.newest(A_PAGE + 1, is_open=is_open, source_id=source, before=place(after))
-    asked: dict[str, object] = {} if source is None else {"source": source}
-    shown = asked if is_open else asked | {"show": "closed"}
-    found = {
-        "is_open": is_open,
-        "source_id": source,
-        "source_name": app.store.sources.names([source]).get(source) if source else None,
-        "open_count": app.store.gaps.count_open(),
-        "by_source": app.store.gaps.by_source(12) if is_open and source is None and after is None else [],
-        "tabs": {"open": _with("/gaps", **asked), "closed": _with("/gaps", **asked, show="closed")},
-        "next": _with("/gaps", **shown, after=rows[A_PAGE - 1].id) if len(rows) > A_PAGE else None,
-        "first": _with("/gaps", **shown) if after else None,
-    }
-    return HTMLResponse(page("gaps.html", reader, found=found, rows=rows[:A_PAGE]))
-
-
-# ── alerts ────────────────────────────────────────────────────────────────────────────────────────────────────────
+    page = paged(rows, A_PAGE, lambda gap: gap.id)
+    asked = ({} if source is None else {"source": source}) | ({} if is_open else {"show": "closed"})
+    return render(
+        "gaps.html",
+        reader,
+        rows=page.items,
+        is_open=is_open,
+        source_id=source,
+        source_name=app.store.sources.names([source]).get(source) if source else None,
+        open_count=app.store.gaps.count_open(),
+        by_source=app.store.gaps.by_source(12) if is_open and source is None and after is None else [],
+        **onwards("/gaps", asked, after, page),
+    )
 
 
 @router.get("/alerts")
 def alerts(app: AppDep, reader: TheReader) -> Response:
-    locale = reader.locale
-    rows = most_urgent_first(alert_rows(app, locale, app.store.alerts.open(200)))
-    over = alert_rows(app, locale, app.store.alerts.closed(A_PAGE))
-    return HTMLResponse(page("alerts.html", reader, found={"open_count": reader.alert_count}, rows=rows, over=over))
+    rows = open_alert_rows(app, reader.locale, 200)
+    closed = alert_rows(app, reader.locale, app.store.alerts.closed(A_PAGE))
+    return render("alerts.html", reader, open_count=reader.alert_count, rows=rows, over=closed)

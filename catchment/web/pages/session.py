@@ -8,43 +8,17 @@ from urllib.parse import parse_qsl, urlsplit
 from zoneinfo import available_timezones
 
 from fastapi import Depends, Request, Response
-from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from catchment.errors import CatchmentError, InvalidInput, NotFound
-from catchment.model import Kind, Record, SettingValues
+from catchment.model import Record
 from catchment.web.api.errors import NO_SUCH_ADDRESS, Failure
 from catchment.web.api.params import keepable
 from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.pages.locale import language
 from catchment.web.pages.names import NAMES
-from catchment.web.pages.render import THEMES, Reader, page
-
-
-def sign_in_page(
-    reader: Reader, *, is_link_wrong: bool = False, is_key_wrong: bool = False, wait_seconds: int | None = None
-) -> str:
-    """The sign-in page."""
-    return page(
-        "way_in.html", reader, is_link_wrong=is_link_wrong, is_key_wrong=is_key_wrong, wait_seconds=wait_seconds
-    )
-
-
-def error_page(failure: Failure, request_id: str, reader: Reader) -> str:
-    """An error page, in the user's language."""
-    is_not_found = failure.code == NotFound.code
-    return page(
-        "failure.html",
-        reader,
-        is_missing=failure.message == NO_SUCH_ADDRESS,
-        is_not_found=is_not_found,
-        # The title says it already.
-        words=None if is_not_found else reader.locale.known("error", failure.code),
-        message=reader.locale.message(failure.translatable or failure.message),
-        request_id=request_id,
-    )
-
+from catchment.web.pages.render import THEMES, Reader, render
 
 LANGUAGE, THEME, ZONE, IMAGES = "catchment_language", "catchment_theme", "catchment_zone", "catchment_images"
 """User preferences, stored in cookies."""
@@ -58,15 +32,11 @@ class Outside(HTTPException):
         super().__init__(401, "come in by the link that was printed at start")
 
 
-def reader_of(request: Request, context: WebContext) -> Reader:
-    """The user of a request, as far as their browser says. Asks the database whether they are signed in."""
-    is_inside = session_of(request, context) is not None
-    return _reader(request, context, request.cookies[context.sessions.cookie_name] if is_inside else None)
-
-
-def _reader(request: Request, context: WebContext, cookie: str | None) -> Reader:
-    """`cookie`: that of a valid session; None if nobody is signed in."""
+def reader_of(request: Request, context: WebContext, *, may_be_inside: bool = True) -> Reader:
+    """The user of a request, as far as their browser says. Asks the database whether they are signed in, unless that
+    is out of the question."""
     cookies = request.cookies
+    is_inside = may_be_inside and session_of(request, context) is not None
     asked = request.query_params.get("lang") or cookies.get(LANGUAGE)
     theme, zone = cookies.get(THEME, "auto"), cookies.get(ZONE, "UTC").replace("%2F", "/")
     return Reader(
@@ -74,10 +44,11 @@ def _reader(request: Request, context: WebContext, cookie: str | None) -> Reader
         theme=theme if theme in THEMES else "auto",
         zone=zone if zone in _ZONES else "UTC",
         now=context.app.clock.now(),
-        path=_path(request),
+        # The URL of a submitted form is no page to return to.
+        path=str(request.url.replace(scheme="", netloc="")) if request.method in ("GET", "HEAD") else "/",
         loads_images=cookies.get(IMAGES) == "on",
         done=done if (done := request.query_params.get("done", "")) in NAMES["done"] else "",
-        token=context.sessions.token_of(cookie) if cookie else "",
+        token=context.sessions.token_of(cookies[context.sessions.cookie_name]) if is_inside else "",
         demo_rate=context.demo_rate,
         platforms=context.app.platforms,
     )
@@ -86,13 +57,6 @@ def _reader(request: Request, context: WebContext, cookie: str | None) -> Reader
 def session_of(request: Request, context: WebContext) -> int | None:
     """The id of the browser's session; None if it is not signed in."""
     return context.sessions.find(request.cookies.get(context.sessions.cookie_name))
-
-
-def _path(request: Request) -> str:
-    # The URL of a submitted form is no page to return to.
-    if request.method not in ("GET", "HEAD"):
-        return "/"
-    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def inside(request: Request, context: WebContextDep) -> Reader:
@@ -118,10 +82,6 @@ class SubmittedForm(Record, frozen=True):
 
     def __getitem__(self, name: str) -> str:
         return self.values.get(name, "").strip()
-
-    def starting(self, prefix: str) -> dict[str, str]:
-        """The fields whose names start with the prefix, without the prefix."""
-        return {name.removeprefix(prefix): value for name, value in self.values.items() if name.startswith(prefix)}
 
 
 async def read_form(request: Request) -> dict[str, str]:
@@ -178,15 +138,34 @@ def local(path: str) -> str:
 
 
 def failure_page(request: Request, failure: Failure, request_id: str) -> Response:
+    """An error page in the user's language; the sign-in page if that is what is missing."""
     context: WebContext = request.state.context
     try:
         reader = reader_of(request, context)
     except CatchmentError:
         # The database is unavailable: the user is unknown, and everybody may see the error.
-        reader = _reader(request, context, None)
+        reader = reader_of(request, context, may_be_inside=False)
     if failure.status == 401 and not reader.is_inside:
-        return HTMLResponse(sign_in_page(reader), 401)
-    return HTMLResponse(error_page(failure, request_id, reader), failure.status, failure.headers)
+        return sign_in_page(reader)
+    is_not_found = failure.code == NotFound.code
+    return render(
+        "failure.html",
+        reader,
+        failure.status,
+        headers=failure.headers,
+        is_missing=failure.message == NO_SUCH_ADDRESS,
+        is_not_found=is_not_found,
+        # The title says it already.
+        words=None if is_not_found else reader.locale.lookup("error", failure.code),
+        message=reader.locale.message(failure.translatable or failure.message),
+        request_id=request_id,
+    )
+
+
+def sign_in_page(reader: Reader, wrong: str = "", wait_seconds: int = 0) -> Response:
+    """`wrong`: what did not let the user in, a link or a key."""
+    status, headers = (429, {"Retry-After": str(wait_seconds)}) if wait_seconds else (401, None)
+    return render("way_in.html", reader, status, headers=headers, wrong=wrong, wait_seconds=wait_seconds)
 
 
 def is_for_a_person(request: Request, error: Exception) -> bool:
@@ -208,15 +187,6 @@ def lines(text: str) -> list[str]:
     return list(dict.fromkeys(word for word in words if word))[:_MOST_WORDS]
 
 
-def settings_given(form: SubmittedForm) -> dict[str, str]:
-    return {name: value.strip() for name, value in form.starting(SETTING).items()}
-
-
-def changed_settings(kind: Kind, given: dict[str, str]) -> SettingValues:
-    """The new settings of a source: an emptied field goes back to its default."""
-    names = {field.name for field in kind.fields}
-    return {name: value or None for name, value in given.items() if name in names}
-
-
-def new_settings(given: dict[str, str]) -> SettingValues:
-    return {name: value for name, value in given.items() if value}
+def typed_settings(values: Mapping[str, str]) -> dict[str, str]:
+    """The settings of the source's kind as they were typed into a form."""
+    return {name.removeprefix(SETTING): value.strip() for name, value in values.items() if name.startswith(SETTING)}

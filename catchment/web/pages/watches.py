@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fastapi import APIRouter, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
 from msgspec import convert
-from msgspec.structs import asdict
 
 from catchment.app import App
 from catchment.errors import CatchmentError, InvalidInput
-from catchment.events.watches import checked, named, tried
+from catchment.events.watches import tried
 from catchment.model import Record, Watch
-from catchment.store.delivery.watches import WatchHitView, WatchView
-from catchment.web.api.events import of_what_is_known
+from catchment.store.delivery.watches import StoredWatchHit, WatchView
+from catchment.web.api.events import checked_watch
 from catchment.web.api.params import WatchId, whole_number
 from catchment.web.dependencies import AppDep
 from catchment.web.pages.items import source_field, source_names
 from catchment.web.pages.locale import Locale
-from catchment.web.pages.render import Reader, page, plain_error
+from catchment.web.pages.render import Reader, redirect, render
 from catchment.web.pages.session import SubmittedForm, TheForm, TheReader, lines
 
 router = APIRouter()
@@ -29,11 +27,6 @@ _AMONG = 1_000
 _MOST_HITS = 50
 _PREFILLED = ("words", "sources", "authors", "kind")
 _FORM = ("name", "words", "kind", "sources", "authors", "any", "edits")
-
-
-class WatchRow(WatchView, frozen=True):
-    rule: str
-    """In one line."""
 
 
 def rule(locale: Locale, watch: WatchView) -> str:
@@ -63,7 +56,7 @@ def add_watch(app: AppDep, form: TheForm) -> Response:
     """Try the rule, or keep it, as the button said."""
     reader = form.reader.replace(path="/watches")
     try:
-        watch = of_what_is_known(app, checked(named(_watch(app, form))))
+        watch = checked_watch(app, _watch(app, form))
         if form["deed"] == "try":
             return _page(app, reader, form.values, tried=_tried(app, watch))
     except CatchmentError as error:
@@ -73,31 +66,20 @@ def add_watch(app: AppDep, form: TheForm) -> Response:
     except CatchmentError as error:
         # The rule itself is valid, so its trial stays visible.
         return _page(app, reader, form.values, error=error, tried=_tried(app, watch))
-    return RedirectResponse(f"/watches/{watch_id}?done=watched", 303)
-
-
-class TriedHit(Record, frozen=True):
-    id: int
-    title: str | None
-    words: tuple[str, ...]
+    return redirect(f"/watches/{watch_id}?done=watched")
 
 
 class Trial(Record, frozen=True):
     """The latest items that a rule would have matched."""
 
-    hits: tuple[TriedHit, ...]
+    hits: Sequence[StoredWatchHit]
     count: int
     looked: int
 
 
-class HitRow(WatchHitView, frozen=True):
-    source_name: str | None
-
-
 def _tried(app: App, watch: Watch) -> Trial:
     hits, tried_count = tried(app.store.watches, watch, _AMONG)
-    shown = tuple(TriedHit(hit.item.id, hit.item.title, hit.words) for hit in hits[:_MOST_HITS])
-    return Trial(shown, len(hits), tried_count)
+    return Trial(hits[:_MOST_HITS], len(hits), tried_count)
 
 
 def _watch(app: App, form: SubmittedForm) -> Watch:
@@ -128,47 +110,52 @@ def _page(
     tried: Trial | None = None,
     error: CatchmentError | None = None,
 ) -> Response:
-    locale = reader.locale
-    html = page(
+    return render(
         "watches.html",
         reader,
-        found={"kinds": app.names.kinds(), "source_names": source_names(app), "tried": tried},
-        rows=[WatchRow(**asdict(watch), rule=rule(locale, watch)) for watch in app.store.watches.page()],
+        200 if error is None else 400 if isinstance(error, InvalidInput) else 409,
+        kinds=app.names.kinds(),
+        source_names=source_names(app),
+        tried=tried,
+        rows=app.store.watches.page(),
+        rule=rule,
         values=dict.fromkeys(_FORM, "") | dict(values),
         error=str(error) if error else None,
-        error_words=plain_error(locale, error.code, None) if error else None,
+        error_words=reader.locale.error(error.code, None) if error else None,
         wrong_field=getattr(error, "field", None),
     )
-    return HTMLResponse(html, 200 if error is None else 400 if isinstance(error, InvalidInput) else 409)
 
 
 @router.get("/watches/{watch_id}")
 def watch(app: AppDep, reader: TheReader, watch_id: WatchId) -> Response:
-    stored = app.store.watches.get(watch_id)
-    is_new = reader.done == "watched" and not stored.hit_count
+    watch = app.store.watches.get(watch_id)
+    is_new = reader.done == "watched" and not watch.hit_count
     hits = app.store.watches.hits(watch_id, _MOST_HITS)
-    names = app.store.sources.names(hit.source_id for hit in hits)
-    found = {
-        "tried": _tried(app, convert(stored, Watch, from_attributes=True)) if is_new else None,
-        "sources": app.store.sources.names(stored.source_ids),
-        "hits": [HitRow(**asdict(hit), source_name=names.get(hit.source_id or 0)) for hit in hits],
-    }
-    return HTMLResponse(page("watch.html", reader, found=found, one=stored, rule=rule(reader.locale, stored)))
+    return render(
+        "watch.html",
+        reader,
+        watch=watch,
+        rule=rule,
+        tried=_tried(app, convert(watch, Watch, from_attributes=True)) if is_new else None,
+        sources=app.store.sources.names(watch.source_ids),
+        hits=hits,
+        names=app.store.sources.names(hit.source_id for hit in hits),
+    )
 
 
 @router.post("/watches/{watch_id}/pause")
 def pause_watch(app: AppDep, watch_id: WatchId, form: TheForm) -> Response:
     app.store.watches.pause(watch_id)
-    return RedirectResponse(f"/watches/{watch_id}?done=watch_paused", 303)
+    return redirect(f"/watches/{watch_id}?done=watch_paused")
 
 
 @router.post("/watches/{watch_id}/resume")
 def resume_watch(app: AppDep, watch_id: WatchId, form: TheForm) -> Response:
     app.store.watches.resume(watch_id)
-    return RedirectResponse(f"/watches/{watch_id}?done=watch_resumed", 303)
+    return redirect(f"/watches/{watch_id}?done=watch_resumed")
 
 
 @router.post("/watches/{watch_id}/remove")
 def remove_watch(app: AppDep, watch_id: WatchId, form: TheForm) -> Response:
     app.store.watches.remove(watch_id)
-    return RedirectResponse("/watches?done=unwatched", 303)
+    return redirect("/watches?done=unwatched")
