@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -53,25 +53,6 @@ class AlreadyFollowed(Conflict):
         self.existing_id = existing_id
 
 
-class ErrorDetails(TypedDict):
-    code: str
-    message: str
-    retryable: bool
-    field: NotRequired[str]
-    existing_id: NotRequired[int]
-
-
-class RequestMeta(TypedDict):
-    request_id: str
-
-
-class ErrorBody(TypedDict):
-    """The body of a response that reports an error."""
-
-    error: ErrorDetails
-    meta: RequestMeta
-
-
 class Failure(Record, frozen=True):
     """The content of an error response."""
 
@@ -85,13 +66,10 @@ class Failure(Record, frozen=True):
     translatable: Message | None = None
     """The message with its parameters apart, for pages in another language."""
 
-    def body(self, request_id: str) -> ErrorBody:
-        message = as_typed(self.message)
-        error: ErrorDetails = {"code": self.code, "message": message, "retryable": self.retryable}
-        if self.field is not None:
-            error["field"] = self.field
-        if self.existing_id is not None:
-            error["existing_id"] = self.existing_id
+    def body(self, request_id: str) -> dict[str, dict[str, Any]]:
+        error = {"code": self.code, "message": as_typed(self.message), "retryable": self.retryable}
+        error |= {"field": self.field} if self.field is not None else {}
+        error |= {"existing_id": self.existing_id} if self.existing_id is not None else {}
         return {"error": error, "meta": {"request_id": request_id}}
 
 
@@ -113,16 +91,15 @@ TOO_LARGE = Failure(413, HTTP_CODES[413], "the body is larger than anything this
 
 def failure_of(error: Exception) -> Failure:
     """An exception as an error response. An unexpected one reveals no internals."""
-    if isinstance(error, CatchmentError):
-        return _ours(error)
     if isinstance(error, RequestValidationError):
         return _invalid(error)
     if isinstance(error, HTTPException):
-        return _of_http(error)
-    return INTERNAL
-
-
-def _ours(error: CatchmentError) -> Failure:
+        phrase = HTTPStatus(error.status_code).phrase
+        code = HTTP_CODES.get(error.status_code, phrase.upper().replace(" ", "_"))
+        detail = str(error.detail or phrase)
+        return Failure(error.status_code, code, _FRAMEWORK.get(detail, detail), headers=dict(error.headers or {}))
+    if not isinstance(error, CatchmentError):
+        return INTERNAL
     status = next(STATUSES[cls] for cls in type(error).__mro__ if cls in STATUSES)
     if isinstance(error, StoreError):
         # The exception's own text contains the database's location.
@@ -130,9 +107,9 @@ def _ours(error: CatchmentError) -> Failure:
         return Failure(status, error.code, message, error.retryable)
     if status == 500:
         return INTERNAL
-    named = error.field if isinstance(error, InvalidInput) else None
+    field = error.field if isinstance(error, InvalidInput) else None
     existing_id = error.existing_id if isinstance(error, AlreadyFollowed) else None
-    return Failure(status, error.code, str(error), error.retryable, named, existing_id, translatable=error.message)
+    return Failure(status, error.code, str(error), error.retryable, field, existing_id, translatable=error.message)
 
 
 # Our texts for pydantic's error types; braces hold the values that it reports about the rule.
@@ -198,10 +175,3 @@ _FRAMEWORK = {
     "Method Not Allowed": "this method is not allowed here — the Allow header names those that are",
     "There was an error parsing the body": "the body cannot be read — send JSON as application/json, in UTF-8",
 }
-
-
-def _of_http(error: HTTPException) -> Failure:
-    phrase = HTTPStatus(error.status_code).phrase
-    code = HTTP_CODES.get(error.status_code, phrase.upper().replace(" ", "_"))
-    detail = str(error.detail or phrase)
-    return Failure(error.status_code, code, _FRAMEWORK.get(detail, detail), headers=dict(error.headers or {}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform as machine
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
@@ -83,134 +83,109 @@ class _Deployment:
         self._context = context
 
     def collect(self) -> list[Metric]:
-        app, now = self._context.app, self._context.app.clock.now()
-        metrics = (
-            *_about_sources(app, now),
-            *_counted(self._context.totals.counted(now)),
-            *_about_budgets(app),
-            *_about_jobs(self._context, now),
-        )
+        context, app, now = self._context, self._context.app, self._context.app.clock.now()
+        counters = _counters(context.totals.counted(now))
+        metrics = (*_source_gauges(app, now), *counters, *_budget_gauges(app), *_job_gauges(context, now))
         return [metric for metric in metrics if metric.samples]
 
 
-Samples = Iterable[tuple[Mapping[str, str], float]]
-
-
-def _gauge(name: str, what: str, samples: Samples | float) -> Metric:
-    return _metric(name, what, "gauge", [({}, samples)] if isinstance(samples, float | int) else samples)
-
-
-def _metric(name: str, what: str, kind: str, samples: Samples) -> Metric:
-    metric = Metric(name, what, kind)
-    for labels, value in samples:
-        metric.add_sample(f"{name}_total" if kind == "counter" else name, dict(labels), value)
+def _gauge(name: str, what: str, value: float | None = None, **by_label: Mapping[str, float]) -> Metric:
+    """A metric with one value, or with a value for each value of a label."""
+    metric = Metric(f"catchment_{name}", what, "gauge")
+    if value is not None:
+        metric.add_sample(metric.name, {}, value)
+    for label, values in by_label.items():
+        for text, number in sorted(values.items()):
+            metric.add_sample(metric.name, {label: text}, number)
     return metric
 
 
-def _about_sources(app: App, now: datetime) -> Iterator[Metric]:
+def _source_gauges(app: App, now: datetime) -> Iterator[Metric]:
     store = app.store
     database = "postgresql" if store.database.is_postgres else "sqlite"
+    info = Metric("catchment_info", "Version of catchment, Python and the database.", "gauge")
     about = {"version": __version__, "python": machine.python_version(), "database": database}
-    yield _gauge("catchment_info", "Version of catchment, Python and the database.", [(about, 1)])
-    yield _gauge(
-        "catchment_sources",
-        "Sources by state.",
-        [({"state": state}, count) for state, count in sorted(store.sources.counts().items())],
-    )
+    info.add_sample(info.name, about, 1)
+    yield info
+    yield _gauge("sources", "Sources by state.", state=store.sources.counts())
     waiting = store.lateness_stats.waiting(app.intervals(), UNKNOWN_KIND_MINUTES, now)
-    yield _gauge("catchment_sources_due", "Sources that are due.", [({"kind": row.kind}, row.due) for row in waiting])
+    yield _gauge("sources_due", "Sources that are due.", kind={row.kind: row.due for row in waiting})
     yield _gauge(
-        "catchment_sources_late",
+        "sources_late",
         "Sources that have been due for more than 15 minutes.",
-        [({"kind": row.kind}, row.late) for row in waiting],
+        kind={row.kind: row.late for row in waiting},
     )
     yield _gauge(
-        "catchment_sources_due_seconds",
+        "sources_due_seconds",
         "How long the source that has waited longest has been due.",
-        [({"kind": row.kind}, (now - row.since).total_seconds()) for row in waiting],
+        kind={row.kind: (now - row.since).total_seconds() for row in waiting},
     )
     failing = store.failure_stats.counts(app.settings.failures_before_probation).failing
-    yield _gauge("catchment_sources_failing", "Active sources whose last collection failed.", failing)
-    yield _gauge("catchment_items", "Stored items.", store.items.count())
-    yield _gauge("catchment_gaps_open", "Open gaps.", store.gaps.count_open())
+    yield _gauge("sources_failing", "Active sources whose last collection failed.", failing)
+    yield _gauge("items", "Stored items.", store.items.count())
+    yield _gauge("gaps_open", "Open gaps.", store.gaps.count_open())
     yield _gauge(
-        "catchment_alerts_open",
+        "alerts_open",
         "Open alerts by severity.",
-        [({"severity": str(severity)}, count) for severity, count in store.alerts.open_by_severity().items()],
+        severity={str(severity): count for severity, count in store.alerts.open_by_severity().items()},
     )
-    rate = app.cache.hit_rate(now - HITS_LOOKED_AT)
     yield _gauge(
-        "catchment_hot_hit_ratio",
+        "hot_hit_ratio",
         "Share of the reads of the last five minutes that the cache answered.",
-        [] if rate is None else rate,
+        app.cache.hit_rate(now - HITS_LOOKED_AT),
     )
 
 
-def _counted(counts: Counter[Key]) -> Iterator[Metric]:
-    def counter(name: str, what: str, first: str, *labels: str) -> Metric:
-        keys = sorted(key for key in counts if key[0] == first)
-        samples = [(dict(zip(labels, key[1:], strict=True)), counts[key]) for key in keys]
-        return _metric(name, what, "counter", samples)
-
-    yield counter(
-        "catchment_attempts",
-        "Requests to platforms, by HTTP status or error code.",
-        *("attempts", "platform", "outcome"),
-    )
-    yield counter(
-        "catchment_visits",
+_COUNTERS = (
+    ("attempts", "Requests to platforms, by HTTP status or error code.", ("platform", "outcome")),
+    (
+        "visits",
         "Collections of sources. Deferred: our own limits allowed no request yet.",
-        *("visits", "platform", "kind", "outcome"),
-    )
-    yield counter(
-        "catchment_items",
-        "Items shown by collections: new, updated, duplicate or invalid.",
-        *("items", "platform", "kind", "deed"),
-    )
-    yield counter("catchment_hot_reads", "Reads that the cache could have answered: hit or miss.", *("hot", "result"))
+        ("platform", "kind", "outcome"),
+    ),
+    ("items", "Items shown by collections: new, updated, duplicate or invalid.", ("platform", "kind", "deed")),
+    ("hot_reads", "Reads that the cache could have answered: hit or miss.", ("result",)),
+)
+
+
+def _counters(counts: Counter[Key]) -> Iterator[Metric]:
+    for name, what, labels in _COUNTERS:
+        counter = Metric(f"catchment_{name}", what, "counter")
+        for key in sorted(key for key in counts if key[0] == name.removesuffix("_reads")):
+            counter.add_sample(f"{counter.name}_total", dict(zip(labels, key[1:], strict=True)), counts[key])
+        yield counter
     seconds = Metric("catchment_visit_seconds", "How long collections took.", "summary")
     for key in sorted(key for key in counts if key[0] == "microseconds"):
-        labels = {"platform": key[1], "kind": key[2]}
+        by_kind = {"platform": key[1], "kind": key[2]}
         visits = sum(counts["visits", *key[1:], outcome] for outcome in ("succeeded", "failed"))
-        seconds.add_sample("catchment_visit_seconds_sum", labels, counts[key] / 1_000_000)
-        seconds.add_sample("catchment_visit_seconds_count", labels, visits)
+        seconds.add_sample("catchment_visit_seconds_sum", by_kind, counts[key] / 1_000_000)
+        seconds.add_sample("catchment_visit_seconds_count", by_kind, visits)
     yield seconds
 
 
-def _about_budgets(app: App) -> Iterator[Metric]:
-    budgets = sorted(app.budgets().items())
-    used = app.monitors().budgets_used(dict(budgets))
+def _budget_gauges(app: App) -> Iterator[Metric]:
+    budgets = app.budgets()
     yield _gauge(
-        "catchment_budget_requests",
+        "budget_requests",
         "Requests that a platform allows in each window, with the credentials that are usable now.",
-        [({"platform": name}, budget.limit) for name, budget in budgets],
+        platform={name: budget.limit for name, budget in budgets.items()},
     )
     yield _gauge(
-        "catchment_budget_window_seconds",
+        "budget_window_seconds",
         "Length of that window.",
-        [({"platform": name}, float(budget.window_seconds)) for name, budget in budgets],
+        platform={name: float(budget.window_seconds) for name, budget in budgets.items()},
     )
     yield _gauge(
-        "catchment_budget_used_ratio",
+        "budget_used_ratio",
         "Share of the budget used in the busiest recent window.",
-        [({"platform": name}, share) for name, share in sorted(used.items())],
+        platform=app.monitors().budgets_used(budgets),
     )
 
 
-def _about_jobs(context: WebContext, now: datetime) -> Iterator[Metric]:
+def _job_gauges(context: WebContext, now: datetime) -> Iterator[Metric]:
     jobs = [job for job in context.status().jobs if job.period_seconds is not None]
-    yield _gauge(
-        "catchment_job_age_seconds",
-        "Time since a job last ended.",
-        [({"job": job.name}, (now - job.last_finished_at).total_seconds()) for job in jobs if job.last_finished_at],
-    )
-    yield _gauge(
-        "catchment_job_late",
-        "Whether a job is overdue.",
-        [({"job": job.name}, job.is_late) for job in jobs],
-    )
-    yield _gauge(
-        "catchment_job_failed",
-        "Whether the last run of a job failed.",
-        [({"job": job.name}, job.last_error is not None) for job in jobs],
-    )
+    ended = {job.name: (now - job.last_finished_at).total_seconds() for job in jobs if job.last_finished_at}
+    yield _gauge("job_age_seconds", "Time since a job last ended.", job=ended)
+    yield _gauge("job_late", "Whether a job is overdue.", job={job.name: job.is_late for job in jobs})
+    failed = {job.name: job.last_error is not None for job in jobs}
+    yield _gauge("job_failed", "Whether the last run of a job failed.", job=failed)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 from msgspec.structs import asdict
 
-from catchment.app import App
 from catchment.cache import CacheReport, forget_for_good
 from catchment.collect.cache_warmup import warmable
 from catchment.errors import InvalidInput
-from catchment.model import Ordering, Point, Record
+from catchment.model import Ordering
 from catchment.store.item_fields import ItemView
 from catchment.store.items.changes import place_from
 from catchment.store.items.deletion import Forget, ForgottenView
 from catchment.store.items.items import ItemPage, key_from, key_text
 from catchment.store.items.raw_items import RawItemView, RawPage, RawStatsView
-from catchment.store.items.views import AppearanceView, RevisionView
+from catchment.store.items.views import RevisionView
 from catchment.store.search.lists import Filter
 from catchment.store.search.search import ResultPage
 from catchment.web.api.params import (
@@ -60,31 +59,39 @@ router = APIRouter(prefix="/api")
 MISSING = failure(404, "There is no such item.")
 _NO_SOURCE = failure(404, "There is no such source.")
 
-OfKind = Annotated[Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")]
-OfPlatform = Annotated[Name, Query(description="Of this platform.")]
-OfAuthor = Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")]
-OfTag = Annotated[AskedText | None, Query(description="With this tag.")]
-Until = Annotated[AskedMoment | None, Query(description="… and before this one.")]
-IsDeleted = Annotated[bool | None, Query(description="Deleted by its source, or not.")]
+
+# Asynchronous although it awaits nothing: otherwise FastAPI would use a thread for it.
+async def _filter(
+    app: AppDep,
+    source_id: OfSource = None,
+    kind: Annotated[
+        Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")
+    ] = None,
+    platform: Annotated[Name, Query(description="Of this platform.")] = None,
+    author: Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")] = None,
+    tag: Annotated[AskedText | None, Query(description="With this tag.")] = None,
+    category: OfCategory = None,
+    since: Annotated[
+        AskedMoment | None,
+        Query(description="Listed at this moment or later (by `ordered_at`, or by what the list is ordered by) …"),
+    ] = None,
+    until: Annotated[AskedMoment | None, Query(description="… and before this one.")] = None,
+    is_deleted: Annotated[bool | None, Query(description="Deleted by its source, or not.")] = None,
+) -> Filter:
+    now = app.clock.now()
+    times = moment_of(since, now), moment_of(until, now)
+    return Filter(source_id, kind, platform, author, tag, *times, is_deleted, category=category)
+
+
+AskedFilter = Annotated[Filter, Depends(_filter)]
 
 
 @router.get("/items", tags=["items"], response_model=PageSchema[ItemSchema])
 def list_items(
     app: AppDep,
+    filter: AskedFilter,
     after: AfterKey = None,
     most: Annotated[int, limit(200)] = 50,
-    source_id: OfSource = None,
-    kind: OfKind = None,
-    platform: OfPlatform = None,
-    author: OfAuthor = None,
-    tag: OfTag = None,
-    category: OfCategory = None,
-    since: Annotated[
-        AskedMoment | None,
-        Query(description="Listed at this moment or later, by the time that the list is ordered by …"),
-    ] = None,
-    until: Until = None,
-    is_deleted: IsDeleted = None,
     changed_since: Annotated[
         int | None, Query(ge=0, le=LARGEST, description="New or changed after this change number (see /api/changes).")
     ] = None,
@@ -98,16 +105,12 @@ def list_items(
     Ordered by replies, the list has only what was answered, as far as is known; and what is answered while you read
     moves to its front.
     """
-    now = app.clock.now()
-    times = moment_of(since, now), moment_of(until, now)
-    filter_ = app.names.checked(
-        Filter(source_id, kind, platform, author, tag, *times, is_deleted, changed_since, None, category)
-    )
-    return _page(app.cache.listed(filter_, most, key_from(after), order))
+    checked = app.names.checked(filter.replace(changed_since=changed_since))
+    return _page(app.cache.listed(checked, most, key_from(after), order))
 
 
-def _page(found: ItemPage) -> ResourcePage[ItemView]:
-    return ResourcePage(found.items, key_text(found.next) if found.next else None)
+def _page(page: ItemPage | RawPage) -> ResourcePage[Any]:
+    return ResourcePage(page.items, key_text(page.next) if page.next else None)
 
 
 @router.get("/items/{item_id}", tags=["items"], response_model=ItemSchema, responses=MISSING)
@@ -140,20 +143,15 @@ def list_replies(
     return _page(app.store.items.replies(item_id, most, key_from(after)))
 
 
-class CounterHistory(Record, frozen=True):
-    counters: list[Point]
-    appearances: list[AppearanceView]
-
-
 @router.get("/items/{item_id}/counters", tags=["items"], response_model=GrowthSchema, responses=MISSING)
-def list_counters(app: AppDep, item_id: ItemId) -> CounterHistory:
+def list_counters(app: AppDep, item_id: ItemId) -> dict[str, Any]:
     """How its counters grew, and its places in ranked listings by day; both oldest first.
 
     Counters are a sparse series: a point when they are first told, when one has changed by a tenth, and when six hours
     have passed and any has changed. What they are now stands in the item itself.
     """
     items = app.store.items
-    return CounterHistory(items.counters(item_id), items.appearances(item_id))
+    return {"counters": items.counters(item_id), "appearances": items.appearances(item_id)}
 
 
 @router.get("/changes", tags=["items"], response_model=ChangedSchema)
@@ -176,31 +174,21 @@ def list_changes(
 @router.get("/search", tags=["items"], response_model=SearchPage)
 def search_items(
     app: AppDep,
+    filter: AskedFilter,
     q: Annotated[
         AskedText, Query(description="Words that must all be there; a phrase in double quotes.", examples=["spring"])
     ],
     order: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
     after: AfterHit = None,
     most: Annotated[int, limit(200)] = 30,
-    source_id: OfSource = None,
-    kind: OfKind = None,
-    platform: OfPlatform = None,
-    author: OfAuthor = None,
-    tag: OfTag = None,
-    category: OfCategory = None,
-    since: Annotated[AskedMoment | None, Query(description="Listed at this moment (`ordered_at`) or later …")] = None,
-    until: Until = None,
-    is_deleted: IsDeleted = None,
 ) -> ResultPage:
     """Items by their words: whole words, whatever their case; Chinese, Japanese and Korean by any part.
 
     `best` compares the newest thousand that answer. A page may be short, even empty, and `next` goes on; null only at
     the end.
     """
-    now = app.clock.now()
-    times = moment_of(since, now), moment_of(until, now)
-    filter_ = app.names.checked(Filter(source_id, kind, platform, author, tag, *times, is_deleted, category=category))
-    return app.store.search.find(q, filter_, is_best=order == "best", limit=most, after=after)
+    checked = app.names.checked(filter)
+    return app.store.search.find(q, checked, is_best=order == "best", limit=most, after=after)
 
 
 Since = Annotated[AskedMoment | None, Query(description="Only what was fetched at this moment or later.")]
@@ -219,7 +207,7 @@ def list_raw_items(
     Of one source all that it showed; without `source_id` each item once, under the first source that showed it.
     """
     moment = moment_of(since, app.clock.now())
-    return _raw_page(app.store.raw_items.page(most, source_id=source_id, since=moment, before=key_from(after)))
+    return _page(app.store.raw_items.page(most, source_id=source_id, since=moment, before=key_from(after)))
 
 
 @router.get("/raw-items/stats", tags=["raw items"], response_model=PageSchema[RawStats])
@@ -240,18 +228,23 @@ def raw_items_for_digest(
     A page may be short, even empty, where much was brought by sources that are not active any more: `next` goes on.
     """
     moment = moment_of(since, app.clock.now())
-    return _raw_page(app.store.raw_items.for_digest(most, since=moment, before=key_from(after)))
-
-
-def _raw_page(page: RawPage) -> ResourcePage[RawItemView]:
-    return ResourcePage(page.items, key_text(page.next) if page.next else None)
+    return _page(app.store.raw_items.for_digest(most, since=moment, before=key_from(after)))
 
 
 @router.post("/forget", tags=["forgetting"], response_model=ForgottenSchema, responses=MISSING)
-def forget(app: AppDep, given: ToForget) -> ForgottenView:
+def forget(app: AppDep, body: ToForget) -> ForgottenView:
     """Forget one item, or all of an author on a platform: it leaves with everything that hangs on it, and is not
     collected again. Backups, exports, and what other programs fetched still hold it."""
-    return forget_for_good(app.store, app.cache, _wanted(app, given), app.clock.now())
+    if body.item_id is not None and body.author is None and body.platform is None:
+        platform = app.store.deletion.platform_of(body.item_id)
+        order = Forget("item", platform, "API", body.reason, item_id=body.item_id)
+    elif body.item_id is None and body.author is not None and body.platform is not None:
+        # A typing error would forget nobody and look like success.
+        platform = app.platforms.named(body.platform, *app.store.deletion.followed_on(body.platform))
+        order = Forget("author", platform, "API", body.reason, author=body.author)
+    else:
+        raise InvalidInput("it is not said what is to be forgotten", "give item_id, or platform and author", "item_id")
+    return forget_for_good(app.store, app.cache, order, app.clock.now())
 
 
 @router.get("/forgotten", tags=["forgetting"], response_model=PageSchema[ForgottenSchema])
@@ -260,18 +253,6 @@ def list_forgotten(
 ) -> ResourcePage[ForgottenView]:
     """What was forgotten, the latest first; without content or names."""
     return paged(app.store.deletion.records(most + 1, place(after)), most, lambda record: record.id)
-
-
-def _wanted(app: App, given: ToForget) -> Forget:
-    by, reason = "API", given.reason
-    if given.item_id is not None and given.author is None and given.platform is None:
-        platform = app.store.deletion.platform_of(given.item_id)
-        return Forget("item", platform, by, reason, item_id=given.item_id)
-    if given.item_id is None and given.author is not None and given.platform is not None:
-        # A typing error would forget nobody and look like success.
-        platform = app.platforms.named(given.platform, *app.store.deletion.followed_on(given.platform))
-        return Forget("author", platform, by, reason, author=given.author)
-    raise InvalidInput("it is not said what is to be forgotten", "give item_id, or platform and author", "item_id")
 
 
 @router.get("/hot", tags=["hot"], response_model=HotStanding)

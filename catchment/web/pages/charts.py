@@ -32,17 +32,11 @@ class ChartLine(NamedTuple):
     last: float
 
 
-class Chart(NamedTuple):
+class Growth(NamedTuple):
     width: int
     height: int
-    top: str
-    """The value at the upper edge."""
     begin: str
     end: str
-
-
-class Growth(NamedTuple):
-    chart: Chart
     lines: list[ChartLine]
 
 
@@ -57,25 +51,30 @@ def growth(
     series = [(name, points) for name, points in series if len(points) > 1]
     if not series:
         return None
-    times = [at.timestamp() for _, points in series for at, _ in points]
-    first, span = min(times), max(max(times) - min(times), 1.0)
+    times = [at for _, points in series for at, _ in points]
+    first, last = min(times), max(times)
+    seconds = max((last - first).total_seconds(), 1.0)
     lines = []
     for name, points in series:
         most = max(max(value for _, value in points), 1)
-        places = [
-            (round((at.timestamp() - first) / span * width, 1), round(height - value / most * (height - 8), 1))
+        marks = [
+            ChartMark(
+                round((at - first).total_seconds() / seconds * width, 1),
+                round(height - value / most * (height - 8), 1),
+                6,
+                6,
+                f"{value:,.0f} {words[name]}",
+            )
             for at, value in points
         ]
-        path = "M" + "L".join(f"{x:g},{y:g}" for x, y in places)
-        area = f"{path}L{places[-1][0]:g},{height}L{places[0][0]:g},{height}Z"
-        marks = [
-            ChartMark(x, y, 6, 6, f"{value:,.0f} {words[name]}")
-            for (x, y), (_, value) in zip(places, points, strict=True)
-        ]
+        path = _path([(mark.x, mark.y) for mark in marks])
+        area = f"{path}L{marks[-1].x:g},{height}L{marks[0].x:g},{height}Z"
         lines.append(ChartLine(name, path, area, marks, points[-1][1]))
-    begin = min(at for _, points in series for at, _ in points)
-    end = max(at for _, points in series for at, _ in points)
-    return Growth(Chart(width, height, "", begin.isoformat(), end.isoformat()), lines)
+    return Growth(width, height, first.isoformat(), last.isoformat(), lines)
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    return "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
 
 
 # ── hour by hour ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -135,21 +134,20 @@ def lines(
     def place(number: int, value: float) -> tuple[float, float]:
         return round((number + 0.5) * step, 1), round(height - min(value / most, 1) * height, 1)
 
-    runs = [_runs([None if value is None else place(at, value) for at, value in enumerate(point)]) for point in series]
+    runs = []
+    for values in series:
+        points = [None if value is None else place(at, value) for at, value in enumerate(values)]
+        # Runs of neighbouring points that have a value.
+        groups = groupby(points, lambda point: point is not None)
+        runs.append([[point for point in group if point is not None] for is_there, group in groups if is_there])
     return Lines(
         width,
         height,
         most,
-        ["".join("M" + "L".join(f"{x:g},{y:g}" for x, y in run) for run in group if len(run) > 1) for group in runs],
+        ["".join(_path(run) for run in group if len(run) > 1) for group in runs],
         [[run[0] for run in group if len(run) == 1] for group in runs],
         [ChartMark(round(at * step, 2), 0, round(step, 2), height, text) for at, text in enumerate(words)],
     )
-
-
-def _runs(points: Sequence[tuple[float, float] | None]) -> list[list[tuple[float, float]]]:
-    """Runs of neighbouring points that have a value."""
-    groups = groupby(points, lambda point: point is not None)
-    return [[point for point in group if point is not None] for is_there, group in groups if is_there]
 
 
 def ceiling(value: float) -> float:
@@ -162,8 +160,8 @@ def ceiling(value: float) -> float:
 
 # ── by hour and weekday, by day ───────────────────────────────────────────────────────────────────────────────────
 
-CELL, SPACE = 14, 2
-"""Size of a square, and the gap between two."""
+STEP = 16
+"""From one square to the next: 14 for the square, 2 for the gap."""
 
 
 class Square(NamedTuple):
@@ -176,50 +174,36 @@ class Square(NamedTuple):
     words: str
 
 
-class Heat(NamedTuple):
+class Squares(NamedTuple):
     width: int
     height: int
     squares: list[Square]
-    most: float
-
-
-class ChartCell(NamedTuple):
-    """The content of one column and row."""
-
-    column: int
-    row: int
-    sort: str
-    words: str
-
-
-class Calendar(NamedTuple):
-    width: int
-    height: int
-    squares: list[Square]
-    months: list[tuple[int, date]]
+    months: Sequence[tuple[int, date]] = ()
     """Where a month starts, and which."""
 
 
-def heat(rows: Sequence[Sequence[tuple[str, float]]]) -> Heat:
+def heat(rows: Sequence[Sequence[tuple[str, float]]]) -> Squares:
     """Rows of squares: the higher the value, the stronger."""
     most = max((value for row in rows for _, value in row), default=0) or 1
-    step = CELL + SPACE
     squares = [
         # Square root: otherwise one busy hour makes all others look empty.
-        Square(x * step, y * step, round(math.sqrt(value / most), 2), "", words)
+        Square(x * STEP, y * STEP, round(math.sqrt(value / most), 2), "", words)
         for y, row in enumerate(rows)
         for x, (words, value) in enumerate(row)
     ]
-    return Heat(max(map(len, rows), default=0) * step, len(rows) * step, squares, most)
+    return Squares(max(map(len, rows), default=0) * STEP, len(rows) * STEP, squares)
 
 
-def calendar(cells: Sequence[ChartCell], start: date, end: date) -> Calendar:
-    """Weeks from left to right, their days from top to bottom."""
-    step = CELL + SPACE
-    squares = [Square(cell.column * step, cell.row * step, 1.0, cell.sort, cell.words) for cell in cells]
-    weeks = (end - start).days // 7 + 1
-    firsts = [start + timedelta(days=7 * week) for week in range(weeks)]
-    months = [(week, day) for week, day in enumerate(firsts) if week == 0 or day.day <= 7]
+def calendar(days: Sequence[tuple[date, str, str]]) -> Squares:
+    """Days, each with its sort and its text: weeks from left to right, their days from top to bottom."""
+    first, last = min(day for day, _, _ in days), max(day for day, _, _ in days)
+    start = first - timedelta(days=first.weekday())
+    squares = [
+        Square((day - start).days // 7 * STEP, day.weekday() * STEP, 1.0, sort, words) for day, sort, words in days
+    ]
+    weeks = (last - start).days // 7 + 1
+    mondays = [start + timedelta(days=7 * week) for week in range(weeks)]
+    months = [(week, day) for week, day in enumerate(mondays) if week == 0 or day.day <= 7]
     # Of names that would overlap, the later one stays.
-    kept = [month for month, after in zip_longest(months, months[1:]) if after is None or after[0] - month[0] > 3]
-    return Calendar(weeks * step, 7 * step, squares, [(week * step, day) for week, day in kept])
+    apart = [month for month, after in zip_longest(months, months[1:]) if after is None or after[0] - month[0] > 3]
+    return Squares(weeks * STEP, 7 * STEP, squares, [(week * STEP, day) for week, day in apart])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
@@ -13,7 +14,7 @@ import msgspec
 from fastapi import Depends, Request, Response
 
 from catchment.errors import InvalidInput
-from catchment.model import as_dict, as_json
+from catchment.model import as_json
 from catchment.sources.export import written
 from catchment.store.item_fields import ItemView
 from catchment.web.dependencies import WebContext, WebContextDep
@@ -58,12 +59,8 @@ def _atom_entry(feed: ElementTree.Element, item: ItemView, about: About) -> None
     _add(entry, "updated", item.content_last_changed_at.isoformat())
     _add(entry, "published", item.ordered_at.isoformat())
     ElementTree.SubElement(entry, "link", {"rel": "alternate", "href": address_of(item, about)})
-    author = ElementTree.SubElement(entry, "author")
-    _add(
-        author,
-        "name",
-        item.author_display_name or item.author or about.source_names.get(item.source_id) or item.platform,
-    )
+    author = item.author_display_name or item.author or about.source_names.get(item.source_id) or item.platform
+    _add(ElementTree.SubElement(entry, "author"), "name", author)
     for tag in item.tags:
         ElementTree.SubElement(entry, "category", {"term": _clean(tag)})
     if item.html:
@@ -103,8 +100,8 @@ def _json_entry(item: ItemView, about: About) -> dict[str, object]:
 
 
 def json_lines(items: Sequence[ItemView], about: About) -> bytes:
-    lines = [as_dict(item) | {"source_name": about.source_names.get(item.source_id)} for item in items]
-    return b"".join(msgspec.json.encode(as_json(line)) + b"\n" for line in lines)
+    lines = [as_json(item) | {"source_name": about.source_names.get(item.source_id)} for item in items]
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def name_of(item: ItemView) -> str:
@@ -129,9 +126,7 @@ def _add(parent: ElementTree.Element, name: str, text: str, **attributes: str) -
 
 def _clean(text: str) -> str:
     """Without characters that XML cannot contain: one of them would make the whole feed unreadable."""
-    return "".join(
-        character for character in text if character in "\t\n" or (character >= " " and character not in "￾￿")
-    )
+    return re.sub(r"[^\t\n\x20-\ufffd\U00010000-\U0010ffff]", "", text)
 
 
 SEAL = "seal"

@@ -17,11 +17,7 @@ NAMES: dict[str, dict[str, str]] = {
         "alerts": "Alerts",
         "sources": "Sources",
     },
-    "theme": {
-        "auto": "System",
-        "light": "Light",
-        "dark": "Dark",
-    },
+    "theme": {"auto": "System", "light": "Light", "dark": "Dark"},
     "error": {
         "INTERNAL": "Internal error in catchment. Please report it, with the log lines of that moment.",
         "INVALID_INPUT": "Check the highlighted fields.",
@@ -147,22 +143,10 @@ NAMES: dict[str, dict[str, str]] = {
         "followed": "Source added. Its first collection has started, and this page updates itself.",
         "known": "This source had already been added.",
     },
-    "session_opened": {
-        "link": "signed in with a link",
-        "key": "signed in with a key",
-    },
-    "origin": {
-        "environment": "the environment",
-    },
-    "interval_from": {
-        "database": "set here",
-        "settings": "from the settings",
-        "default": "default",
-    },
-    "home": {
-        "database": "the database",
-        "redis": "Redis",
-    },
+    "session_opened": {"link": "signed in with a link", "key": "signed in with a key"},
+    "origin": {"environment": "the environment"},
+    "interval_from": {"database": "set here", "settings": "from the settings", "default": "default"},
+    "home": {"database": "the database", "redis": "Redis"},
     "job": {
         "collect-requested": "Collect new and requested sources",
         "collect-due": "Collect due sources",
@@ -200,26 +184,13 @@ NAMES: dict[str, dict[str, str]] = {
         "link": "link",
         "repository": "repository",
     },
-    "medium": {
-        "image": "image",
-        "video": "video",
-        "audio": "audio",
-        "file": "file",
-    },
-    "shown": {
-        "edited": "edited items",
-        "deleted": "deleted items",
-        "present": "not deleted",
-    },
+    "medium": {"image": "image", "video": "video", "audio": "audio", "file": "file"},
+    "shown": {"edited": "edited items", "deleted": "deleted items", "present": "not deleted"},
     "deleted_by": {
         "author": "Deleted by its author. The stored text is kept.",
         "moderator": "Removed by a moderator. The stored text is kept.",
     },
-    "counter": {
-        "score": "score",
-        "reply_count": "replies",
-        "view_count": "views",
-    },
+    "counter": {"score": "score", "reply_count": "replies", "view_count": "views"},
     "relation": {
         "replied_to": "in reply to",
         "quoted": "quotes",
@@ -228,10 +199,7 @@ NAMES: dict[str, dict[str, str]] = {
         "discussed_at": "discussed at",
         "via": "via",
     },
-    "started_by": {
-        "request": "a request",
-        "schedule": "the schedule",
-    },
+    "started_by": {"request": "a request", "schedule": "the schedule"},
     "cause": {
         "window": "All entries of the feed were replaced between two collections. A shorter interval helps.",
         "reach": "The platform shows no older posts. A shorter interval helps.",
@@ -242,11 +210,7 @@ NAMES: dict[str, dict[str, str]] = {
     "closed": {
         "shown again": "The missing items were found after all.",
     },
-    "severity": {
-        "P0": "urgent",
-        "P1": "today",
-        "P2": "not urgent",
-    },
+    "severity": {"P0": "urgent", "P1": "today", "P2": "not urgent"},
     "alert": {
         "source failing": "keeps failing",
         "host unreachable": "does not answer",
@@ -294,11 +258,7 @@ NAMES: dict[str, dict[str, str]] = {
         "credential refused": "Test it: `catchment credentials test`. If it no longer works, replace it.",
         "credential expiring": "Replace it: `catchment credentials add … --replace`.",
     },
-    "state": {
-        "active": "active",
-        "paused": "paused",
-        "retired": "retired",
-    },
+    "state": {"active": "active", "paused": "paused", "retired": "retired"},
     "why": {
         "punctual": "on time",
         "due": "due now",
@@ -368,15 +328,7 @@ NAMES: dict[str, dict[str, str]] = {
         "paused by a person": "by a person",
         "paused in the list that it came from": "in the list that it came from",
     },
-    "weekday": {
-        "0": "Mon",
-        "1": "Tue",
-        "2": "Wed",
-        "3": "Thu",
-        "4": "Fri",
-        "5": "Sat",
-        "6": "Sun",
-    },
+    "weekday": {"0": "Mon", "1": "Tue", "2": "Wed", "3": "Thu", "4": "Fri", "5": "Sat", "6": "Sun"},
     "standing": {
         "verified": "verified complete",
         "repaired": "was missing, now repaired",
@@ -392,15 +344,8 @@ NAMES: dict[str, dict[str, str]] = {
         "skipped": "skipped",
         "under_way": "in progress",
     },
-    "priority": {
-        "high": "high",
-        "medium": "medium",
-        "low": "low",
-    },
-    "truth": {
-        "true": "yes",
-        "false": "no",
-    },
+    "priority": {"high": "high", "medium": "medium", "low": "low"},
+    "truth": {"true": "yes", "false": "no"},
     "filter": {
         "platform": "Platform",
         "kind": "Kind",
@@ -412,21 +357,8 @@ NAMES: dict[str, dict[str, str]] = {
         "until": "To",
         "state": "State",
     },
-    "state_count": {
-        "active": "{count} active",
-        "paused": "{count} paused",
-        "retired": "{count} retired",
-    },
-    "items_order": {
-        "posted": "By posting time",
-        "replied": "By last reply",
-    },
-    "search_order": {
-        "best": "Most relevant",
-        "newest": "Newest",
-    },
-    "items_title": {
-        "posted": "Items",
-        "replied": "Items by last reply",
-    },
+    "state_count": {"active": "{count} active", "paused": "{count} paused", "retired": "{count} retired"},
+    "items_order": {"posted": "By posting time", "replied": "By last reply"},
+    "search_order": {"best": "Most relevant", "newest": "Newest"},
+    "items_title": {"posted": "Items", "replied": "Items by last reply"},
 }

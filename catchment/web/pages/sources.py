@@ -49,53 +49,28 @@ TONES = {
 }
 _IN_TROUBLE = (Why.FAILING, Why.PROBATION, Why.TOLD)
 """Sources whose last error is shown in the list."""
-_DAYS = 7
-_HOURS = 24
 
 
-def _state_reason(locale: Locale, reason: str | None) -> str:
-    return (locale.lookup("state_reason", reason) or locale.message(reason)) if reason else "–"
-
-
-def heat(posted: Sequence[datetime], reader: Reader) -> charts.Heat | None:
+def heat(posted: Sequence[datetime], reader: Reader) -> charts.Squares | None:
     """How many of its newest items were posted in which hour of which weekday, in the user's zone."""
     if len(posted) < 2:
         return None
     counts = Counter((at.weekday(), at.hour) for at in (moment.astimezone(reader.tzinfo) for moment in posted))
-    locale = reader.locale
-    rows = [
-        [
-            (
-                locale.gettext(
-                    "{day} {hour}:00: {count}",
-                    day=locale.name("weekday", str(day)),
-                    hour=f"{hour:02}",
-                    count=counts[day, hour],
-                ),
-                counts[day, hour],
-            )
-            for hour in range(_HOURS)
-        ]
-        for day in range(_DAYS)
+
+    def words(day: int, hour: int) -> str:
+        name, count = reader.locale.name("weekday", str(day)), counts[day, hour]
+        return reader.locale.gettext("{day} {hour}:00: {count}", day=name, hour=f"{hour:02}", count=count)
+
+    return charts.heat([[(words(day, hour), counts[day, hour]) for hour in range(24)] for day in range(7)])
+
+
+def calendar(days: Sequence[Day], locale: Locale) -> charts.Squares | None:
+    """Coverage by day: how certain it is that nothing is missing."""
+    cells = [
+        (day.day, str(day.standing), f"{day.day}: {locale.name('standing', day.standing)} ({day.share:.0%})")
+        for day in days
     ]
-    return charts.heat(rows)
-
-
-def calendar(days: Sequence[Day], locale: Locale) -> charts.Calendar | None:
-    """Coverage by day, in columns of weeks: how certain it is that nothing is missing."""
-    if not days:
-        return None
-    records = {record.day: record for record in days}
-    first, last = min(records), max(records)
-    start = first - timedelta(days=first.weekday())
-    cells = []
-    for offset in range((last - start).days + 1):
-        day = start + timedelta(days=offset)
-        if day in records:
-            standing, share = records[day].standing, records[day].share
-            words = f"{day}: {locale.name('standing', standing)} ({share:.0%})"
-            cells.append(charts.ChartCell(offset // _DAYS, offset % _DAYS, str(standing), words))
-    return charts.calendar(cells, start, last)
+    return charts.calendar(cells) if cells else None
 
 
 class SettingRow(NamedTuple):
@@ -103,8 +78,8 @@ class SettingRow(NamedTuple):
 
     name: str
     value: str
-    default: str
-    what: str
+    default: str = ""
+    what: str = ""
     choices: Sequence[str] = ()
     is_number: bool = False
     minimum: float | None = None
@@ -115,15 +90,15 @@ def differing(kind: Kind | None, settings: SettingValues) -> list[SettingRow]:
     """The settings of a source that differ from the defaults of its kind."""
     fields = {field.name: field for field in kind.fields} if kind else {}
     return [
-        _setting(fields[name], value) if name in fields else SettingRow(name, _text(value), "", "")
+        _setting(fields[name], value) if name in fields else SettingRow(name, _text(value))
         for name, value in settings.items()
         if name not in fields or value != fields[name].default
     ]
 
 
-def setting_fields(kind: Kind | None, typed: Mapping[str, Any]) -> list[SettingRow]:
+def setting_fields(kind: Kind | None, values: Mapping[str, Any]) -> list[SettingRow]:
     """The settings of a kind as form fields."""
-    return [_setting(field, typed.get(field.name)) for field in (kind.fields if kind else ())]
+    return [_setting(field, values.get(field.name)) for field in (kind.fields if kind else ())]
 
 
 def _setting(field: Field, value: Any) -> SettingRow:
@@ -140,7 +115,6 @@ def _setting(field: Field, value: Any) -> SettingRow:
 
 
 def _text(value: Any) -> str:
-    """A setting as a person would type it."""
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
@@ -245,6 +219,7 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
     app, status, locale = context.app, context.status(), reader.locale
     stored, progress = app.store.sources.with_progress(source_id)
     view = source_view(stored, progress, app.intervals())
+    reason = view.state_reason
     kind, holder = app.platforms.kind(stored.kind), app.store.sources.holder(source_id)
     facts = status.facts.replace(is_held=holder is not None)
     late = lateness(stored, progress, view.fetch_interval_minutes, facts)
@@ -265,7 +240,7 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
             late.why,
             at=locale.when(late.at) if late.at else "",
             exact=locale.day_and_time(late.at) if late.at else "",
-            reason=_state_reason(locale, view.state_reason),
+            reason=(locale.lookup("state_reason", reason) or locale.message(reason)) if reason else "–",
             failures=locale.number(view.failures_in_a_row),
             count=locale.number(facts.waiting_count),
             work=holder.work if holder else "",
