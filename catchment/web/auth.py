@@ -101,7 +101,7 @@ class Guesses:
     def _is_trusted(self, group: str) -> bool:
         """Whether the owner uses this address: it is this machine, or one that has signed in recently."""
         since = self._trusted.get(group)
-        return _is_loopback(group) or (since is not None and self._seconds() - since < TRUSTED_FOR)
+        return is_loopback(group) or (since is not None and self._seconds() - since < TRUSTED_FOR)
 
 
 def _remember(by_address: dict[str, Kept], address: str, value: Kept) -> None:
@@ -126,11 +126,12 @@ def _group(address: str) -> str:
     return str(parsed)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether an address or a host name means this machine."""
     try:
-        return ipaddress.ip_address(address).is_loopback
+        return ipaddress.ip_address(host).is_loopback
     except ValueError:
-        return False
+        return host.lower() == "localhost"
 
 
 SESSION_SECONDS = 30 * 86_400
@@ -266,23 +267,16 @@ class Guard:
 
     def check_key(self, key: bytes, address: str) -> Checked:
         wait = 0.0 if self._keys.is_outside_strong else self._guesses.wait(address)
-        if (not wait and self._keys.is_outside(key)) or self._keys.is_stored(key):
-            self._guesses.succeeded(address)
-            return Checked(is_valid=True)
-        return self._refused(wait) if wait else self._wrong(address)
+        return self._checked((not wait and self._keys.is_outside(key)) or self._keys.is_stored(key), address, wait)
 
     def check_link(self, token: str, address: str) -> Checked:
-        if self._sessions.admits(token):
+        return self._checked(self._sessions.admits(token), address)
+
+    def _checked(self, is_valid: bool, address: str, wait: float = 0.0) -> Checked:
+        if is_valid:
             self._guesses.succeeded(address)
             return Checked(is_valid=True)
-        return self._wrong(address)
-
-    def _wrong(self, address: str) -> Checked:
-        return self._refused(self._guesses.failed(address))
-
-    @staticmethod
-    def _refused(wait: float) -> Checked:
-        return Checked(is_valid=False, wait_seconds=math.ceil(wait))
+        return Checked(is_valid=False, wait_seconds=math.ceil(wait or self._guesses.failed(address)))
 
 
 def signing_key(home: Path) -> bytes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import re
 import time
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from catchment import logs
 from catchment.errors import CatchmentError
 from catchment.web.api.errors import INTERNAL, NO_KEY, TOO_LARGE, Failure, failure_of, too_many_tries
+from catchment.web.auth import is_loopback
 from catchment.web.dependencies import WebContext
 
 log = logs.logger(__name__)
@@ -174,7 +174,7 @@ def key_in(headers: Headers) -> bytes:
 def hosts_for(host: str) -> frozenset[str] | None:
     """The host names that a server bound to this address accepts; None accepts any, where others reach it by their own
     names."""
-    return frozenset(("localhost", "127.0.0.1", "::1", host.lower())) if _is_loopback(host) else None
+    return frozenset(("localhost", "127.0.0.1", "::1", host.lower())) if is_loopback(host) else None
 
 
 def host_name(header: str) -> str:
@@ -183,10 +183,3 @@ def host_name(header: str) -> str:
         return (urlsplit(f"//{header}").hostname or "").rstrip(".")
     except ValueError:
         return ""
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host.lower() == "localhost"

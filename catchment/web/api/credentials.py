@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
 from fastapi import APIRouter
-from msgspec.structs import asdict
+from pydantic import Field
 
 from catchment.app import App
 from catchment.credentials import CredentialView, credential_view
 from catchment.errors import NotFound
+from catchment.model import as_json
 from catchment.store.credentials import CredentialChangeView
 from catchment.web.api.params import CredentialId, ResourcePage
 from catchment.web.api.schemas.common import PageSchema, Resource, failure, shows
@@ -40,13 +41,8 @@ class CredentialChange(Resource):
     """That a credential was no longer as it was."""
 
 
-class CredentialWithChanges(CredentialView, frozen=True):
-    changes: Sequence[CredentialChangeView]
-
-
-@shows(CredentialWithChanges, changes="The latest 100, newest first.")
 class CredentialStory(CredentialSchema):
-    pass
+    changes: list[CredentialChange] = Field(description="The latest 100, newest first.")
 
 
 router = APIRouter(prefix="/api/credentials", tags=["records"])
@@ -61,10 +57,10 @@ def list_credentials(app: AppDep) -> ResourcePage[CredentialView]:
 
 
 @router.get("/{credential_id}", response_model=CredentialStory, responses=MISSING)
-def show_credential(app: AppDep, credential_id: CredentialId) -> CredentialWithChanges:
+def show_credential(app: AppDep, credential_id: CredentialId) -> dict[str, Any]:
     """One credential, and what became of it, the newest change first."""
     credential = credential_of(app, credential_id)
-    return CredentialWithChanges(**asdict(credential), changes=app.store.credentials.changes(credential.name))
+    return {**as_json(credential), "changes": app.store.credentials.changes(credential.name)}
 
 
 @router.post("/{credential_id}/pause", response_model=CredentialSchema, responses=MISSING)

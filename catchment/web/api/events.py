@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
 from msgspec import convert
-from msgspec.structs import asdict
 from pydantic import Field
 
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
 from catchment.events import webhooks
 from catchment.events.watches import checked, named
-from catchment.model import Watch
+from catchment.model import Watch, as_json
 from catchment.store.delivery.watches import WatchHitView, WatchView
 from catchment.store.delivery.webhooks import WebhookView
 from catchment.web.api.params import Address, ResourcePage, RowId, WatchId, WebhookId, Word, limit
@@ -46,13 +45,8 @@ class ListenerSchema(Resource):
     """A webhook or a Python hook, and how far it is."""
 
 
-class WebhookWithSecret(WebhookView, frozen=True):
-    secret: str | None = None
-
-
-@shows(WebhookWithSecret, secret="What was made to sign with; shown only this once. Null: you gave one.")  # noqa: S106
 class NewListener(ListenerSchema):
-    pass
+    secret: str | None = Field(description="What was made to sign with; shown only this once. Null: you gave one.")
 
 
 class Sent(Resource):
@@ -161,7 +155,7 @@ def list_webhooks(app: AppDep) -> ResourcePage[WebhookView]:
 
 
 @router.post("/webhooks", status_code=201, response_model=NewListener, responses=TAKEN)
-def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> WebhookWithSecret:
+def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> dict[str, Any]:
     """Have an address told of what happens from now on. A secret that is made here is answered only this once."""
     webhook_id, secret = webhooks.add(
         app.store.webhooks,
@@ -174,7 +168,7 @@ def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> WebhookWit
     )
     response.headers["Location"] = f"/api/webhooks/{webhook_id}"
     webhook = app.store.deliveries.of_webhook(webhook_id)
-    return WebhookWithSecret(**asdict(webhook), secret=secret if body.secret is None else None)
+    return {**as_json(webhook), "secret": secret if body.secret is None else None}
 
 
 @router.get("/webhooks/{webhook_id}", response_model=ListenerSchema, responses=NO_WEBHOOK)

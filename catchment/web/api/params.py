@@ -20,8 +20,6 @@ LARGEST = 2**63 - 1
 _DEEPEST = 8
 _MOST_VALUES = 1_000
 
-# ── in paths and queries ──────────────────────────────────────────────────────────────────────────────────────────
-
 
 def path_id(what: str) -> Any:
     return Path(ge=1, le=LARGEST, description=f"The {what}'s id.", examples=[1])
@@ -118,9 +116,6 @@ def paged(rows: Sequence[T], limit: int, cursor: Callable[[T], object]) -> Resou
     """A page of a list that was queried for one row more: that row shows whether there is a next page."""
     shown = rows[:limit]
     return ResourcePage(shown, str(cursor(shown[-1])) if len(rows) > limit else None)
-
-
-# ── in bodies ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def keepable(value: Any, depth: int = 0) -> Any:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from msgspec.structs import asdict
 
 from catchment.collect.budget_plan import PlanView, plan_view
 from catchment.health.metrics import MetricPoint
-from catchment.model import Outcome
+from catchment.model import Outcome, as_json
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.runs import RunView
 from catchment.web.api.params import After, Name, OfSource, ResourcePage, RunId, limit, paged, place
 from catchment.web.api.schemas.common import PageSchema, failure
-from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory, RunWithResults
+from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory
 from catchment.web.dependencies import AppDep
 
 router = APIRouter(prefix="/api", tags=["records"])
@@ -53,13 +52,13 @@ def get_run(
     after: After = None,
     most: Annotated[int, limit(1000)] = 100,
     outcome: Annotated[Outcome | None, Query(description="Only the results that ended so.")] = None,
-) -> RunWithResults:
+) -> dict[str, Any]:
     """One run, and what became of each source in it. Of one that is under way, what it has come to by now."""
     start = place(after) or 0
     (run,) = app.store.runs.up_to_now([app.store.runs.get(run_id)])
     visits = app.store.runs.results(run_id, start, most + 1, outcome=outcome)
     page = paged(visits, most, lambda visit: visit.source_id)
-    return RunWithResults(**asdict(run), results=page.items, next=page.next)
+    return {**as_json(run), "results": page.items, "next": page.next}
 
 
 @router.get("/metrics", response_model=PageSchema[MetricsSchema])

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
-from msgspec.structs import asdict
 
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
-from catchment.model import Progress, Source, SourceState
+from catchment.model import Progress, Source, SourceState, as_json
 from catchment.sources import add
 from catchment.sources.describe import CoverageView, SourceView, coverage_of, health_of, source_view
 from catchment.sources.intervals import tier_change_view, tier_tally, tier_views
@@ -23,17 +22,13 @@ from catchment.web.api.params import after as cursor
 from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.sources import (
     ChangedSource,
-    CollectedSourceView,
     CollectorStatus,
-    CollectorStatusView,
     Communities,
     Coverage,
     NewlyFollowed,
     NewSource,
     Pause,
     SourceSchema,
-    SourceWithPreview,
-    TiersView,
 )
 from catchment.web.dependencies import AppDep, WebContextDep
 
@@ -73,7 +68,7 @@ def _views(app: App, rows: Sequence[tuple[Source, Progress]]) -> list[SourceView
 
 
 @router.post("/sources", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
-def follow_source(app: AppDep, body: NewSource, response: Response) -> SourceWithPreview:
+def follow_source(app: AppDep, body: NewSource, response: Response) -> dict[str, Any]:
     """Add a source. The platform is not asked before the answer, unless `check` wants that; the process that collects
     begins with it within a second."""
     more = body.model_dump(exclude={"kind", "target", "check"})
@@ -87,7 +82,7 @@ def follow_source(app: AppDep, body: NewSource, response: Response) -> SourceWit
     if not is_new:
         raise AlreadyFollowed(f"{source.target} is followed already, as source {source.id} ({source.name})", source.id)
     response.headers["Location"] = f"/api/sources/{source.id}"
-    return SourceWithPreview(**asdict(_view(app, source.id)), preview=preview_view(preview) if preview else None)
+    return {**as_json(_view(app, source.id)), "preview": preview_view(preview) if preview else None}
 
 
 @router.get("/sources/{source_id}", response_model=SourceSchema, responses=MISSING)
@@ -157,30 +152,24 @@ def _naming_credential() -> Iterator[None]:
         raise InvalidInput(error.what, error.helps, "credential") from error
 
 
-# Tiers
-
 _PLACE = r"([0-9]{1,12}(?:\.[0-9]{1,20})?)-([0-9]{1,18})"
 AfterCommunity = Annotated[str | None, cursor(f"^{_PLACE}$")]
 
 
 @router.get("/tiers", response_model=Communities)
-def list_tiers(app: AppDep, after: AfterCommunity = None, most: Annotated[int, limit(1000)] = 100) -> TiersView:
+def list_tiers(app: AppDep, after: AfterCommunity = None, most: Annotated[int, limit(1000)] = 100) -> dict[str, Any]:
     """The tiers, how many communities are and would be in each, which would change; and the communities that were
     visited, the liveliest first."""
     tally = tier_tally(app.store, app.tiers)
-    page = paged(app.store.tier_stats.by_average(most + 1, _place(after)), most, _place_of)
-    return TiersView(
-        items=_views(app, page.items),
-        next=page.next,
-        tiers=tier_views(app.tiers, tally),
-        unassigned=tally.are[None],
-        changes=[tier_change_view(change) for change in tally.changes[:most]],
-    )
-
-
-def _place_of(row: tuple[Source, Progress]) -> str:
-    source, progress = row
-    return f"{progress.average_valid!r}-{source.id}"
+    rows = app.store.tier_stats.by_average(most + 1, _place(after))
+    page = paged(rows, most, lambda row: f"{row[1].average_valid!r}-{row[0].id}")
+    return {
+        "items": _views(app, page.items),
+        "next": page.next,
+        "tiers": tier_views(app.tiers, tally),
+        "unassigned": tally.are[None],
+        "changes": [tier_change_view(change) for change in tally.changes[:most]],
+    }
 
 
 def _place(after: str | None) -> tuple[float, int] | None:
@@ -192,31 +181,17 @@ def _place(after: str | None) -> tuple[float, int] | None:
     return float(match[1]), int(match[2])
 
 
-# The collector
-
-
 @router.get("/collector/status", response_model=CollectorStatus, tags=["collector"])
 def collector_status(
     context: WebContextDep, after: After = None, most: Annotated[int, limit(1000)] = 1000
-) -> CollectorStatusView:
+) -> dict[str, Any]:
     """How every source fares, when it was visited last and is due next, and the figures of the last 24 hours."""
     app = context.app
     intervals, failures_limit = app.intervals(), app.settings.failures_before_probation
-
-    def view(source: Source, progress: Progress) -> CollectedSourceView:
-        shown = source_view(source, progress, intervals)
-        return CollectedSourceView(
-            source.id,
-            source.name,
-            source.kind,
-            shown.fetch_interval_minutes,
-            shown.last_fetched_at,
-            shown.next_fetch_at,
-            shown.fetch_count,
-            shown.fetch_error_count,
-            shown.last_error,
-            health_of(source, progress, failures_limit),
-        )
-
     page = paged(app.store.sources.page(place(after) or 0, most + 1), most, lambda row: row[0].id)
-    return CollectorStatusView([view(*row) for row in page.items], context.status().collector_stats(), page.next)
+    sources = []
+    for source, progress in page.items:
+        view, status = source_view(source, progress, intervals), health_of(source, progress, failures_limit)
+        more = {"type": view.kind, "interval_minutes": view.fetch_interval_minutes, "status": status}
+        sources.append(as_json(view) | more)
+    return {"sources": sources, "stats": context.status().collector_stats(), "next": page.next}

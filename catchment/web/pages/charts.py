@@ -77,9 +77,6 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{x:g},{y:g}" for x, y in points)
 
 
-# ── hour by hour ──────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class Column(NamedTuple):
     """A bar with one part per series; its tooltip; and the area of the tooltip."""
 
@@ -157,8 +154,6 @@ def ceiling(value: float) -> float:
     power = 10 ** math.floor(math.log10(value))
     return next(float(step * power) for step in (1, 2, 5, 10) if step * power >= value)
 
-
-# ── by hour and weekday, by day ───────────────────────────────────────────────────────────────────────────────────
 
 STEP = 16
 """From one square to the next: 14 for the square, 2 for the gap."""

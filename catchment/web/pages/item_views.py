@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import SequenceMatcher
 from enum import Enum
@@ -26,8 +26,6 @@ _TITLE = 180
 _COUNTERS = ("score", "reply_count", "view_count")
 
 
-# ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 Pieces = list[tuple[str, bool]]
 """A text in pieces, each with whether it is a match."""
 
@@ -44,10 +42,6 @@ class Headline(Record, frozen=True):
     """Only if it is safe to link to."""
     title_pieces: Pieces = []
     pieces: Pieces = []
-
-    @property
-    def title(self) -> str:
-        return _cut(self.item.title or "", _TITLE)
 
     @property
     def author(self) -> str | None:
@@ -88,9 +82,6 @@ def marked(text: str, marks: Sequence[Sequence[int]]) -> Pieces:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[:most].rstrip()}…"
-
-
-# ── one item ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Images(Enum):
@@ -248,7 +239,15 @@ class Piece(NamedTuple):
 
 def changed(before: str, after: str) -> list[Piece]:
     """The pieces, in order: kept and deleted ones make `before`, kept and inserted ones `after`."""
-    return list(_joined(_by_lines(before, after)))
+    pieces: list[Piece] = []
+    lines = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    for is_equal, old, new in _stretches(*lines, _MOST_LINES):
+        if is_equal:
+            pieces.append(Piece("kept", old))
+            continue
+        for is_kept, old_words, new_words in _stretches(_WORDS.findall(old), _WORDS.findall(new), _MOST_WORDS):
+            pieces += [Piece("kept", old_words)] if is_kept else [Piece("gone", old_words), Piece("new", new_words)]
+    return list(_joined(pieces))
 
 
 def shortened(pieces: Sequence[Piece]) -> list[Piece]:
@@ -268,56 +267,30 @@ def shortened(pieces: Sequence[Piece]) -> list[Piece]:
     return short
 
 
-def _by_lines(before: str, after: str) -> Iterator[Piece]:
-    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    for sort, (a, b), (c, d) in _blocks(old, new, _MOST_LINES):
-        if sort == "equal":
-            yield Piece("kept", "".join(old[a:b]))
-        else:
-            yield from _by_words("".join(old[a:b]), "".join(new[c:d]))
-
-
-def _by_words(before: str, after: str) -> Iterator[Piece]:
-    old, new = _WORDS.findall(before), _WORDS.findall(after)
-    for sort, (a, b), (c, d) in _blocks(old, new, _MOST_WORDS):
-        if sort == "equal":
-            yield Piece("kept", "".join(old[a:b]))
-        else:
-            yield Piece("gone", "".join(old[a:b]))
-            yield Piece("new", "".join(new[c:d]))
-
-
-def _blocks(
-    old: Sequence[str], new: Sequence[str], most: int
-) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
-    """Equal and different ranges, by position. A common start and end is found at once, however long it is."""
+def _stretches(old: Sequence[str], new: Sequence[str], most: int) -> Iterator[tuple[bool, str, str]]:
+    """Stretches that are equal or not, with both texts. A common start and end is found at once, however long it is."""
     head = _alike(old, new)
     tail = _alike(old[head:][::-1], new[head:][::-1])
-    old_end, new_end = len(old) - tail, len(new) - tail
-    if head:
-        yield "equal", (0, head), (0, head)
-    if max(old_end, new_end) - head > most:
-        yield "replace", (head, old_end), (head, new_end)
+    old_middle, new_middle = old[head : len(old) - tail], new[head : len(new) - tail]
+    yield True, "".join(old[:head]), "".join(new[:head])
+    if max(len(old_middle), len(new_middle)) > most:
+        yield False, "".join(old_middle), "".join(new_middle)
     else:
-        matcher = SequenceMatcher(None, old[head:old_end], new[head:new_end], autojunk=False)
+        matcher = SequenceMatcher(None, old_middle, new_middle, autojunk=False)
         for sort, a, b, c, d in matcher.get_opcodes():
-            yield sort, (head + a, head + b), (head + c, head + d)
-    if tail:
-        yield "equal", (old_end, len(old)), (new_end, len(new))
+            yield sort == "equal", "".join(old_middle[a:b]), "".join(new_middle[c:d])
+    yield True, "".join(old[len(old) - tail :]), "".join(new[len(new) - tail :])
 
 
 def _alike(sequence: Sequence[str], other: Sequence[str]) -> int:
-    count = 0
-    for a, b in zip(sequence, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+    """The length of the common start."""
+    pairs = enumerate(zip(sequence, other, strict=False))
+    return next((count for count, (a, b) in pairs if a != b), min(len(sequence), len(other)))
 
 
-def _joined(pieces: Iterator[Piece]) -> Iterator[Piece]:
+def _joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
     """Neighbours of one sort as one piece; in a changed stretch, deletions stand before insertions."""
-    for is_kept, group in groupby((piece for piece in pieces if piece.text), lambda one: one.sort == "kept"):
+    for is_kept, group in groupby((piece for piece in pieces if piece.text), lambda piece: piece.sort == "kept"):
         parts = list(group)
         if is_kept:
             yield Piece("kept", "".join(part.text for part in parts))

@@ -110,9 +110,6 @@ def overview_page(context: WebContext, reader: Reader) -> Response:
     )
 
 
-# ── problems ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 def _needs(
     app: App, status: DeploymentStatus, gaps: Sequence[SourceGaps], budgets: Sequence[BudgetStatus], locale: Locale
 ) -> Iterator[OverviewProblem]:
@@ -200,9 +197,6 @@ def _causes(status: DeploymentStatus, alerts: Set[str], locale: Locale) -> Itera
             )
         helps = locale.lookup("alert_helps", f"{cause.level} {cause.subject.split()[-1]}")
         yield OverviewProblem("bad", title, "/sources?order=troubled", what, helps, names=affected)
-
-
-# ── performance ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class Pace(NamedTuple):
@@ -296,9 +290,6 @@ def _hot(cache: CacheFigures | None, hours: Sequence[MetricPoint], locale: Local
     text = locale.gettext("Hit rate {share} of {count} reads", share=share, count=count)
     trend = _share_trend(hours, [hour.hit_rate for hour in hours], text, locale)
     return CacheRow(cache.home, cache.entries, text, trend)
-
-
-# ── budgets ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 class BudgetRow(NamedTuple):

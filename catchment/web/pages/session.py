@@ -71,9 +71,6 @@ def inside(request: Request, context: WebContextDep) -> Reader:
 TheReader = Annotated[Reader, Depends(inside)]
 
 
-# ── changes ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 class SubmittedForm(Record, frozen=True):
     """A submitted form, and the user who sent it."""
 
@@ -132,9 +129,6 @@ TheForm = Annotated[SubmittedForm, Depends(_change)]
 def local(path: str) -> str:
     """A path of ours to return to; anything else becomes the start page."""
     return path if path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable() else "/"
-
-
-# ── errors ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def failure_page(request: Request, failure: Failure, request_id: str) -> Response:

@@ -133,9 +133,6 @@ _MOST_RUNS = 12
 Followed = tuple[Source, Progress]
 
 
-# ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @router.get("/sources")
 def sources(request: Request, context: WebContextDep, reader: TheReader) -> Response:
     app, params, status = context.app, request.query_params, context.status()
@@ -210,9 +207,6 @@ def _rows(
     return [row(source, progress) for source, progress in sources]
 
 
-# ── one source ────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @router.get("/sources/{source_id}")
 def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Response:
     """One source: what it is, its state, when it is visited next and why, when it posts, what is missing."""
@@ -265,9 +259,6 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
 
 def credential_names(app: App, platform: str) -> list[str]:
     return [stored.credential.name for stored in app.store.credentials.page() if stored.credential.platform == platform]
-
-
-# ── actions ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @router.post("/sources/{source_id}/pause")

@@ -31,9 +31,6 @@ _LONGEST = 4_000
 _MOST_SHOWN = 200
 
 
-# ── one ───────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
 @router.get(ADD)
 def choose(request: Request, app: AppDep, reader: TheReader) -> Response:
     """What kind of thing it is; and once that is known, its form."""
@@ -128,9 +125,6 @@ def _previewed(item: PreviewItem) -> dict[str, str | None]:
 def _kind(app: App, name: str) -> Kind | None:
     """The kind of that name; also one whose platform is not installed."""
     return app.platforms.kind(name) or next((kind for kind in app.platforms.absent_kinds() if kind.name == name), None)
-
-
-# ── many ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @router.get(IMPORT)

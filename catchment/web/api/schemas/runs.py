@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
+
+from pydantic import Field
 
 from catchment.collect.budget_plan import LateSourceView, PlanView
 from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
@@ -46,14 +47,11 @@ class RunResult(Resource):
     """What became of one source in a run."""
 
 
-class RunWithResults(RunView, frozen=True):
-    results: Sequence[VisitView]
-    next: str | None
-
-
-@shows(RunWithResults, next="Given as `after` to get the results that follow; null: these were the last.")
 class RunStory(Run):
     """A run, and what became of each source in it, in order of the sources' ids."""
+
+    results: list[RunResult]
+    next: str | None = Field(description="Given as `after` to get the results that follow; null: these were the last.")
 
 
 @shows(

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
 from typing import Literal
 
 from pydantic import Field
 
-from catchment.model import View
 from catchment.policy.coverage import Day, Stretch
 from catchment.sources.describe import CoverageView, SourceView
 from catchment.sources.intervals import KindIntervalView, TierChangeView, TierView
 from catchment.sources.preview import PreviewView, SkippedView
 from catchment.status import CollectorStatsView
 from catchment.web.api.params import Address, Categories, Line, Minutes, SourceSettings, Word
-from catchment.web.api.schemas.common import PageSchema, RequestBody, Resource, example, shows
+from catchment.web.api.schemas.common import Moment, PageSchema, RecordSchema, RequestBody, Resource, example, shows
 
 Priority = Literal["high", "medium", "low"]
 
@@ -130,21 +127,12 @@ class TierChange(Resource):
     """A community whose visits speak for another tier, or another interval, than it has."""
 
 
-class TiersView(View, frozen=True):
-    items: Sequence[SourceView]
-    next: str | None
-    tiers: Sequence[TierView]
-    unassigned: int
-    changes: Sequence[TierChangeView]
-
-
-@shows(
-    TiersView,
-    unassigned="How many have no tier yet, because there were too few visits.",
-    changes="As many as `limit` allows. Each visit, and a daily job, makes them.",
-)
 class Communities(PageSchema[SourceSchema]):
     """The communities that were visited, the liveliest first, and the tiers that follow."""
+
+    tiers: list[TierSchema]
+    unassigned: int = Field(description="How many have no tier yet, because there were too few visits.")
+    changes: list[TierChange] = Field(description="As many as `limit` allows. Each visit, and a daily job, makes them.")
 
 
 @shows(SkippedView)
@@ -162,43 +150,28 @@ class PreviewSchema(Resource):
     """What a first visit would store."""
 
 
-class SourceWithPreview(SourceView, frozen=True):
-    preview: PreviewView | None
-
-
-@shows(SourceWithPreview, preview="Where `check` was asked for.")
 class NewlyFollowed(SourceSchema):
     """A source that is followed from now on."""
 
+    preview: PreviewSchema | None = Field(description="Where `check` was asked for.")
 
-class CollectedSourceView(View, frozen=True):
+
+class CollectedSource(RecordSchema):
+    """How collecting one source goes."""
+
     id: int
     name: str
+    type: str = Field(description="The same as `kind`.")
     kind: str
-    interval_minutes: int
-    last_fetched_at: datetime | None
-    next_fetch_at: datetime | None
+    interval_minutes: int = Field(description="The interval that holds.")
+    last_fetched_at: Moment | None
+    next_fetch_at: Moment | None
     fetch_count: int
     fetch_error_count: int
     last_error: str | None
-    status: str
-
-    @property
-    def type(self) -> str:
-        return self.kind
-
-
-@shows(
-    CollectedSourceView,
-    type="The same as `kind`.",
-    interval_minutes="The interval that holds.",
-    status=(
-        Literal["ok", "waiting", "no_platform", "failing", "probation", "paused", "retired"],
-        "waiting: never visited yet · probation: failed so often that it is visited less and less.",
-    ),
-)
-class CollectedSource(Resource):
-    """How collecting one source goes."""
+    status: Literal["ok", "waiting", "no_platform", "failing", "probation", "paused", "retired"] = Field(
+        description="waiting: never visited yet · probation: failed so often that it is visited less and less."
+    )
 
 
 @shows(
@@ -215,13 +188,6 @@ class CollectorStats(Resource):
     pass
 
 
-class CollectorStatusView(View, frozen=True):
-    sources: Sequence[CollectedSourceView]
-    stats: CollectorStatsView
-    next: str | None
-
-
-@shows(CollectorStatusView, next="Given as `after` for the sources that follow; null: these were all.")
 class CollectorStatus(Resource):
     """How collecting goes, source by source and in all."""
 
@@ -254,6 +220,9 @@ class CollectorStatus(Resource):
         },
         next=None,
     )
+    sources: list[CollectedSource]
+    stats: CollectorStats
+    next: str | None = Field(description="Given as `after` for the sources that follow; null: these were all.")
 
 
 @shows(Stretch, gap_id="The gap that it comes from, where it comes from one.")
