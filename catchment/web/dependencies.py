@@ -123,7 +123,7 @@ def _tell_guessing(app: App, address: str, count: int) -> None:
 
 
 # Asynchronous although they await nothing: otherwise FastAPI would use a thread for each.
-async def _door(request: Request) -> WebContext:
+async def _context(request: Request) -> WebContext:
     return cast(WebContext, request.state.context)
 
 
@@ -131,5 +131,5 @@ async def _app(request: Request) -> App:
     return cast(WebContext, request.state.context).app
 
 
-WebContextDep = Annotated[WebContext, Depends(_door)]
+WebContextDep = Annotated[WebContext, Depends(_context)]
 AppDep = Annotated[App, Depends(_app)]

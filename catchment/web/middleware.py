@@ -48,7 +48,7 @@ class OuterMiddleware:
         self, app: ASGIApp, context: WebContext, hosts: frozenset[str] | None, guarded: tuple[str, ...] = ("/api",)
     ) -> None:
         """`guarded`: path prefixes that need a key."""
-        self._app, self._door, self._hosts, self._guarded = app, context, hosts, guarded
+        self._app, self._context, self._hosts, self._guarded = app, context, hosts, guarded
         self.cut_count = 0
         """How many requests were aborted by a stop."""
 
@@ -58,7 +58,7 @@ class OuterMiddleware:
             return
         headers = Headers(scope=scope)
         answer = _Answer(send, request_id_from(headers.get("x-request-id")))
-        scope.setdefault("state", {}).update(request_id=answer.request_id, context=self._door)
+        scope.setdefault("state", {}).update(request_id=answer.request_id, context=self._context)
         with logs.bound(request_id=answer.request_id):
             started = time.monotonic()
             await self._answer(scope, headers, receive, answer)
@@ -105,7 +105,7 @@ class OuterMiddleware:
         if not key:
             return NO_KEY
         try:
-            checked = await run_in_threadpool(self._door.guard.check_key, key, address)
+            checked = await run_in_threadpool(self._context.guard.check_key, key, address)
             if checked.is_valid:
                 return None
             return too_many_tries(checked.wait_seconds) if checked.wait_seconds else NO_KEY

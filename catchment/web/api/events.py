@@ -158,13 +158,7 @@ def list_webhooks(app: AppDep) -> ResourcePage[WebhookView]:
 def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> dict[str, Any]:
     """Have an address told of what happens from now on. A secret that is made here is answered only this once."""
     webhook_id, secret = webhooks.add(
-        app.store.webhooks,
-        app.cipher,
-        body.name,
-        body.url,
-        app.clock.now(),
-        events=body.events,
-        secret=body.secret,
+        app.store.webhooks, app.cipher, body.name, body.url, app.clock.now(), events=body.events, secret=body.secret
     )
     response.headers["Location"] = f"/api/webhooks/{webhook_id}"
     webhook = app.store.deliveries.of_webhook(webhook_id)

@@ -26,8 +26,8 @@ from catchment.web.api.params import (
     AfterHit,
     AfterKey,
     AskedMoment,
-    AskedText,
     ItemId,
+    Line,
     Name,
     OfCategory,
     OfSource,
@@ -68,8 +68,8 @@ async def _filter(
         Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")
     ] = None,
     platform: Annotated[Name, Query(description="Of this platform.")] = None,
-    author: Annotated[AskedText | None, Query(description="By this author, written as the platform writes it.")] = None,
-    tag: Annotated[AskedText | None, Query(description="With this tag.")] = None,
+    author: Annotated[Line | None, Query(description="By this author, written as the platform writes it.")] = None,
+    tag: Annotated[Line | None, Query(description="With this tag.")] = None,
     category: OfCategory = None,
     since: Annotated[
         AskedMoment | None,
@@ -176,7 +176,7 @@ def search_items(
     app: AppDep,
     filter: AskedFilter,
     q: Annotated[
-        AskedText, Query(description="Words that must all be there; a phrase in double quotes.", examples=["spring"])
+        Line, Query(description="Words that must all be there; a phrase in double quotes.", examples=["spring"])
     ],
     order: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
     after: AfterHit = None,

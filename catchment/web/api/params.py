@@ -67,10 +67,7 @@ AskedMoment = Annotated[
     AfterValidator(_checked_time),
     WithJsonSchema(
         {
-            "anyOf": [
-                {"type": "string", "format": "date-time"},
-                {"type": "string", "pattern": f"^{RELATIVE_TIME}$"},
-            ],
+            "anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "pattern": f"^{RELATIVE_TIME}$"}],
             "examples": ["2026-03-01T00:00:00Z", "yesterday", "2d"],
         }
     ),
@@ -148,4 +145,3 @@ RowId = Annotated[int, Field(ge=1, le=LARGEST)]
 Minutes = Annotated[int, Strict(), Field(ge=1, le=525_600)]
 SourceSettings = Annotated[dict[str, Any], Keepable]
 Categories = Annotated[list[Word], Field(max_length=100)]
-AskedText = Annotated[str, Field(min_length=1, max_length=500), Keepable]

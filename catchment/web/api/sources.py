@@ -131,9 +131,7 @@ def run_source(app: AppDep, source_id: SourceId) -> SourceView:
 
 @router.get("/sources/{source_id}/coverage", response_model=Coverage, responses=MISSING)
 def show_coverage(
-    app: AppDep,
-    source_id: SourceId,
-    days: Annotated[int, Query(ge=1, le=3660, description="How far back.")] = 90,
+    app: AppDep, source_id: SourceId, days: Annotated[int, Query(ge=1, le=3660, description="How far back.")] = 90
 ) -> CoverageView:
     """For which stretches of time the source is proven complete, and for which not, and why; and a calendar."""
     return coverage_of(app.store, app.platforms, source_id, app.clock.now(), days)

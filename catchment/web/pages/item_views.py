@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from difflib import SequenceMatcher
 from enum import Enum
 from itertools import groupby
@@ -110,13 +109,7 @@ _REL = "noopener noreferrer nofollow"
 def readable(html: str, images: Images = Images.KEPT, image_word: str = "image") -> Markup:
     """Third-party HTML, sanitized again for output: it runs nothing, loads only what the user allows, and its links
     send no referrer."""
-    clean = nh3.clean(
-        html,
-        tags=_TAGS,
-        attributes=_ATTRIBUTES,
-        url_schemes={"http", "https", "mailto"},
-        link_rel=_REL,
-    )
+    clean = nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel=_REL)
     if images != Images.KEPT and "<img" in clean:
         clean = _with_images(clean, images, image_word)
     return Markup(clean)  # noqa: S704 — sanitized above
@@ -148,67 +141,44 @@ def _with_images(clean: str, images: Images, image_word: str) -> str:
     return _LINK_OR_IMAGE.sub(shown, clean)
 
 
-class HistoryEntry(Record, frozen=True):
-    """A change of an item: when, why, and the differences."""
-
-    version: int
-    at: datetime
-    from_at: str
-    edited_at: datetime | None
-    reasons: tuple[str, ...]
-    title: list[Piece] | None
-    text: list[Piece]
-    media: tuple[int, int]
-    """How many were removed, how many added."""
-
-
-def history(item: ItemView, revisions: Sequence[RevisionView]) -> list[HistoryEntry]:
-    """Each change, newest first."""
+def history(item: ItemView, revisions: Sequence[RevisionView]) -> Sequence[Mapping[str, object]]:
+    """Each change, newest first: when, why, and the differences."""
     states: list[RevisionView | ItemView] = [*revisions, item]
     return [
-        HistoryEntry(
-            before.version,
-            before.valid_to,
-            before.valid_from.isoformat(),
-            after.source_edited_at if isinstance(after, RevisionView) else after.edited_at,
-            before.reasons,
-            _changed(before.title, after.title),
-            shortened(_changed(before.text, after.text) or []),
-            _media_changed(before.media, after.media),
-        )
+        {
+            "version": before.version,
+            "at": before.valid_to,
+            "from_at": before.valid_from.isoformat(),
+            "edited_at": after.source_edited_at if isinstance(after, RevisionView) else after.edited_at,
+            "reasons": before.reasons,
+            "title": _changed(before.title, after.title),
+            "text": shortened(_changed(before.text, after.text)),
+            "media": _media_changed(before.media, after.media),
+        }
         for before, after in zip(revisions, states[1:], strict=True)
     ][::-1]
 
 
-def _changed(before: str | None, after: str | None) -> list[Piece] | None:
-    """The differences; None if there are none."""
-    return changed(before or "", after or "") if (before or "") != (after or "") else None
+def _changed(before: str | None, after: str | None) -> list[Piece]:
+    """The differences; empty if there are none."""
+    return changed(before or "", after or "") if (before or "") != (after or "") else []
 
 
 def _media_changed(before: Sequence[Media], after: Sequence[Media]) -> tuple[int, int]:
+    """How many were removed, how many added."""
     old, new = {medium.url for medium in before}, {medium.url for medium in after}
     return len(old - new), len(new - old)
 
 
-class ReferenceLink(NamedTuple):
-    """A reference: to the item itself, if it is stored."""
-
-    relation: str
-    item_id: int | None
-    url: str | None
-    name: str | None
-    text: str
-
-
-def reference_link(reference: Reference, stored: Mapping[str, int]) -> ReferenceLink:
-    """`stored`: ids of stored items, by external id."""
-    return ReferenceLink(
-        reference.relation,
-        stored.get(reference.external_id or ""),
-        web_address(reference.url),
-        reference.author or reference.external_id or reference.url,
-        _cut(" ".join((reference.text or "").split()), _EXCERPT),
-    )
+def reference_link(reference: Reference, stored: Mapping[str, int]) -> dict[str, object]:
+    """A reference: to the item itself, if it is stored. `stored`: ids of stored items, by external id."""
+    return {
+        "relation": reference.relation,
+        "item_id": stored.get(reference.external_id or ""),
+        "url": web_address(reference.url),
+        "name": reference.author or reference.external_id or reference.url,
+        "text": _cut(" ".join((reference.text or "").split()), _EXCERPT),
+    }
 
 
 def growth(item: ItemView, points: Sequence[Point], reader: Reader) -> charts.Growth | None:

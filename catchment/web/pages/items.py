@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -12,7 +12,6 @@ from fastapi import APIRouter, Query, Request, Response
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
 from catchment.model import Ordering
-from catchment.store.item_fields import ItemView
 from catchment.store.items.items import ItemPage, key_from, key_text
 from catchment.store.search.lists import Filter
 from catchment.store.search.search import ResultPage
@@ -37,11 +36,6 @@ from catchment.web.pages.session import TheReader
 
 router = APIRouter()
 
-
-def names_of_sources(app: App, items: Iterable[ItemView]) -> dict[int, str]:
-    return app.store.sources.names(item.source_id for item in items)
-
-
 A_PAGE = 30
 STATES = ("edited", "deleted", "present")
 _FILTERS = ("platform", "kind", "source", "category", "author", "tag", "since", "until", "state")
@@ -56,18 +50,17 @@ LOAD_IMAGES = "pages.load_images."
 
 @router.get("/items")
 def items(request: Request, context: WebContextDep, reader: AnyReader) -> Response:
-    app, asked, format = context.app, Asked(request, reader), format_of(request)
+    app, format = context.app, format_of(request)
     order = Ordering.REPLIED if request.query_params.get("order") == Ordering.REPLIED else Ordering.POSTED
-    asked.also = {"order": order} if order != Ordering.POSTED else {}
-    asked.find_source(app)
+    asked = Asked(request, context, reader, {"order": order} if order != Ordering.POSTED else {})
     filter_ = app.names.checked(asked.filter())
     if asked.source_words is None:
         page = app.cache.listed(filter_, format.most if format else A_PAGE, key_from(asked.after), order)
     else:
         page = ItemPage([], None)
-    names = names_of_sources(app, page.items)
+    names = app.store.sources.names(item.source_id for item in page.items)
     if format is not None:
-        about = asked.about(request, reader.locale.name("items_title", order), names)
+        about = asked.about(reader.locale.name("items_title", order), names)
         return feeds.answer(request, format, page.items, about, key_text(page.next) if page.next else None)
     return render(
         "items.html",
@@ -78,17 +71,17 @@ def items(request: Request, context: WebContextDep, reader: AnyReader) -> Respon
         orders={
             ordering: asked.address(order=ordering if ordering != Ordering.POSTED else None) for ordering in Ordering
         },
-        **asked.surroundings(context),
+        **asked.surroundings(),
     )
 
 
 @router.get("/search")
 def search(request: Request, context: WebContextDep, reader: AnyReader) -> Response:
-    app, asked, format = context.app, Asked(request, reader), format_of(request)
+    app, format = context.app, format_of(request)
     words = request.query_params.get("q", "").strip()[:_LONGEST]
     order = "best" if request.query_params.get("order") == "best" else "newest"
-    asked.also = {name: value for name, value in (("q", words), ("order", order)) if value and value != "newest"}
-    asked.find_source(app)
+    also = {name: value for name, value in (("q", words), ("order", order)) if value and value != "newest"}
+    asked = Asked(request, context, reader, also)
     hits, error, most = ResultPage([], None, 0, None, False), None, format.most if format else A_PAGE
     if words and asked.source_words is None:
         try:
@@ -96,9 +89,9 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
             hits = app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after)
         except InvalidInput as invalid:
             error = str(invalid)
-    names = names_of_sources(app, hits.items)
+    names = app.store.sources.names(hit.source_id for hit in hits.items)
     if format is not None:
-        about = asked.about(request, reader.locale.gettext("Search"), names)
+        about = asked.about(reader.locale.gettext("Search"), names)
         return feeds.answer(request, format, hits.items, about, hits.next)
     return render(
         "search.html",
@@ -112,7 +105,7 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
         is_estimated=hits.is_count_estimated,
         behind=hits.behind,
         error=error,
-        **asked.surroundings(context),
+        **asked.surroundings(),
     )
 
 
@@ -168,28 +161,23 @@ def item(
 class Asked:
     """The query of a URL: filters and a cursor, and the URLs of the same query with a part changed."""
 
-    def __init__(self, request: Request, reader: Reader) -> None:
+    def __init__(self, request: Request, context: WebContext, reader: Reader, also: dict[str, str]) -> None:
+        """`also`: the other parameters of the URL, besides filters."""
         params = request.query_params
-        self.reader, self.path = reader, request.url.path
+        self._request, self._context, self._app, self.reader, self.also = request, context, context.app, reader, also
         self.filters = {name: value for name in _FILTERS if (value := params.get(name, "").strip()[:_LONGEST])}
         self.after = params.get("after") or None
         self.source_words: str | None = None
         """The text given for a source, if it matches none or several …"""
         self.source_choices: list[tuple[int, str]] = []
-        """… and the candidates."""
-        self.also: dict[str, str] = {}
-        """The other parameters of the URL, besides filters."""
-
-    def find_source(self, app: App) -> None:
-        """Replace a source given by its name by its id; if it is ambiguous, the user chooses."""
+        """… and the candidates: the user chooses."""
         text = self.filters.get("source")
-        if text is None or (text.isascii() and text.isdecimal()):
-            return
-        matches = app.store.sources.matching(text, _MOST_CHOICES)
-        if len(matches) == 1:
-            self.filters["source"] = str(matches[0][0])
-        else:
-            self.source_words, self.source_choices = self.filters.pop("source"), matches
+        if text is not None and not (text.isascii() and text.isdecimal()):
+            matches = self._app.store.sources.matching(text, _MOST_CHOICES)
+            if len(matches) == 1:
+                self.filters["source"] = str(matches[0][0])
+            else:
+                self.source_words, self.source_choices = self.filters.pop("source"), matches
 
     def filter(self) -> Filter:
         filters, state = self.filters, self.filters.get("state")
@@ -209,30 +197,31 @@ class Asked:
     def address(self, **changed: str | None) -> str:
         values = {**self.also, **self.filters, **changed}
         query = urlencode({name: value for name, value in values.items() if value})
-        return f"{self.path}?{query}" if query else self.path
+        path = self._request.url.path
+        return f"{path}?{query}" if query else path
 
-    def about(self, request: Request, title: str, source_names: Mapping[int, str]) -> About:
+    def about(self, title: str, source_names: Mapping[int, str]) -> About:
         """The metadata of a feed of this list."""
-        named = " · ".join(value for value in (self.also.get("q"), *self.filters.values()) if value)
-        feed_title = f"catchment · {title}"
+        url = self._request.url
+        query = " · ".join(value for value in (self.also.get("q"), *self.filters.values()) if value)
         return About(
-            title=f"{feed_title}: {named}" if named else feed_title,
-            base=str(request.base_url).rstrip("/"),
+            title=f"catchment · {title}: {query}" if query else f"catchment · {title}",
+            base=str(self._request.base_url).rstrip("/"),
             path=self.address(),
-            feed_path=f"{request.url.path}?{request.url.query}",
+            feed_path=f"{url.path}?{url.query}",
             updated_at=self.reader.now.isoformat(),
             source_names=source_names,
         )
 
-    def surroundings(self, context: WebContext) -> dict[str, Any]:
+    def surroundings(self) -> dict[str, Any]:
         """What a list shows about its own query."""
-        app = context.app
+        app, path = self._app, self._request.url.path
         return {
-            "path": self.path,
+            "path": path,
             "filters": dict.fromkeys(_FILTERS) | self.filters,
             "also": self.also,
             "is_filtered": bool(self.filters),
-            "chips": [self._chip(app, name, value) for name, value in self.filters.items()],
+            "chips": [self._chip(name, value) for name, value in self.filters.items()],
             "platforms": app.names.platforms(),
             "kinds": app.names.kinds(),
             "states": STATES,
@@ -242,27 +231,21 @@ class Asked:
             "source_words": self.source_words,
             "source_choices": [(name, self.address(source=str(source_id))) for source_id, name in self.source_choices],
             "days": {name: self._day(name) for name in ("since", "until")},
-            "formats": feeds.addresses(context, self.path, {**self.also, **self.filters}),
+            "formats": feeds.addresses(self._context, path, {**self.also, **self.filters}),
             "first": self.address() if self.after else None,
         }
 
     def _day(self, name: str) -> str:
         """A time of the filter in the format of a date field."""
-        text = self.filters.get(name)
-        if text is None:
+        if name not in self.filters:
             return ""
-        return f"{_moment(text, self.reader, name).astimezone(self.reader.tzinfo):%Y-%m-%d}"
+        return f"{_moment(self.filters[name], self.reader, name).astimezone(self.reader.tzinfo):%Y-%m-%d}"
 
-    def _chip(self, app: App, name: str, value: str) -> Mapping[str, Any]:
+    def _chip(self, name: str, value: str) -> Mapping[str, Any]:
         shown = value
         if name == "source" and (source_id := _number(value)) is not None:
-            shown = app.store.sources.names([source_id]).get(source_id, value)
-        return {
-            "word": name,
-            "group": _GROUPS.get(name, ""),
-            "value": shown,
-            "without": self.address(**{name: None}),
-        }
+            shown = self._app.store.sources.names([source_id]).get(source_id, value)
+        return {"word": name, "group": _GROUPS.get(name, ""), "value": shown, "without": self.address(**{name: None})}
 
 
 def source_names(app: App) -> list[str]:

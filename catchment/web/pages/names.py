@@ -207,9 +207,7 @@ NAMES: dict[str, dict[str, str]] = {
         "money": "The budget for paid requests ended the collection.",
         "repeats": "The platform's pages repeat themselves.",
     },
-    "closed": {
-        "shown again": "The missing items were found after all.",
-    },
+    "closed": {"shown again": "The missing items were found after all."},
     "severity": {"P0": "urgent", "P1": "today", "P2": "not urgent"},
     "alert": {
         "source failing": "keeps failing",

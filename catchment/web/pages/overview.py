@@ -24,7 +24,6 @@ from catchment.store.sources.metrics import MetricSpan
 from catchment.web.dependencies import WebContext, seen_in
 from catchment.web.pages import charts
 from catchment.web.pages.item_views import headline
-from catchment.web.pages.items import names_of_sources
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import Reader, live_view, render
 from catchment.web.pages.runs import alert_rows, open_alert_rows
@@ -78,7 +77,7 @@ def overview_page(context: WebContext, reader: Reader) -> Response:
     start = min(first, len(hours) - _LEAST_HOURS)
     hours, delays = hours[start:], delays[start:]
     items = store.items.newest(12)
-    names = names_of_sources(app, items)
+    names = store.sources.names(item.source_id for item in items)
     sources = {state: status.source_counts[state] for state in ("active", "paused", "retired")}
     return render(
         "overview.html",
@@ -272,46 +271,21 @@ def _by_hour(hours: Sequence[MetricPoint], texts: Sequence[str], locale: Locale)
     return [f"{locale.day_and_time(hour.starts_at)}: {text}" for hour, text in zip(hours, texts, strict=True)]
 
 
-class CacheRow(NamedTuple):
-    home: str
-    entries: int
-    told: str
-    trend: Trend | None
-
-
-def _hot(cache: CacheFigures | None, hours: Sequence[MetricPoint], locale: Locale) -> CacheRow | None:
+def _hot(cache: CacheFigures | None, hours: Sequence[MetricPoint], locale: Locale) -> dict[str, object] | None:
     """The cache's hit rate, in a day and by hour."""
     if cache is None:
         return None
     reads = cache.hits + cache.misses
-    if not reads:
-        return CacheRow(cache.home, cache.entries, locale.gettext("No reads in the last 24 hours"), None)
-    share, count = locale.share(cache.hits / reads), locale.number(reads)
-    text = locale.gettext("Hit rate {share} of {count} reads", share=share, count=count)
-    trend = _share_trend(hours, [hour.hit_rate for hour in hours], text, locale)
-    return CacheRow(cache.home, cache.entries, text, trend)
+    text, trend = locale.gettext("No reads in the last 24 hours"), None
+    if reads:
+        share, count = locale.share(cache.hits / reads), locale.number(reads)
+        text = locale.gettext("Hit rate {share} of {count} reads", share=share, count=count)
+        trend = _share_trend(hours, [hour.hit_rate for hour in hours], text, locale)
+    return {"home": cache.home, "entries": cache.entries, "text": text, "trend": trend}
 
 
-class BudgetRow(NamedTuple):
+def _budget(row: BudgetStatus, locale: Locale) -> dict[str, object]:
     """The use of a platform's budget in words, the expected use, and whether it suffices."""
-
-    name: str
-    share: float
-    window: str
-    day: str
-    keys: list[str]
-    """One line per credential, if there are several."""
-    more_keys: int
-    planned_share: float
-    needs: str
-    verdict: str
-    is_enough: bool
-    late: list[tuple[str, str, str]]
-    """The sources that will be late, the worst first: name, page, and by how much."""
-    more_late: int
-
-
-def _budget(row: BudgetStatus, locale: Locale) -> BudgetRow:
     levels, plan = row.levels, row.plan
     used, limit = sum(level.used for level in levels), sum(level.limit for level in levels)
     if plan.late:
@@ -330,30 +304,31 @@ def _budget(row: BudgetStatus, locale: Locale) -> BudgetRow:
         needed=locale.number(round(needed * times)),
         allowed=locale.number(round(allowed * times)),
     )
-    return BudgetRow(
-        name=locale.name("platform", row.platform),
-        share=used / limit,
-        window=locale.gettext(
+    return {
+        "name": locale.name("platform", row.platform),
+        "share": used / limit,
+        "window": locale.gettext(
             "{used} of {count} requests in {span}",
             used=locale.number(used),
             count=locale.number(limit),
             span=locale.span(row.window_seconds),
         ),
-        day=locale.ngettext("{count} in 24 hours", "{count} in 24 hours", row.day_used),
-        keys=[_level(level, locale) for level in levels[:_MOST_KEYS]] if len(levels) > 1 else [],
-        more_keys=max(0, len(levels) - _MOST_KEYS),
-        planned_share=plan.share or 0.0,
-        needs=locale.ngettext(
+        "day": locale.ngettext("{count} in 24 hours", "{count} in 24 hours", row.day_used),
+        # One line per credential, if there are several.
+        "credentials": [_level(level, locale) for level in levels[:_MOST_KEYS]] if len(levels) > 1 else [],
+        "more_credentials": max(0, len(levels) - _MOST_KEYS),
+        "planned_share": plan.share or 0.0,
+        "needs": locale.ngettext(
             "{count} source needs {pace}.", "{count} sources need {pace}.", plan.source_count, pace=pace
         ),
-        verdict=verdict,
-        is_enough=not plan.late,
-        late=[
+        "verdict": verdict,
+        # The worst first: name, page, and by how much.
+        "late": [
             (late.need.name, f"/sources/{late.need.source_id}", _lateness(late, locale))
             for late in plan.late[:_FEW_LATE]
         ],
-        more_late=max(0, len(plan.late) - _FEW_LATE),
-    )
+        "more_late": max(0, len(plan.late) - _FEW_LATE),
+    }
 
 
 def _level(level: Level, locale: Locale) -> str:

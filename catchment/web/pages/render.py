@@ -143,45 +143,35 @@ def redirect(path: str) -> Response:
     return RedirectResponse(path, 303)
 
 
-class LiveRow(Record, frozen=True):
-    name: str
-    href: str
-    words: str
-    tone: str
-
-
-class LiveView(Record, frozen=True):
+def live_view(reader: Reader, activity: Activity) -> dict[str, object]:
     """The current activity in the user's language: texts and URLs of ours, no markup."""
-
-    said: str
-    visits: tuple[LiveRow, ...]
-    results: tuple[LiveRow, ...]
-
-
-def live_view(reader: Reader, activity: Activity) -> LiveView:
     locale, count = reader.locale, activity.visit_count
-    return LiveView(
-        locale.ngettext("{count} collection in progress", "{count} collections in progress", count)
-        if count
-        else locale.gettext("No collection in progress."),
-        tuple(_visit(locale, visit) for visit in activity.visits),
-        tuple(_result(locale, visit) for visit in activity.results),
-    )
+    text = locale.gettext("No collection in progress.")
+    if count:
+        text = locale.ngettext("{count} collection in progress", "{count} collections in progress", count)
+    return {
+        "said": text,
+        "visits": [_live_row(visit, *_progress(locale, visit)) for visit in activity.visits],
+        "results": [_live_row(visit, *_result(locale, visit)) for visit in activity.results],
+    }
 
 
-def _visit(locale: Locale, visit: ActiveVisit) -> LiveRow:
+def _live_row(visit: ActiveVisit | VisitView, words: str, tone: str) -> dict[str, str]:
+    return {"name": visit.source_name, "href": f"/sources/{visit.source_id}", "words": words, "tone": tone}
+
+
+def _progress(locale: Locale, visit: ActiveVisit) -> tuple[str, str]:
     words = locale.gettext("started {when}", when=locale.when(visit.taken_at))
     if visit.new_count:
         words += f" · {locale.ngettext('{count} new item', '{count} new items', visit.new_count)}"
-    return LiveRow(visit.source_name, f"/sources/{visit.source_id}", words, "live")
+    return words, "live"
 
 
-def _result(locale: Locale, visit: VisitView) -> LiveRow:
+def _result(locale: Locale, visit: VisitView) -> tuple[str, str]:
     if visit.outcome == "failed":
         words, tone = locale.error(visit.error_code, visit.error) or locale.gettext("failed"), "bad"
     elif visit.new_count:
         words, tone = locale.ngettext("{count} new item", "{count} new items", visit.new_count), "good"
     else:
         words, tone = locale.name("outcome", visit.outcome or "under_way"), "quiet"
-    words = f"{words} · {locale.when(visit.finished_at)}"
-    return LiveRow(visit.source_name, f"/sources/{visit.source_id}", words, tone)
+    return f"{words} · {locale.when(visit.finished_at)}", tone

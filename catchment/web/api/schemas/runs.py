@@ -29,9 +29,7 @@ class GapSchema(Resource):
 
 
 @shows(
-    RunView,
-    finished_at=_UNDER_WAY,
-    deferred="Sources that our own limits made wait: neither successes nor failures.",
+    RunView, finished_at=_UNDER_WAY, deferred="Sources that our own limits made wait: neither successes nor failures."
 )
 class Run(Resource):
     """One execution of a job."""
