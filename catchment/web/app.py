@@ -108,11 +108,11 @@ def _methods_of(request: Request) -> str:
 def _description(app: FastAPI) -> dict[str, Any]:
     """FastAPI's OpenAPI description without its schema for invalid requests: ours are 400, like all errors."""
     if app.openapi_schema is None:
-        found = FastAPI.openapi(app)
-        for path in found["paths"].values():
+        description = FastAPI.openapi(app)
+        for path in description["paths"].values():
             for operation in path.values():
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
-            found["components"]["schemas"].pop(name, None)
-        app.openapi_schema = found
+            description["components"]["schemas"].pop(name, None)
+        app.openapi_schema = description
     return app.openapi_schema

@@ -27,7 +27,7 @@ FREE_TRIES_OVERALL = 100
 LONGEST_WAIT = 300.0
 FORGOTTEN_AFTER = 900.0
 TRUSTED_FOR = 86_400.0
-TOLD_EVERY = 60.0
+REPORTED_EVERY = 60.0
 _MOST_ADDRESSES = 10_000
 Kept = TypeVar("Kept")
 
@@ -53,15 +53,15 @@ class Guesses:
 
     def __init__(
         self,
-        tell: Callable[[str, int], None] = lambda address, count: None,
+        report: Callable[[str, int], None] = lambda address, count: None,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`tell` is called with an address that has to wait and its recent wrong attempts; at most once a minute."""
-        self._tell, self._seconds = tell, seconds
+        """`report` is called with an address that has to wait and its recent wrong attempts; at most once a minute."""
+        self._report, self._seconds = report, seconds
         self._by_address: dict[str, _Tries] = {}
         self._overall = _Tries()
         self._trusted: dict[str, float] = {}
-        self._told_at: float | None = None
+        self._reported_at: float | None = None
         self._lock = Lock()
 
     def wait(self, address: str) -> float:
@@ -89,13 +89,13 @@ class Guesses:
             # In order of the last attempt, so that the oldest are dropped first.
             _remember(self._by_address, group, tries)
             self._overall.add(now, FREE_TRIES_OVERALL, each=10)
-            is_news = self._told_at is None or now - self._told_at >= TOLD_EVERY
-            is_told = tries.wait_until > now and is_news
-            if is_told:
-                self._told_at = now
+            is_news = self._reported_at is None or now - self._reported_at >= REPORTED_EVERY
+            must_report = tries.wait_until > now and is_news
+            if must_report:
+                self._reported_at = now
             count = max(tries.count, self._overall.count)
-        if is_told:
-            self._tell(address, count)
+        if must_report:
+            self._report(address, count)
         return self.wait(address)
 
     def _is_trusted(self, group: str) -> bool:

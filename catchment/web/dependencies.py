@@ -105,7 +105,7 @@ def open_web_context(app: App, *, collects: bool, demo_rate: float | None = None
         app,
         keys,
         sessions,
-        Guard(keys, sessions, Guesses(partial(_tell_guessing, app))),
+        Guard(keys, sessions, Guesses(partial(_report_guessing, app))),
         now,
         collects,
         Totals(app.store.metrics, app.cache.counts, now),
@@ -113,7 +113,7 @@ def open_web_context(app: App, *, collects: bool, demo_rate: float | None = None
     )
 
 
-def _tell_guessing(app: App, address: str, count: int) -> None:
+def _report_guessing(app: App, address: str, count: int) -> None:
     """Write a log line and open an alert. A failure of either must not prevent the response."""
     log.warning("wrong keys or links: the next tries from there have to wait", address=address, count=count)
     try:

@@ -153,9 +153,9 @@ def failed(failure: Failure, request_id: str) -> JSONResponse:
     return JSONResponse(failure.body(request_id), failure.status, failure.headers)
 
 
-def request_id_from(given: str | None) -> str:
+def request_id_from(header: str | None) -> str:
     """The client's request id if it is safe for a log line, else a new one."""
-    return re.sub(r"[^A-Za-z0-9._:-]", "", given or "")[:64] or uuid4().hex
+    return re.sub(r"[^A-Za-z0-9._:-]", "", header or "")[:64] or uuid4().hex
 
 
 def address_of(scope: Scope) -> str:

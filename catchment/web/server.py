@@ -175,8 +175,8 @@ class Server(uvicorn.Server):
 def listening(host: str, port: int) -> Iterator[socket.socket]:
     """A socket that listens there. Port 0: any free port."""
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InvalidInput(f"{host!r} is no address to listen on: {error}", "127.0.0.1 is the usual one") from error

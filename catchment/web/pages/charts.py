@@ -78,9 +78,8 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 class Column(NamedTuple):
-    """A bar with one part per series; its tooltip; and the area of the tooltip."""
+    """A bar with one part per series, and the area of its tooltip with its text."""
 
-    words: str
     parts: list[tuple[int, ChartMark]]
     whole: ChartMark
 
@@ -119,7 +118,7 @@ def stacked(
                 tall = value / most * height
                 y -= tall
                 parts.append((series, ChartMark(x, round(y, 2), round(step - gap, 2), round(tall, 2), "")))
-        bars.append(Column(words, parts, ChartMark(round(index * step, 2), 0, round(step, 2), height, words)))
+        bars.append(Column(parts, ChartMark(round(index * step, 2), 0, round(step, 2), height, words)))
     return Stacked(width, height, most, bars)
 
 

@@ -119,12 +119,12 @@ def _with_images(clean: str, images: Images, image_word: str) -> str:
     """Sanitized HTML whose images are loaded lazily and without a referrer, or replaced by links."""
     is_in_link = False
 
-    def shown(found: re.Match[str]) -> str:
+    def replacement(tag: re.Match[str]) -> str:
         nonlocal is_in_link
-        if found["tag"] != "img":
-            is_in_link = found["tag"] == "a"
-            return found[0]
-        attributes = {name: unescape(value) for name, value in _ATTRIBUTE.findall(found["attributes"])}
+        if tag["tag"] != "img":
+            is_in_link = tag["tag"] == "a"
+            return tag[0]
+        attributes = {name: unescape(value) for name, value in _ATTRIBUTE.findall(tag["attributes"])}
         src, alt = web_address(attributes.get("src")), " ".join(attributes.get("alt", "").split())
         if images == Images.LOADED and src:
             size = "".join(
@@ -138,7 +138,7 @@ def _with_images(clean: str, images: Images, image_word: str) -> str:
         # Links cannot be nested.
         return f'<a class="image" href="{escape(src)}" rel="{_REL}">{text}</a>' if src and not is_in_link else str(text)
 
-    return _LINK_OR_IMAGE.sub(shown, clean)
+    return _LINK_OR_IMAGE.sub(replacement, clean)
 
 
 def history(item: ItemView, revisions: Sequence[RevisionView]) -> Sequence[Mapping[str, object]]:

@@ -36,11 +36,11 @@ async def live(request: Request, context: WebContextDep, reader: TheReader) -> R
     if context.pulse.listeners >= MOST_LISTENERS:
         raise HTTPException(503, "too many pages are watching already: close one of them")
     cookie = request.cookies.get(context.sessions.cookie_name)
-    stream = _told(context, reader, cookie)
+    stream = _events(context, reader, cookie)
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
-async def _told(context: WebContext, reader: Reader, cookie: str | None) -> AsyncIterator[str]:
+async def _events(context: WebContext, reader: Reader, cookie: str | None) -> AsyncIterator[str]:
     before: Activity | None = None
     started = last_sent = time.monotonic()
     with context.pulse.listening():

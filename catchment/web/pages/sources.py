@@ -316,5 +316,5 @@ def change(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
     return done(source_id, "changed")
 
 
-def done(source_id: int, deed: str) -> Response:
-    return redirect(f"/sources/{source_id}?done={deed}")
+def done(source_id: int, action: str) -> Response:
+    return redirect(f"/sources/{source_id}?done={action}")
