@@ -88,7 +88,11 @@ def described() -> FastAPI:
 async def _answer_failure(request: Request, error: Exception) -> Response:
     failure = failure_of(error)
     if failure.status == 405:
-        failure = failure.replace(headers={"Allow": _methods_of(request)})
+        # FastAPI only knows the methods of the first matching function.
+        routes = [route for router in (*_GUARDED, health.router, *PAGES) for route in router.routes]
+        matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
+        methods = {method for route in matching for method in getattr(route, "methods", ())}
+        failure = failure.replace(headers={"Allow": ", ".join(sorted(methods))})
     request_id = request.state.request_id
     if failure.status >= 500 and isinstance(error, CatchmentError) and not error.is_logged:
         # Unexpected errors are logged in the middleware, with their traceback.
@@ -96,13 +100,6 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
     if is_for_a_person(request, error):
         return await run_in_threadpool(failure_page, request, failure, request_id)
     return failed(failure, request_id)
-
-
-def _methods_of(request: Request) -> str:
-    """The methods allowed for this path. FastAPI only knows those of the first matching function."""
-    routes = [route for router in (*_GUARDED, health.router, *PAGES) for route in router.routes]
-    matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
-    return ", ".join(sorted({method for route in matching for method in getattr(route, "methods", ())}))
 
 
 def _description(app: FastAPI) -> dict[str, Any]:

@@ -69,9 +69,10 @@ class Guesses:
         group, now = _group(address), self._seconds()
         with self._lock:
             tries = self._by_address.get(group)
-            until = max(
-                tries.wait_until if tries else 0.0, 0.0 if self._is_trusted(group) else self._overall.wait_until
-            )
+            # The owner uses this machine, and addresses that have signed in recently.
+            trusted_since = self._trusted.get(group, -math.inf)
+            is_trusted = is_loopback(group) or now - trusted_since < TRUSTED_FOR
+            until = max(tries.wait_until if tries else 0.0, 0.0 if is_trusted else self._overall.wait_until)
             return max(0.0, until - now)
 
     def succeeded(self, address: str) -> None:
@@ -97,11 +98,6 @@ class Guesses:
         if must_report:
             self._report(address, count)
         return self.wait(address)
-
-    def _is_trusted(self, group: str) -> bool:
-        """Whether the owner uses this address: it is this machine, or one that has signed in recently."""
-        since = self._trusted.get(group)
-        return is_loopback(group) or (since is not None and self._seconds() - since < TRUSTED_FOR)
 
 
 def _remember(by_address: dict[str, Kept], address: str, value: Kept) -> None:

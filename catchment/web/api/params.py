@@ -125,16 +125,11 @@ def keepable(value: Any, depth: int = 0) -> Any:
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError("not a number")
     elif isinstance(value, dict | list):
-        _check_each(value, depth)
+        if depth >= _DEEPEST or len(value) > _MOST_VALUES:
+            raise ValueError("nested too deeply, or too long")
+        for part in [*value, *value.values()] if isinstance(value, dict) else value:
+            keepable(part, depth + 1)
     return value
-
-
-def _check_each(value: dict[str, Any] | list[Any], depth: int) -> None:
-    if depth >= _DEEPEST or len(value) > _MOST_VALUES:
-        raise ValueError("nested too deeply, or too long")
-    parts = [*value, *value.values()] if isinstance(value, dict) else value
-    for part in parts:
-        keepable(part, depth + 1)
 
 
 Keepable = AfterValidator(keepable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from statistics import median, quantiles
 from typing import NamedTuple
@@ -26,7 +26,7 @@ from catchment.web.pages import charts
 from catchment.web.pages.item_views import headline
 from catchment.web.pages.locale import Locale
 from catchment.web.pages.render import Reader, live_view, render
-from catchment.web.pages.runs import alert_rows, open_alert_rows
+from catchment.web.pages.runs import AlertRow, alert_rows, open_alert_rows
 
 _MOST_PROBLEMS = 50
 _MOST_RECOVERED = 4
@@ -119,21 +119,7 @@ def _needs(
             alert.tone, alert.name, alert.href, alert.what, alert.helps, alert.detail, alert.opened_at
         )
     yield from _late(app, status, locale)
-    yield from _causes(status, {alert.subject for alert in alerts}, locale)
-    # The sources whose failures are reported already: by an alert, or as one common cause.
-    explained = {source_id for cause in status.causes for source_id in cause.source_ids}
-    reported_ids = {alert.source_id for alert in alerts} | explained
-    for source in status.failing:
-        # A source that was asked to wait has not failed.
-        if source.id not in reported_ids and source.last_error_code != SlowDown.code:
-            what = locale.ngettext(
-                "last collection failed", "failing ({count} in a row)", source.failures_in_a_row or 1
-            )
-            helps = locale.error(source.last_error_code, None)
-            detail = locale.message(without_subject(source.last_error))
-            yield OverviewProblem(
-                "warn", source.name, f"/sources/{source.id}", what, helps, detail, source.last_polled_at
-            )
+    yield from _failures(status, alerts, locale)
     for budget in budgets:
         if budget.used >= _USED_UP:
             name, what = locale.name("platform", budget.platform), locale.gettext("has used its request budget")
@@ -178,11 +164,13 @@ def _late(app: App, status: DeploymentStatus, locale: Locale) -> Iterator[Overvi
         yield OverviewProblem("warn", title, "/sources?order=troubled", "", helps, names=names)
 
 
-def _causes(status: DeploymentStatus, alerts: Set[str], locale: Locale) -> Iterator[OverviewProblem]:
-    """Common causes of the failures of several sources, unless an alert reports them already."""
+def _failures(status: DeploymentStatus, alerts: Sequence[AlertRow], locale: Locale) -> Iterator[OverviewProblem]:
+    """Common causes of failures, and other failing sources, unless an alert reports them already."""
+    subjects, reported_ids = {alert.subject for alert in alerts}, {alert.source_id for alert in alerts}
     names = {source.id: source.name for source in status.failing}
     for cause in status.causes:
-        if cause.subject in alerts:
+        reported_ids |= set(cause.source_ids)
+        if cause.subject in subjects:
             continue
         affected = [(names[id_], f"/sources/{id_}") for id_ in cause.source_ids[:_SHOWN]]
         if cause.level is OutageLevel.NETWORK:
@@ -196,6 +184,13 @@ def _causes(status: DeploymentStatus, alerts: Set[str], locale: Locale) -> Itera
             )
         helps = locale.lookup("alert_helps", f"{cause.level} {cause.subject.split()[-1]}")
         yield OverviewProblem("bad", title, "/sources?order=troubled", what, helps, names=affected)
+    for source in status.failing:
+        # A source that was asked to wait has not failed.
+        if source.id not in reported_ids and source.last_error_code != SlowDown.code:
+            count, href = source.failures_in_a_row or 1, f"/sources/{source.id}"
+            what = locale.ngettext("last collection failed", "failing ({count} in a row)", count)
+            helps, detail = locale.error(source.last_error_code, None), without_subject(source.last_error)
+            yield OverviewProblem("warn", source.name, href, what, helps, locale.message(detail), source.last_polled_at)
 
 
 class Pace(NamedTuple):
