@@ -11,6 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 from unicodedata import normalize
 from urllib.parse import urljoin
 
@@ -19,7 +20,7 @@ from msgspec.structs import replace
 
 from catchment import cost_limits
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
-from catchment.text.html import clean_text, html_to_text, sanitise, strip_tags, without_controls
+from catchment.text.html import clean_text, flat, html_to_text, sanitise, strip_tags, without_controls
 from catchment.text.printable import unescape
 
 __all__ = [
@@ -131,7 +132,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
     text = (item.text and clean_text(item.text[: MUCH_MORE * text_limit])) or html_text
     title = (item.title and _line(item.title[: MUCH_MORE * MAX_TITLE])) or ""
     url, target_url = _url(item.url, base), _url(item.target_url, base)
-    media = _media(item.media, base) or (_images(html) if html and not text else ())
+    media = (item.media and _media(item.media, base)) or (_images(html) if html and not text else ())
     if not (title or text or url or target_url or media):
         return None
 
@@ -141,7 +142,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
     told_id = clean_id(item.external_id) or clean_id(url or "")
     content_id = "" if told_id else f"sha256:{content.hex()}"
     refined = replace(
-        _tidied(item, base, text_limit),
+        item,
         external_id=told_id or content_id,
         scope=item.scope or scope,
         title=title[:MAX_TITLE].rstrip() or None,
@@ -151,6 +152,8 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
         url=url,
         target_url=target_url,
         media=media,
+        tags=_tags(item.tags),
+        **_tidied(item, base, text_limit),
     )
     return RefinedItem(
         refined,
@@ -161,29 +164,31 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
     )
 
 
-def _tidied(item: Item, base: str, text_limit: int) -> Item:
-    """Returns the item with all fields except the content cleaned."""
-    created_at, is_zone_guessed = _time(item.created_at)
-    return replace(
-        item,
-        created_at=created_at,
-        is_zone_guessed=item.is_zone_guessed or is_zone_guessed,
-        edited_at=_time(item.edited_at)[0],
-        last_reply_at=_time(item.last_reply_at)[0],
-        author=_name(item.author),
-        author_id=_name(item.author_id),
-        author_display_name=_name(item.author_display_name),
-        score=_count(item.score),
-        reply_count=_count(item.reply_count),
-        view_count=_count(item.view_count),
-        thread_id=(item.thread_id and clean_id(item.thread_id)) or None,
-        floor_number=_count(item.floor_number),
-        rank=_count(item.rank),
-        gained=_count(item.gained),
-        references=_references(item.references, base, text_limit),
-        tags=_tags(item.tags),
-        language=_name(item.language),
-    )
+_NAMES = ("author", "author_id", "author_display_name", "language")
+_COUNTS = ("score", "reply_count", "view_count", "floor_number", "rank", "gained")
+_TIMES = ("created_at", "edited_at", "last_reply_at")
+
+
+def _tidied(item: Item, base: str, text_limit: int) -> dict[str, Any]:
+    """Returns the fields, other than the content, that cleaning changes. Most items have none."""
+    changes: dict[str, Any] = {}
+    for name in _NAMES:
+        if (text := getattr(item, name)) is not None and (tidy := _name(text)) != text:
+            changes[name] = tidy
+    for name in _COUNTS:
+        # What no database can hold is unknown.
+        if (number := getattr(item, name)) is not None and not -(2**63) <= number < 2**63:
+            changes[name] = None
+    for name in _TIMES:
+        if (moment := getattr(item, name)) is not None and (time := _time(moment))[0] is not moment:
+            changes[name] = time[0]
+            if name == "created_at" and time[1]:
+                changes["is_zone_guessed"] = True
+    if item.thread_id is not None:
+        changes["thread_id"] = clean_id(item.thread_id) or None
+    if item.references:
+        changes["references"] = _references(item.references, base, text_limit)
+    return changes
 
 
 def _html_and_text(html: str | None, base: str, limit: int) -> tuple[str | None, str]:
@@ -282,19 +287,15 @@ def _undated(
 def fingerprint(title: str | None, text: str | None, target_url: str | None, media: Sequence[Media]) -> bytes:
     """Returns the SHA-256 of an item's content. Ignores white space, the way an accent is encoded, and the query
     strings of media, which carry sizes, signatures and expiry times."""
-    return _digest(_flat(title or ""), _flat(text or ""), _flat(target_url or ""), media)
+    return _digest(flat(title or ""), flat(text or ""), flat(target_url or ""), media)
 
 
 def _digest(title: str, text: str, target_url: str, media: Sequence[Media]) -> bytes:
     """Returns the fingerprint of parts whose only white space are single spaces."""
-    shown = dict.fromkeys(_flat(_media_identity(medium.url)) for medium in media)
+    shown = dict.fromkeys(flat(_media_identity(medium.url)) for medium in media)
     # The separators count as white space, so no part can contain one.
     content = "\x1e".join((title, text, target_url, "\x1f".join(shown)))
     return sha256(normalize("NFC", content).encode(errors="surrogatepass")).digest()
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _media_identity(url: str) -> str:
@@ -304,7 +305,8 @@ def _media_identity(url: str) -> str:
 
 def _line(text: str) -> str:
     """Returns the text on one line, without control characters. Of a very long one, the beginning."""
-    return _flat(without_controls(text[:LONGEST_LINE]))
+    text = text[:LONGEST_LINE]
+    return flat(text if text.isprintable() else without_controls(text))
 
 
 def _name(text: str | None, limit: int = MAX_NAME) -> str | None:
@@ -312,7 +314,9 @@ def _name(text: str | None, limit: int = MAX_NAME) -> str | None:
 
 
 def _tags(tags: tuple[str, ...]) -> tuple[str, ...]:
-    lines = dict.fromkeys(_line(tag)[:MAX_TAG].rstrip() for tag in tags)
+    if not tags:
+        return ()
+    lines = dict.fromkeys([_line(tag)[:MAX_TAG].rstrip() for tag in tags])
     lines.pop("", None)
     return tuple(lines)[:MAX_TAGS]
 
@@ -325,11 +329,6 @@ def _time(moment: datetime | None) -> tuple[datetime | None, bool]:
     if moment.tzinfo is None:
         return moment.replace(tzinfo=UTC), True
     return moment if moment.tzinfo is UTC else moment.astimezone(UTC), False
-
-
-def _count(number: int | None) -> int | None:
-    """Returns a counter that a database can hold; an impossible one is unknown."""
-    return number if number is not None and -(2**63) <= number < 2**63 else None
 
 
 def _url(raw_url: str | None, base: str) -> str | None:
