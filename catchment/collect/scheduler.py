@@ -29,13 +29,15 @@ from catchment.model import (
     VisitResult,
 )
 from catchment.policy.visit import VisitRules
-from catchment.store import Presence, Store
+from catchment.store import Presence, Store, write_group
 from catchment.store.sources.sources import Claimed
 
 log = structlog.get_logger(__name__)
 
 HEARTBEAT = timedelta(seconds=20)
-_ENDINGS_AT_ONCE = 20
+_ENDINGS_AT_ONCE = 50
+_CLAIMED_AHEAD = 45
+"""Sources asked for by id that are claimed before a worker is free."""
 _KEPT_FREE = 2
 """Workers that answers in reading do not occupy, so that slow ones do not keep other sources from being visited."""
 _MOST_REPLACED = 4
@@ -112,8 +114,9 @@ class Scheduler:
             closed = self.visitor.closed_kinds()
             self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
             rules, most = self.visitor.rules, {**queue.room(), **dict.fromkeys(closed, 0)}
+            room = queue.free + self.concurrency if queue.free else 0
             return self.store.sources.claim_due(
-                self.presence.owner_id, rules.intervals, rules.minutes(""), began, queue.free, most
+                self.presence.owner_id, rules.intervals, rules.minutes(""), began, room, most
             )
 
         return self._collect(claim, job, started_by, seen)[0]
@@ -146,7 +149,7 @@ class Scheduler:
             claimed: list[Claimed] = []
             # Sources asked for by id may wait in the queue: one claim for many costs as much as one for one. A kind's
             # batch limit leaves due sources to other processes; these were asked of this one.
-            most = queue.free + self.concurrency if queue.free and 0 not in queue.room().values() else 0
+            most = queue.free + _CLAIMED_AHEAD if queue.free and 0 not in queue.room().values() else 0
             while not claimed and (ids := list(islice(left, most))):
                 claimed = self.store.sources.claim(ids, self.presence.owner_id, self.clock.now())
                 for _ in ids:
@@ -173,20 +176,23 @@ class Scheduler:
         if not queue:
             return [], []
         run_id = self._begun(job, started_by, queue)
-        done: SimpleQueue[Visited] = SimpleQueue()
+        done: SimpleQueue[Visited | None] = SimpleQueue()
         results: list[VisitResult] = []
         unwritten: list[Visited] = []
         given_back: list[int] = []
-        with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
+        with ThreadPoolExecutor(
+            self.concurrency + _MOST_REPLACED + write_group.MOST, thread_name_prefix="collect"
+        ) as workers:
             while queue:
                 for claimed_source in queue.begin():
                     workers.submit(self._visit, claimed_source, run_id, done)
-                finished = _waited_for(done)
+                events = _waited_for(done)
+                finished = [visited for visited in events if visited is not None]
                 for visited in finished:
                     queue.done(visited.result.kind)
                 unwritten += [visited_source for visited_source in finished if visited_source.unwritten]
                 # Many visit ends in one transaction; but none waits longer than for one slow answer.
-                if len(unwritten) >= _ENDINGS_AT_ONCE or not finished or not queue.at_work:
+                if len(unwritten) >= _ENDINGS_AT_ONCE or not events or not queue.at_work:
                     results += self._written(unwritten, seen)
                     unwritten = []
                 results += self._told(
@@ -202,9 +208,11 @@ class Scheduler:
         return results, given_back
 
     def _replaced(self) -> int:
-        """Returns how many workers take the place of those that are occupied by reading, beyond what may be."""
+        """Returns how many workers take the place of those that wait for their page to be written, and of those that
+        are occupied by reading, beyond what may be."""
         may_read = max(1, self.concurrency - _KEPT_FREE)
-        return min(_MOST_REPLACED, max(0, self._readers() - may_read))
+        reading = min(_MOST_REPLACED, max(0, self._readers() - may_read))
+        return reading + min(write_group.MOST, self.store.page_writer.group.waiting)
 
     def _left_behind(self, queue: Queue) -> list[int]:
         """Returns the sources that no longer begin because a stop was requested: they stay due."""
@@ -227,9 +235,11 @@ class Scheduler:
                 self.presence.owe(claim.lease)
             raise
 
-    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
+    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited | None]) -> None:
         try:
-            done.put(self.visitor.visit(claimed, run_id))
+            with self.store.page_writer.group.member(lambda: done.put(None)):
+                visited = self.visitor.visit(claimed, run_id)
+            done.put(visited)
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
         except Exception as error:  # a bug of ours must not keep the run waiting for ever
@@ -307,15 +317,16 @@ class Scheduler:
         return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
 
 
-def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
-    """Waits for at least one finished visit and returns all that are finished; none after a timeout."""
+def _waited_for(done: SimpleQueue[Visited | None]) -> list[Visited | None]:
+    """Waits for at least one event and returns all that happened: finished visits, and None for each one that waits for
+    its page to be written. None at all after a timeout."""
     try:
-        finished = [done.get(timeout=_PATIENCE_SECONDS)]
+        events = [done.get(timeout=_PATIENCE_SECONDS)]
     except Empty:
         return []
     while not done.empty():
-        finished.append(done.get())
-    return finished
+        events.append(done.get())
+    return events
 
 
 def _skipped(source_id: int, code: str, words: str) -> VisitResult:

@@ -23,7 +23,7 @@ from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import count_attempts
 from catchment.store.items.items import Items
 from catchment.store.items.views import COLUMNS
-from catchment.store.sources.runs import note_result
+from catchment.store.sources.runs import note_results
 
 MOST = 201
 """Size of a cached set: the largest first page that clients request, plus one, which shows whether the list goes on."""
@@ -301,7 +301,7 @@ class CachedSources:
         def change(tx: Transaction) -> None:
             leases.check(tx, lease)
             count_attempts(tx, source.platform, outcomes)
-            note_result(tx, run_id, result)
+            note_results(tx, [(run_id, result)])
             if cached is not None and result.finished_at is not None:
                 tx.run(
                     """

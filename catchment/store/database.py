@@ -7,6 +7,7 @@ deadlock or that another transaction was first.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -145,6 +146,13 @@ class Transaction:
             marks = f"({', '.join('?' * len(part))})"
             found += self.all(sql.replace("{values}", marks), *before, *part, *after)
         return found
+
+    def values_table(self, name: str) -> str:
+        """Returns a table of one column, `value`, for a list of numbers that `values_of` passes as one value."""
+        return f"unnest(?::bigint[]) AS {name} (value)" if self.is_postgres else f"json_each(?) AS {name}"
+
+    def values_of(self, numbers: Sequence[int]) -> Any:
+        return list(numbers) if self.is_postgres else json.dumps(numbers)
 
     def lock_rows(self) -> str:
         """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""

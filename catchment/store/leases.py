@@ -12,6 +12,7 @@ import hashlib
 import os
 import socket
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,45 +30,58 @@ HEARTBEAT_LIMIT = timedelta(seconds=90)
 
 def take(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: datetime) -> Lease | None:
     """Claim the resource; returns None if it is taken."""
-    row = tx.one(
-        """
-        INSERT INTO leases (resource, resource_id, number, owner_id, taken_at) VALUES (?, ?, 1, ?, ?)
+    return take_free(tx, resource, [resource_id], owner_id, now).get(resource_id)
+
+
+def take_free(
+    tx: Transaction, resource: str, resource_ids: Sequence[int], owner_id: int, now: datetime
+) -> dict[int, Lease]:
+    """Claim these resources with one statement; those that are taken are left out."""
+    # In order: two processes that claim overlapping sets must not deadlock.
+    ids = sorted(set(resource_ids))
+    rows = tx.all(
+        f"""
+        INSERT INTO leases (resource, resource_id, number, owner_id, taken_at)
+        SELECT ?, wanted.value, 1, ?, ? FROM {tx.values_table("wanted")} WHERE true
         ON CONFLICT (resource, resource_id) DO UPDATE
            SET number = leases.number + 1, owner_id = excluded.owner_id, taken_at = excluded.taken_at
          WHERE leases.owner_id IS NULL
-        RETURNING number
+        RETURNING resource_id, number
         """,
         resource,
-        resource_id,
         owner_id,
         micros(now),
+        tx.values_of(ids),
     )
-    return Lease(resource, resource_id, owner_id, row[0]) if row else None
+    return {resource_id: Lease(resource, resource_id, owner_id, number) for resource_id, number in rows}
 
 
-def is_ours(tx: Transaction, lease: Lease) -> bool:
-    """Whether the lease is still valid. On PostgreSQL it stays so until the transaction ends."""
-    row = tx.one(
-        f"SELECT number, owner_id FROM leases WHERE resource = ? AND resource_id = ? {tx.lock_rows()}",
-        lease.resource,
-        lease.resource_id,
-    )
-    return row == (lease.number, lease.owner_id)
+def lost(tx: Transaction, leases: Sequence[Lease]) -> set[Lease]:
+    """Returns those that were taken over. On PostgreSQL the others stay ours until the transaction ends."""
+    ours: set[tuple[str, int, int, int | None]] = set()
+    for resource in sorted({lease.resource for lease in leases}):
+        rows = tx.select_in(
+            f"""
+            SELECT resource_id, number, owner_id FROM leases
+             WHERE resource = ? AND resource_id IN {{values}} ORDER BY resource_id {tx.lock_rows()}
+            """,
+            [lease.resource_id for lease in leases if lease.resource == resource],
+            before=[resource],
+        )
+        ours |= {(resource, *row) for row in rows}
+    return {lease for lease in leases if (lease.resource, lease.resource_id, lease.number, lease.owner_id) not in ours}
 
 
-def check(tx: Transaction, lease: Lease) -> None:
-    """Raises LeaseLost if the lease was taken over: nothing may be written then."""
-    if not is_ours(tx, lease):
+def check(tx: Transaction, *leases: Lease) -> None:
+    """Raises LeaseLost if one of the leases was taken over: nothing may be written then."""
+    for lease in lost(tx, leases):
         raise LeaseLost(f"{lease.resource} {lease.resource_id} was taken over by another process meanwhile")
 
 
-def release(tx: Transaction, lease: Lease) -> None:
-    tx.run(
+def release(tx: Transaction, *leases: Lease) -> None:
+    tx.many(
         "UPDATE leases SET owner_id = NULL WHERE resource = ? AND resource_id = ? AND number = ? AND owner_id = ?",
-        lease.resource,
-        lease.resource_id,
-        lease.number,
-        lease.owner_id,
+        [(lease.resource, lease.resource_id, lease.number, lease.owner_id) for lease in leases],
     )
 
 
@@ -132,12 +146,8 @@ class Presence:
             self._owed.append(lease)
 
     def _release_owed(self) -> None:
-        def change(tx: Transaction) -> None:
-            for lease in self._owed:
-                release(tx, lease)
-
         if self._owed:
-            self._db.write(change)
+            self._db.write(lambda tx: release(tx, *self._owed))
             self._owed = []
 
     def bury(self, now: datetime) -> int:

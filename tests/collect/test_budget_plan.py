@@ -17,7 +17,7 @@ from catchment.model import (
 )
 from catchment.policy.budget_plan import PlatformPlan
 from catchment.store.credentials import Terms
-from catchment.store.sources.runs import note_result
+from catchment.store.sources.runs import note_results
 from catchment.store.sources.stats import Taken
 from tests.town import TownApp
 
@@ -39,7 +39,7 @@ def visited(here: TownApp, source: Source, requests: int, job: str = "collect-du
     result = VisitResult(
         source.id, source.name, source.kind, Outcome.SUCCEEDED, Counts(), requests, started_at=now, finished_at=now
     )
-    here.app.store.database.write(lambda tx: note_result(tx, run_id, result))
+    here.app.store.database.write(lambda tx: note_results(tx, [(run_id, result)]))
 
 
 def plan_of(here: TownApp, platform: str = "reddit") -> PlatformPlan:

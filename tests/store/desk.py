@@ -163,8 +163,9 @@ class Desk:
             return self.store.page_writer.write(page, decide)
 
         def change(tx: Transaction) -> VisitPage:
-            written = self.store.page_writer.write_in(tx, page, decide)
+            (written,) = self.store.page_writer.write_in(tx, [(page, decide)])
             meanwhile()
+            assert isinstance(written, VisitPage)
             return written
 
         return self.store.database.write(change)

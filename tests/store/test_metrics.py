@@ -13,7 +13,7 @@ from catchment.model import (
 )
 from catchment.store.cache import HotCounts
 from catchment.store.sources.metrics import Measure, MetricSpan
-from catchment.store.sources.runs import note_result
+from catchment.store.sources.runs import note_results
 from tests.store.desk import Desk
 
 NINE = datetime(2026, 1, 1, 9, tzinfo=UTC)
@@ -36,7 +36,7 @@ def visited(
         finished_at=at + timedelta(seconds=seconds),
     ).replace(**more)  # fmt: skip
     run_id = desk.store.runs.begin(job, "test", desk.presence.owner_id, at)
-    desk.store.database.write(lambda tx: note_result(tx, run_id, result))
+    desk.store.database.write(lambda tx: note_results(tx, [(run_id, result)]))
 
 
 def measuring(desk: Desk) -> Measuring:

@@ -6,6 +6,7 @@ requests are queued with the page that showed the change, and removed with the a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -399,6 +400,16 @@ def tell_collected(tx: Transaction, page: Page, counts: Counts, number: int, now
         },
         now,
     )
+
+
+def count_all_attempts(tx: Transaction, attempts: Sequence[tuple[Source, Mapping[tuple[str, datetime], int]]]) -> None:
+    """Count the attempts of several sources: one statement for each platform."""
+    by_platform: dict[str, Counter[tuple[str, datetime]]] = {}
+    for source, outcomes in attempts:
+        if outcomes:
+            by_platform.setdefault(source.platform, Counter()).update(outcomes)
+    for platform, outcomes in sorted(by_platform.items()):
+        count_attempts(tx, platform, outcomes)
 
 
 def count_attempts(tx: Transaction, platform: str, outcomes: Mapping[tuple[str, datetime], int]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -39,7 +39,7 @@ from catchment.store.item_fields import (
 )
 from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import (
-    count_attempts,
+    count_all_attempts,
     keep_raw,
     settle,
     tell_collected,
@@ -49,7 +49,8 @@ from catchment.store.items.item_writer import (
 from catchment.store.items.rechecks import set_rechecks
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
-from catchment.store.sources.runs import ended, note_page, set_progress
+from catchment.store.sources.runs import note_page, set_progress, write_ends
+from catchment.store.write_group import WriteGroup
 
 # How many of a source's newest items are compared when a feed may have changed all its ids.
 LOOKALIKES = 300
@@ -58,32 +59,33 @@ _RHYTHM, _RHYTHM_AMONG = 50, 2_500
 _FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
 
 Written = TypeVar("Written", bound=PageWrite)
+Decide = Callable[[PageFacts], PageWrite]
+PageTask = tuple[Page, Decide]
 Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
 
 
 class PageWriter:
     def __init__(self, database: Database, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
         self._db, self._fingerprint, self._tells_ready = database, fingerprint, tells_ready
+        self.group = WriteGroup[PageTask, PageWrite](lambda tasks: database.write(lambda tx: self.write_in(tx, tasks)))
 
     def write(self, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
-        """Write the page in one transaction: all or nothing. Raises LeaseLost if the lease was superseded.
+        """Write the page whole or not at all, perhaps in one transaction with pages of other threads. Raises LeaseLost
+        if the lease was superseded.
 
         `decide` is called once per attempt: a transaction that hits a deadlock is repeated as a whole.
         """
-        return self._db.write(lambda tx: self.write_in(tx, page, decide))
+        return cast(Written, self.group.write((page, decide)))
 
     def end(self, closings: Sequence[Closing]) -> list[Closing]:
         """End visits that had nothing (more) to store, in one transaction; returns those whose lease was lost."""
 
         def change(tx: Transaction) -> list[Closing]:
-            lost = []
-            for closing in closings:
-                if not leases.is_ours(tx, closing.lease):
-                    lost.append(closing)
-                    continue
-                count_attempts(tx, closing.source.platform, closing.outcomes)
-                ended(tx, closing.source, closing.lease, closing.run_id, closing.end, tells_ready=self._tells_ready)
-            return lost
+            lost = leases.lost(tx, [closing.lease for closing in closings])
+            kept = [closing for closing in closings if closing.lease not in lost]
+            count_all_attempts(tx, [(closing.source, closing.outcomes) for closing in kept])
+            write_ends(tx, kept, tells_ready=self._tells_ready)
+            return [closing for closing in closings if closing.lease in lost]
 
         return self._db.write(change)
 
@@ -96,9 +98,26 @@ class PageWriter:
 
         self._db.write(change)
 
-    def write_in(self, tx: Transaction, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
-        """Write the page as a part of this transaction, which may write others, too."""
-        leases.check(tx, page.lease)
+    def write_in(self, tx: Transaction, tasks: Sequence[PageTask]) -> list[PageWrite]:
+        """Write the pages as a part of this transaction. What pages of different sources share comes last, so that no
+        transaction waits for another one's rows while it holds those."""
+        leases.check(tx, *(page.lease for page, _ in tasks))
+        written = [(page, *self._write_page(tx, page, decide)) for page, decide in tasks]
+        write_ends(
+            tx,
+            [Closing(page.source, page.lease, page.run_id, write.end) for page, write, _ in written if write.end],
+            tells_ready=self._tells_ready,
+        )
+        count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
+        for page, write, answered in written:
+            if page.is_kept_hot:
+                # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
+                shown = [change.stored.id for change in write.changes if change.stored]
+                cache.changed_items(tx, [*shown, *answered], page.source.id)
+        return [write for _, write, _ in written]
+
+    def _write_page(self, tx: Transaction, page: Page, decide: Decide) -> tuple[PageWrite, tuple[int, ...]]:
+        """Returns what was written, and the stored items that got new replies."""
         write = decide(self.facts(tx, page))
         now = micros(page.answered_at)
         change_number, answered = write_items(tx, page, write, now)
@@ -109,18 +128,11 @@ class PageWriter:
         write_gaps(tx, page, write, now)
         if change_number is not None:
             tell_collected(tx, page, write.counts, change_number, now)
-        count_attempts(tx, page.source.platform, page.outcomes)
-        if write.end is not None:
-            ended(tx, page.source, page.lease, page.run_id, write.end, tells_ready=self._tells_ready)
-        else:
+        if write.end is None:
             note_page(tx, page, write.counts, write.valid, now)
             if write.progress is not None:
-                set_progress(tx, page.source, write.progress)
-        if page.is_kept_hot:
-            # Last: a process that starts to cache a source waits for this one, and this one waits for no lock after it.
-            shown = [change.stored.id for change in write.changes if change.stored]
-            cache.changed_items(tx, [*shown, *answered], page.source.id)
-        return write
+                set_progress(tx, [(page.source, write.progress)])
+        return write, answered
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""

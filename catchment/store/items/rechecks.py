@@ -20,7 +20,7 @@ from catchment.store.database import StorePart, Transaction
 from catchment.store.item_fields import to_micros, to_moment
 from catchment.store.items.item_writer import count_attempts
 from catchment.store.row_mappers import columns
-from catchment.store.sources.runs import note_result
+from catchment.store.sources.runs import note_results
 
 _SOURCE = ", ".join(f"s.{name}" for name in columns(Source))
 
@@ -109,7 +109,7 @@ class RecheckQueue(StorePart):
         def change(tx: Transaction) -> None:
             leases.check(tx, lease)
             count_attempts(tx, source.platform, outcomes)
-            note_result(tx, run_id, result)
+            note_results(tx, [(run_id, result)])
 
         self._db.write(change)
 

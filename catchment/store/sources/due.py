@@ -87,15 +87,24 @@ def first_due(
 def groups_waiting(tx: Transaction, pace: str) -> list[Group]:
     """Returns the kinds of active sources and the precedences among them; skips along an index from one to the next."""
     groups: list[Group] = []
-    while row := tx.one(
+    kind, precedence = "", 0
+    while row := _next_group(tx, pace, "kind = ? AND precedence > ?", kind, precedence) or _next_group(
+        tx, pace, "kind > ?", kind
+    ):
+        kind, precedence = row
+        groups.append((kind, precedence))
+    return groups
+
+
+def _next_group(tx: Transaction, pace: str, condition: str, *values: str | int) -> Row | None:
+    # Two seeks, column by column: for `(kind, precedence) > (?, ?)` SQLite walks through all sources of the kind.
+    return tx.one(
         f"""
-        SELECT kind, precedence FROM progress WHERE is_active AND {pace} AND (kind, precedence) > (?, ?)
+        SELECT kind, precedence FROM progress WHERE is_active AND {pace} AND {condition}
          ORDER BY kind, precedence LIMIT 1
         """,
-        *(groups[-1] if groups else ("", 0)),
-    ):
-        groups.append((row[0], row[1]))
-    return groups
+        *values,
+    )
 
 
 def _of_kind(tx: Transaction, groups: list[Group], interval: int, at: int, limit: int) -> list[Due]:

@@ -10,6 +10,7 @@ from catchment.errors import NotFound
 from catchment.messages import Message, encode, message
 from catchment.model import (
     Alarm,
+    Closing,
     Counts,
     Lease,
     Outcome,
@@ -28,7 +29,7 @@ from catchment.store.item_fields import to_micros, to_moment
 from catchment.store.row_mappers import columns, encode_list
 from catchment.store.sources import alerts
 from catchment.store.sources.metrics import LOOK_AGAIN
-from catchment.store.sources.sources import PROGRESS, keep_pace, move_target, progress_values, rename
+from catchment.store.sources.sources import PROGRESS, keep_paces, move_target, progress_values, rename
 
 _COUNTS = (
     "source_count", "succeeded", "failed", "skipped", "new_count", "updated_count", "duplicate_count", "invalid_count",
@@ -456,50 +457,61 @@ def note_page(tx: Transaction, page: Page, counts: Counts, valid: int, now: int)
     )
 
 
-def set_progress(tx: Transaction, source: Source, progress: Progress) -> None:
-    tx.run(f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?", *progress_values(progress), source.id)
-
-
-def note_result(tx: Transaction, run_id: int, result: VisitResult) -> None:
-    """Record the result of one source in a run."""
-    tx.run(
-        _RESULT_UPSERT,
-        run_id,
-        result.source_id,
-        to_micros(result.started_at),
-        to_micros(result.finished_at),
-        str(result.outcome),
-        result.counts.new,
-        result.counts.updated,
-        result.counts.duplicate,
-        result.counts.invalid,
-        result.requests,
-        result.http_status,
-        result.error_code,
-        encode(result.error) if result.error is not None else None,
-        result.is_retryable,
-        to_micros(result.watermark_before),
-        to_micros(result.watermark_after),
-        encode_list(result.notes),
-        result.valid,
+def set_progress(tx: Transaction, progresses: Sequence[tuple[Source, Progress]]) -> None:
+    tx.many(
+        f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?",
+        [(*progress_values(progress), source.id) for source, progress in progresses],
     )
 
 
-def ended(tx: Transaction, source: Source, lease: Lease, run_id: int, end: VisitEnd, *, tells_ready: bool) -> None:
-    """Write the end of a visit. `tells_ready`: whether a visit that brought something emits an event of its own."""
-    result = end.result
-    set_progress(tx, source, end.progress)
-    note_result(tx, run_id, result)
-    keep_pace(tx, source)
-    if end.new_target is not None and not move_target(tx, source, end.new_target):
-        # Another source has that address already: two would store everything twice.
-        end = end.replace(retire=message("source.moved_to_known", target=end.new_target))
-    if end.new_name is not None:
-        rename(tx, source.id, end.new_name)
-    _change_state(tx, source, end)
-    if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
-        _tell_ready(tx, source, run_id, result.counts, micros(result.finished_at))
-    leases.release(tx, lease)
+def note_results(tx: Transaction, results: Sequence[tuple[int, VisitResult]]) -> None:
+    """Record the results of sources, each with the id of its run."""
+    tx.many(
+        _RESULT_UPSERT,
+        [
+            (
+                run_id,
+                result.source_id,
+                to_micros(result.started_at),
+                to_micros(result.finished_at),
+                str(result.outcome),
+                result.counts.new,
+                result.counts.updated,
+                result.counts.duplicate,
+                result.counts.invalid,
+                result.requests,
+                result.http_status,
+                result.error_code,
+                encode(result.error) if result.error is not None else None,
+                result.is_retryable,
+                to_micros(result.watermark_before),
+                to_micros(result.watermark_after),
+                encode_list(result.notes),
+                result.valid,
+            )
+            for run_id, result in results
+        ],
+    )
+
+
+def write_ends(tx: Transaction, closings: Sequence[Closing], *, tells_ready: bool) -> None:
+    """Write the ends of visits, many with one statement. `tells_ready`: whether a visit that brought something emits an
+    event of its own."""
+    set_progress(tx, [(closing.source, closing.end.progress) for closing in closings])
+    note_results(tx, [(closing.run_id, closing.end.result) for closing in closings])
+    keep_paces(tx, [closing.source for closing in closings])
+    for closing in closings:
+        source, end = closing.source, closing.end
+        if end.new_target is not None and not move_target(tx, source, end.new_target):
+            # Another source has that address already: two would store everything twice.
+            end = end.replace(retire=message("source.moved_to_known", target=end.new_target))
+        if end.new_name is not None:
+            rename(tx, source.id, end.new_name)
+        _change_state(tx, source, end)
+        result = end.result
+        if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
+            _tell_ready(tx, source, closing.run_id, result.counts, micros(result.finished_at))
+    leases.release(tx, *(closing.lease for closing in closings))
 
 
 def _change_state(tx: Transaction, source: Source, end: VisitEnd) -> None:

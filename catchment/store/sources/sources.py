@@ -421,12 +421,8 @@ class Sources(StorePart):
     def give_back(self, claimed: Sequence[Lease]) -> None:
         """Release them unchanged: they were not visited."""
 
-        def change(tx: Transaction) -> None:
-            for lease in claimed:
-                leases.release(tx, lease)
-
         if claimed:
-            self._db.write(change)
+            self._db.write(lambda tx: leases.release(tx, *claimed))
 
     def holder(self, source_id: int) -> Holder | None:
         """Returns the process that is collecting it at present."""
@@ -639,12 +635,7 @@ def set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> N
 def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
     """Claims those that exist and are free; in the order given."""
     rows = tx.select_in("SELECT id FROM sources WHERE id IN {values} AND state <> 'removed'", source_ids)
-    # Claimed in order of id: two processes that claim overlapping sets must not deadlock.
-    taken = {
-        source_id: lease
-        for (source_id,) in sorted(rows)
-        if (lease := leases.take(tx, "source", source_id, owner_id, now))
-    }
+    taken = leases.take_free(tx, "source", [source_id for (source_id,) in rows], owner_id, now)
     # Read after the claim: the previous holder may have changed them.
     rows = tx.select_in(
         f"""
@@ -682,11 +673,12 @@ def move_target(tx: Transaction, source: Source, address: str) -> bool:
     return True
 
 
-def keep_pace(tx: Transaction, source: Source) -> None:
-    """Apply an interval that a user changed during the visit."""
-    row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source.id)
-    if row and row[0] != source.interval_minutes:
-        set_pace(tx, source.id, row[0])
+def keep_paces(tx: Transaction, sources: Sequence[Source]) -> None:
+    """Apply intervals that a user changed during the visits."""
+    before = {source.id: source.interval_minutes for source in sources}
+    for source_id, minutes in tx.select_in("SELECT id, interval_minutes FROM sources WHERE id IN {values}", [*before]):
+        if minutes != before[source_id]:
+            set_pace(tx, source_id, minutes)
 
 
 def _read_anew(tx: Transaction, source_id: int) -> None:

@@ -1,0 +1,110 @@
+"""Group commit: pages that threads write at the same time go into one transaction.
+
+A commit costs as much as a page of fifty items, and pages that were just written share index pages with the next ones.
+So the first thread that has a page to write waits for the others, for a quarter of a second at most, and writes for all
+of them. It does not wait if no other member could bring one. Every page is still written whole, with the progress that
+it proves; if a group fails, each of its pages is written alone, so that only the faulty one fails.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from threading import Condition, local
+from typing import Generic, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+MOST = 10
+SECONDS = 0.25
+
+
+class _Job(Generic[Task, Result]):
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.result: Result | None = None
+        self.error: BaseException | None = None
+        self.is_done = False
+
+
+class WriteGroup(Generic[Task, Result]):
+    """Thread-safe."""
+
+    def __init__(self, write: Callable[[Sequence[Task]], Sequence[Result]], seconds: float = SECONDS) -> None:
+        """`write` writes all tasks in one transaction, or none of them. The first waits for the others for `seconds`."""
+        self._write, self._seconds = write, seconds
+        self._condition = Condition()
+        self._jobs: list[_Job[Task, Result]] = []
+        self._has_leader = False
+        self._members = 0
+        self._own = local()
+
+    @property
+    def waiting(self) -> int:
+        """How many members wait for their page to be written."""
+        return len(self._jobs)
+
+    @contextmanager
+    def member(self, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
+        """Within this block, others wait for a page of this thread; `on_wait` is called when it waits for them."""
+        with self._condition:
+            self._members += 1
+        self._own.on_wait = on_wait
+        try:
+            yield
+        finally:
+            del self._own.on_wait
+            with self._condition:
+                self._members -= 1
+                self._condition.notify_all()
+
+    def write(self, task: Task) -> Result:
+        """Writes the task with those of other threads. Returns its result, or raises its own error."""
+        job: _Job[Task, Result] = _Job(task)
+        with self._condition:
+            self._jobs.append(job)
+            self._condition.notify_all()
+            is_alone = self._members <= 1
+        if not is_alone and hasattr(self._own, "on_wait"):
+            self._own.on_wait()
+        with self._condition:
+            while not job.is_done:
+                if self._has_leader:
+                    self._condition.wait()
+                else:
+                    self._lead()
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[return-value]
+
+    def _lead(self) -> None:
+        """Gathers a group and writes it; holds the condition before and after, not while writing."""
+        self._has_leader = True
+        until = time.monotonic() + self._seconds
+        while len(self._jobs) < min(MOST, self._members) and (left := until - time.monotonic()) > 0:
+            self._condition.wait(left)
+        group = self._jobs[:MOST]
+        self._condition.release()
+        try:
+            self._run(group)
+        finally:
+            self._condition.acquire()
+            del self._jobs[: len(group)]
+            for job in group:
+                job.is_done = True
+            self._has_leader = False
+            self._condition.notify_all()
+
+    def _run(self, group: Sequence[_Job[Task, Result]]) -> None:
+        if len(group) > 1:
+            with suppress(Exception):  # the page at fault gets its own error below
+                for job, result in zip(group, self._write([job.task for job in group]), strict=True):
+                    job.result = result
+                return
+        for job in group:
+            try:
+                (job.result,) = self._write([job.task])
+            except BaseException as error:  # noqa: BLE001 — raised in the thread that brought the page
+                job.error = error

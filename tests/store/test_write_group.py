@@ -1,0 +1,89 @@
+"""Pages of several threads in one transaction: who waits for whom, and what a faulty page costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Barrier
+
+import pytest
+
+from catchment.store.write_group import MOST, WriteGroup
+
+GROUPS = list[list[str]]
+
+
+def recorded(groups: GROUPS) -> WriteGroup[str, str]:
+    def write(tasks: Sequence[str]) -> list[str]:
+        groups.append([*tasks])
+        if "bad" in tasks:
+            raise ValueError("bad")
+        return [task.upper() for task in tasks]
+
+    # Longer than any machine takes: nothing here happens because time is up.
+    return WriteGroup(write, seconds=600)
+
+
+def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[str | Exception]:
+    """Each task by a member of its own; all are members before the first one writes."""
+    ready = Barrier(len(tasks))
+
+    def write(task: str) -> str | Exception:
+        with group.member():
+            ready.wait()
+            try:
+                return group.write(task)
+            except ValueError as error:
+                return error
+
+    with ThreadPoolExecutor(len(tasks)) as threads:
+        return [*threads.map(write, tasks)]
+
+
+def test_who_is_alone_waits_for_nobody() -> None:
+    groups: GROUPS = []
+    group = recorded(groups)
+    with group.member(on_wait=lambda: pytest.fail("it waits")):
+        assert group.write("a") == "A"
+    assert group.write("b") == "B"
+    assert groups == [["a"], ["b"]]
+
+
+def test_all_members_write_in_one_transaction_and_each_gets_its_own_result() -> None:
+    groups: GROUPS = []
+    assert written_together(recorded(groups), ["a", "b", "c"]) == ["A", "B", "C"]
+    assert [sorted(group) for group in groups] == [["a", "b", "c"]]
+
+
+def test_a_group_has_no_more_than_its_limit() -> None:
+    groups: GROUPS = []
+    tasks = [f"{number}" for number in range(MOST + 3)]
+    assert written_together(recorded(groups), tasks) == tasks
+    assert max(len(group) for group in groups) <= MOST
+    assert sorted(task for group in groups for task in group) == sorted(tasks)
+
+
+def test_a_faulty_page_fails_alone() -> None:
+    groups: GROUPS = []
+    a, bad, c = written_together(recorded(groups), ["a", "bad", "c"])
+    assert (a, c) == ("A", "C")
+    assert isinstance(bad, ValueError)
+    assert sorted(map(sorted, groups[1:])) == [["a"], ["bad"], ["c"]]
+
+
+def test_a_member_that_leaves_is_not_waited_for() -> None:
+    groups: GROUPS = []
+    group = recorded(groups)
+    waits: SimpleQueue[str] = SimpleQueue()
+    with ThreadPoolExecutor(1) as threads, group.member():
+        other = threads.submit(written_as_member, group, "a", waits)
+        waits.get()
+        assert group.waiting == 1
+    assert other.result() == "A"
+    assert groups == [["a"]]
+
+
+def written_as_member(group: WriteGroup[str, str], task: str, waits: SimpleQueue[str]) -> str:
+    with group.member(on_wait=lambda: waits.put(task)):
+        return group.write(task)
