@@ -133,18 +133,27 @@ def columns(record: type[Record]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def values(record: Record) -> list[Any]:
+def values(record: Record) -> tuple[Any, ...]:
     """Returns what is stored in `columns` of its type, in order."""
-    stored: list[Any] = []
-    for name, field in field_types(type(record)).items():
-        value = getattr(record, name)
-        if not _is_record(field.type):
-            stored.append(encode(value))
-        elif value is not None:
-            stored += values(value)
+    return _writer(type(record))(record)
+
+
+@cache
+def _writer(record: type[Record]) -> Callable[[Record], tuple[Any, ...]]:
+    scope: dict[str, Any] = {"micros": micros, "encode_list": encode_list, "encode": encode}
+    cells = []
+    for name, field in field_types(record).items():
+        value = f"record.{name}"
+        if _is_record(field.type):
+            scope[f"write_{name}"] = _writer(field.type)
+            scope[f"nothing_{name}"] = tuple(
+                "[]" if part.is_list else None for part in field_types(field.type).values()
+            )
+            cells.append(f"*(nothing_{name} if {value} is None else write_{name}({value}))")
         else:
-            stored += ["[]" if part.is_list else None for part in field_types(field.type).values()]
-    return stored
+            is_plain = field.is_list or field.type in (str, int, float, bool, bytes, datetime)
+            cells.append(_encoding(value, field) if is_plain else f"encode({value})")
+    return cast(Callable[[Record], tuple[Any, ...]], _compiled(f"lambda record: ({', '.join(cells)},)", scope))
 
 
 def _is_record(type_: Any) -> bool:

@@ -33,7 +33,7 @@ class WriteGroup(Generic[Task, Result]):
     """Thread-safe."""
 
     def __init__(self, write: Callable[[Sequence[Task]], Sequence[Result]], seconds: float = SECONDS) -> None:
-        """`write` writes all tasks in one transaction, or none of them. The first waits for the others for `seconds`."""
+        """`write` writes all tasks in one transaction, or none of them; the first waits `seconds` for the others."""
         self._write, self._seconds = write, seconds
         self._condition = Condition()
         self._jobs: list[_Job[Task, Result]] = []

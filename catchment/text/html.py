@@ -172,7 +172,10 @@ def html_to_text(html: str) -> str:
         if new_gap is None:
             line += next(pieces)
             continue
-        if line and (line := flat(line)):
+        if line:
+            # As `flat` does; the call alone would cost as much.
+            line = line.strip(" ") if line.isprintable() and "  " not in line else " ".join(line.split())
+        if line:
             lines.append(gap + line)
             gap = new_gap
         elif new_gap > gap:

@@ -83,8 +83,8 @@ class PageWriter:
         def change(tx: Transaction) -> list[Closing]:
             lost = leases.lost(tx, [closing.lease for closing in closings])
             kept = [closing for closing in closings if closing.lease not in lost]
-            count_all_attempts(tx, [(closing.source, closing.outcomes) for closing in kept])
             write_ends(tx, kept, tells_ready=self._tells_ready)
+            count_all_attempts(tx, [(closing.source, closing.outcomes) for closing in kept])
             return [closing for closing in closings if closing.lease in lost]
 
         return self._db.write(change)
