@@ -272,9 +272,7 @@ class Cache:
 
     def hit_rate(self, since: datetime) -> float | None:
         """Returns the share of cacheable reads that the cache answered; None: there were none."""
-        counts = self.counts(since)
-        reads = counts.hits + counts.misses
-        return counts.hits / reads if reads else None
+        return self._reads(since)["hit_rate"]
 
     def counts(self, since: datetime, until: datetime | None = None) -> HotCounts:
         """Returns the counts since then (and before `until`) of all processes, each of which reports once a minute."""
@@ -304,7 +302,9 @@ class Cache:
         }
 
     def _reads(self, since: datetime) -> CacheReads:
-        counts, rate = self.counts(since), self.hit_rate(since)
+        counts = self.counts(since)
+        reads = counts.hits + counts.misses
+        rate = counts.hits / reads if reads else None
         return {"hits": counts.hits, "misses": counts.misses, "hit_rate": rate, "failed_writes": counts.failures}
 
     def close(self) -> None:

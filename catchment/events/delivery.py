@@ -8,7 +8,7 @@ process that is killed in between sends that one event again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from importlib.metadata import EntryPoint, entry_points
 from itertools import takewhile
@@ -81,61 +81,56 @@ class Deliverer:
     def round(self, seconds: float = ROUND_SECONDS) -> None:
         """Serve all listeners with pending events, and wait for them up to `seconds`."""
         self._store.deliveries.know_hooks(sorted(self._hooks))
-        give_up_at = time.monotonic() + seconds
-        for thread in self._started():
-            thread.join(max(0.0, give_up_at - time.monotonic()))
+        free = max(0, MOST_LISTENERS - len(self._busy()))
+        due = self._store.deliveries.due(self._clock.now(), MOST_LISTENERS + len(self._threads))
+        threads = {
+            # Daemon threads: one that hangs must not keep the process from exiting.
+            delivery.id: Thread(target=self._serve, args=(delivery,), name=delivery.listener, daemon=True)
+            for delivery in [delivery for delivery in due if delivery.id not in self._threads][:free]
+        }
+        with self._lock:
+            self._threads |= threads
+        for thread in threads.values():
+            thread.start()
+        _join(threads.values(), seconds)
         if busy := self._busy():
             log.warning("listeners have not come back yet", count=len(busy))
 
     def close(self) -> None:
         """Abandon listeners that are still busy after a moment: their leases end with this process."""
-        give_up_at = time.monotonic() + LEAVING_SECONDS
-        for thread in self._busy():
-            thread.join(max(0.0, give_up_at - time.monotonic()))
+        _join(self._busy(), LEAVING_SECONDS)
 
     def _busy(self) -> list[Thread]:
         with self._lock:
             self._threads = {delivery_id: thread for delivery_id, thread in self._threads.items() if thread.is_alive()}
             return list(self._threads.values())
 
-    def _started(self) -> list[Thread]:
-        free = MOST_LISTENERS - len(self._busy())
-        due = self._store.deliveries.due(self._clock.now(), MOST_LISTENERS + len(self._threads))
-        begun = [delivery for delivery in due if delivery.id not in self._threads][: max(0, free)]
-        threads = {
-            # Daemon threads: one that hangs must not keep the process from exiting.
-            delivery.id: Thread(target=self._serve, args=(delivery,), name=delivery.listener, daemon=True)
-            for delivery in begun
-        }
-        with self._lock:
-            self._threads |= threads
-        for thread in threads.values():
-            thread.start()
-        return list(threads.values())
-
     def _serve(self, delivery: Delivery) -> None:
         try:
             claimed = self._store.deliveries.claim(delivery, self._presence.owner_id, self._clock.now())
-            if claimed is not None:
-                self._serve_claimed(*claimed)
+            if claimed is None:
+                return
+            lease, delivery = claimed
+            try:
+                self._tell(lease, delivery)
+            finally:
+                try:
+                    self._store.deliveries.release(lease)
+                except StoreError:
+                    # Released once the database is back.
+                    self._presence.owe(lease)
+                    raise
         except CatchmentError as error:
             # The database is unavailable, or another process holds the lease now: the next run retries.
             log.error("events could not be delivered", listener=delivery.listener, error=str(error))
 
-    def _serve_claimed(self, lease: Lease, delivery: Delivery) -> None:
-        try:
-            self._tell(lease, delivery)
-        finally:
-            try:
-                self._store.deliveries.release(lease)
-            except StoreError:
-                # Released once the database is back.
-                self._presence.owe(lease)
-                raise
-
     def _tell(self, lease: Lease, delivery: Delivery) -> None:
         try:
-            listener = self._listener(delivery)
+            listener = (
+                self._hooks[delivery.listener.removeprefix("hook ")]
+                if delivery.webhook_id is None
+                else self._webhook(delivery.webhook_id)
+            )
         except CatchmentError as error:
             # For example, its secret cannot be decrypted.
             self._note_failure(lease, delivery, error)
@@ -151,11 +146,6 @@ class Deliverer:
             if reached is None:
                 return
             delivery, count = reached, count + len(events)
-
-    def _listener(self, delivery: Delivery) -> Listener:
-        if delivery.webhook_id is not None:
-            return self._webhook(delivery.webhook_id)
-        return self._hooks[delivery.listener.removeprefix("hook ")]
 
     def _tell_each(
         self, lease: Lease, delivery: Delivery, listener: Listener, events: Sequence[Event]
@@ -190,23 +180,18 @@ class Deliverer:
             log.warning("a webhook is switched off", listener=delivery.listener, because=because)
             return
         given_up = 0
-        if event.created_at < now - self._patience:
-            delivery, given_up = self._give_up(lease, delivery, listener, now - self._patience)
-        self._note_failure(lease, delivery, error, given_up)
-
-    def _give_up(self, lease: Lease, delivery: Delivery, listener: Listener, before: datetime) -> tuple[Delivery, int]:
-        """Give up everything that has waited too long at once, so that newer events need not wait for it."""
-        total = 0
-        while True:
+        # Everything that has waited too long is given up at once, so that newer events need not wait for it.
+        while event.created_at < now - self._patience:
             events, _ = self._store.outbox.after(delivery.position, BATCH)
             # A page that was answered earlier may be written later: a newer event among the old ones must not be given
             # up.
-            old = list(takewhile(lambda event: event.created_at < before, events))
+            old = list(takewhile(lambda event: event.created_at < now - self._patience, events))
             if not old:
-                return delivery, total
+                break
             count = sum(1 for event in old if _is_for(listener, event))
             delivery = self._pass_over(lease, delivery, old[-1].id, count)
-            total += count
+            given_up += count
+        self._note_failure(lease, delivery, error, given_up)
 
     def _pass_over(self, lease: Lease, delivery: Delivery, to: int, count: int) -> Delivery:
         if count:
@@ -217,16 +202,19 @@ class Deliverer:
         now, why = self._clock.now(), logs.redact(error.message)
         failures = delivery.failures_in_a_row + 1
         asked_for = error.retry_at if isinstance(error, PlatformError) else None
-        alert = None
-        if failures >= ALARMING_FAILURES or given_up:
-            facts: dict[str, MessageParam] = {"name": delivery.listener, "failures": failures, "why": why}
-            alert = (
-                message("delivery.given_up", **facts, lost=given_up)
-                if given_up
-                else message("delivery.failing", **facts)
-            )
+        alert, facts = None, dict[str, MessageParam](name=delivery.listener, failures=failures, why=why)
+        if given_up:
+            alert = message("delivery.given_up", **facts, lost=given_up)
+        elif failures >= ALARMING_FAILURES:
+            alert = message("delivery.failing", **facts)
         self._store.deliveries.failed(lease, delivery, why, now, next_attempt(failures, now, asked_for), alert=alert)
         log.warning("an event was not taken", listener=delivery.listener, failures=failures, error=why)
+
+
+def _join(threads: Iterable[Thread], seconds: float) -> None:
+    give_up_at = time.monotonic() + seconds
+    for thread in threads:
+        thread.join(max(0.0, give_up_at - time.monotonic()))
 
 
 def _is_for(listener: Listener, event: Event) -> bool:

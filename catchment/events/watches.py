@@ -10,7 +10,7 @@ from threading import Event as Flag
 
 from catchment.errors import InvalidInput
 from catchment.model import Watch
-from catchment.store.delivery.watches import PendingWatch, Seen, StoredWatchHit, Watches
+from catchment.store.delivery.watches import Seen, StoredWatchHit, Watches
 from catchment.text.tokens import Query, answers, spoken, understand
 
 _MOST_WORDS = 100
@@ -64,11 +64,6 @@ def fitting(watch: Watch, looks: Sequence[WatchedItem], *, are_edits: bool = Fal
     """Returns which of these items match the watch."""
     found = ((watched.item, matched(watch, watched)) for watched in looks)
     return [StoredWatchHit(item, words, are_edits) for item, words in found if words is not None]
-
-
-def edited(waiting: PendingWatch, looks: Sequence[WatchedItem]) -> list[WatchedItem]:
-    """Returns which of these changes are edits for the watch: not the items that it has yet to see as new ones."""
-    return [watched for watched in looks if watched.item.version > 1 and watched.item.id <= waiting.last_item_id]
 
 
 def matched(watch: Watch, look: WatchedItem) -> tuple[str, ...] | None:
@@ -138,11 +133,13 @@ def _look_at_edits(watches: Watches, now: datetime, batch: int) -> bool:
         return False
     position, at_position = next(groupby(waiting, key=lambda pending: pending.last_edit))
     items, end = watches.changed_after(position, batch)
-    watched = [WatchedItem(item) for item in items]
-    matched_watches = [
-        (pending, fitting(pending.watch, edited(pending, watched), are_edits=True)) for pending in at_position
-    ]
-    watches.saw_edits(matched_watches, end, now)
+    watched = [WatchedItem(item) for item in items if item.version > 1]
+    hits = []
+    for pending in at_position:
+        # What the watch has yet to see as a new item is no edit for it.
+        edits = [edit for edit in watched if edit.item.id <= pending.last_item_id]
+        hits.append((pending, fitting(pending.watch, edits, are_edits=True)))
+    watches.saw_edits(hits, end, now)
     return True
 
 

@@ -130,8 +130,19 @@ def add(
     secret: str | None = None,
 ) -> tuple[int, str]:
     """Add a webhook; returns its id and the secret, which cannot be shown again. Raises InvalidInput."""
-    _check(name, url, events)
-    secret = new_secret() if secret is None else secret
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        raise InvalidInput(f"a webhook needs a name of at most {_LONGEST_NAME} characters", field="name")
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_address = False
+    if not is_address or not url.isprintable() or " " in url:
+        raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
+    for event in events:
+        if event not in EVENTS:
+            raise InvalidInput(f"there is no event {event!r}", f"one of {', '.join(EVENTS)}", "events")
+    secret = secrets.token_urlsafe(32) if secret is None else secret
     if not _SHORTEST_SECRET <= len(secret) <= _MOST_CHARACTERS or not secret.isprintable():
         raise InvalidInput(
             f"a secret has {_SHORTEST_SECRET} to {_MOST_CHARACTERS} characters, all on one line",
@@ -139,7 +150,9 @@ def add(
             "secret",
         )
     address, of_address = strip_url(url)
-    shown = _shown(address)
+    parts = urlsplit(address)
+    # Only scheme and host may be shown.
+    shown = address if parts.path in ("", "/") and not parts.query else f"{parts.scheme}://{parts.netloc}/…"
     locked = Locked(secret, of_address, None if shown == address else address)
     _know(locked)
     sealed = box.seal(msgspec.json.encode(locked).decode())
@@ -157,35 +170,9 @@ def is_gone(error: Exception) -> bool:
     return isinstance(error, Gone) and error.status == 410
 
 
-def new_secret() -> str:
-    return secrets.token_urlsafe(32)
-
-
-def _check(name: str, url: str, events: Sequence[str]) -> None:
-    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise InvalidInput(f"a webhook needs a name of at most {_LONGEST_NAME} characters", field="name")
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_address = False
-    if not is_address or not url.isprintable() or " " in url:
-        raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
-    unknown = next((event for event in events if event not in EVENTS), None)
-    if unknown is not None:
-        raise InvalidInput(f"there is no event {unknown!r}", f"one of {', '.join(EVENTS)}", "events")
-
-
-def _shown(address: str) -> str:
-    """Returns the part of the URL that may be shown: scheme and host."""
-    parts = urlsplit(address)
-    return address if parts.path in ("", "/") and not parts.query else f"{parts.scheme}://{parts.netloc}/…"
-
-
 def _know(locked: Locked) -> None:
     """Register the secrets with the logs, so that they are redacted."""
-    path = urlsplit(locked.address).path if locked.address else ""
     for value in (locked.signing, *(locked.of_address.values() if locked.of_address else ())):
         know_secret(value)
-    if len(path) >= _SHORTEST_SECRET:
+    if locked.address and len(path := urlsplit(locked.address).path) >= _SHORTEST_SECRET:
         know_secret(path)

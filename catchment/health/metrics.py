@@ -18,13 +18,7 @@ from typing import Any, TypeVar
 from catchment.clock import EPOCH
 from catchment.model import View
 from catchment.store.cache import HotCounts
-from catchment.store.sources.metrics import (
-    SUMS,
-    GlobalMetrics,
-    Measure,
-    Metrics,
-    MetricSpan,
-)
+from catchment.store.sources.metrics import SUMS, GlobalMetrics, Measure, Metrics, MetricSpan
 
 NOTHING, UNKNOWN = Measure("", ""), GlobalMetrics()
 _MADE_UP_FOR = timedelta(days=7)
@@ -105,20 +99,15 @@ class Measuring:
                 break
             self._metrics.keep(span, starts_at, measures, now)
             count += 1
-        self._note_standings(span, now)
-        return count
-
-    def _note_standings(self, span: MetricSpan, now: datetime) -> None:
-        last = span.start(now) - span.length
-        since = span.start(now - _MADE_UP_FOR)
-        known = self._metrics.standings(span, since, last)
+        last, since = span.start(now) - span.length, span.start(now - _MADE_UP_FOR)
         # The last stored one, again: processes report their reads with a delay.
-        starts_at = max(known, default=since)
+        starts_at = max(self._metrics.standings(span, since, last), default=since)
         while starts_at <= last:
-            found = self._standing(span, starts_at).replace(tiers=self._assigned() if starts_at == last else None)
-            if found != UNKNOWN:
-                self._metrics.keep_standing(span, starts_at, found)
+            standing = self._standing(span, starts_at).replace(tiers=self._assigned() if starts_at == last else None)
+            if standing != UNKNOWN:
+                self._metrics.keep_standing(span, starts_at, standing)
             starts_at += span.length
+        return count
 
     def latest(self, span: MetricSpan, count: int, now: datetime, kind: str | None = None) -> list[MetricPoint]:
         """Returns the latest `count` spans, oldest first, including the current one and empty ones.
@@ -129,7 +118,12 @@ class Measuring:
         spans = [newest - steps * span.length for steps in reversed(range(count))]
         # Each hour includes a sum over the 24 hours that end with it.
         measures = self._measures(span, spans[0] - _DAY + span.length, newest, kind)
-        standings = self._standings(span, spans, now) if kind is None else {}
+        standings: dict[datetime, GlobalMetrics] = {}
+        if kind is None:
+            standings = self._metrics.standings(span, spans[0], newest)
+            last = max(standings, default=now - _MADE_UP_FOR)
+            standings |= {at: self._standing(span, at) for at in spans if at > last}
+            standings[newest] = standings[newest].replace(tiers=self._assigned())
         points = []
         for starts_at in spans:
             day = [starts_at - steps * span.length for steps in range(_DAY // span.length)]
@@ -165,12 +159,6 @@ class Measuring:
         return {
             at: [measure for measure in measures if kind in (None, measure.kind)] for at, measures in by_span.items()
         }
-
-    def _standings(self, span: MetricSpan, spans: Sequence[datetime], now: datetime) -> dict[datetime, GlobalMetrics]:
-        noted, newest = self._metrics.standings(span, spans[0], spans[-1]), spans[-1]
-        last = max(noted, default=now - _MADE_UP_FOR)
-        found = noted | {at: self._standing(span, at) for at in spans if at > last}
-        return found | {newest: found[newest].replace(tiers=self._assigned())}
 
     def _counted(self, span: MetricSpan, since: datetime) -> Iterator[tuple[datetime, Sequence[Measure]]]:
         """Yields every span in which a visit began, from then on: periods without visits cost nothing."""
@@ -211,7 +199,9 @@ class Totals:
             newest = MetricSpan.HOUR.start(now)
             hour = min(self._open)
             while hour <= newest:
-                self._open[hour] = _larger(self._open.get(hour, Counter()), self._of(hour))
+                # A reported count never decreases, whatever was cleaned up meanwhile; zero counts are reported, too.
+                before, after = self._open.get(hour, Counter()), self._of(hour)
+                self._open[hour] = Counter({key: max(before[key], after[key]) for key in {*before, *after}})
                 hour += MetricSpan.HOUR.length
             # A visit that began in an hour may end in the next one.
             for over in [at for at in self._open if at < newest - MetricSpan.HOUR.length]:
@@ -236,8 +226,3 @@ class Totals:
         hot = self._hot(hour, until)
         counts["hot", "hit"], counts["hot", "miss"] = hot.hits, hot.misses
         return counts
-
-
-def _larger(before: Counter[Key], after: Counter[Key]) -> Counter[Key]:
-    """A reported count never decreases, whatever was cleaned up meanwhile; zero counts are reported, too."""
-    return Counter({key: max(before[key], after[key]) for key in {*before, *after}})
