@@ -112,53 +112,42 @@ class CredentialProvider(Protocol):
         ...
 
 
-class _Held:
-    """The tokens of one credential of a platform."""
+class Login:
+    """The token that a credential of a platform has yielded. It is stored nowhere else."""
 
     def __init__(self) -> None:
         self.one_at_a_time = Lock()
-        self.token: Token | None = None
-        self.secret: Secret | None = None
-        self.until: datetime | None = None
+        """Held during a login: threads that need the same token wait for it rather than log in each."""
+        self._token: Token | None = None
+        self._secret: Secret | None = None
+        self._until: datetime | None = None
+
+    def token_of(self, secret: Secret, now: datetime) -> Token | None:
+        """Returns the token that this secret has yielded; another secret under the same name yields another."""
+        is_good = self._until is not None and now < self._until and self._secret == secret
+        return self._token if is_good else None
+
+    def keep(self, secret: Secret, token: Token, now: datetime) -> None:
+        self._token, self._secret = token, secret
+        self._until = now + timedelta(seconds=token.lives_seconds * (1 - _RENEWED_EARLY))
+
+    def forget(self, token: Token) -> None:
+        """Drops a token that was refused, but not one that has replaced it meanwhile."""
+        with self.one_at_a_time:
+            if self._token is token:
+                self._token = self._until = None
 
 
 class Logins:
-    """The tokens that this process holds, by platform and credential. They are stored nowhere else."""
+    """The logins of this process, by platform and credential."""
 
     def __init__(self) -> None:
-        self._held: defaultdict[tuple[str, str], _Held] = defaultdict(_Held)
+        self._logins: defaultdict[tuple[str, str], Login] = defaultdict(Login)
         self._making = Lock()
 
-    def one_at_a_time(self, platform: str, credential: str) -> Lock:
-        """Lock held during a login: threads that need the same token wait for it rather than log in each."""
-        return self._of(platform, credential).one_at_a_time
-
-    def token(self, platform: str, credential: str, secret: Secret, now: datetime) -> Token | None:
-        """Returns the token that this secret has yielded; another secret under the same name yields another."""
-        held = self._of(platform, credential)
-        is_good = held.until is not None and now < held.until and held.secret == secret
-        return held.token if is_good else None
-
-    def keep(self, platform: str, credential: str, secret: Secret, token: Token, now: datetime) -> None:
-        held = self._of(platform, credential)
-        held.token, held.secret = token, secret
-        held.until = now + timedelta(seconds=token.lives_seconds * (1 - _RENEWED_EARLY))
-
-    def forget(self, platform: str, credential: str, token: Token) -> None:
-        """Drops a token that was refused, but not one that has replaced it meanwhile."""
-        held = self._of(platform, credential)
-        with held.one_at_a_time:
-            if held.token is token:
-                held.token = held.until = None
-
-    def _of(self, platform: str, credential: str) -> _Held:
+    def of(self, platform: str, credential: str) -> Login:
         with self._making:
-            return self._held[platform, credential]
-
-
-def with_token(secret: Secret, token: Token) -> Secret:
-    """Returns the secret with the token in place of the login data, which is not sent again."""
-    return secret.replace(basic=None, headers={**secret.headers, **token.headers})
+            return self._logins[platform, credential]
 
 
 class Bound(Protocol):

@@ -35,7 +35,6 @@ from catchment.fetch.auth import (
     is_for,
     mismatch,
     with_cookies,
-    with_token,
     without_secrets,
 )
 from catchment.fetch.budgets import Budgets
@@ -215,7 +214,7 @@ class Fetch:
             return False
         assert call.use is not None
         call.is_renewal_tried = True
-        self._logins.forget(call.platform.NAME, call.use.name, call.token)
+        self._logins.of(call.platform.NAME, call.use.name).forget(call.token)
         return True
 
     def _follow(self, call: Call) -> tuple[Answer, Slot]:
@@ -287,25 +286,27 @@ class Fetch:
 
     def _secret(self, call: Call, use: Use) -> Secret:
         """Returns the secret of this credential; where the platform logs in with it, the token the login yielded."""
-        platform, secret, logins = call.platform, use.secret, self._logins
-        if not hasattr(platform, "login"):
-            return secret
-        with logins.one_at_a_time(platform.NAME, use.name):
-            token = logins.token(platform.NAME, use.name, secret, self._clock.now())
-            request = options(platform).login(secret) if token is None else None
+        if not hasattr(call.platform, "login"):
+            return use.secret
+        login = self._logins.of(call.platform.NAME, use.name)
+        with login.one_at_a_time:
+            token = login.token_of(use.secret, self._clock.now())
+            request = options(call.platform).login(use.secret) if token is None else None
             if request is not None:
                 # A fresh token that is refused would be refused again.
                 call.is_renewal_tried = True
                 token = self._log_in(request, call)
-                logins.keep(platform.NAME, use.name, secret, token, self._clock.now())
+                login.keep(use.secret, token, self._clock.now())
         call.token = token
-        return with_token(secret, token) if token is not None else secret
+        # The token takes the place of the login data, which is not sent again.
+        return (
+            use.secret if token is None else use.secret.replace(basic=None, headers=use.secret.headers | token.headers)
+        )
 
     def _log_in(self, request: Request, call: Call) -> Token:
         # With the same credential, though without its token: that is what the login is to yield.
         request = request.replace(credential=call.request.credential)
-        obeys_robots = getattr(call.platform, "OBEYS_ROBOTS", False)
-        answer, slot = self._follow(Call(request, call.platform, call.attempts, request, obeys_robots))
+        answer, slot = self._follow(Call(request, call.platform, call.attempts, request, call.obeys_robots))
         if (refusal := _refusal(answer, request, slot)) is not None:
             raise self._blamed(refusal, slot)
         self._throttle.heed(slot, answer)
@@ -321,10 +322,8 @@ class Fetch:
     def _exchange(self, step: Step, call: Call, timeout_seconds: float) -> RawResponse:
         request, settings = call.request, self._settings
         headers = [*COMMON_HEADERS, *(header_line(name, value) for name, value in step.headers.items())]
-        max_bytes, max_wire_bytes = (
-            request.max_bytes or settings.max_bytes,
-            request.max_bytes or settings.max_wire_bytes,
-        )
+        max_bytes = request.max_bytes or settings.max_bytes
+        max_wire_bytes = request.max_bytes or settings.max_wire_bytes
         wire = self._wires.mine(is_guarded=not step.is_operators)
         at, begun = self._clock.now(), time.perf_counter()
         outcome = "INTERNAL"

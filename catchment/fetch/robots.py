@@ -41,9 +41,6 @@ class RobotsRules(Record, frozen=True):
     """Spacing by its Crawl-delay; None: it has none."""
     until: datetime
 
-    def allows(self, place: ParsedUrl) -> bool:
-        return bool(self.rules.can_fetch(place.url, US))
-
 
 class Robots:
     """The rules of all sites that were fetched. One per process, shared by its threads."""
@@ -59,60 +56,55 @@ class Robots:
 
         `ask` follows the request to its answer; it raises what prevents one.
         """
-        rules = self._rules(place, now, ask)
-        if not rules.allows(place):
+        origin = f"{place.scheme}://{place.site}"
+        with self._asking[hash(origin) % _LOCKS]:
+            rules = self._kept.get(origin)
+            # Kept for longer than it may be: the clock was set back.
+            if rules is None or not now < rules.until <= now + KEPT:
+                rules = self._read(origin, now, ask)
+                self._kept.pop(origin, None)
+                self._kept[origin] = rules
+                while len(self._kept) > MOST_SITES:
+                    self._kept.pop(next(iter(self._kept)), None)
+        if not rules.rules.can_fetch(place.url, US):
             raise Disallowed(
                 f"the robots.txt of {place.site} asks programs to stay away from this address",
                 "follow a page that it allows, or ask the site's operator",
             )
         return rules.turns.take(place.site, now) if rules.turns else timedelta(0)
 
-    def _rules(self, place: ParsedUrl, now: datetime, ask: Callable[[Request], Answer]) -> RobotsRules:
-        origin = f"{place.scheme}://{place.site}"
-        with self._asking[hash(origin) % _LOCKS]:
-            known = self._kept.get(origin)
-            # Kept for longer than it may be: the clock was set back.
-            if known is None or not now < known.until <= now + KEPT:
-                known = self._read(_answer(place, ask), now)
-                self._keep(origin, known)
-            return known
-
-    def _read(self, answer: Answer, now: datetime) -> RobotsRules:
-        rules = Protego.parse(addressed(text_of(answer, now), self._user_agent))
+    def _read(self, origin: str, now: datetime, ask: Callable[[Request], Answer]) -> RobotsRules:
+        request = Request(
+            url=f"{origin}/robots.txt",
+            headers={"Accept": "text/plain, */*;q=0.1"},
+            step="robots",
+            max_bytes=MOST_BYTES,
+            identity=Identity.NONE,
+            is_keepable=False,
+        )
+        try:
+            text = text_of(ask(request), now)
+        except PlatformError as error:
+            what = f"its robots.txt cannot be read: {error.what}"
+            retold = type(error)(what, error.helps, status=error.status, retry_at=error.retry_at)
+            retold.is_contact = error.is_contact
+            raise retold from error
+        rules = Protego.parse(addressed(text, self._user_agent))
         delay = min(rules.crawl_delay(US) or 0.0, LONGEST_DELAY_SECONDS)
         turns = Turns(1 / delay, 1, self._longest_wait) if delay > 0 else None
         return RobotsRules(rules, turns, now + KEPT)
-
-    def _keep(self, origin: str, rules: RobotsRules) -> None:
-        self._kept.pop(origin, None)
-        self._kept[origin] = rules
-        while len(self._kept) > MOST_SITES:
-            self._kept.pop(next(iter(self._kept)), None)
-
-
-def request(place: ParsedUrl) -> Request:
-    """Returns the request for the robots.txt of a URL's site, without a credential."""
-    return Request(
-        url=f"{place.scheme}://{place.site}/robots.txt",
-        headers={"Accept": "text/plain, */*;q=0.1"},
-        step="robots",
-        max_bytes=MOST_BYTES,
-        identity=Identity.NONE,
-        is_keepable=False,
-    )
 
 
 def text_of(answer: Answer, now: datetime) -> str:
     """Returns the text of the rules; empty where there is no such file."""
     error = http_refusal(answer, now)
     if isinstance(error, ServerTrouble | SlowDown):
-        raise _about_robots(error)
-    return "" if error is not None else _whole_lines(answer.body).decode("utf-8-sig", "replace")
-
-
-def _whole_lines(body: bytes) -> bytes:
-    """Returns the part that is parsed, in whole lines. Half a line might forbid what the whole one does not."""
-    return body if len(body) <= READ_BYTES else body[: body.rfind(b"\n", 0, READ_BYTES) + 1]
+        raise error
+    body = answer.body
+    if len(body) > READ_BYTES:
+        # In whole lines: half a line might forbid what the whole one does not.
+        body = body[: body.rfind(b"\n", 0, READ_BYTES) + 1]
+    return "" if error is not None else body.decode("utf-8-sig", "replace")
 
 
 def addressed(text: str, user_agent: str) -> str:
@@ -146,17 +138,3 @@ def _likeness(name: str, user_agent: str) -> int:
         return len(name)
     # Where a word begins: "bot" is not meant for a "robot".
     return len(name) + 1 if re.search(rf"(?<![\w-]){re.escape(name)}", user_agent) else 0
-
-
-def _answer(place: ParsedUrl, ask: Callable[[Request], Answer]) -> Answer:
-    try:
-        return ask(request(place))
-    except PlatformError as error:
-        raise _about_robots(error) from error
-
-
-def _about_robots(error: PlatformError) -> PlatformError:
-    what = f"its robots.txt cannot be read: {error.what}"
-    retold = type(error)(what, error.helps, status=error.status, retry_at=error.retry_at)
-    retold.is_contact = error.is_contact
-    return retold

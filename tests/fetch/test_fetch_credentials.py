@@ -17,7 +17,7 @@ from catchment.errors import (
     ServerTrouble,
     SlowDown,
 )
-from catchment.fetch.auth import Logins, mismatch
+from catchment.fetch.auth import Login, mismatch
 from catchment.fetch.urls import parse_url
 from catchment.logs import redact
 from catchment.model import (
@@ -220,14 +220,14 @@ def test_the_logins_of_two_credentials_do_not_wait_for_each_other(logged_door, s
 
 
 def test_a_token_that_has_taken_the_place_of_a_refused_one_is_kept(door):
-    logins, secret = Logins(), Secret(basic="id:s3cret")
+    login, secret = Login(), Secret(basic="id:s3cret")
     old, new = Token({"Authorization": "Bearer old"}, 1000), Token({"Authorization": "Bearer new"}, 1000)
-    logins.keep("somewhere", "app", secret, old, door.clock.now())
-    logins.keep("somewhere", "app", secret, new, door.clock.now())
-    logins.forget("somewhere", "app", old)
-    assert logins.token("somewhere", "app", secret, door.clock.now()) is new
-    logins.forget("somewhere", "app", new)
-    assert logins.token("somewhere", "app", secret, door.clock.now()) is None
+    login.keep(secret, old, door.clock.now())
+    login.keep(secret, new, door.clock.now())
+    login.forget(old)
+    assert login.token_of(secret, door.clock.now()) is new
+    login.forget(new)
+    assert login.token_of(secret, door.clock.now()) is None
 
 
 def test_a_new_secret_under_the_same_name_logs_in_anew(logged_door, server):
