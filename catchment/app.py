@@ -21,15 +21,11 @@ from catchment.collect.rechecks import Rechecks
 from catchment.collect.scheduler import Scheduler
 from catchment.collect.source_client import CollectContext, Send
 from catchment.collect.visit import Visitor
-from catchment.credentials import (
-    Cipher,
-    CredentialManager,
-    CredentialPool,
-    SecretStore,
-    rules_from,
-)
-from catchment.credentials.cipher import cipher_of
+from catchment.credentials.cipher import Cipher, cipher_of
+from catchment.credentials.manager import CredentialManager, rules_from
+from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secrets import (
+    SecretStore,
     declared,
     incomplete,
     lent,
@@ -38,15 +34,9 @@ from catchment.credentials.secrets import (
 from catchment.events import delivery
 from catchment.events.delivery import MOST_LISTENERS, Deliverer
 from catchment.events.webhooks import Webhook
-from catchment.fetch import (
-    Asked,
-    Budgets,
-    Fetch,
-    FetchSettings,
-    Level,
-    PlatformSettings,
-    budgets_in,
-)
+from catchment.fetch.budgets import Asked, Budgets, Level, budgets_in
+from catchment.fetch.client import Fetch
+from catchment.fetch.settings import FetchSettings, PlatformSettings
 from catchment.health.metrics import Measuring
 from catchment.health.monitors import Monitors
 from catchment.lazy import part

@@ -14,9 +14,9 @@ from catchment.cache import keeps_hot
 from catchment.collect import outages
 from catchment.collect.budget_plan import PlanView, is_tight, plan_view, taken_of_late
 from catchment.collect.source_client import Cooldowns
-from catchment.credentials import credential_view, rules_from
+from catchment.credentials.manager import credential_view, rules_from
 from catchment.errors import StoreError
-from catchment.fetch import Level
+from catchment.fetch.budgets import Level
 from catchment.jobs import JobView, job_views
 from catchment.model import Record, View
 from catchment.policy.budget_plan import PlatformPlan

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from catchment.app import App, open_app
-from catchment.credentials import Secret
+from catchment.credentials.secret import Secret
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Record
 from catchment.platforms import reddit

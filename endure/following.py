@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from catchment.app import App
-from catchment.credentials import Secret
+from catchment.credentials.secret import Secret
 from catchment.model import Record
 from catchment.playground.log import Asked
 from catchment.playground.sites import github, json_api, website

@@ -25,8 +25,9 @@ import pytest
 
 from catchment import logs
 from catchment.app import App, open_app
-from catchment.credentials import Cipher, SecretStore
+from catchment.credentials.cipher import Cipher
 from catchment.credentials.secret import Secret
+from catchment.credentials.secrets import SecretStore
 from catchment.model import (
     Outcome,
     Source,

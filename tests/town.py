@@ -20,8 +20,8 @@ from typing import Any
 from catchment.app import App, open_app
 from catchment.collect.source_client import Send
 from catchment.errors import PlatformError, SlowDown
-from catchment.fetch import Attempt
 from catchment.fetch.responses import http_refusal
+from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
     Platform,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import fmean
 
-from catchment.fetch import AIM
+from catchment.fetch.budgets import AIM
 from catchment.health.monitors import BUDGET
 from catchment.messages import Message, message
 from catchment.model import Alarm, Budget, Severity, View

@@ -32,7 +32,9 @@ from catchment.errors import (
     TooLarge,
     Unreadable,
 )
-from catchment.fetch import Attempt, Pauses, keepable_headers
+from catchment.fetch.responses import keepable_headers
+from catchment.fetch.settings import Attempt
+from catchment.fetch.throttle import Pauses
 from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.messages import about
 from catchment.model import (

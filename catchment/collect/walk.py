@@ -13,7 +13,8 @@ from catchment.cache import keeps_hot
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
 from catchment.errors import LeaseLost, SlowDown, Unreadable
-from catchment.fetch import cache_seconds, may_share, validators
+from catchment.fetch.responses import cache_seconds, validators
+from catchment.fetch.urls import may_share
 from catchment.logs import redact
 from catchment.messages import about, message
 from catchment.model import (

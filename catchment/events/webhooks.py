@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from catchment.credentials import Cipher, Sealed, Secret, strip_url
+from catchment.credentials.cipher import Cipher, Sealed
+from catchment.credentials.secret import Secret, strip_url
 from catchment.errors import Gone, InvalidInput, PlatformError, Refused
-from catchment.fetch import Fetch
 from catchment.fetch.auth import dressed
+from catchment.fetch.client import Fetch
 from catchment.logs import know_secret
 from catchment.model import Answer, Budget, Event, Record, Refusal, Request
 from catchment.store.delivery.webhooks import SealedWebhook, Webhooks

@@ -13,7 +13,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from catchment.collect.visit import Visitor, checked_settings, merged_settings
-from catchment.credentials import Secret, SecretStore, strip_url
+from catchment.credentials.secret import Secret, strip_url
+from catchment.credentials.secrets import SecretStore
 from catchment.errors import (
     CatchmentError,
     Conflict,
@@ -21,7 +22,7 @@ from catchment.errors import (
     NoFeed,
     Unreadable,
 )
-from catchment.fetch import bound_host, is_for, mismatch, place_of
+from catchment.fetch.auth import bound_host, is_for, mismatch, place_of
 from catchment.logs import redact
 from catchment.model import (
     ADDED,

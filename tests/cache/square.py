@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from catchment.errors import PlatformError
-from catchment.fetch import Attempt
+from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
     Item,

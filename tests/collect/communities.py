@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from catchment.fetch import Attempt
+from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
     Field,

@@ -9,7 +9,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
-from catchment.fetch import Attempt
+from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
     Item,

@@ -6,8 +6,9 @@ from datetime import datetime
 
 import pytest
 
-from catchment.credentials import Cipher, SecretStore
+from catchment.credentials.cipher import Cipher
 from catchment.credentials.secret import Secret
+from catchment.credentials.secrets import SecretStore
 from catchment.model import (
     Answer,
     Identity,

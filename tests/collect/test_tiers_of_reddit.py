@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catchment.app import App, open_app
-from catchment.credentials import Secret
+from catchment.credentials.secret import Secret
 from catchment.model import Progress
 from catchment.playground.faults import Moods
 from catchment.playground.server import Playground

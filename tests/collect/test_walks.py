@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from catchment.errors import ServerTrouble
-from catchment.fetch import Attempt
+from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
     Field,

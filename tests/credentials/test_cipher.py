@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from catchment.credentials import Cipher, Sealed, new_key
+from catchment.credentials.cipher import Cipher, Sealed, new_key
 from catchment.errors import VaultError
 from catchment.logs import HIDDEN, redact
 

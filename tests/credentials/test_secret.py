@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from catchment.credentials import Secret, strip_url, unsure_names, unsure_notes
+from catchment.credentials.secret import Secret, strip_url, unsure_names, unsure_notes
 from catchment.errors import InvalidInput
 from catchment.logs import redact
 

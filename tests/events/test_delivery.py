@@ -406,7 +406,7 @@ def test_without_its_master_key_no_webhook_is_added(tmp_path: Path) -> None:
 def test_a_secret_that_no_longer_opens_is_a_failure_of_its_webhook_alone(
     teller: Teller, receiver: Hostile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from catchment.credentials import Cipher
+    from catchment.credentials.cipher import Cipher
 
     teller.webhook(receiver.on("/hook", reply()))
     teller.happen("one")

@@ -10,11 +10,8 @@ from typing import Any
 from catchment.credentials.pool import Use
 from catchment.credentials.secret import Secret
 from catchment.errors import LoginNeeded, PlatformError
-from catchment.fetch import (
-    Attempt,
-    Fetch,
-    FetchSettings,
-)
+from catchment.fetch.client import Fetch
+from catchment.fetch.settings import Attempt, FetchSettings
 from catchment.fetch.urls import parse_url
 from catchment.model import (
     Answer,

@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import fetch_settings
 from catchment.errors import SlowDown, TimedOut
-from catchment.fetch import FetchSettings, PlatformSettings
+from catchment.fetch.settings import FetchSettings, PlatformSettings
 from catchment.model import Budget
 from catchment.platforms import reddit
 from catchment.settings import read_settings

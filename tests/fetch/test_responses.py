@@ -18,8 +18,14 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.fetch import cache_seconds, keepable_headers, validators
-from catchment.fetch.responses import LONGEST_PAUSE, http_refusal, told_to_wait_until
+from catchment.fetch.responses import (
+    LONGEST_PAUSE,
+    cache_seconds,
+    http_refusal,
+    keepable_headers,
+    told_to_wait_until,
+    validators,
+)
 from catchment.model import (
     Answer,
     Budget,

@@ -16,7 +16,8 @@ from catchment.errors import (
     Stopped,
     TimedOut,
 )
-from catchment.fetch import Fetch, FetchSettings
+from catchment.fetch.client import Fetch
+from catchment.fetch.settings import FetchSettings
 from catchment.model import Request
 from tests.clocks import HandClock
 from tests.fetch.memory_budgets import MemoryBudgets

@@ -20,7 +20,7 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.fetch import Attempt
+from catchment.fetch.settings import Attempt
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import (
     Answer,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from catchment.app import App, open_app
-from catchment.credentials import Secret
+from catchment.credentials.secret import Secret
 from catchment.model import Outcome, SourceState, VisitResult, as_dict
 from catchment.platforms import reddit
 from catchment.platforms.reddit import parser

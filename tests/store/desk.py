@@ -10,14 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from catchment.credentials import (
-    Cipher,
-    CredentialManager,
-    CredentialPool,
-    LifecycleRules,
-    SecretStore,
-)
-from catchment.credentials.secrets import Lent
+from catchment.credentials.cipher import Cipher
+from catchment.credentials.lifecycle import LifecycleRules
+from catchment.credentials.manager import CredentialManager
+from catchment.credentials.pool import CredentialPool
+from catchment.credentials.secrets import Lent, SecretStore
 from catchment.model import (
     Closing,
     Item,

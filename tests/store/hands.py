@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from catchment.errors import CredentialsExhausted
-from catchment.fetch import budgets_in
+from catchment.fetch.budgets import budgets_in
 from catchment.model import Budget
 from catchment.redis import RedisLink
 from tests.store.desk import Desk, opened, pool_of, post

@@ -10,7 +10,7 @@ from threading import Barrier
 import pytest
 
 from catchment.clock import micros
-from catchment.fetch import StoredBudgets
+from catchment.fetch.budgets import StoredBudgets
 from catchment.model import Alarm, Budget, Severity
 from catchment.store.database import Transaction
 from catchment.store.sources.alerts import close, raise_alert

@@ -11,17 +11,12 @@ from typing import Any
 
 import pytest
 
-from catchment.credentials import (
-    Cipher,
-    CredentialManager,
-    CredentialPool,
-    CredentialView,
-    LifecycleRules,
-    Secret,
-    SecretStore,
-    credential_view,
-)
-from catchment.credentials.secrets import Lent
+from catchment.credentials.cipher import Cipher
+from catchment.credentials.lifecycle import LifecycleRules
+from catchment.credentials.manager import CredentialManager, CredentialView, credential_view
+from catchment.credentials.pool import CredentialPool
+from catchment.credentials.secret import Secret
+from catchment.credentials.secrets import Lent, SecretStore
 from catchment.errors import (
     CredentialsExhausted,
     LoginNeeded,

@@ -8,8 +8,9 @@ from threading import Event, Thread
 
 import pytest
 
-from catchment.credentials import Cipher, Secret, SecretStore
-from catchment.credentials.cipher import rotate
+from catchment.credentials.cipher import Cipher, rotate
+from catchment.credentials.secret import Secret
+from catchment.credentials.secrets import SecretStore
 from catchment.errors import VaultError
 from catchment.events import webhooks
 from catchment.store.credentials import SealedRow, Terms, tables

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from catchment.credentials import Cipher, Secret
+from catchment.credentials.cipher import Cipher
+from catchment.credentials.secret import Secret
 from catchment.errors import LoginNeeded
 from catchment.store.credentials import Terms
 from catchment.web.api.credentials import CredentialSchema, CredentialStory

@@ -13,11 +13,12 @@ import typer
 from catchment.app import App
 from catchment.cli import context, output
 from catchment.cli.params import AsJson, fixed_moment
-from catchment.credentials import CredentialView, Secret, credential_view
-from catchment.credentials import new_key as new_master_key
 from catchment.credentials.cipher import begin_change, cipher_of, end_change, rotate
+from catchment.credentials.cipher import new_key as new_master_key
+from catchment.credentials.manager import CredentialView, credential_view
+from catchment.credentials.secret import Secret
 from catchment.errors import Conflict, InvalidInput, NotFound, VaultError
-from catchment.fetch import host_of
+from catchment.fetch.auth import host_of
 from catchment.fetch.client import prove
 from catchment.logs import know_secret
 from catchment.model import as_dict

@@ -21,7 +21,8 @@ from catchment.cli import output
 from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson
 from catchment.clock import SystemClock, clock_from
-from catchment.credentials import Secret, new_key
+from catchment.credentials.cipher import new_key
+from catchment.credentials.secret import Secret
 from catchment.errors import Conflict, InvalidInput
 from catchment.playground.demo_snapshot import Happening, Look, Scene, Watch
 from catchment.playground.demo_view import LiveView

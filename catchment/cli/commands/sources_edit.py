@@ -15,7 +15,7 @@ from catchment.app import App
 from catchment.cli import context, output
 from catchment.cli.errors import SOME_REJECTED
 from catchment.cli.params import AsJson, SourceId
-from catchment.credentials import strip_url, unsure_notes
+from catchment.credentials.secret import strip_url, unsure_notes
 from catchment.errors import InvalidInput
 from catchment.model import as_dict
 from catchment.sources import add as source_add

@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from catchment.app import App
-from catchment.credentials import CredentialView, credential_view
+from catchment.credentials.manager import CredentialView, credential_view
 from catchment.errors import NotFound
 from catchment.model import as_json
 from catchment.store.credentials import CredentialChangeView

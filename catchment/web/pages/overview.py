@@ -13,7 +13,7 @@ from fastapi import Response
 from catchment.app import App
 from catchment.collect.budget_plan import is_tight
 from catchment.errors import SlowDown
-from catchment.fetch import Level
+from catchment.fetch.budgets import Level
 from catchment.health.metrics import MetricPoint
 from catchment.messages import without_subject
 from catchment.policy.budget_plan import Late

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from fastapi import APIRouter, Request, Response
 
 from catchment.app import App
-from catchment.credentials import unsure_names
+from catchment.credentials.secret import unsure_names
 from catchment.errors import CatchmentError, InvalidInput, NoFeed
 from catchment.model import PRIORITIES, Kind, SettingValues
 from catchment.sources import add as source_add
