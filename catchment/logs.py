@@ -13,14 +13,16 @@ import sys
 from collections.abc import Callable, Mapping, MutableMapping
 from contextlib import AbstractContextManager
 from datetime import date
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from functools import cached_property
+from typing import Any, TextIO, cast
 from urllib.parse import quote, quote_plus, unquote_plus
 
+from catchment.lazy import lazy_imports
 from catchment.messages import Message
 from catchment.text.printable import escaped
 
-if TYPE_CHECKING:
-    # Imported with the first event: structlog takes long to load, and commands that read log nothing.
+with lazy_imports():
+    # Takes long to import, and commands that read log nothing.
     import structlog
 
 HIDDEN = "***REDACTED***"
@@ -317,51 +319,52 @@ BRINGS_HANDLERS = ("uvicorn", "uvicorn.error", "uvicorn.access")
 
 def configure(format: str = "auto", level: str = "info", stream: TextIO | None = None) -> None:
     """Set up logging for this process, libraries included: one event per line, to stderr, redacted."""
-    import structlog
-
     stream = stream or sys.stderr
-    # Everything is added to an event before redaction; events of libraries take the same path.
-    shared: list[structlog.typing.Processor] = [
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_EventFormatter(format == "people" or (format == "auto" and stream.isatty()), stream))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())
+    _Logger.is_configured = False
+    _tame(level)
+
+
+def _shared_processors() -> list[structlog.typing.Processor]:
+    """Everything is added to an event before redaction; events of libraries take the same path."""
+    return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-        wrapper_class=structlog.stdlib.BoundLogger,
-        logger_factory=structlog.stdlib.LoggerFactory(),
-    )
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(_formatter(shared, format == "people" or (format == "auto" and stream.isatty()), stream))
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    _tame(level)
 
 
-def _formatter(shared: list[structlog.typing.Processor], is_for_people: bool, stream: TextIO) -> logging.Formatter:
-    import structlog
+class _EventFormatter(logging.Formatter):
+    """Formats events with structlog."""
 
-    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
-    if is_for_people:
-        plain = structlog.dev.plain_traceback
-        renderer = structlog.dev.ConsoleRenderer(colors=stream.isatty(), exception_formatter=plain)
-    return structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=shared,
-        processors=[
-            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-            structlog.processors.format_exc_info,
-            redact_event,
-            escape_event,
-            renderer,
-        ],
-    )
+    def __init__(self, is_for_people: bool, stream: TextIO) -> None:
+        super().__init__()
+        self._is_for_people, self._stream = is_for_people, stream
+
+    @cached_property
+    def _formatter(self) -> logging.Formatter:
+        renderer: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
+        if self._is_for_people:
+            plain = structlog.dev.plain_traceback
+            renderer = structlog.dev.ConsoleRenderer(colors=self._stream.isatty(), exception_formatter=plain)
+        return structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=_shared_processors(),
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                redact_event,
+                escape_event,
+                renderer,
+            ],
+        )
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._formatter.format(record)
 
 
 def _tame(level: str) -> None:
@@ -397,19 +400,30 @@ def logger(name: str) -> structlog.stdlib.BoundLogger:
 
 
 class _Logger:
-    """A logger of structlog, which is imported with the first event."""
+    """A logger of structlog, which is imported and configured with the first event."""
+
+    is_configured = True
+    """False between `configure` and the first event."""
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, method: str) -> Any:
-        import structlog
-
+        if not _Logger.is_configured:
+            structlog.configure(
+                processors=[
+                    structlog.stdlib.filter_by_level,
+                    *_shared_processors(),
+                    structlog.stdlib.PositionalArgumentsFormatter(),
+                    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+                ],
+                wrapper_class=structlog.stdlib.BoundLogger,
+                logger_factory=structlog.stdlib.LoggerFactory(),
+            )
+            _Logger.is_configured = True
         return getattr(structlog.get_logger(self._name), method)
 
 
 def bound(**context: Any) -> AbstractContextManager[None]:
     """Within this block, every event of this thread has these fields: request_id, run, source …"""
-    import structlog
-
     return structlog.contextvars.bound_contextvars(**context)

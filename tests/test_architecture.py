@@ -13,7 +13,8 @@ import pytest
 PRODUCT = Path(__file__).parents[1] / "catchment"
 
 LAYERS = (
-    {"lazy", "messages"},
+    {"lazy"},
+    {"messages"},
     {"errors", "installation"},
     {"model", "clock", "settings", "cost_limits"},
     {"child_processes", "text"},

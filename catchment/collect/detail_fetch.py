@@ -7,8 +7,7 @@ from collections.abc import Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 
-import structlog
-
+from catchment import logs
 from catchment.collect.source_client import Exchange, SourceClient
 from catchment.errors import (
     AddressRefused,
@@ -32,7 +31,7 @@ from catchment.model import (
     Skipped,
 )
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 HANDS = 4
 # One slow answer leaves no worker idle; one bad host does not get many more requests.

@@ -11,8 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from threading import Event
 
-import structlog
-
+from catchment import logs
 from catchment.cache import keeps_hot
 from catchment.collect.detail_fetch import Batch, Details
 from catchment.collect.source_client import CollectContext, SourceClient
@@ -50,7 +49,7 @@ from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
 from catchment.text.clean import FINGERPRINT_RULE, clean_id
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 MOST_A_RUN = 300
 """Per platform: collecting comes first, and shares the budget."""

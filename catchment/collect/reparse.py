@@ -7,9 +7,9 @@ from datetime import datetime
 from functools import partial
 from threading import Event
 
-import structlog
 import zstandard
 
+from catchment import logs
 from catchment.errors import Unreadable
 from catchment.model import (
     Answer,
@@ -27,7 +27,7 @@ from catchment.store import Store
 from catchment.store.items.reparse import KeptAnswer, Mended, ReparseFilter, StoredAnswer
 from catchment.text.clean import FINGERPRINT_RULE, refine
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 _UNCLAIMED = Lease("", 0, 0, 0)
 

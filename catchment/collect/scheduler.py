@@ -13,8 +13,7 @@ from threading import Event
 from types import MappingProxyType
 from typing import Protocol
 
-import structlog
-
+from catchment import logs
 from catchment.clock import Clock
 from catchment.collect.queue import KindLimit, Queue
 from catchment.collect.visit import Visited
@@ -32,7 +31,7 @@ from catchment.policy.visit import VisitRules
 from catchment.store import Presence, Store, write_group
 from catchment.store.sources.sources import Claimed
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 HEARTBEAT = timedelta(seconds=20)
 _ENDINGS_AT_ONCE = 50

@@ -12,10 +12,9 @@ from datetime import datetime, timedelta
 from threading import Event, Lock
 from typing import Any, Protocol
 
-import structlog
 import zstandard
 
-from catchment import cost_limits
+from catchment import cost_limits, logs
 from catchment.cache import Cache
 from catchment.clock import Clock, micros, moment
 from catchment.collect.reading_slot import Effort, ReadingSlot
@@ -56,7 +55,7 @@ from catchment.store import Store
 from catchment.store.settings import BudgetRows
 from catchment.text.clean import refine
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 
 class Cooldowns:

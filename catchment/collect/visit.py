@@ -15,8 +15,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-import structlog
-
+from catchment import logs
 from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
 from catchment.collect.source_client import CollectContext
 from catchment.collect.walk import PlannedWalk, Visit, walk
@@ -178,7 +177,7 @@ def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str
     return target.address, checked_settings(kind, {**target.settings, **source.settings})
 
 
-log = structlog.get_logger(__name__)
+log = logs.logger(__name__)
 
 
 class Visited(Record, frozen=True):
