@@ -95,7 +95,7 @@ def test_a_selector_that_would_freeze_the_process_is_given_up_with_what_would_he
 @pytest.mark.parametrize("selector", ["li a", "li:nth-child(3) a", "li:first-child a", "ul > li > a[href]"])
 def test_a_child_finds_what_the_process_itself_would_find(selector: str) -> None:
     page = listed(50)
-    here = links.find(links.LinkSearch(page, URL, selector))
+    here = links.find(page, URL, selector)
     padded = page.replace("</body>", "<p>" * 20_000 + "</body>")
     found, skipped = links.read(padded, URL, selector)
     assert tuple((item.url, item.text) for item in found) == here.links

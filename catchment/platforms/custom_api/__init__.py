@@ -172,7 +172,8 @@ def _refused(complaint: str, request: Request) -> Refusal:
 def read(answer: Answer, request: Request) -> Reading:
     settings = fields.settled(request.state.get("settings", {}))
     if paging.is_past_the_last(answer, request, settings):
-        return Reading(is_end=paging.last_page(request, settings).is_end)
+        # The page before was the last.
+        return Reading(is_end=paging.is_whole(request.state.get("seen", 0), settings))
     document, search = _document(answer), Searching()
     try:
         entries, notes = _entries(document, settings["items"], search)

@@ -53,7 +53,7 @@ def entries_of(document: Any) -> list[Any]:
         return document
     if not isinstance(document, dict):
         raise Shapeless("what came is no list, and holds none")
-    for candidate in (_named(document), _two_keys_down(document), _only_list(document), keyed(document)):
+    for candidate in (_named(document), _two_keys_down(document), _only_list(document), _keyed(document)):
         if candidate is not None:
             return candidate
     if all(name.lower() in AROUND for name in document):
@@ -62,45 +62,28 @@ def entries_of(document: Any) -> list[Any]:
 
 
 def chosen(value: Any) -> list[Any] | None:
-    """Returns the entries in what the source's own expression value; None: nothing was."""
+    """Returns the entries in what the source's own expression found; None: nothing was."""
     if value is None or isinstance(value, list):
         return value
     if isinstance(value, dict):
-        return _keyed(value) if _are_objects(value.values()) else [value]
+        return _with_ids(value) if all(isinstance(entry, dict) for entry in value.values()) else [value]
     raise Shapeless(f"`items` finds a {type(value).__name__}, not a list")
 
 
-def unwrapped(entry: Object) -> Object:
-    """Returns the entry itself, where it is inside a wrapper (`{"kind": "t3", "data": {…}}`); the wrapper's id
-    stays."""
-    if CONTENT & entry.keys():
-        return entry
-    inner = next((entry[name] for name in WRAPPERS if isinstance(entry.get(name), dict)), None)
-    return entry if inner is None else entry | inner
+def _keyed(document: Object) -> list[Any] | None:
+    """Returns the entries of an object whose keys are their ids: each has a digit, and no white space."""
+    is_keyed = document and all(
+        isinstance(entry, dict) and len(key) <= LONGEST_ID and DIGIT.search(key) and not WHITE.search(key)
+        for key, entry in document.items()
+    )
+    return _with_ids(document) if is_keyed else None
 
 
-def keyed(document: Object) -> list[Any] | None:
-    """Returns the entries of an object whose keys are their ids."""
-    if not document or not _are_objects(document.values()) or not all(map(_is_id, document)):
-        return None
-    return _keyed(document)
-
-
-def _is_id(key: str) -> bool:
-    """Whether a key may be an item's id: it has a digit, and no white space."""
-    return len(key) <= LONGEST_ID and DIGIT.search(key) is not None and WHITE.search(key) is None
-
-
-def _keyed(value: Mapping[str, Any]) -> list[Any]:
-    return [entry if _has_id(entry) else {"id": key} | entry for key, entry in value.items()]
-
-
-def _has_id(entry: Object) -> bool:
-    return any(entry.get(name) for name in ("id", "id_str", "_id"))
-
-
-def _are_objects(values: Any) -> bool:
-    return all(isinstance(value, dict) for value in values)
+def _with_ids(entries: Mapping[str, Object]) -> list[Any]:
+    return [
+        entry if any(entry.get(name) for name in ("id", "id_str", "_id")) else {"id": key} | entry
+        for key, entry in entries.items()
+    ]
 
 
 def _named(document: Object) -> list[Any] | None:
@@ -119,8 +102,8 @@ def _two_keys_down(document: Object) -> list[Any] | None:
         for deeper in (inner, *_objects(inner)):
             if (named := _named(deeper)) is not None:
                 return named
-    by_id = (keyed(document[name]) for name in LISTS if isinstance(document.get(name), dict))
-    return next((entries_by_id for entries_by_id in by_id if entries_by_id is not None), None)
+    by_id = (_keyed(document[name]) for name in LISTS if isinstance(document.get(name), dict))
+    return next((entries for entries in by_id if entries is not None), None)
 
 
 def _objects(document: Object) -> Iterator[Object]:
@@ -138,6 +121,7 @@ def _only_list(document: Object) -> list[Any] | None:
 WORDS_INSIDE = ("rendered", "text", "plain", "value", "name", "title", "label", "raw", "html", "content")
 """The keys under which an object has its text: `{"rendered": "A title"}`."""
 PEOPLE_INSIDE = ("username", "name", "login", "screen_name", "screenName", "userName", "display_name", "nickname")
+TAGS_INSIDE = ("name", "title", "text", "label", "slug", "tag", "id")
 ADDRESSES_INSIDE = (
     *("url", "src", "href", "link", "media_url_https", "media_url", "source_url", "content_url", "image"),
     *("original", "large", "preview_url"),
@@ -149,6 +133,8 @@ EPOCH = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
 _MICROSECONDS, _NANOSECONDS, _ABSURD = 1e14, 1e17, 1e20
 """Beyond these, milliseconds since 1970 would be absurd; and so, beyond all, nanoseconds."""
 _DEEPEST = 3
+UNKNOWN: tuple[Any, ...] = (None, "", [], {})
+"""Zero and false are known values."""
 MOST_LISTED = 500
 
 
@@ -158,14 +144,8 @@ def words(value: Any, inside: Iterable[str] = WORDS_INSIDE) -> str | None:
         if not isinstance(value, dict):
             break
         value = next((value[name] for name in inside if value.get(name)), None)
-    if isinstance(value, str):
-        return value.strip() or None
-    return _digits(value)
-
-
-def _digits(value: Any) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
+        return coercion.text(value)
     try:
         # 1234.0 is how some programs write 1234; an id must not come and go with it.
         return str(int(value) if value == int(value) else value)
@@ -173,11 +153,14 @@ def _digits(value: Any) -> str | None:
         return None
 
 
-def person(value: Any) -> str | None:
-    """Returns one name, or several with commas between them."""
-    people = value if isinstance(value, list) else [value]
-    names = [name for entry in people[:MOST_LISTED] if (name := words(entry, PEOPLE_INSIDE))]
-    return ", ".join(dict.fromkeys(names)) or None
+def several(value: Any, inside: Iterable[str] = TAGS_INSIDE) -> tuple[str, ...]:
+    """Returns the texts of a list, of texts or of objects, each once."""
+    texts = (words(entry, inside) for entry in _listed(value))
+    return tuple(dict.fromkeys(text for text in texts if text))
+
+
+def _listed(value: Any) -> list[Any]:
+    return (value if isinstance(value, list) else [value])[:MOST_LISTED]
 
 
 def count(value: Any) -> tuple[int | None, bool]:
@@ -216,42 +199,9 @@ def moment(value: Any) -> Dated | None:
     # Zero is how programs write "none"; NaN fails every comparison.
     if not isinstance(value, int | float) or not 0 < abs(value) < _ABSURD:
         return None
-    return _since_1970(float(value))
-
-
-def _since_1970(number: float) -> Dated | None:
-    size = abs(number)
-    seconds = number / 1e9 if size >= _NANOSECONDS else number / 1e6 if size >= _MICROSECONDS else number
-    at = from_epoch(seconds)
+    number, size = float(value), abs(value)
+    at = from_epoch(number / 1e9 if size >= _NANOSECONDS else number / 1e6 if size >= _MICROSECONDS else number)
     return Dated(at.astimezone(UTC)) if at else None
-
-
-def several(value: Any) -> tuple[str, ...]:
-    """Returns the texts of a list, of texts or of objects; of a text with commas, its parts."""
-    if isinstance(value, str):
-        value = value.split(",")
-    listed = value if isinstance(value, list) else [value]
-    texts = (words(entry, ("name", "title", "text", "label", "slug", "tag", "id")) for entry in listed[:MOST_LISTED])
-    return tuple(dict.fromkeys(text for text in texts if text))
-
-
-def addresses(value: Any) -> list[tuple[str, str | None, str | None]]:
-    """Returns URL, sort and description of each medium in the value: texts, objects, lists of both."""
-    listed = value if isinstance(value, list) else [value]
-    media = []
-    for text in listed[:MOST_LISTED]:
-        address = words(text, ADDRESSES_INSIDE)
-        if address is None or not isinstance(text, str | dict):
-            continue
-        fields = text if isinstance(text, dict) else {}
-        sort = _first(fields, ("mime_type", "mime", "type", "medium"))
-        alt = _first(fields, ("alt", "description", "caption"))
-        media.append((address, sort, alt))
-    return media
-
-
-def _first(fields: dict[str, Any], names: Iterable[str]) -> str | None:
-    return next((value for name in names if (value := words(fields.get(name)))), None)
 
 
 USUAL: dict[str, tuple[str, ...]] = {
@@ -291,20 +241,25 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
         raise UnusableEntry("not an object")
     part = _parts(entry, settings, search)
     created, edited, replied = (moment(part(name)) for name in ("created_at", "edited_at", "last_reply_at"))
-    text, html = _text(part)
+    html, text = words(part("html")), words(part("text"))
+    if html is None and text is not None and coercion.has_html_tag(text):
+        # A value under a name for texts that contains tags is HTML all the same.
+        html = text
     counters = {name: count(part(name)) for name in ("score", "reply_count", "view_count")}
+    author, tags = part("author"), part("tags")
+    author_id = (author.get("id_str") or author.get("id")) if isinstance(author, dict) else None
     item = Item(
         external_id=words(part("id")) or "",
         created_at=created.at if created else None,
         is_zone_guessed=bool(created and created.is_zone_guessed),
         edited_at=edited.at if edited and (created is None or edited.at > created.at) else None,
         title=coercion.plain_title(words(part("title"))),
-        text=text,
+        text=None if html else text,
         html=html,
         url=coercion.resolved(words(part("url"), ADDRESSES_INSIDE), url),
         target_url=coercion.resolved(words(part("target_url"), ADDRESSES_INSIDE), url),
-        author=person(part("author")),
-        author_id=words(part("author_id")) or _id_of(part("author")),
+        author=", ".join(several(author, PEOPLE_INSIDE)) or None,
+        author_id=words(part("author_id")) or words(author_id),
         score=counters["score"][0],
         reply_count=counters["reply_count"][0],
         view_count=counters["view_count"][0],
@@ -312,8 +267,8 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
         rounded=tuple(name for name, (_, is_rounded) in counters.items() if is_rounded),
         is_pinned=truth(part("is_pinned")),
         is_deleted=truth(part("is_deleted")),
-        media=_media(part("media"), url),
-        tags=several(part("tags")),
+        media=coercion.each_once(_media(part("media"), url)),
+        tags=several(tags.split(",") if isinstance(tags, str) else tags),
         language=coercion.language(words(part("language"))),
     )
     if not (item.title or item.text or item.html or item.url or item.target_url or item.media):
@@ -324,14 +279,18 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
 def _parts(entry: Object, settings: SettingValues, search: Searching) -> Callable[[str], Any]:
     """Returns a function that looks up a part of this entry: by the source's expression, over the entry as received;
     else by its name."""
+    content = entry
+    if not CONTENT & entry.keys():
+        # The entry is inside a wrapper (`{"kind": "t3", "data": {…}}`), whose id stays.
+        content = entry | next((entry[name] for name in WRAPPERS if isinstance(entry.get(name), dict)), {})
     by_name: dict[str, Any] = {}
-    for name, value in unwrapped(entry).items():
+    for name, value in content.items():
         by_name.setdefault(name.replace("_", "").replace("-", "").lower(), value)
 
     def part(name: str) -> Any:
         expression = settings[name]
         if expression is None:
-            return next((by_name[usual] for usual in USUAL[name] if _is_said(by_name.get(usual))), None)
+            return next((by_name[usual] for usual in USUAL[name] if by_name.get(usual) not in UNKNOWN), None)
         try:
             return search(expression, entry)
         except ValueError:
@@ -340,35 +299,20 @@ def _parts(entry: Object, settings: SettingValues, search: Searching) -> Callabl
     return part
 
 
-def _is_said(value: Any) -> bool:
-    """Whether a value is known. A missing key, null, an empty text and an empty list are unknown. Zero and false are
-    not."""
-    return value is not None and value != "" and value != [] and value != {}
+def _media(value: Any, url: str) -> Iterator[Media]:
+    """Yields each medium in the value: texts, objects, lists of both."""
+    for entry in _listed(value):
+        address = coercion.resolved(words(entry, ADDRESSES_INSIDE), url) if isinstance(entry, str | dict) else None
+        if address is None:
+            continue
+        fields = entry if isinstance(entry, dict) else {}
+        sort = _first(fields, ("mime_type", "mime", "type", "medium"))
+        mime = sort if sort and "/" in sort else None
+        # What the API calls a photo is an image, whatever its URL ends with.
+        medium = "image" if sort in ("photo", "picture", "image") else sort
+        alt = _first(fields, ("alt", "description", "caption"))
+        yield Media(address, coercion.media_kind(mime, address, medium), mime=mime, alt=alt)
 
 
-def _text(part: Callable[[str], Any]) -> tuple[str | None, str | None]:
-    """Returns the text and the HTML. A value under a name for texts that contains tags is HTML all the same."""
-    html, text = words(part("html")), words(part("text"))
-    if html is None and text is not None and coercion.has_html_tag(text):
-        return None, text
-    return (None if html else text), html
-
-
-def _id_of(author: Any) -> str | None:
-    return words(author.get("id_str") or author.get("id")) if isinstance(author, dict) else None
-
-
-def _media(value: Any, url: str) -> tuple[Media, ...]:
-    by_url: dict[str, Media] = {}
-    for address, sort, alt in addresses(value):
-        whole = coercion.resolved(address, url)
-        if whole is not None:
-            mime = sort if sort and "/" in sort else None
-            by_url.setdefault(whole, Media(whole, _sort(mime, whole, sort), mime=mime, alt=alt))
-    return tuple(by_url.values())
-
-
-def _sort(mime: str | None, address: str, declared: str | None) -> str:
-    """Returns the sort of a medium: what the API calls a photo is an image, whatever its URL ends with."""
-    medium = "image" if declared in ("photo", "picture", "image") else declared
-    return coercion.media_kind(mime, address, medium)
+def _first(fields: Object, names: Iterable[str]) -> str | None:
+    return next((value for name in names if (value := words(fields.get(name)))), None)

@@ -7,7 +7,7 @@ has not seen everything.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -84,20 +84,17 @@ def first_page(url: str, settings: SettingValues, progress: Progress) -> tuple[s
         params[settings["size_param"]] = str(settings["page_size"])
     if settings["paging"] == fields.PAGE:
         params[settings["page_param"]] = str(settings["first_page"])
-    if settings["paging"] == fields.OFFSET and (begins_at := _offset(url, settings["offset_param"])) is not None:
-        params[settings["offset_param"]] = begins_at
+    if settings["paging"] == fields.OFFSET:
+        name = settings["offset_param"]
+        offsets = [value for key, value in parse_qsl(urlsplit(url).query) if key == name]
+        if offsets and _WHOLE_NUMBER.fullmatch(offsets[0]):
+            params[name] = offsets[0]
     newest = progress.watermark.at if progress.watermark else progress.newest_shown_at
     if settings["since_param"] and newest:
-        params[settings["since_param"]] = _since(newest - _TIES, settings["since_format"])
+        params[settings["since_param"]] = SINCE_FORMATS[settings["since_format"]](newest - _TIES)
     # A cursor in the URL is an old one: with it, every visit would begin further down.
     turned = {settings["cursor_param"]} if settings["paging"] == fields.CURSOR else set()
     return without(url, params.keys() | turned), params
-
-
-def _offset(url: str, name: str) -> str | None:
-    """Returns the offset in the URL; None: none, or one that is no number."""
-    offsets = [value for key, value in parse_qsl(urlsplit(url).query) if key == name]
-    return offsets[0] if offsets and _WHOLE_NUMBER.fullmatch(offsets[0]) else None
 
 
 def with_param(request: Request, name: str, value: str) -> Request:
@@ -130,17 +127,16 @@ def is_past_the_last(answer: Answer, request: Request, settings: SettingValues) 
     return answer.status == 404 and not request.state.get("must_reach_stored")
 
 
-def _since(at: datetime, form: str) -> str:
-    if form == fields.EPOCH:
-        return str(int(at.timestamp()))
-    if form == fields.EPOCH_MS:
-        return str(int(at.timestamp() * 1000))
-    return at.strftime("%Y-%m-%dT%H:%M:%SZ")
+SINCE_FORMATS: dict[str, Callable[[datetime], str]] = {
+    fields.ISO: lambda at: at.strftime("%Y-%m-%dT%H:%M:%SZ"),
+    fields.EPOCH: lambda at: str(int(at.timestamp())),
+    fields.EPOCH_MS: lambda at: str(int(at.timestamp() * 1000)),
+}
 
 
-def last_page(request: Request, settings: SettingValues) -> Turn:
-    """Returns the turn after an answer that says there is no such page: the one before was the last."""
-    return Turn(is_end=not _is_cut(request.state.get("seen", 0), settings["reach"]))
+def is_whole(seen: int, settings: SettingValues) -> bool:
+    """Whether a list that ended after so many entries was not cut off at its reach."""
+    return settings["reach"] is None or seen < _SURELY_WITHIN_REACH * settings["reach"]
 
 
 def turn(
@@ -150,11 +146,18 @@ def turn(
     shows the same as the one before it: the API does not page this way."""
     trail = request.state.get("trail", [])
     if shown.mark and shown.mark == request.state.get("page"):
-        raise _repeated(len(trail) + 1, settings)
+        number, paging = len(trail) + 1, settings["paging"]
+        parameter = f"{paging}_param"
+        if parameter in settings:
+            name = settings[parameter]
+            helps = f"the API does not heed the parameter {name!r}: set {parameter}, or another paging"
+        else:
+            helps = f"the API does not turn its pages by paging={paging}: choose another, or none"
+        raise Unreadable(f"page {number} of the list shows the same items as page {number - 1}", helps)
     seen = request.state.get("seen", 0) + shown.count
     following = _next(document, shown.count, answer, request, settings, search)
     if following is None:
-        return Turn(is_end=not _is_cut(seen, settings["reach"]))
+        return Turn(is_end=is_whole(seen, settings))
     mark = _digest((following.url, sorted(following.params.items())))
     if mark in trail or (following.url, following.params) == (request.url, request.params):
         return Turn(is_end=False, notes=("its pages lead back to one that was read",))
@@ -164,22 +167,8 @@ def turn(
     return Turn((following.replace(state=state),), is_end=False)
 
 
-def _repeated(number: int, settings: SettingValues) -> Unreadable:
-    paging = settings["paging"]
-    parameter = f"{paging}_param"
-    what = f"page {number} of the list shows the same items as page {number - 1}"
-    if parameter not in settings:
-        return Unreadable(what, f"the API does not turn its pages by paging={paging}: choose another, or none")
-    helps = f"the API does not heed the parameter {settings[parameter]!r}: set {parameter}, or another paging"
-    return Unreadable(what, helps)
-
-
 def _digest(value: object) -> str:
     return sha256(repr(value).encode(errors="surrogatepass")).hexdigest()[:16]
-
-
-def _is_cut(seen: int, reach: int | None) -> bool:
-    return reach is not None and seen >= _SURELY_WITHIN_REACH * reach
 
 
 def _next(
@@ -187,7 +176,10 @@ def _next(
 ) -> Request | None:
     paging = settings["paging"]
     if paging == fields.CURSOR:
-        return _by_cursor(_cursor(document, settings["cursor"], search), answer, request, settings)
+        cursor = _cursor(document, settings["cursor"], search)
+        if cursor is None or coercion.WHOLE_URL.fullmatch(cursor) or _PART_OF_ADDRESS.fullmatch(cursor):
+            return _elsewhere(cursor, answer, request)
+        return with_param(request, settings["cursor_param"], cursor)
     if paging == fields.LINK:
         return _elsewhere(linked(answer.headers.get("link", "")), answer, request)
     # Fewer than requested do not mean the end: many APIs have a maximum, whatever the request says.
@@ -198,16 +190,7 @@ def _next(
     return with_param(request, name, str(int(request.params.get(name, "0")) + step))
 
 
-def _by_cursor(cursor: str | None, answer: Answer, request: Request, settings: SettingValues) -> Request | None:
-    if cursor is None:
-        return None
-    if coercion.WHOLE_URL.fullmatch(cursor) or _PART_OF_ADDRESS.fullmatch(cursor):
-        return _elsewhere(cursor, answer, request)
-    return with_param(request, settings["cursor_param"], cursor)
-
-
 def _elsewhere(address: str | None, answer: Answer, request: Request) -> Request | None:
-    """Returns the request for a URL in the answer. The credential is only sent to the host it was given for."""
     url = coercion.resolved(address, answer.url)
     return page_elsewhere(request, url) if url else None
 
@@ -229,23 +212,16 @@ def _usual_cursor(document: Any) -> Any:
     around = [document, *(document[name] for name in AROUND_CURSORS if isinstance(document.get(name), dict))]
     if any(holder.get(name) is False for holder in around for name in HAS_MORE):
         return None
-    return next((holder[name] for holder in around for name in CURSORS if _is_cursor(holder.get(name))), None)
-
-
-def _is_cursor(value: Any) -> bool:
-    return (isinstance(value, str | int) and not isinstance(value, bool) and bool(value)) or (
-        isinstance(value, dict) and bool(value)
+    values = (holder.get(name) for holder in around for name in CURSORS)
+    return next(
+        (value for value in values if value and value is not True and isinstance(value, str | int | dict)), None
     )
 
 
 def linked(header: str) -> str | None:
-    """Returns the URL that a Link header calls the next one."""
-    return next((match[1] for match in LINK.finditer(header) if _is_next(match[2])), None)
-
-
-def _is_next(parameters: str) -> bool:
-    """Whether `rel`, and no other parameter, says so; it may have several values."""
-    return any(
-        name.lower() == "rel" and "next" in (quoted or bare).lower().split()
-        for name, quoted, bare in PARAMETER.findall(parameters)
-    )
+    """Returns the URL that a Link header calls the next one: by `rel`, which may have several values."""
+    for link in LINK.finditer(header):
+        for name, quoted, bare in PARAMETER.findall(link[2]):
+            if name.lower() == "rel" and "next" in (quoted or bare).lower().split():
+                return link[1]
+    return None

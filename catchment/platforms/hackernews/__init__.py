@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from catchment.errors import InvalidInput, PlatformError, Refused, ServerTrouble, SlowDown
+from catchment.errors import InvalidInput, Refused, ServerTrouble, SlowDown
 from catchment.model import (
     Answer,
     Budget,
@@ -45,6 +45,7 @@ from catchment.model import (
     Target,
     WalkPlan,
 )
+from catchment.platforms._common.coercion import text
 from catchment.platforms._common.json import decoded
 from catchment.platforms.hackernews import algolia, firebase, stories
 
@@ -130,7 +131,7 @@ def understand(text: str) -> Target:
     if typed.lower().startswith(PREFIX):
         return _search(typed[len(PREFIX) :])
     if "/" in typed:
-        return _page(_split(typed if "://" in typed else f"https://{typed}"))
+        return _page(typed if "://" in typed else f"https://{typed}")
     name = typed.lower()
     if not name or (name not in LISTS and name not in PAGES):
         raise _wrong(f"Hacker News has no list {typed[:40]!r}" if typed else "no target was given")
@@ -160,25 +161,18 @@ def _search(words: str) -> Target:
     return Target("hackernews", PREFIX + words, _name_of(PREFIX + words, SEARCH), {"listing": SEARCH})
 
 
-def _split(url: str) -> SplitResult:
+def _page(address: str) -> Target:
     try:
-        return urlsplit(url)
+        url = urlsplit(address)
     except ValueError:
         raise _wrong("the address is broken") from None
-
-
-def _page(url: SplitResult) -> Target:
     host, path = url.netloc.lower().removeprefix("www."), url.path.strip("/").lower()
     is_web = url.scheme in ("http", "https")
     if is_web and host == "news.ycombinator.com" and path in PAGES:
         return _list(PAGES[path])
-    if is_web and host == "hn.algolia.com" and not path:
-        return _searched(url.query)
-    raise _wrong(f"{url.geturl()[:100]!r} is no list of Hacker News")
-
-
-def _searched(query: str) -> Target:
-    asked = parse_qs(query)
+    if not is_web or host != "hn.algolia.com" or path:
+        raise _wrong(f"{url.geturl()[:100]!r} is no list of Hacker News")
+    asked = parse_qs(url.query)
     if asked.get("type", ["story"])[0] not in ("story", "all"):
         raise _wrong("of searches, only stories can be followed")
     return _search((asked.get("q") or asked.get("query") or [""])[0])
@@ -229,30 +223,17 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     beginning = answer.body[:1_000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if answer.status < 300 and beginning == b"<":
         return Refusal(Refused("a page for people came where data was expected", ON_THE_WAY), FailureScope.HOST)
-    words = _complaint(answer.body) if beginning == b"{" else None
-    if words is None and answer.status == 401:
+    error_body = decoded(answer.body, HackerNewsErrorBody) if beginning == b"{" else None
+    complaint = (text(error_body.message) or text(error_body.error)) if error_body and error_body.hits is None else None
+    if complaint is None:
+        if answer.status != 401:
+            return None
         return Refusal(Refused("a login is asked for, where none is needed", ON_THE_WAY), FailureScope.HOST)
-    return None if words is None else _refused(answer.status, words)
-
-
-def _complaint(body: bytes) -> str | None:
-    error_body = decoded(body, HackerNewsErrorBody)
-    if error_body is None:
-        return None
-    words = next(
-        (message for message in (error_body.message, error_body.error) if isinstance(message, str) and message.strip()),
-        None,
-    )
-    return " ".join(words.split())[:LONGEST_COMPLAINT] if words and error_body.hits is None else None
-
-
-def _refused(status: int, words: str) -> Refusal:
+    words = " ".join(complaint.split())[:LONGEST_COMPLAINT]
     what = f"the service answers: {words}"
     if any(sign in words.lower() for sign in LIMITED):
         return Refusal(SlowDown(what, "it is asked again later"), FailureScope.HOST)
-    error: PlatformError
-    if status < 300:
-        error = ServerTrouble(what, "it is asked again")
-    else:
-        error = Refused(what, "check the target: a search may have words that the service does not take")
-    return Refusal(error, FailureScope.REQUEST)
+    if answer.status < 300:
+        return Refusal(ServerTrouble(what, "it is asked again"), FailureScope.REQUEST)
+    helps = "check the target: a search may have words that the service does not take"
+    return Refusal(Refused(what, helps), FailureScope.REQUEST)

@@ -17,6 +17,7 @@ from catchment.text.dates import read_date
 
 HOST = "hn.algolia.com"
 PAGE_SIZE = 100
+NAMES = ("title", "story_text", "url", "author", "points", "num_comments")
 
 
 class AlgoliaPage(msgspec.Struct):
@@ -26,21 +27,6 @@ class AlgoliaPage(msgspec.Struct):
     hitsPerPage: Any = None
     """The page size the service used: it may give less than was requested."""
     page: Any = None
-
-
-class AlgoliaHit(msgspec.Struct):
-    """A hit as received: keys that are not used may be null, or left out."""
-
-    objectID: Any = None
-    created_at: Any = None
-    created_at_i: Any = None
-    title: Any = None
-    story_text: Any = None
-    url: Any = None
-    author: Any = None
-    points: Any = None
-    num_comments: Any = None
-    tags: Any = msgspec.field(default=None, name="_tags")
 
 
 def request(words: str) -> Request:
@@ -57,41 +43,21 @@ def read(answer: Answer, asked: Request) -> Reading:
 
 
 def _item(raw: msgspec.Raw) -> Item:
-    hit = decode_entry(raw, AlgoliaHit, "a hit")
-    external_id, kind = stories.identity(hit.objectID), _kind(hit)
+    hit: dict[str, Any] = decode_entry(raw, dict, "a hit")
+    external_id, tags = stories.identity(hit.get("objectID")), hit.get("_tags")
     if external_id is None:
         raise UnusableEntry("bad id")
+    # A hit without any tags was found among stories.
+    kind = next((kind for kind in stories.KINDS if kind in tags), None) if isinstance(tags, list) else "story"
     if kind is None:
         raise UnusableEntry("not a story")
-    item = stories.story(
-        external_id,
-        kind=kind,
-        at=_seconds(hit),
-        title=hit.title,
-        html=hit.story_text,
-        url=hit.url,
-        author=hit.author,
-        score=hit.points,
-        reply_count=hit.num_comments,
-    )
+    seconds, created_at = number(hit.get("created_at_i")), hit.get("created_at")
+    if seconds is None and isinstance(created_at, str) and (dated := read_date(created_at)):
+        seconds = int(dated.at.astimezone(UTC).timestamp())
+    item = stories.story(external_id, kind, seconds, hit, NAMES)
     if stories.is_empty(item):
         raise UnusableEntry("no content")
     return item
-
-
-def _kind(hit: AlgoliaHit) -> str | None:
-    """Returns the kind by its tags; a hit without any was found among stories."""
-    if not isinstance(hit.tags, list):
-        return "story"
-    return next((kind for kind in stories.KINDS if kind in hit.tags), None)
-
-
-def _seconds(hit: AlgoliaHit) -> int | None:
-    seconds = number(hit.created_at_i)
-    if seconds is not None:
-        return seconds
-    dated = read_date(hit.created_at) if isinstance(hit.created_at, str) else None
-    return int(dated.at.astimezone(UTC).timestamp()) if dated else None
 
 
 def _older(page: AlgoliaPage, items: Sequence[Item], asked: Request) -> tuple[Request, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import msgspec
-
 from catchment.errors import Unreadable
 from catchment.model import Answer, Item, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
@@ -18,22 +16,7 @@ HOST = "hacker-news.firebaseio.com"
 NEVER_EMPTY = ("new", "top", "best")
 DETAIL, RECHECK = "item", "recheck"
 ASKED = re.compile(r"/item/(\d+)\.json$")
-
-
-class FirebaseItem(msgspec.Struct):
-    """An item as received. Only the id is certain; a value of the wrong type is unknown."""
-
-    id: Any = None
-    type: Any = None
-    by: Any = None
-    time: Any = None
-    title: Any = None
-    text: Any = None
-    url: Any = None
-    score: Any = None
-    descendants: Any = None
-    deleted: Any = None
-    dead: Any = None
+NAMES = ("title", "text", "url", "by", "score", "descendants")
 
 
 def list_request(listing: str) -> Request:
@@ -60,59 +43,34 @@ def read_list(answer: Answer, request: Request) -> Reading:
 
 def read_item(answer: Answer, request: Request) -> Reading:
     asked = ASKED.search(request.url)
-    item = _decoded(answer.body, FirebaseItem | None, "a story")
-    if item is None:
-        return _absent(request, asked[1] if asked else "")
-    external_id = stories.identity(item.id)
+    fields = _decoded(answer.body, dict[str, Any] | None, "a story")
+    is_recheck = request.step == RECHECK
+    if fields is None:
+        # A listed story is not there yet; one that was there is gone.
+        return Reading(gone=(asked[1] if asked else "",)) if is_recheck else Reading(is_unfinished=True)
+    external_id = stories.identity(fields.get("id"))
     if external_id is None or (asked and external_id != asked[1]):
         raise Unreadable("another item came than was asked for", "the service is out of order; it is asked again")
-    if item.deleted is True or item.dead is True:
-        return _withdrawn(external_id, item, request)
-    return _alive(external_id, item)
-
-
-def _absent(request: Request, external_id: str) -> Reading:
-    """Handles null: a listed story is not there yet; one that was there is gone."""
-    return Reading(gone=(external_id,)) if request.step == RECHECK else Reading(is_unfinished=True)
-
-
-def _withdrawn(external_id: str, item: FirebaseItem, request: Request) -> Reading:
-    """Dead or deleted: marks the stored copy; where there is none, nothing is stored."""
-    if request.step != RECHECK:
-        return Reading(skipped=(Skipped("deleted" if item.deleted is True else "dead", external_id),))
-    mark = Item(
-        external_id=external_id,
-        kind=_kind(item) or "story",
-        created_at=from_seconds(item.time),
-        url=stories.address(external_id),
-        author=text(item.by),
-        is_deleted=True,
-    )
-    return Reading(items=(mark,))
-
-
-def _alive(external_id: str, received: FirebaseItem) -> Reading:
-    kind = _kind(received)
-    if kind is None:
-        return Reading(skipped=(Skipped("not a story", f"{external_id} {received.type}"[:EXCERPT]),))
-    item = stories.story(
-        external_id,
-        kind=kind,
-        at=received.time,
-        title=received.title,
-        html=received.text,
-        url=received.url,
-        author=received.by,
-        score=received.score,
-        reply_count=received.descendants,
-    )
+    is_deleted, kind = fields.get("deleted") is True, fields.get("type")
+    is_story = kind in stories.KINDS
+    if is_deleted or fields.get("dead") is True:
+        if not is_recheck:
+            return Reading(skipped=(Skipped("deleted" if is_deleted else "dead", external_id),))
+        mark = Item(
+            external_id=external_id,
+            kind=kind if is_story else "story",
+            created_at=from_seconds(fields.get("time")),
+            url=stories.address(external_id),
+            author=text(fields.get("by")),
+            is_deleted=True,
+        )
+        return Reading(items=(mark,))
+    if not is_story:
+        return Reading(skipped=(Skipped("not a story", f"{external_id} {kind}"[:EXCERPT]),))
+    item = stories.story(external_id, kind, fields.get("time"), fields, NAMES)
     if stories.is_empty(item):
         return Reading(skipped=(Skipped("no content", external_id),))
     return Reading(items=(item,))
-
-
-def _kind(item: FirebaseItem) -> str | None:
-    return item.type if item.type in stories.KINDS else None
 
 
 def _decoded(body: bytes, shape: Any, what: str) -> Any:

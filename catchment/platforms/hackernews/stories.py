@@ -19,13 +19,16 @@ ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,3
 MOST_ENCODINGS = 3
 # Only tags around words: a title may speak of <i>, and must keep it.
 FORMATTED = re.compile(r"<(i|b|em|strong|code|p)>([^<]*)</\1>", re.IGNORECASE)
+Names = tuple[str, str, str, str, str, str]
+"""Of title, HTML, URL, author, score and number of comments."""
 PREFIX = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 
 
-def story(
-    external_id: str, *, kind: str, at: Any, title: Any, html: Any, url: Any, author: Any, score: Any, reply_count: Any
-) -> Item:
+def story(external_id: str, kind: str, at: Any, fields: dict[str, Any], names: Names) -> Item:
+    """Returns a story; `names` are the names of its fields in the service's answer."""
+    title, html, url, author, score, reply_count = (fields.get(name) for name in names)
     plain_title = plain(title)
+    prefix = PREFIX.match(plain_title or "")
     return Item(
         external_id=external_id,
         kind=kind,
@@ -39,7 +42,8 @@ def story(
         author=text(author),
         score=number(score),
         reply_count=number(reply_count),
-        tags=_tags(plain_title),
+        # By the title, not by the search service's own tags: the other one has none.
+        tags=(f"{prefix[1].capitalize()} HN",) if prefix else (),
     )
 
 
@@ -59,12 +63,6 @@ def plain(title: Any) -> str | None:
     for _ in range(MOST_ENCODINGS):
         encoded = ENTITY.sub(lambda entity: unescape(entity[0]), encoded)
     return FORMATTED.sub(r"\2", encoded)
-
-
-def _tags(title: str | None) -> tuple[str, ...]:
-    """Returns tags by the title, not by the search service's own tags: the other one has none."""
-    match = PREFIX.match(title or "")
-    return (f"{match[1].capitalize()} HN",) if match else ()
 
 
 def identity(value: Any) -> str | None:

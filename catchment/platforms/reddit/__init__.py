@@ -25,12 +25,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import timedelta
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 from catchment import __version__
 from catchment.errors import InvalidInput, LoginNeeded
 from catchment.model import (
-    Answer,
     Budget,
     CredentialSettings,
     Field,
@@ -39,13 +38,10 @@ from catchment.model import (
     Order,
     PlanPart,
     Progress,
-    Reading,
     Recheck,
-    Refusal,
     Request,
     Source,
     Target,
-    Token,
     WalkPlan,
 )
 from catchment.platforms._common.coercion import boolean
@@ -165,25 +161,16 @@ def understand(text: str) -> Target:
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
         raise _wrong("no target was given" if not text else "this is no name of a community")
-    parts = _split(text)
-    if parts is None:
+    host = text.partition("/")[0].lower()
+    if "://" not in text and not SITES.fullmatch(host) and not host.endswith("redd.it"):
         return _target(text, "")
+    try:
+        parts = urlsplit(text if "://" in text else f"https://{text}")
+    except ValueError:
+        raise _wrong("the address is broken") from None
     if parts.scheme not in ("http", "https") or not SITES.fullmatch((parts.hostname or "").lower()):
         raise _wrong(f"{text[:100]!r} is no address of a community on Reddit")
     return _target(parts.path, parts.query)
-
-
-def _split(text: str) -> SplitResult | None:
-    """Returns the parts of a URL; None for what is none."""
-    if "://" not in text:
-        host = text.partition("/")[0].lower()
-        if not SITES.fullmatch(host) and not host.endswith("redd.it"):
-            return None
-        text = f"https://{text}"
-    try:
-        return urlsplit(text)
-    except ValueError:
-        raise _wrong("the address is broken") from None
 
 
 def _target(path: str, query: str) -> Target:
@@ -195,38 +182,30 @@ def _target(path: str, query: str) -> Target:
         raise _wrong("this is one post, not a community")
     if first != "r" or len(steps) < 2:
         raise _wrong(f"{path[:100]!r} names no community")
-    return _community(steps[1], [step.lower() for step in steps[2:]], query)
-
-
-def _community(name: str, steps: list[str], query: str) -> Target:
     # The feed's and the JSON form of a page are the page.
-    name, steps = _bare(name), [bare for step in steps if (bare := _bare(step))]
+    name, *pages = [_bare(step) for step in steps[1:]]
+    page = next(filter(None, pages), "").lower()
     if "+" in name:
         raise _wrong("several communities at once cannot be followed", "add each of them by itself, as r/NAME")
     if name.lower() in NOWHERE:
         raise _wrong(f"r/{name} is no community: it leads to another one each time")
     if not COMMUNITY.fullmatch(name):
         raise _wrong(f"a community cannot be called {name[:40]!r}")
-    page = steps[0] if steps else ""
     if page in ("comments", "s"):
         raise _wrong("this is one post, not a community", f"its community is r/{name}: give that")
     if page == "search":
         raise _wrong("searches on Reddit cannot be followed", f"its community is r/{name}: give that")
     if page and page not in requests.SORTS and page not in ABOUT:
         raise _wrong(f"r/{name} has no listing {page[:40]!r}", f"one of {', '.join(requests.SORTS)}; or r/{name} alone")
-    return Target("reddit", f"r/{name.lower()}", f"r/{name}", _settings(page, query))
+    settings = {"sort": page} if page in requests.SORTS else {}
+    period = parse_qs(query).get("t", [""])[0].lower()
+    if page in requests.FILTERED and period in requests.TIME_FILTERS:
+        settings["time_filter"] = period
+    return Target("reddit", f"r/{name.lower()}", f"r/{name}", settings)
 
 
 def _bare(step: str) -> str:
     return step if step.lower() == "reddit.com" else re.sub(r"\.(?:rss|json|xml|compact)$", "", step, flags=re.I)
-
-
-def _settings(page: str, query: str) -> dict[str, str]:
-    if page not in requests.SORTS:
-        return {}
-    period = parse_qs(query).get("t", [""])[0].lower()
-    has_period = page in requests.FILTERED and period in requests.TIME_FILTERS
-    return {"sort": page, "time_filter": period} if has_period else {"sort": page}
 
 
 def _wrong(what: str, helps: str = HELPS) -> InvalidInput:
@@ -254,17 +233,7 @@ def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
     return [request for credential, post_ids in ids.items() for request in requests.by_id(credential, post_ids)]
 
 
-def login(secret: requests.RedditLogin) -> Request | None:
-    return requests.login(secret)
-
-
-def token(answer: Answer) -> Token:
-    return requests.token(answer)
-
-
-def read(answer: Answer, request: Request) -> Reading:
-    return parser.read(answer, request)
-
-
-def refusal(answer: Answer, request: Request) -> Refusal | None:
-    return errors.refusal(answer, request)
+login = requests.login
+token = requests.token
+read = parser.read
+refusal = errors.refusal

@@ -6,7 +6,7 @@ Decided by the content, not by the status alone: errors hide in answers of 200, 
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -70,23 +70,17 @@ def refusal(answer: Answer, asked: Request) -> Refusal | None:
         return _too_many(answer, asked)
     if is_page(answer.body):
         return _page(answer, asked)
-    if answer.status < 300 and (trouble := _trouble(answer.body, asked)):
-        return Refusal(trouble)
+    if answer.status < 300:
+        # Empty or truncated: something on the way failed, and may not fail again.
+        if not answer.body.strip():
+            return Refusal(ServerTrouble("an empty answer came", AGAIN))
+        # The feed's parser can handle a truncated feed.
+        if asked.step != requests.FEED and decoded(without_half_pairs(answer.body), Raw) is None:
+            return Refusal(NetworkError("the answer breaks off in the middle", AGAIN))
     complaint = decoded(answer.body, RedditErrorBody) or RedditErrorBody()
     if asked.step == requests.LOGIN:
         return _of_login(answer, complaint)
     return _elsewhere(answer, asked) or _of_key(answer, complaint, asked) or _of_community(answer, complaint, asked)
-
-
-def _trouble(body: bytes, asked: Request) -> PlatformError | None:
-    """Returns the error for an answer of 200 that is empty or truncated: something on the way failed, and may not fail
-    again."""
-    if not body.strip():
-        return ServerTrouble("an empty answer came", AGAIN)
-    # The feed's parser can handle a truncated feed.
-    if asked.step == requests.FEED or decoded(without_half_pairs(body), Raw) is not None:
-        return None
-    return NetworkError("the answer breaks off in the middle", AGAIN)
 
 
 def _too_many(answer: Answer, asked: Request) -> Refusal:
@@ -94,16 +88,12 @@ def _too_many(answer: Answer, asked: Request) -> Refusal:
     helps = f"{AGAIN} later"
     if asked.step == requests.FEED:
         helps = f"{helps}; without a key Reddit answers few requests: {ADD_A_KEY}"
-    return Refusal(
-        SlowDown("Reddit has too many requests from us", helps, retry_at=_reset(answer)), blames=FailureScope.CREDENTIAL
-    )
-
-
-def _reset(answer: Answer) -> datetime | None:
-    """Returns when Reddit's window resets, where it says nothing better."""
+    # When its window resets says Reddit itself, where nothing better is said.
     seconds = answer.headers.get("x-ratelimit-reset", "")
     is_best = "retry-after" not in answer.headers and re.fullmatch(r"\d{1,6}(?:\.\d*)?", seconds) is not None
-    return answer.answered_at + min(timedelta(seconds=float(seconds)), LONGEST_WINDOW) if is_best else None
+    retry_at = answer.answered_at + min(timedelta(seconds=float(seconds)), LONGEST_WINDOW) if is_best else None
+    error = SlowDown("Reddit has too many requests from us", helps, retry_at=retry_at)
+    return Refusal(error, blames=FailureScope.CREDENTIAL)
 
 
 def _page(answer: Answer, asked: Request) -> Refusal | None:
@@ -133,7 +123,7 @@ def _in_the_way(what: str, answer: Answer, asked: Request) -> Refusal:
 def _of_login(answer: Answer, complaint: RedditErrorBody) -> Refusal | None:
     """Returns the login error: no token is a failure, whatever the status says."""
     is_answered = answer.status < 300
-    if answer.status >= 500 or (is_answered and requests.is_token(answer)):
+    if answer.status >= 500 or (is_answered and requests.granted(answer)):
         return None
     words = f": {complaint.words}" if complaint.words else ""
     what = f"Reddit gives no token for this key{words}" if is_answered else f"Reddit does not know this key{words}"

@@ -37,7 +37,7 @@ def read(answer: Answer, asked: Request) -> Reading:
     unread = [Skipped(reason) for reason, count in left_out.items() for _ in range(count)]
     reading = Reading(items, skipped=(*skipped, *unread))
     if asked.step == requests.LIST:
-        return _listed(reading, page, _title(things, asked), asked)
+        return _listed(reading, page, things, asked)
     if asked.step == requests.RECHECK:
         return reading.replace(gone=_gone(reading, asked))
     stubs = [thing for _, thing in things if isinstance(thing, MoreComments)]
@@ -50,19 +50,15 @@ def _items(things: Sequence[shapes.Read], *, is_tree: bool) -> tuple[tuple[Item,
     for raw, thing in things:
         if isinstance(thing, MoreComments):
             continue
-        item = _item(thing, is_tree)
+        if isinstance(thing, Comment):
+            item = posts.of_comment(thing, _reply_count(thing) if is_tree else None)
+        else:
+            item = posts.of_post(thing) if thing is not None else None
         if item is None:
-            reason = "neither post nor comment" if thing is None else "bad id"
-            skipped.append(Skipped(reason, excerpt(raw)))
+            skipped.append(Skipped("neither post nor comment" if thing is None else "bad id", excerpt(raw)))
         else:
             items.append(item)
     return tuple(items), tuple(skipped)
-
-
-def _item(thing: RedditPost | Comment | None, is_tree: bool) -> Item | None:
-    if isinstance(thing, Comment):
-        return posts.of_comment(thing, _reply_count(thing) if is_tree else None)
-    return posts.of_post(thing) if thing is not None else None
 
 
 def _reply_count(comment: Comment) -> int | None:
@@ -75,31 +71,26 @@ def _reply_count(comment: Comment) -> int | None:
     return len(kinds) if all(kind == COMMENT for kind in kinds) else None
 
 
-def _listed(reading: Reading, page: shapes.RedditPage, title: str | None, asked: Request) -> Reading:
+def _listed(reading: Reading, page: shapes.RedditPage, things: Sequence[shapes.Read], asked: Request) -> Reading:
     """Returns a page of a listing: it goes on as long as Reddit names a next page, whether or not the page was full."""
-    following = (requests.next_page(asked, page.after),) if page.after else ()
-    talked_about = [item for item in reading.items if item.kind == "post" and item.reply_count != 0]
-    threads = [requests.thread(item.external_id, asked) for item in talked_about] if _wants_comments(asked) else []
-    if not page.things and _is_above_what_is_stored(asked):
+    # On its way down to posts that are stored, the newest listing cannot end before them.
+    is_above_stored = (
+        asked.listing == requests.NEWEST and "after" in asked.params and asked.state.get("is_known") is True
+    )
+    if not page.things and is_above_stored:
         return reading.replace(is_torn=True, notes=(EMPTY_PAGE,))
-    # Clears what the feed stored in the cursor while there was no API key.
-    return reading.replace(follow=(*following, *threads), is_end=not following, title=title, cursor={})
-
-
-def _is_above_what_is_stored(asked: Request) -> bool:
-    """Whether the walk is on its way down to posts that are stored: the newest listing cannot end before them."""
-    return asked.listing == requests.NEWEST and "after" in asked.params and asked.state.get("is_known") is True
-
-
-def _wants_comments(asked: Request) -> bool:
-    return asked.state.get("comments") is True
-
-
-def _title(things: Sequence[shapes.Read], asked: Request) -> str | None:
-    """Returns the community's name in its own spelling."""
+    following = [requests.next_page(asked, page.after)] if page.after else []
+    threads = [
+        requests.thread(item.external_id, asked)
+        for item in (reading.items if asked.state.get("comments") is True else ())
+        if item.kind == "post" and item.reply_count != 0
+    ]
+    # The community's name in its own spelling.
     post = next((thing for _, thing in things if isinstance(thing, RedditPost)), None)
     name = text(post.subreddit) if post else None
-    return f"r/{name}" if name and name.lower() == asked.state.get("community") else None
+    title = f"r/{name}" if name and name.lower() == asked.state.get("community") else None
+    # Clears what the feed stored in the cursor while there was no API key.
+    return reading.replace(follow=(*following, *threads), is_end=not following, title=title, cursor={})
 
 
 def _gone(reading: Reading, asked: Request) -> tuple[str, ...]:
@@ -123,7 +114,7 @@ def _left_out(stubs: Sequence[MoreComments], asked: Request) -> Iterator[Request
         above = shapes.fullname(COMMENT, stub.parent_id, None)
         # From the requested comment, the way leads further down, never to itself.
         if not shapes.entries(stub.children) and above and above != asked.state.get("comment"):
-            yield requests.deeper(post_id, above, asked)
+            yield requests.thread(post_id, asked, above)
 
 
 def _read_feed_answer(answer: Answer, asked: Request) -> Reading:
@@ -148,7 +139,11 @@ def _entry_item(entry: Item) -> Item | None:
     if not shapes.FULLNAME.fullmatch(entry.external_id):
         return None
     is_post, html = entry.external_id.startswith(shapes.POST), entry.html or ""
-    target = _target(html, entry.url) if is_post else None
+    own, is_ended, _ = html.partition(_BEFORE)[2].partition(_AFTER)
+    words = own.strip() if is_ended else ""
+    link = _LINK.search(html) if is_post else None
+    target = unescape(link[1]) if link else None
+    target = None if target == entry.url else target
     thread = _THREAD.search(entry.url or "")
     return Item(
         entry.external_id,
@@ -156,31 +151,13 @@ def _entry_item(entry: Item) -> Item | None:
         created_at=entry.created_at,
         # A comment's title only names its author.
         title=entry.title if is_post else None,
-        html=_words(html),
+        html=None if posts.marked_by(_TAG.sub("", words)) else words or None,
         base_url=posts.SITE,
         url=entry.url,
         target_url=target,
-        author=_name(entry.author),
+        author=shapes.name_of((entry.author or "").removeprefix("/u/")),
         thread_id=f"{shapes.POST}_{thread[1]}" if thread else None,
         is_head=is_post and thread is not None,
         is_partial=True,
         media=(Media(target),) if target and posts.is_image(target) else (),
     )
-
-
-def _words(html: str) -> str | None:
-    """Returns the post's own text; None where only a removal mark is left."""
-    own, is_ended, _ = html.partition(_BEFORE)[2].partition(_AFTER)
-    words = own.strip() if is_ended else ""
-    return None if posts.marked_by(_TAG.sub("", words)) else words or None
-
-
-def _target(html: str, url: str | None) -> str | None:
-    """Returns the URL the post links to, if that is not itself."""
-    match = _LINK.search(html)
-    target = unescape(match[1]) if match else None
-    return None if target == url else target
-
-
-def _name(author: str | None) -> str | None:
-    return shapes.name_of((author or "").removeprefix("/u/"))

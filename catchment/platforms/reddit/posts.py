@@ -38,7 +38,9 @@ def of_post(post: RedditPost) -> Item | None:
     if external_id is None:
         return None
     words, html = _with_options(*_words(post.selftext, post.selftext_html), post)
-    deleted_by = _taken_by(post.removed_by_category) or marked_by(post.selftext) or marked_by(post.title)
+    category = text(post.removed_by_category)
+    deleted_by = AUTHOR if category in _BY_AUTHOR else MODERATOR if category else None
+    deleted_by = deleted_by or marked_by(post.selftext) or marked_by(post.title)
     original = _original(post)
     return Item(
         external_id,
@@ -50,7 +52,7 @@ def of_post(post: RedditPost) -> Item | None:
         html=html,
         base_url=SITE,
         url=_address(post.permalink) or f"{SITE}comments/{external_id[3:]}/",
-        target_url=None if post.is_self is True else _target(post),
+        target_url=None if post.is_self is True else _address(post.url_overridden_by_dest) or _address(post.url),
         author=name_of(post.author),
         author_id=text(post.author_fullname),
         score=number(post.score),
@@ -94,7 +96,7 @@ def of_comment(comment: Comment, reply_count: int | None) -> Item | None:
         is_deleted=deleted_by is not None,
         deleted_by=deleted_by,
         is_pinned=comment.stickied is True,
-        media=_comment_media(comment),
+        media=_inline(comment.media_metadata, text(comment.body)),
         references=(Reference("replied_to", external_id=answers),) if answers else (),
     )
 
@@ -113,11 +115,6 @@ def marked_by(value: Any) -> str | None:
     return None if mark is None else MODERATOR if mark[1].lower() == "removed" else AUTHOR
 
 
-def _taken_by(category: Any) -> str | None:
-    value = text(category)
-    return None if value is None else AUTHOR if value in _BY_AUTHOR else MODERATOR
-
-
 def _address(path: Any) -> str | None:
     """Returns an absolute URL: Reddit names its own pages by their path."""
     page_path = text(path)
@@ -125,10 +122,6 @@ def _address(path: Any) -> str | None:
         return urljoin(SITE, page_path) if page_path else None
     except ValueError:
         return None
-
-
-def _target(post: RedditPost) -> str | None:
-    return _address(post.url_overridden_by_dest) or _address(post.url)
 
 
 def _with_options(words: str | None, html: str | None, post: RedditPost) -> tuple[str | None, str | None]:
@@ -168,10 +161,6 @@ def _post_media(post: RedditPost) -> tuple[Media, ...]:
     return _gallery(post) or _film(post) or _post_image(post) or _inline(post.media_metadata, text(post.selftext))
 
 
-def _comment_media(comment: Comment) -> tuple[Media, ...]:
-    return _inline(comment.media_metadata, text(comment.body))
-
-
 def is_image(url: str | None) -> bool:
     """Whether the URL is a picture's on Reddit's own host."""
     try:
@@ -181,30 +170,21 @@ def is_image(url: str | None) -> bool:
 
 
 def _gallery(post: RedditPost) -> tuple[Media, ...]:
-    shown = (
+    return _media(
         (inner(post.media_metadata, media_id), text(entry.get("caption")))
         for entry in entries(inner(post.gallery_data, "items"))[:_MOST_MEDIA]
         if isinstance(entry, dict) and (media_id := text(entry.get("media_id")))
     )
-    return _all(_medium(media_id, caption) for media_id, caption in shown)
 
 
 def _film(post: RedditPost) -> tuple[Media, ...]:
     film = inner(post.secure_media, "reddit_video") or inner(post.media, "reddit_video")
-    url = text(inner(film, "fallback_url"))
+    url, seconds = text(inner(film, "fallback_url")), number(inner(film, "duration"))
     if url is None:
         return ()
-    seconds = inner(film, "duration")
-    return (
-        Media(
-            url,
-            "video",
-            mime="video/mp4",
-            width=number(inner(film, "width")),
-            height=number(inner(film, "height")),
-            duration_seconds=float(seconds) if number(seconds) else None,
-        ),
-    )
+    width, height = number(inner(film, "width")), number(inner(film, "height"))
+    duration = float(seconds) if seconds else None
+    return (Media(url, "video", mime="video/mp4", width=width, height=height, duration_seconds=duration),)
 
 
 def _post_image(post: RedditPost) -> tuple[Media, ...]:
@@ -220,31 +200,23 @@ def _inline(metadata: Any, words: str | None) -> tuple[Media, ...]:
     """Returns those inside the text, in its order."""
     if not isinstance(metadata, dict):
         return ()
-    ids = [
-        media_id
-        for media_id in list(metadata)[:_MOST_MEDIA]
-        if isinstance(media_id, str) and not media_id.startswith(_EMOTE)
-    ]
+    ids = [id_ for id_ in list(metadata)[:_MOST_MEDIA] if isinstance(id_, str) and not id_.startswith(_EMOTE)]
     # Those that the text does not name come last.
     searched = (words or "")[:_LONGEST_WORDS]
     places = {id_: at if (at := searched.find(id_)) >= 0 else len(searched) for id_ in ids}
-    return _all(_medium(metadata[id_]) for id_ in sorted(ids, key=places.__getitem__))
+    return _media((metadata[id_], None) for id_ in sorted(ids, key=places.__getitem__))
 
 
-def _medium(fields: Any, alt: str | None = None) -> Media | None:
-    if inner(fields, "status") != "valid":
-        return None
-    if inner(fields, "e") == "RedditVideo":
-        url, size = text(inner(fields, "hlsUrl")) or text(inner(fields, "dashUrl")), fields
-        kind, mime = "video", None
-    else:
-        size = inner(fields, "s")
+def _media(shown: Iterable[tuple[Any, str | None]]) -> tuple[Media, ...]:
+    """Returns the media that Reddit has processed, of their metadata and captions."""
+    media: list[Media] = []
+    for fields, alt in shown:
+        kind, mime, size = "image", text(inner(fields, "m")), inner(fields, "s")
         url = text(inner(size, "u")) or text(inner(size, "gif")) or text(inner(size, "mp4"))
-        kind, mime = "image", text(inner(fields, "m"))
-    if url is None:
-        return None
-    return Media(url, kind, mime=mime, width=number(inner(size, "x")), height=number(inner(size, "y")), alt=alt)
-
-
-def _all(media: Iterable[Media | None]) -> tuple[Media, ...]:
-    return tuple(medium for medium in media if medium is not None)
+        if inner(fields, "e") == "RedditVideo":
+            kind, mime, size = "video", None, fields
+            url = text(inner(fields, "hlsUrl")) or text(inner(fields, "dashUrl"))
+        if url is not None and inner(fields, "status") == "valid":
+            width, height = number(inner(size, "x")), number(inner(size, "y"))
+            media.append(Media(url, kind, mime=mime, width=width, height=height, alt=alt))
+    return tuple(media)

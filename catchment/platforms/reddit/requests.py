@@ -79,40 +79,30 @@ def _time(plan: WalkPlan) -> dict[str, str]:
 
 def by_id(credential: str | None, ids: Sequence[str]) -> list[Request]:
     """Requests items by id, a hundred at a time; posts and comments alike."""
-    return [_asked(credential, "api/info", {"id": ",".join(batch)}, RECHECK) for batch in _batches(ids)]
+    return [_asked(credential, "api/info", {"id": batch}, RECHECK) for batch in _batches(ids)]
 
 
-def thread(post_id: str, asked: Request) -> Request:
-    """Returns the request for a post with its comments; worth sending if the post is new or changed."""
+def thread(post_id: str, asked: Request, comment_id: str | None = None) -> Request:
+    """Returns the request for a post with its comments; worth sending if the post is new or changed. With a comment,
+    for a thread too deep to be shown at once: from that comment on."""
     path, state = f"comments/{post_id[3:]}", {"post": post_id}
+    if comment_id is not None:
+        path, state = f"{path}/_/{comment_id[3:]}", {**state, "comment": comment_id}
     request = _asked(asked.credential, path, {"limit": str(MOST_COMMENTS)}, THREAD, state, listing=asked.listing)
-    return request.replace(about_item=post_id)
+    return request.replace(about_item=post_id) if comment_id is None else request
 
 
 def stubs(post_id: str, ids: Sequence[str], asked: Request) -> list[Request]:
     """Returns the requests for the comments that a thread left out, by their ids."""
-    params = {"api_type": "json", "link_id": post_id}
+    params, state = {"api_type": "json", "link_id": post_id}, {"post": post_id}
     return [
-        _asked(
-            asked.credential,
-            "api/morechildren",
-            {**params, "children": ",".join(batch)},
-            STUB,
-            {"post": post_id},
-            listing=asked.listing,
-        )
+        _asked(asked.credential, "api/morechildren", {**params, "children": batch}, STUB, state, listing=asked.listing)
         for batch in _batches(ids)
     ]
 
 
-def deeper(post_id: str, comment_id: str, asked: Request) -> Request:
-    """Returns the request for a thread too deep to be shown at once: from one of its comments on."""
-    path, state = f"comments/{post_id[3:]}/_/{comment_id[3:]}", {"post": post_id, "comment": comment_id}
-    return _asked(asked.credential, path, {"limit": str(MOST_COMMENTS)}, THREAD, state, listing=asked.listing)
-
-
-def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    yield from (ids[start : start + MOST_IDS] for start in range(0, len(ids), MOST_IDS))
+def _batches(ids: Sequence[str]) -> Iterator[str]:
+    yield from (",".join(ids[start : start + MOST_IDS]) for start in range(0, len(ids), MOST_IDS))
 
 
 def next_page(asked: Request, after: str) -> Request:
@@ -171,23 +161,16 @@ def login(secret: RedditLogin) -> Request | None:
     )
 
 
+def granted(answer: Answer) -> Granted | None:
+    """Returns what a login grants; None without a token that can be sent."""
+    grant = decoded(answer.body, Granted)
+    return grant if grant and _TOKEN.fullmatch(text(grant.access_token) or "") else None
+
+
 def token(answer: Answer) -> Token:
-    granted = _granted(answer)
-    bearer = _bearer(granted)
-    if bearer is None:
+    grant = granted(answer)
+    if grant is None:
         raise LoginNeeded("Reddit gives no token for this key", LOGIN_HELPS)
-    lives = number(granted.expires_in) or 0
-    return Token({"Authorization": f"Bearer {bearer}"}, min(lives, _LONGEST_LIFE) if lives > 0 else _USUAL_LIFE)
-
-
-def is_token(answer: Answer) -> bool:
-    return _bearer(_granted(answer)) is not None
-
-
-def _granted(answer: Answer) -> Granted:
-    return decoded(answer.body, Granted) or Granted()
-
-
-def _bearer(granted: Granted) -> str | None:
-    bearer = text(granted.access_token)
-    return bearer if bearer is not None and _TOKEN.fullmatch(bearer) else None
+    lives = number(grant.expires_in) or 0
+    bearer = {"Authorization": f"Bearer {text(grant.access_token)}"}
+    return Token(bearer, min(lives, _LONGEST_LIFE) if lives > 0 else _USUAL_LIFE)

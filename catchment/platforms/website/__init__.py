@@ -22,10 +22,9 @@ from __future__ import annotations
 import logging
 import re
 from itertools import islice
-from typing import Any
 from urllib.parse import urlsplit
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborHTMLParser
 
 from catchment import child_processes
 from catchment.errors import CatchmentError, Missing, PlatformError, Refused, TooComplex, Unreadable
@@ -98,6 +97,8 @@ MAIN_TEXT_LABOUR = 600_000
 QUICK_CHARACTERS = 1_000_000
 ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
 HELPS = "give the address of a page, as https://example.com/news"
+LOOK_FOR_FEED = "look for a feed of this site"
+FOLLOW_LINKS = "follow the links on it: the setting `links`, a CSS selector"
 
 
 def understand(text: str) -> Target:
@@ -116,27 +117,18 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
 def read(answer: Answer, request: Request) -> Reading:
     text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
     _check_whole(text)
-    selector = request.state.get("links")
-    return _links(text, answer.url, str(selector)) if selector else _page(text, answer.url)
-
-
-def _links(text: str, url: str, selector: str) -> Reading:
-    page = html.parsed(text)
-    title = metadata.read(page, url).title
-    items, skipped = links.read(text, url, selector)
-    if not items:
-        _check_is_page(page, url)
+    page, selector = html.parsed(text), request.state.get("links")
+    about = metadata.read(page, answer.url)
+    if selector:
+        items, skipped = links.read(text, answer.url, str(selector))
+        if items:
+            return Reading(items=items, skipped=skipped, title=about.title)
+        _check_is_page(page, answer.url)
         raise Unreadable(
-            f"no link on the page matches {selector!r}",
+            f"no link on the page matches {str(selector)!r}",
             "the page may have changed: look at it, and mend the setting `links`",
         )
-    return Reading(items=items, skipped=skipped, title=title)
-
-
-def _page(text: str, url: str) -> Reading:
-    page = html.parsed(text)
-    about = metadata.read(page, url)
-    _check_is_page(page, url)
+    _check_is_page(page, answer.url)
     item = Item(
         external_id=THE_PAGE,
         kind="page",
@@ -154,35 +146,27 @@ def _page(text: str, url: str) -> Reading:
 
 
 def _main_text(text: str) -> str:
-    """Returns the main text; raises an error where none can be told from the rest."""
+    """Returns the main text; raises an error where none can be told from the rest. A large page is given to a child
+    process, which can be killed and takes its memory with it."""
     shape = html.shape(text)
     if shape.tags > MAIN_TEXT_TAGS or shape.labour > MAIN_TEXT_LABOUR:
-        raise Unreadable(
-            f"the page has {shape.tags:,} tags, too many or too deep to find its main text",
-            "follow the links on it: the setting `links`, a CSS selector",
-        )
-    extracted = _extracted(text)
+        raise Unreadable(f"the page has {shape.tags:,} tags, too many or too deep to find its main text", FOLLOW_LINKS)
+    if len(text) <= QUICK_CHARACTERS:
+        extracted = _extract(text)
+    else:
+        try:
+            answer = child_processes.run(__name__, _extract_encoded.__name__, text.encode("utf-8", "replace"))
+        except child_processes.JobKilled:
+            what = "it takes too long to find the main text of the page, or too much memory"
+            raise TooComplex(what, FOLLOW_LINKS) from None
+        if not answer:
+            raise _too_broken()
+        extracted = answer[1:].decode()
     if len(extracted.encode()) < LEAST_BYTES:
         raise Unreadable(
             "no main text can be found on the page", "follow the links on it (the setting `links`), or the site's feed"
         )
     return extracted
-
-
-def _extracted(text: str) -> str:
-    """Extracts the main text; of a large page in a child process, which can be killed and takes its memory with it."""
-    if len(text) <= QUICK_CHARACTERS:
-        return _extract(text)
-    try:
-        answer = child_processes.run(__name__, _extract_encoded.__name__, text.encode("utf-8", "replace"))
-    except child_processes.JobKilled:
-        raise TooComplex(
-            "it takes too long to find the main text of the page, or too much memory",
-            "follow the links on it: the setting `links`, a CSS selector",
-        ) from None
-    if not answer:
-        raise _too_broken()
-    return answer[1:].decode()
 
 
 def _extract_encoded(page: bytes) -> bytes:
@@ -195,19 +179,6 @@ def _extract_encoded(page: bytes) -> bytes:
 
 def _extract(text: str) -> str:
     try:
-        return (_trafilatura().extract(text, include_comments=False, include_tables=True) or "").strip()
-    except (CatchmentError, MemoryError):
-        raise
-    except Exception as error:  # third-party code on an untrusted page: its bugs may raise anything
-        raise _too_broken() from error
-
-
-def _too_broken() -> Unreadable:
-    return Unreadable("the page is too broken to find its main text", "look at it in a browser")
-
-
-def _trafilatura() -> Any:
-    try:
         import trafilatura  # heavy: loaded when a page is parsed
     except ImportError as error:
         raise CatchmentError(
@@ -216,7 +187,16 @@ def _trafilatura() -> Any:
         ) from error
     # It logs everything that it cannot use; we report it ourselves, once.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
-    return trafilatura
+    try:
+        return (trafilatura.extract(text, include_comments=False, include_tables=True) or "").strip()
+    except (CatchmentError, MemoryError):
+        raise
+    except Exception as error:  # third-party code on an untrusted page: its bugs may raise anything
+        raise _too_broken() from error
+
+
+def _too_broken() -> Unreadable:
+    return Unreadable("the page is too broken to find its main text", "look at it in a browser")
 
 
 LEAST_BYTES = 200
@@ -281,7 +261,9 @@ def _check_is_page(page: LexborHTMLParser, url: str) -> None:
     it."""
     without_scripts = " ".join(text_of(node) for node in page.css("noscript"))
     page.strip_tags(["script", "style", "noscript", "template", "svg", "iframe"])
-    words = _first_words(page.body)
+    # Of a long page, no more words than are looked at: all of them would take hundreds of megabytes.
+    text = page.body.text(deep=True, skip_empty=True) if page.body is not None else ""
+    words = " ".join(word[0] for word in islice(WORD.finditer(text), FEW_BYTES))
     size = len(words.encode())
     if size < FEW_BYTES and (error := _in_place_of_it(page, url, words, without_scripts)):
         raise error
@@ -291,29 +273,18 @@ def _check_is_page(page: LexborHTMLParser, url: str) -> None:
         )
 
 
-def _first_words(body: LexborNode | None) -> str:
-    """Returns the text of a page, on one line; of a long one, no more than is looked at: all words of a large page
-    would take hundreds of megabytes."""
-    text = body.text(deep=True, skip_empty=True) if body is not None else ""
-    return " ".join(word[0] for word in islice(WORD.finditer(text), FEW_BYTES))
-
-
 def _in_place_of_it(page: LexborHTMLParser, url: str, words: str, without_scripts: str) -> PlatformError | None:
     headings = [text_of(node) for node in page.css("title, h1, h2")[:10]]
+    parts = urlsplit(url)
     if any(NOT_FOUND.search(heading) for heading in headings):
         return Missing("the page says that there is no such page", "check the address; it is asked again")
     if any(CHECK.search(heading) for heading in headings):
-        return Refused("the site asks to prove that a browser is reading", "look for a feed of this site")
-    if any(CONSENT.search(heading) for heading in headings) or CONSENT_PLACE.search(_place(url)):
-        return Refused("the site wants consent before it shows the page", "look for a feed of this site")
+        return Refused("the site asks to prove that a browser is reading", LOOK_FOR_FEED)
+    if any(CONSENT.search(heading) for heading in headings) or CONSENT_PLACE.search(f"//{parts.netloc}{parts.path}"):
+        return Refused("the site wants consent before it shows the page", LOOK_FOR_FEED)
     if SCRIPTS.search(without_scripts if len(words.encode()) < LEAST_BYTES else "") or SCRIPTS.search(words[:500]):
-        return Refused("the page is shown to browsers only that run its scripts", "look for a feed of this site")
+        return Refused("the page is shown to browsers only that run its scripts", LOOK_FOR_FEED)
     return None
-
-
-def _place(url: str) -> str:
-    parts = urlsplit(url)
-    return f"//{parts.netloc}{parts.path}"
 
 
 def _is_inside(text: str) -> bool:

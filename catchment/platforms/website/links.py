@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import accumulate
 from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
@@ -41,22 +42,23 @@ class FoundLinks(Record, frozen=True):
     skipped: tuple[Skipped, ...] = ()
 
 
-class LinkSearch(Record, frozen=True):
-    """A selector, and the page to search."""
-
-    page: str
-    url: str
-    selector: str
-
-
 def read(text: str, url: str, selector: str) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
     """Returns the items. Slow selectors and large pages are given to a child process, which can be killed."""
     _matching(LexborHTMLParser(""), selector)
     shape = html.shape(text)
-    search = LinkSearch(text, url, selector)
-    result = find(search) if is_quick(selector, shape, len(text)) else _find_in_child(search, shape)
-    items = tuple(Item(link_url, kind="link", text=words or None, url=link_url) for link_url, words in result.links)
-    return items, result.skipped
+    if is_quick(selector, shape, len(text)):
+        links = find(text, url, selector)
+    else:
+        try:
+            answer = child_processes.run(__name__, find_encoded.__name__, msgspec.msgpack.encode((text, url, selector)))
+        except child_processes.JobKilled:
+            raise TooComplex(
+                f"the selector {selector[:100]!r} takes too long on this page of {shape.tags:,} tags",
+                "write a simpler one into the setting `links`: without ~, nth-child and the like, and of fewer parts",
+            ) from None
+        links = msgspec.msgpack.decode(answer, type=FoundLinks)
+    items = tuple(Item(link_url, kind="link", text=words or None, url=link_url) for link_url, words in links.links)
+    return items, links.skipped
 
 
 def is_quick(selector: str, shape: html.Shape, characters: int) -> bool:
@@ -75,36 +77,29 @@ def is_quick(selector: str, shape: html.Shape, characters: int) -> bool:
     return shape.tags * math.comb(shape.deepest + 1, parts - 1) <= QUICK_COMBINATIONS
 
 
-def _find_in_child(search: LinkSearch, shape: html.Shape) -> FoundLinks:
-    try:
-        answer = child_processes.run(__name__, find_encoded.__name__, msgspec.msgpack.encode(search))
-    except child_processes.JobKilled:
-        raise TooComplex(
-            f"the selector {search.selector[:100]!r} takes too long on this page of {shape.tags:,} tags",
-            "write a simpler one into the setting `links`: without ~, nth-child and the like, and of fewer parts",
-        ) from None
-    return msgspec.msgpack.decode(answer, type=FoundLinks)
-
-
 def find_encoded(search: bytes) -> bytes:
     """`find`, in a child process."""
-    return msgspec.msgpack.encode(find(msgspec.msgpack.decode(search, type=LinkSearch)))
+    return msgspec.msgpack.encode(find(*msgspec.msgpack.decode(search, type=tuple[str, str, str])))
 
 
-def find(search: LinkSearch) -> FoundLinks:
-    page = LexborHTMLParser(search.page)
-    base = base_of(page, search.url)
+def find(text: str, url: str, selector: str) -> FoundLinks:
+    page = LexborHTMLParser(text)
+    base = base_of(page, url)
     by_url: dict[str, str] = {}
     skipped: list[Skipped] = []
-    for node in _matching(page, search.selector):
-        link_url = _address(node, base)
-        if link_url is None:
+    for node in _matching(page, selector):
+        # The link itself, or the first one inside the match.
+        link = node if node.attributes.get("href") is not None else node.css_first("a[href]")
+        link_url = coercion.resolved(link.attributes.get("href"), base) if link is not None else None
+        if link is None or link_url is None or not link_url.lower().startswith(("http://", "https://")):
             skipped.append(Skipped("leads nowhere", excerpt=text_of(node)[:100]))
-        elif link_url not in by_url and len(by_url) == MOST_LINKS:
+            continue
+        link_url = normalised(link_url)
+        if link_url not in by_url and len(by_url) == MOST_LINKS:
             skipped.append(Skipped("too many links", excerpt=link_url[:100]))
         else:
             # A picture and a headline often lead to the same URL: its first text is kept.
-            by_url[link_url] = by_url.get(link_url) or _words(node)
+            by_url[link_url] = by_url.get(link_url) or _words(link)
     return FoundLinks(tuple(by_url.items()), tuple(skipped))
 
 
@@ -112,7 +107,8 @@ def checked(selector: object) -> str:
     """Returns the selector if it is valid; otherwise raises a ValueError that says what would be."""
     if not isinstance(selector, str) or len(selector) > LONGEST_SELECTOR:
         raise ValueError(f"not a CSS selector of at most {LONGEST_SELECTOR} characters; {HELPS}")
-    if len(_PART_END.findall(selector)) >= MOST_PARTS or _nesting(selector) > DEEPEST_NESTING:
+    depths = list(accumulate((sign == "(") - (sign == ")") for sign in selector))
+    if len(_PART_END.findall(selector)) >= MOST_PARTS or max(depths, default=0) > DEEPEST_NESTING:
         raise ValueError(
             f"a CSS selector of too many parts ({MOST_PARTS} is the most) or brackets in brackets "
             f"({DEEPEST_NESTING} deep is the most); {HELPS}"
@@ -122,14 +118,6 @@ def checked(selector: object) -> str:
     except (SelectolaxError, ValueError):
         raise ValueError(f"not a CSS selector; {HELPS}") from None
     return selector
-
-
-def _nesting(selector: str) -> int:
-    depth = deepest = 0
-    for sign in selector:
-        depth += (sign == "(") - (sign == ")")
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def base_of(page: LexborHTMLParser, url: str) -> str:
@@ -159,20 +147,8 @@ def _matching(page: LexborHTMLParser, selector: str) -> list[LexborNode]:
         raise InvalidInput(f"{selector[:100]!r} is no CSS selector", HELPS, field="links") from error
 
 
-def _link(node: LexborNode) -> LexborNode | None:
-    """Returns the link itself, or the first one inside the match."""
-    return node if node.attributes.get("href") is not None else node.css_first("a[href]")
-
-
-def _address(node: LexborNode, base: str) -> str | None:
-    link = _link(node)
-    link_url = coercion.resolved(link.attributes.get("href"), base) if link is not None else None
-    return normalised(link_url) if link_url and link_url.lower().startswith(("http://", "https://")) else None
-
-
-def _words(node: LexborNode) -> str:
+def _words(link: LexborNode) -> str:
     """Returns the text of a link; of a picture, its description."""
-    link = _link(node) or node
     if words := text_of(link):
         return words
     picture = link.css_first("img[alt]")

@@ -15,7 +15,7 @@ from catchment.model import Record
 from catchment.platforms._common import coercion
 from catchment.platforms._common.html import text_of
 from catchment.platforms.website.links import base_of, normalised
-from catchment.text.dates import read_date
+from catchment.text.dates import Dated, read_date
 
 ARTICLES = ("Article", "NewsArticle", "BlogPosting", "Report", "TechArticle", "ScholarlyArticle", "WebPage", "Posting")
 LONGEST_JSON, MOST_NODES = 500_000, 1_000
@@ -48,33 +48,39 @@ class PageMetadata(Record, frozen=True):
 
 def read(page: LexborHTMLParser, url: str) -> PageMetadata:
     article, metas = _article(page), _metas(page)
-    created = _date([_text(article.get("datePublished")), *_named(metas, CREATED), *_times(page)])
-    edited = _date([_text(article.get("dateModified")), *_named(metas, EDITED)])
+    people = article.get("author")
+    authors = people[:MOST_NAMES] if isinstance(people, list) else [people]
+    names = [person.get("name") if isinstance(person, dict) else person for person in authors]
+    headings = [text_of(node) for selector in ("head title", "title", "h1") for node in page.css(selector)[:1]]
+    created = _date([article.get("datePublished"), *_named(metas, CREATED), *_times(page)])
+    edited = _date([article.get("dateModified"), *_named(metas, EDITED)])
+    html = page.css_first("html[lang]")
     return PageMetadata(
         url=_canonical(page, url),
-        title=_first([_text(article.get("headline")), *_named(metas, TITLES), *_headings(page)]),
-        author=_first([*_people(article.get("author")), *_named(metas, AUTHORS)], is_address=False),
+        title=_first([article.get("headline"), *_named(metas, TITLES), *headings]),
+        author=_first([*names, *_named(metas, AUTHORS)], is_address=False),
         created_at=created.at if created else None,
         is_zone_guessed=bool(created and created.is_zone_guessed),
         edited_at=edited.at if edited and created and edited.at > created.at else None,
         tags=coercion.unique(metas.get("article:tag", ())),
-        language=_language(page),
+        language=coercion.language(html.attributes.get("lang")) if html is not None else None,
     )
 
 
 def _article(page: LexborHTMLParser) -> dict[str, Any]:
     """Returns the JSON-LD object of an article; of several the first, in the order of the list of types."""
-    nodes = [node for script in page.css('script[type="application/ld+json"]')[:20] for node in _nodes(script.text())]
-    ranked = [(ARTICLES.index(sort), node) for node in nodes if (sort := _sort(node))]
+    ranked = []
+    for script in page.css('script[type="application/ld+json"]')[:20]:
+        text = script.text()
+        try:
+            document = json.loads(text) if len(text) <= LONGEST_JSON else None
+        except (ValueError, RecursionError):
+            continue
+        for node in objects(document):
+            types = node.get("@type")
+            names = [str(name) for name in (types[:MOST_NAMES] if isinstance(types, list) else [types])]
+            ranked += [(ARTICLES.index(name), node) for name in names if name in ARTICLES]
     return min(ranked, key=lambda row: row[0])[1] if ranked else {}
-
-
-def _nodes(text: str) -> Iterator[dict[str, Any]]:
-    try:
-        document = json.loads(text) if len(text) <= LONGEST_JSON else None
-    except (ValueError, RecursionError):
-        return
-    yield from objects(document)
 
 
 def objects(document: Any) -> Iterator[dict[str, Any]]:
@@ -91,21 +97,6 @@ def objects(document: Any) -> Iterator[dict[str, Any]]:
         elif isinstance(node, dict):
             yield node
             waiting.append(iter([node[name] for name in ("@graph", "mainEntity") if name in node]))
-
-
-def _sort(node: dict[str, Any]) -> str | None:
-    sorts = node.get("@type")
-    named = [str(sort) for sort in (sorts[:MOST_NAMES] if isinstance(sorts, list) else [sorts])]
-    return next((sort for sort in ARTICLES for name in named if name == sort), None)
-
-
-def _people(value: Any) -> Iterator[str | None]:
-    for person in value[:MOST_NAMES] if isinstance(value, list) else [value]:
-        yield _text(person.get("name")) if isinstance(person, dict) else _text(person)
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _metas(page: LexborHTMLParser) -> dict[str, list[str]]:
@@ -127,15 +118,6 @@ def _times(page: LexborHTMLParser) -> Iterator[str | None]:
             yield node.attributes.get("datetime") or node.attributes.get("content")
 
 
-def _headings(page: LexborHTMLParser) -> Iterator[str]:
-    yield from (text_of(node) for selector in ("head title", "title", "h1") for node in page.css(selector)[:1])
-
-
-def _language(page: LexborHTMLParser) -> str | None:
-    html = page.css_first("html[lang]")
-    return coercion.language(html.attributes.get("lang")) if html is not None else None
-
-
 def _canonical(page: LexborHTMLParser, url: str) -> str:
     link = page.css_first('link[rel~="canonical" i][href]')
     canonical = coercion.resolved(link.attributes.get("href"), base_of(page, url)) if link is not None else None
@@ -149,11 +131,12 @@ def _site(url: str) -> str | None:
         return None
 
 
-def _first(words: Iterable[str | None], *, is_address: bool = True) -> str | None:
-    plain = (coercion.plain_title(word) for word in words)
+def _first(values: Iterable[Any], *, is_address: bool = True) -> str | None:
+    plain = (coercion.plain_title(value) for value in values if isinstance(value, str))
     # OpenGraph's author is a URL as often as a name.
     return next((text for text in plain if text and (is_address or not text.startswith(("http", "//", "@")))), None)
 
 
-def _date(words: Iterable[str | None]) -> Any:
-    return next((date for word in words if word and (date := read_date(word.strip()))), None)
+def _date(values: Iterable[Any]) -> Dated | None:
+    texts = (value.strip() for value in values if isinstance(value, str) and value)
+    return next((date for text in texts if (date := read_date(text))), None)
