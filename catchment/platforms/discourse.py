@@ -19,8 +19,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
-from typing import Any, TypedDict, TypeVar, cast
+from datetime import timedelta
+from typing import Any, TypeVar
 from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 
 from msgspec import Raw, Struct
@@ -41,7 +41,6 @@ from catchment.model import (
     Reference,
     Refusal,
     Request,
-    Skipped,
     Source,
     Target,
     WalkPlan,
@@ -49,7 +48,7 @@ from catchment.model import (
 from catchment.platforms._common import urls
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.http import wall_refusal
-from catchment.platforms._common.json import decode_answer, decoded
+from catchment.platforms._common.json import decode_answer, decode_entry, decoded, read_each
 from catchment.text.dates import read_date
 
 NAME = "discourse"
@@ -136,15 +135,9 @@ class DiscoursePost(Struct):
         return next((number(summary.get("count")) for summary in summaries), 0)
 
 
-class TopicFacts(TypedDict, total=False):
-    """The facts of a topic, as they are passed on with a request; what is unknown or empty is left out."""
-
-    title: str | None
-    posts: int | None
-    views: int | None
-    last_posted_at: str | None
-    tags: list[str]
-    pinned: bool
+TopicFacts = dict[str, Any]
+"""What is known of a topic, as it is passed on with a request: title, posts, views, last_posted_at, tags, pinned.
+What is unknown or empty is left out."""
 
 
 class Topic(Struct):
@@ -161,22 +154,18 @@ class Topic(Struct):
     pinned_globally: Any = None
 
     def facts(self) -> TopicFacts:
-        """Returns the facts in the small form that is passed on with a request."""
-        tags = [_name(tag) for tag in self.tags] if isinstance(self.tags, list) else []
-        values: TopicFacts = {
+        tags = self.tags if isinstance(self.tags, list) else []
+        # Tags were names, and became objects with one.
+        names = [text(tag.get("name") or tag.get("slug") if isinstance(tag, dict) else tag) for tag in tags]
+        values = {
             "title": text(self.title),
             "posts": number(self.posts_count),
             "views": number(self.views),
             "last_posted_at": text(self.last_posted_at),
-            "tags": [tag for tag in tags if tag],
+            "tags": [name for name in names if name],
             "pinned": self.pinned is True or self.pinned_globally is True,
         }
-        return cast(TopicFacts, {name: value for name, value in values.items() if value})
-
-
-def _name(tag: Any) -> str | None:
-    """Returns a tag's name: tags were names, and became objects with one."""
-    return text(tag.get("name") or tag.get("slug")) if isinstance(tag, dict) else text(tag)
+        return {name: value for name, value in values.items() if value}
 
 
 class Topics(Struct):
@@ -206,22 +195,14 @@ class DiscourseErrorBody(Struct):
     error_type: Any = None
     extras: Any = None
 
-    def wait_seconds(self) -> float | None:
-        seconds = self.extras.get("wait_seconds") if isinstance(self.extras, dict) else None
-        is_sound = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_WAIT
-        return float(seconds) if is_sound and seconds is not None else None
-
 
 def understand(typed: str) -> Target:
     """Returns the forum, by the URL of any of its pages."""
     parts = urlsplit(urls.canonical(typed, helps=HELPS))
     page = PAGES.search(parts.path)
     folder = parts.path[: page.start()] if page else parts.path
-    return Target(kind="discourse_forum", address=urlunsplit((parts.scheme, parts.netloc, _folder(folder), "", "")))
-
-
-def _folder(path: str) -> str:
-    return f"{path.rstrip('/')}/"
+    address = urlunsplit((parts.scheme, parts.netloc, f"{folder.rstrip('/')}/", "", ""))
+    return Target(kind="discourse_forum", address=address)
 
 
 def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
@@ -234,14 +215,13 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
     """Requests replies by their own id, and the first post of a topic by the topic, which alone has title, views and
     tags."""
-    return [_recheck(item) for item in rechecks]
-
-
-def _recheck(item: Recheck) -> Request:
-    match = PLACE.search(urlsplit(item.url or "").path)
-    if match and match[2] in (None, "1"):
-        return _request(item.source, f"t/{match[1]}.json", TOPIC).replace(item_id=item.external_id)
-    return _request(item.source, f"posts/{item.external_id}.json", RECHECK).replace(item_id=item.external_id)
+    requests = []
+    for item in rechecks:
+        match = PLACE.search(urlsplit(item.url or "").path)
+        is_head = match and match[2] in (None, "1")
+        path, step = (f"t/{match[1]}.json", TOPIC) if match and is_head else (f"posts/{item.external_id}.json", RECHECK)
+        requests.append(_request(item.source, path, step).replace(item_id=item.external_id))
+    return requests
 
 
 def _request(source: Source, path: str, step: str, listing: str = "", fallback: Request | None = None) -> Request:
@@ -261,24 +241,20 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     """Returns the forum's own error for a request."""
     if wall := wall_refusal(answer, "ask the forum to let programs in"):
         return wall
-    complaint = _complaint(answer)
+    is_complaint = answer.status >= 400 and len(answer.body) <= _LONGEST_COMPLAINT
+    complaint = decoded(answer.body, DiscourseErrorBody) if is_complaint else None
     if complaint is None:
         return None
     if complaint.error_type == "rate_limit" or answer.status == 429:
-        wait = complaint.wait_seconds()
-        retry_at = answer.answered_at + timedelta(seconds=wait) if wait is not None else None
+        seconds = complaint.extras.get("wait_seconds") if isinstance(complaint.extras, dict) else None
+        is_sound = isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 <= seconds < _LONGEST_WAIT
+        retry_at = answer.answered_at + timedelta(seconds=seconds) if is_sound and seconds is not None else None
         error_429 = SlowDown("the forum asks for patience", "it is asked again later", retry_at=retry_at)
         return Refusal(error_429, blames=FailureScope.HOST)
     if complaint.error_type in ("not_logged_in", "invalid_access") and answer.status in (401, 403):
         error_403 = LoginNeeded("the forum is not public, or the credential is not accepted", "add or renew one for it")
         return Refusal(error_403, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
     return None
-
-
-def _complaint(answer: Answer) -> DiscourseErrorBody | None:
-    if answer.status < 400 or len(answer.body) > _LONGEST_COMPLAINT:
-        return None
-    return decoded(answer.body, DiscourseErrorBody)
 
 
 def read(answer: Answer, request: Request) -> Reading:
@@ -310,7 +286,8 @@ def _posts(answer: Answer, request: Request) -> Reading:
     raws = _decoded(answer, LatestPosts).latest_posts[:MOST_POSTS]
     if not raws and before is None:
         raise Unreadable("the forum shows no posts at all", "see in a browser whether its categories are public")
-    reading, ids = _reading(raws, request)
+    reading = _reading(raws, request)
+    ids = [int(item.external_id) for item in reading.items]
     if before is None:
         return _with_next(reading, min(ids, default=None), request)
     below = [id_ for id_ in ids if id_ < before]
@@ -328,7 +305,7 @@ def _with_next(reading: Reading, lowest: int | None, request: Request) -> Readin
 
 
 def _rechecked_post(answer: Answer, request: Request) -> Reading:
-    return _reading([Raw(answer.body)], request)[0]
+    return _reading([Raw(answer.body)], request)
 
 
 def _rechecked_topic(answer: Answer, request: Request) -> Reading:
@@ -345,24 +322,35 @@ def _forum(request: Request) -> str:
     return str(request.state["forum"]) if "forum" in request.state else urljoin(request.url, ".")
 
 
-def _reading(raws: Sequence[Raw], request: Request) -> tuple[Reading, list[int]]:
-    """Parses these posts; returns the reading, and the ids of all that have one."""
-    topics = request.state.get("topics", {})
-    posts = [decoded(raw, DiscoursePost) for raw in raws]
-    items = [_item(post, _forum(request), topics.get(str(post.topic_id), {})) for post in posts if post is not None]
-    skipped = [
-        Skipped("not a post", bytes(raw)[:200].decode(errors="replace"))
-        for raw, post in zip(raws, posts, strict=True)
-        if post is None
-    ]
-    return Reading(tuple(items), skipped=tuple(skipped)), [post.id for post in posts if post is not None]
+def _reading(raws: Sequence[Raw], request: Request) -> Reading:
+    forum, topics = _forum(request), request.state.get("topics", {})
+
+    def read_post(raw: Raw) -> Item:
+        post = decode_entry(raw, DiscoursePost, "a post")
+        return _item(post, forum, topics.get(str(post.topic_id), {}))
+
+    items, skipped = read_each(raws, read_post)
+    return Reading(items, skipped=skipped)
 
 
 def _item(post: DiscoursePost, forum: str, topic: TopicFacts) -> Item:
     created, edited = read_date(text(post.created_at) or ""), read_date(text(post.updated_at) or "")
     # `updated_at` moves for many reasons; the version shows that the text was changed.
     is_edited = (number(post.version) or 1) > 1
-    slug = text(post.topic_slug) or "-"
+    page = urljoin(forum, f"t/{quote(text(post.topic_slug) or '-')}/{post.topic_id}/")
+    # Of a topic all replies; of a reply, those to itself.
+    in_topic = (number(post.posts_count) or topic.get("posts")) if post.is_head else None
+    reply_count = max(0, in_topic - 1) if in_topic else number(post.reply_count)
+    # The last post of a topic without replies is its first.
+    last_posted = read_date(topic.get("last_posted_at") or "") if post.is_head and reply_count else None
+    user = post.reply_to_user.get("username") if isinstance(post.reply_to_user, dict) else None
+    # What a reply answers, another one or the topic, is named by its URL: the id is not given.
+    answered = Reference(
+        relation="replied_to",
+        url=f"{page}{number(post.reply_to_post_number) or 1}",
+        author=text(user),
+        text=text(post.topic_title),
+    )
     return Item(
         external_id=str(post.id),
         kind="post",
@@ -372,44 +360,20 @@ def _item(post: DiscoursePost, forum: str, topic: TopicFacts) -> Item:
         title=(text(post.topic_title) or topic.get("title")) if post.is_head else None,
         html=None if post.is_deleted else text(post.cooked),
         base_url=forum,
-        url=urljoin(forum, f"t/{quote(slug)}/{post.topic_id}/{post.post_number}"),
+        url=f"{page}{post.post_number}",
         author=text(post.username),
         author_id=str(post.user_id) if number(post.user_id) is not None else None,
         author_display_name=text(post.name),
         score=post.likes(LIKE),
-        reply_count=_reply_count(post, topic),
+        reply_count=reply_count,
         view_count=topic.get("views") if post.is_head else number(post.reads),
-        last_reply_at=_last_reply(post, topic),
+        last_reply_at=last_posted.at if last_posted else None,
         thread_id=str(post.topic_id),
         floor_number=post.post_number,
         is_head=post.is_head,
         is_deleted=post.is_deleted,
         is_folded=post.hidden is True,
         is_pinned=post.is_head and topic.get("pinned", False),
-        references=() if post.is_head else (_answered(post, forum, slug),),
+        references=() if post.is_head else (answered,),
         tags=tuple(topic.get("tags", ())) if post.is_head else (),
-    )
-
-
-def _reply_count(post: DiscoursePost, topic: TopicFacts) -> int | None:
-    """Returns all replies of a topic; for a reply, those to itself."""
-    in_topic = number(post.posts_count) or topic.get("posts")
-    return max(0, in_topic - 1) if post.is_head and in_topic else number(post.reply_count)
-
-
-def _last_reply(post: DiscoursePost, topic: TopicFacts) -> datetime | None:
-    """Returns the last reply of a topic that has replies: its last post is one of them, otherwise it is the first."""
-    last_posted = read_date(topic.get("last_posted_at") or "") if post.is_head and _reply_count(post, topic) else None
-    return last_posted.at if last_posted else None
-
-
-def _answered(post: DiscoursePost, forum: str, slug: str) -> Reference:
-    """Returns what a reply answers: another one, or the topic; by its URL, since the id is not given."""
-    answered = number(post.reply_to_post_number) or 1
-    user = post.reply_to_user.get("username") if isinstance(post.reply_to_user, dict) else None
-    return Reference(
-        relation="replied_to",
-        url=urljoin(forum, f"t/{quote(slug)}/{post.topic_id}/{answered}"),
-        author=text(user),
-        text=text(post.topic_title),
     )

@@ -16,11 +16,10 @@ lists none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
-from selectolax.lexbor import LexborHTMLParser, LexborNode
+from selectolax.lexbor import LexborNode
 
 from catchment.errors import InvalidInput, Missing, PlatformError, Refused, SlowDown, Unreadable
 from catchment.model import (
@@ -149,19 +148,22 @@ def read(answer: Answer, request: Request) -> Reading:
     is_torn = "</html" not in text[-1000:].lower()
     # In a truncated page, the rows before the break are whole.
     page = html.parsed(text[: max(0, text.rfind("</article>"))] if is_torn else text)
-    items, skipped = _rows(page)
-    if not items:
-        raise _nothing(text)
-    return Reading(items=items, skipped=skipped, is_torn=is_torn)
-
-
-def _nothing(text: str) -> PlatformError:
+    items: list[Item] = []
+    skipped: list[Skipped] = []
+    for rank, row in enumerate(page.css("article")[:MOST_ROWS], start=1):
+        name = _repository(row)
+        if name is None:
+            skipped.append(Skipped("no repository", excerpt=text_of(row)[:100]))
+        else:
+            items.append(_item(row, *name, rank))
+    if items:
+        return Reading(items=tuple(items), skipped=tuple(skipped), is_torn=is_torn)
     if NONE_LISTED.search(text):
-        return Missing(
+        raise Missing(
             "GitHub lists no repository for this language and period",
             "check how the language is called; since=monthly may list some",
         )
-    return Unreadable("a page came without a single repository", "GitHub may have changed its page, or blocks programs")
+    raise Unreadable("a page came without a single repository", "GitHub may have changed its page, or blocks programs")
 
 
 class Trending(Record, frozen=True):
@@ -194,12 +196,10 @@ def _understood(text: str) -> Trending:
     if not text:
         raise _wrong("no language was given")
     site = SITE.match(text)
-    return _trending(f"https://github.com{text[site.end() :]}") if site else Trending(_language(text))
-
-
-def _trending(url: str) -> Trending:
+    if site is None:
+        return Trending(_language(text))
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(f"https://github.com{text[site.end() :]}")
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
     except ValueError:
         raise _wrong("that is no address") from None
@@ -235,21 +235,12 @@ def _wrong(what: str) -> InvalidInput:
     return InvalidInput(what, HELPS, field="target")
 
 
-def _rows(page: LexborHTMLParser) -> tuple[tuple[Item, ...], tuple[Skipped, ...]]:
-    """Returns the repositories in their order, and the rows that name none."""
-    items: list[Item] = []
-    skipped: list[Skipped] = []
-    for rank, row in enumerate(page.css("article")[:MOST_ROWS], start=1):
-        name = _repository(row)
-        if name is None:
-            skipped.append(Skipped("no repository", excerpt=text_of(row)[:100]))
-        else:
-            items.append(_item(row, *name, rank))
-    return tuple(items), tuple(skipped)
-
-
 def _item(row: LexborNode, owner: str, repository: str, rank: int) -> Item:
-    score, is_rounded = _stars(row)
+    stars = NUMBER.fullmatch(text_of(row.css_first('a[href$="/stargazers"]')))
+    score, is_rounded = _number(stars) if stars else (None, False)
+    # Old pages do not show the stars of the period, which does not mean 0.
+    gained = next((match for span in row.css("span") if (match := GAINED.fullmatch(text_of(span)))), None)
+    tags = [*row.css('[itemprop="programmingLanguage"]')[:1], *row.css('a[href^="/topics/"]')]
     return Item(
         external_id=f"{owner}/{repository}".lower(),
         kind="repository",
@@ -259,33 +250,21 @@ def _item(row: LexborNode, owner: str, repository: str, rank: int) -> Item:
         author=owner,
         score=score,
         rounded=("score",) if is_rounded else (),
-        tags=tuple(_tags(row)),
+        tags=tuple(words for tag in tags if (words := text_of(tag))),
         rank=rank,
-        gained=_gained(row),
+        gained=_number(gained)[0] if gained else None,
     )
 
 
 def _repository(row: LexborNode) -> tuple[str, str] | None:
     """Returns owner and name from the URL of the title; from that of the stars, should titles change once more."""
-    matches = [REPOSITORY.fullmatch(href) for href in _addresses(row.css("h1 a, h2 a, h3 a, h4 a"))]
-    matches += [STARGAZERS.fullmatch(href) for href in _addresses(row.css('a[href$="/stargazers"]'))]
-    return next(((match[1], match[2]) for match in matches if match and match[1].lower() not in NO_OWNERS), None)
-
-
-def _addresses(links: Iterable[LexborNode]) -> Iterator[str]:
-    # Not the text of the link: it is broken over lines, with spaces around the slash.
-    yield from ((link.attributes.get("href") or "").partition("?")[0].rstrip("/") for link in links)
-
-
-def _stars(row: LexborNode) -> tuple[int | None, bool]:
-    match = NUMBER.fullmatch(text_of(row.css_first('a[href$="/stargazers"]')))
-    return _number(match) if match else (None, False)
-
-
-def _gained(row: LexborNode) -> int | None:
-    """Returns the stars of the period; None where the page does not show them (old ones), which is not 0."""
-    matches = (GAINED.fullmatch(text_of(span)) for span in row.css("span"))
-    return next((_number(match)[0] for match in matches if match), None)
+    for selector, pattern in (("h1 a, h2 a, h3 a, h4 a", REPOSITORY), ('a[href$="/stargazers"]', STARGAZERS)):
+        for link in row.css(selector):
+            # Not the text of the link: it is broken over lines, with spaces around the slash.
+            match = pattern.fullmatch((link.attributes.get("href") or "").partition("?")[0].rstrip("/"))
+            if match and match[1].lower() not in NO_OWNERS:
+                return match[1], match[2]
+    return None
 
 
 def _number(match: re.Match[str]) -> tuple[int | None, bool]:
@@ -296,9 +275,3 @@ def _number(match: re.Match[str]) -> tuple[int | None, bool]:
         return round(float(digits) * size), size > 1
     except (ValueError, OverflowError):
         return None, False
-
-
-def _tags(row: LexborNode) -> Iterator[str]:
-    for node in [*row.css('[itemprop="programmingLanguage"]')[:1], *row.css('a[href^="/topics/"]')]:
-        if words := text_of(node):
-            yield words

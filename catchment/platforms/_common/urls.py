@@ -38,9 +38,15 @@ def _canonical(text: str) -> str:
         raise _Wrong(f"the address has {len(text)} characters; {LONGEST} is the most")
     if any(char.isspace() or not char.isprintable() for char in text):
         raise _Wrong("an address has no spaces or control characters in it")
-    parts = _split(_with_scheme(text))
-    where = _user(parts) + _host(parts) + _port(parts)
-    return urlunsplit((parts.scheme, where, _quoted(parts.path) or "/", _quoted(parts.query), ""))
+    url = _with_scheme(text)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise _Wrong("the host of the address is broken") from None
+    user = parts.netloc.rpartition("@")[0] + "@" if "@" in parts.netloc else ""
+    # Percent-encoded as the request will carry it; what is quoted already stays.
+    path, query = (quote(part, safe=UNRESERVED) for part in (parts.path, parts.query))
+    return urlunsplit((parts.scheme, user + _host(parts) + _port(parts), path or "/", query, ""))
 
 
 def is_same_host(name: str, other: str) -> bool:
@@ -67,17 +73,6 @@ def _with_scheme(text: str) -> str:
     return text
 
 
-def _split(url: str) -> SplitResult:
-    try:
-        return urlsplit(url)
-    except ValueError:
-        raise _Wrong("the host of the address is broken") from None
-
-
-def _user(parts: SplitResult) -> str:
-    return parts.netloc.rpartition("@")[0] + "@" if "@" in parts.netloc else ""
-
-
 def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".")
     if not host:
@@ -101,8 +96,3 @@ def _port(parts: SplitResult) -> str:
     if port == 0:
         raise _Wrong("the port is a number between 1 and 65535")
     return "" if port in (None, PORTS[parts.scheme]) else f":{port}"
-
-
-def _quoted(part: str) -> str:
-    """Percent-encodes what is not ASCII, as the request will carry it; what is quoted already stays."""
-    return quote(part, safe=UNRESERVED)

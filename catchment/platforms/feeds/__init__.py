@@ -25,9 +25,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
 from itertools import islice
-from typing import Any
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
@@ -123,7 +121,13 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
 def read(answer: Answer, request: Request) -> Reading:
     reading = read_feed(answer, request)
     if reading is None:
-        return _page(answer, request)
+        if not request.state.get("discover"):
+            raise Unreadable(
+                "an HTML page came where a feed was expected",
+                "the feed may have moved: look for its new address on the site",
+            )
+        text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
+        return Reading(follow=(_discovery(text, answer.url, request),))
     # The URL that was found becomes the source's own: discovery costs a page at every poll.
     return reading.replace(target=answer.url) if request.state.get("discovered") else reading
 
@@ -136,16 +140,6 @@ def nothing_found(request: Request) -> NoFeed | None:
     announced = request.state.get("announced")
     what = f"no feed was found at {site}" + (f": {announced}, which it announces, cannot be read" if announced else "")
     return NoFeed(what, f"to add the page itself: `catchment sources add website {shlex.quote(site)}`")
-
-
-def _page(answer: Answer, request: Request) -> Reading:
-    if not request.state.get("discover"):
-        raise Unreadable(
-            "an HTML page came where a feed was expected",
-            "the feed may have moved: look for its new address on the site",
-        )
-    text, _ = charset.decode(answer.body, answer.headers.get("content-type"))
-    return Reading(follow=(_discovery(text, answer.url, request),))
 
 
 TYPES = {
@@ -175,38 +169,25 @@ def _discovery(page: str, url: str, request: Request) -> Request:
     the one before."""
     chain: Request | None = None
     announced = [feed_url for feed_url in _announced(page, url) if feed_url != url]
-    state = {"discovered": True, "site": request.url} | ({"announced": announced[0]} if announced else {})
     feed_urls = dict.fromkeys([*announced, *(urljoin(url, path) for path in USUAL_PATHS)])
     for feed_url in reversed([feed_url for feed_url in feed_urls if feed_url != url]):
-        chain = _ask(feed_url, request, chain, state)
+        # A page may announce any URL, and be anywhere itself; the credential was given for the requested host.
+        is_same_host = urls.is_same_host(request.url, feed_url)
+        chain = Request(
+            url=feed_url,
+            headers={"Accept": request.headers["Accept"]} if "Accept" in request.headers else {},
+            listing=request.listing,
+            state={"discovered": True, "site": request.url} | ({"announced": announced[0]} if announced else {}),
+            identity=request.identity if is_same_host else Identity.NONE,
+            credential=request.credential if is_same_host else None,
+            fallback=chain,
+        )
     assert chain is not None
     return chain
 
 
-def _ask(feed_url: str, request: Request, fallback: Request | None, state: dict[str, Any]) -> Request:
-    # A page may announce any URL, and be anywhere itself; the credential was given for the requested host.
-    is_same_host = urls.is_same_host(request.url, feed_url)
-    return Request(
-        url=feed_url,
-        headers={"Accept": request.headers["Accept"]} if "Accept" in request.headers else {},
-        listing=request.listing,
-        state=state,
-        identity=request.identity if is_same_host else Identity.NONE,
-        credential=request.credential if is_same_host else None,
-        fallback=fallback,
-    )
-
-
 def _announced(page: str, url: str) -> list[str]:
     """Returns the feeds that the page links to, those of comments last."""
-    bases, links = _tags(page)
-    base_url = coercion.joined(url, bases[0].attributes.get("href")) if bases else url
-    ordered = sorted(_feed_links(links, base_url), key=lambda link: link[1])
-    return [feed_url for feed_url, _ in ordered][:MOST_ANNOUNCED]
-
-
-def _tags(page: str) -> tuple[list[LexborNode], list[LexborNode]]:
-    """Returns the base and link tags of a page."""
     bases: list[LexborNode] = []
     links: list[LexborNode] = []
     matches = (tag for tag in TAG.finditer(page) if tag[0][1:5].lower() in ("base", "link"))
@@ -215,18 +196,14 @@ def _tags(page: str) -> tuple[list[LexborNode], list[LexborNode]]:
         node = alone.css_first("base[href]" if tag[1] else "link[rel][href]")
         if node is not None:
             (bases if tag[1] else links).append(node)
-    return bases, links
-
-
-def _feed_links(links: list[LexborNode], base_url: str) -> Iterator[tuple[str, bool]]:
+    base_url = coercion.joined(url, bases[0].attributes.get("href")) if bases else url
+    feeds: list[tuple[str, bool]] = []
     for link in links:
         href = (link.attributes.get("href") or "").strip()
-        if _is_feed(link, href) and (feed_url := coercion.resolved(href, base_url)):
-            yield feed_url, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()
-
-
-def _is_feed(link: LexborNode, href: str) -> bool:
-    relations = (link.attributes.get("rel") or "").lower().split()
-    kind = (link.attributes.get("type") or "").partition(";")[0].strip().lower()
-    # "/wp-json/" describes the site's API, not its posts.
-    return "alternate" in relations and kind in TYPES and "/wp-json/" not in href
+        relations = (link.attributes.get("rel") or "").lower().split()
+        kind = (link.attributes.get("type") or "").partition(";")[0].strip().lower()
+        # "/wp-json/" describes the site's API, not its posts.
+        is_feed = "alternate" in relations and kind in TYPES and "/wp-json/" not in href
+        if is_feed and (feed_url := coercion.resolved(href, base_url)):
+            feeds.append((feed_url, "comment" in f"{href} {link.attributes.get('title') or ''}".lower()))
+    return [feed_url for feed_url, _ in sorted(feeds, key=lambda feed: feed[1])][:MOST_ANNOUNCED]

@@ -56,34 +56,19 @@ EXTENSIONS = {
 
 # element: its meaning
 CORE_MEANINGS = {
-    "channel": "channel",
+    name: name
+    for name in (
+        *("channel", "entry", "title", "link", "id", "guid", "published", "created", "updated", "author", "category"),
+        *("content", "summary", "description", "enclosure", "comments", "source", "language", "ttl", "name", "email"),
+        "uri",
+    )
+} | {
     "item": "entry",
-    "entry": "entry",
-    "title": "title",
-    "link": "link",
-    "id": "id",
-    "guid": "guid",
-    "published": "published",
     "pubDate": "published",
     "pubdate": "published",
     "issued": "published",
     "date": "published",
-    "created": "created",
-    "updated": "updated",
     "modified": "updated",
-    "author": "author",
-    "category": "category",
-    "content": "content",
-    "summary": "summary",
-    "description": "description",
-    "enclosure": "enclosure",
-    "comments": "comments",
-    "source": "source",
-    "language": "language",
-    "ttl": "ttl",
-    "name": "name",
-    "email": "email",
-    "uri": "uri",
     "url": "uri",  # Atom 0.3
 }
 EXTENSION_MEANINGS = {

@@ -120,46 +120,37 @@ def is_closed(text: str) -> bool:
 
 
 def repaired(text: str) -> Tree | None:
-    """Returns the tree of a feed that is not well-formed; None if no feed can be made of it."""
-    _check_repairable(text)
-    clean = CONTROL.sub("", text)
-    notes = ["control characters"] if clean != text else []
-    text = clean
-    if _root_start(text) is None:
-        return None
-    whole = _uncut(text)
-    if whole != text:
-        notes.append("breaks off before its end")
-    cut_off, text = text[len(whole) :].strip()[:200] or None, whole
-    for note, step in STEPS:
-        mended = step(text)
-        if mended != text and note:
-            notes.append(note)
-        text = mended
-    tree = _best_tree(text, notes, cut_off)
-    return tree and tree._replace(is_torn="breaks off before its end" in notes)
-
-
-def _check_repairable(text: str) -> None:
-    """Raises TooComplex for what would take too much memory: every step makes a copy, in many pieces."""
+    """Returns the tree of a feed that is not well-formed; None if no feed can be made of it. Raises TooComplex for what
+    would take too much memory: every step makes a copy, in many pieces."""
     marks = text.count("&") + text.count("<")
     if len(text) > MOST_REPAIRED or marks > MOST_MARKS:
         raise TooComplex(
             f"the feed is broken, and too large to be repaired ({len(text):,} characters, {marks:,} times < or &)",
             f"{MOST_REPAIRED:,} and {MOST_MARKS:,} are the most; its publisher must correct it",
         )
-
-
-def _best_tree(text: str, notes: list[str], cut_off: str | None) -> Tree | None:
+    clean = CONTROL.sub("", text)
+    notes = ["control characters"] if clean != text else []
+    if _root_start(clean) is None:
+        return None
+    text = _uncut(clean)
+    is_torn = text != clean
+    cut_off = clean[len(text) :].strip()[:200] or None
+    if is_torn:
+        notes.append("breaks off before its end")
+    for note, step in STEPS:
+        mended = step(text)
+        if mended != text and note:
+            notes.append(note)
+        text = mended
     root = _parsed(text.encode("utf-8", "ignore"), forgives=False)
     if root is not None:
-        return Tree(root, tuple(notes), cut_off=cut_off)
+        return Tree(root, tuple(notes), is_torn=is_torn, cut_off=cut_off)
     root = _parsed(_with_numbers(text).encode("utf-8", "ignore"), forgives=True)
     if root is None or name_of(root) not in ROOTS:
         return None
     if cut_off is None or not notes:
-        notes = [*notes, "not well-formed"]
-    return Tree(root, tuple(notes), is_forgiven=True, cut_off=cut_off)
+        notes.append("not well-formed")
+    return Tree(root, tuple(notes), is_forgiven=True, is_torn=is_torn, cut_off=cut_off)
 
 
 def _parsed(body: bytes, *, forgives: bool) -> Element | None:
@@ -223,33 +214,38 @@ def without_beginning(text: str) -> str:
 
 def _without_rest(text: str) -> str:
     end = _root_end(text)
-    if end is None or not text[end:].strip():
-        return text
-    return text[:end]
+    return text if end is None or not text[end:].strip() else text[:end]
 
 
 def _with_true_characters(text: str) -> str:
     """Corrects characters that went through the wrong table: 0x92 for a quote, or UTF-8 encoded twice."""
-    return REFERENCES.sub(_true_characters, text).translate(C1)
+
+    def true_characters(references: re.Match[str]) -> str:
+        characters = "".join(chr(_code(number)) for number in re.findall(r"&#(\w+);", references[0]))
+        try:
+            return characters.encode("latin-1").decode("utf-8")
+        except UnicodeDecodeError:
+            return characters
+
+    return REFERENCES.sub(true_characters, text).translate(C1)
 
 
-def _true_characters(references: re.Match[str]) -> str:
-    characters = "".join(chr(_code(number)) for number in re.findall(r"&#(\w+);", references[0]))
-    try:
-        return characters.encode("latin-1").decode("utf-8")
-    except UnicodeDecodeError:
-        return characters
-
-
-def _with_true_ampersands(text: str) -> str:
-    """Escapes bare & and replaces the entities of HTML, except where XML does not look for them."""
+def _outside_sections(text: str, mend: Callable[[str], str]) -> str:
+    """Returns the text, mended except in comments and CDATA sections, where XML looks for nothing."""
     pieces = OPAQUE.split(text)
-    pieces[::2] = [AMPERSAND.sub(_ampersand, _without_bare_runs(piece)) for piece in pieces[::2]]
+    pieces[::2] = map(mend, pieces[::2])
     return "".join(pieces)
 
 
-def _without_bare_runs(text: str) -> str:
-    return BARE_RUN.sub(lambda run: "&amp;" * len(run[0]), text) if "&&&" in text else text
+def _with_true_ampersands(text: str) -> str:
+    """Escapes bare & and replaces the entities of HTML."""
+
+    def mend(piece: str) -> str:
+        if "&&&" in piece:
+            piece = BARE_RUN.sub(lambda run: "&amp;" * len(run[0]), piece)
+        return AMPERSAND.sub(_ampersand, piece)
+
+    return _outside_sections(text, mend)
 
 
 def _ampersand(match: re.Match[str]) -> str:
@@ -265,20 +261,16 @@ def _ampersand(match: re.Match[str]) -> str:
 
 def _with_quotes(text: str) -> str:
     """Quotes attributes that have no quotes, as HTML allows and XML does not."""
-    pieces = OPAQUE.split(text)
-    pieces[::2] = [TAG.sub(lambda tag: VALUE.sub(_quoted, tag[0]), piece) for piece in pieces[::2]]
-    return "".join(pieces)
+
+    def quoted(value: re.Match[str]) -> str:
+        return f'="{value[1]}"' if value[1] else value[0]
+
+    return _outside_sections(text, lambda piece: TAG.sub(lambda tag: VALUE.sub(quoted, tag[0]), piece))
 
 
 def _with_numbers(text: str) -> str:
     """Writes &#38; for &amp; and so on: behind the first error, the recovering parser loses named entities silently."""
-    pieces = OPAQUE.split(text)
-    pieces[::2] = [NAMED.sub(lambda named: f"&#{ord(html5[named[1]])};", piece) for piece in pieces[::2]]
-    return "".join(pieces)
-
-
-def _quoted(value: re.Match[str]) -> str:
-    return f'="{value[1]}"' if value[1] else value[0]
+    return _outside_sections(text, lambda piece: NAMED.sub(lambda named: f"&#{ord(html5[named[1]])};", piece))
 
 
 def _code(number: str) -> int:
