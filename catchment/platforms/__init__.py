@@ -223,7 +223,11 @@ def _members(protocol: type) -> dict[str, Any]:
 def _fault(module: ModuleType, name: str, declared: Any) -> str | None:
     value = getattr(module, name)
     if not isinstance(declared, Signature):
-        return None if _is_of_type(value, declared) else f"{name} is not of the type {declared}"
+        if get_origin(declared) is tuple:
+            is_right = isinstance(value, tuple) and all(isinstance(entry, get_args(declared)[0]) for entry in value)
+        else:
+            is_right = isinstance(value, dict if get_origin(declared) is dict else declared)
+        return None if is_right else f"{name} is not of the type {declared}"
     parameters = list(declared.parameters)[1:]
     try:
         signature(value).bind(*parameters)
@@ -232,22 +236,16 @@ def _fault(module: ModuleType, name: str, declared: Any) -> str | None:
     return None
 
 
-def _is_of_type(value: Any, declared: Any) -> bool:
-    if get_origin(declared) is tuple:
-        return isinstance(value, tuple) and all(isinstance(entry, get_args(declared)[0]) for entry in value)
-    return isinstance(value, dict if get_origin(declared) is dict else declared)
-
-
 def _misspelt(module: ModuleType, members: Mapping[str, Any]) -> list[str]:
     public = {name: value for name, value in vars(module).items() if name[0] != "_" and name not in members}
     own = [name for name, value in public.items() if isfunction(value) and value.__module__ == module.__name__]
     near = [name for name in public if name.isupper() and get_close_matches(name, members, n=1, cutoff=0.85)]
-    return [f"the protocol has no {name}{_meant(name, members)}" for name in (*own, *near)]
-
-
-def _meant(name: str, members: Iterable[str]) -> str:
-    near = get_close_matches(name, members, n=1)
-    return f" (did you mean {near[0]}?)" if near else ": helpers begin with an underscore"
+    faults = []
+    for name in (*own, *near):
+        similar = get_close_matches(name, members, n=1)
+        meant = f" (did you mean {similar[0]}?)" if similar else ": helpers begin with an underscore"
+        faults.append(f"the protocol has no {name}{meant}")
+    return faults
 
 
 def _kind_faults(kind: Kind, module: ModuleType) -> Iterator[str]:

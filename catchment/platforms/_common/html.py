@@ -150,15 +150,11 @@ def apparent_shape(text: str) -> Shape:
             open_tags[name] += 1
             depth += 1
             deepest = max(deepest, depth)
-        if len(match[4]) > MOST_ATTRIBUTES and _attributes(match[4]) > MOST_ATTRIBUTES:
+        if len(match[4]) > MOST_ATTRIBUTES and len(QUOTED.sub("", match[4]).split()) > MOST_ATTRIBUTES:
             deepest = DEEPEST + 1
         if not Shape(tags, deepest, labour).is_bearable:
             break
     return Shape(tags, deepest, labour)
-
-
-def _attributes(inside: str) -> int:
-    return len(QUOTED.sub("", inside).split())
 
 
 def text_of(node: LexborNode | None) -> str:

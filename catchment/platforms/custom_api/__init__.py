@@ -35,13 +35,12 @@ requests are sent, and only JSON is read.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from catchment.errors import LoginNeeded, PlatformError, Refused, SlowDown, Unreadable
+from catchment.errors import LoginNeeded, Refused, SlowDown, Unreadable
 from catchment.model import (
     Answer,
     Budget,
@@ -119,7 +118,16 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     if answer.status != 200 or (settings["error"] is None and len(answer.body) > _LONGEST_COMPLAINT):
         return None
     complaint = _complaint(answer, settings["error"])
-    return _refused(complaint, request) if complaint else None
+    if complaint is None:
+        return None
+    what = f"the API says: {complaint}"
+    if TOO_OFTEN.search(complaint):
+        slow_down = SlowDown(what, "it is asked again later; a longer interval avoids this")
+        return Refusal(slow_down, blames=FailureScope.HOST)
+    if NO_ENTRY.search(complaint):
+        no_entry = LoginNeeded(what, "add or renew the credential, and name it in the source")
+        return Refusal(no_entry, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
+    return Refusal(Refused(what, "check the source's address and settings"))
 
 
 def accepts(answer: Answer, request: Request) -> bool:
@@ -133,18 +141,15 @@ def _complaint(answer: Answer, expression: str | None) -> str | None:
         document = _document(answer)
         if expression is not None:
             return _message(Searching()(expression, document))
-        if isinstance(document, dict) and not _has_list(document):
-            return next((message for name in COMPLAINTS if (message := _message(document.get(name)))), None)
-    except (Unreadable, ValueError, TooMuch):
-        pass  # the parser will report it
-    return None
-
-
-def _has_list(document: dict[str, Any]) -> bool:
-    try:
-        return bool(items.entries_of({name: value for name, value in document.items() if name not in COMPLAINTS}))
+        if not isinstance(document, dict):
+            return None
+        if items.entries_of({name: value for name, value in document.items() if name not in COMPLAINTS}):
+            return None
     except items.Shapeless:
-        return False
+        pass
+    except (Unreadable, ValueError, TooMuch):
+        return None  # the parser will report it
+    return next((message for name in COMPLAINTS if (message := _message(document.get(name)))), None)
 
 
 def _message(value: Any) -> str | None:
@@ -155,18 +160,6 @@ def _message(value: Any) -> str | None:
         return None
     inside = ("message", "detail", "error", "title", "description", "reason", "code", "type")
     return (items.words(value, inside) or excerpt(value))[:_LONGEST_MESSAGE]
-
-
-def _refused(complaint: str, request: Request) -> Refusal:
-    what = f"the API says: {complaint}"
-    if TOO_OFTEN.search(complaint):
-        return Refusal(
-            SlowDown(what, "it is asked again later; a longer interval avoids this"), blames=FailureScope.HOST
-        )
-    if NO_ENTRY.search(complaint):
-        error: PlatformError = LoginNeeded(what, "add or renew the credential, and name it in the source")
-        return Refusal(error, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
-    return Refusal(Refused(what, "check the source's address and settings"))
 
 
 def read(answer: Answer, request: Request) -> Reading:
@@ -182,12 +175,13 @@ def read(answer: Answer, request: Request) -> Reading:
         turn = paging.turn(document, shown, answer, request, settings, search)
     except TooMuch as error:
         raise Unreadable(str(error), "write simpler expressions into the source's settings") from None
+    title = document.get("title") if isinstance(document, dict) else None
     return Reading(
         items=read_items,
         skipped=skipped,
         follow=turn.follow,
         is_end=turn.is_end,
-        title=_title(document),
+        title=coercion.plain_title(coercion.text(title)),
         notes=(*notes, *turn.notes),
     )
 
@@ -216,8 +210,3 @@ def _entries(document: Any, expression: str | None, search: Searching) -> tuple[
     except ValueError as error:
         raise Unreadable(f"`items` cannot be used on what came: {error}", "correct that setting") from None
     return ([], ("`items` finds nothing in the answer",)) if entries is None else (entries, ())
-
-
-def _title(document: Any) -> str | None:
-    title = document.get("title") if isinstance(document, Mapping) else None
-    return coercion.plain_title(title) if isinstance(title, str) else None

@@ -52,30 +52,6 @@ def checked(text: object) -> str:
     return text
 
 
-class Searching:
-    """Searches one answer, by one expression after the other; their total cost is limited."""
-
-    def __init__(self, most: int = MOST_WORK) -> None:
-        self._weighing = _Weighing(most)
-
-    def __call__(self, text: str, document: Any) -> Any:
-        """Returns what the expression finds; None for nothing. Raises ValueError if it does not fit the document."""
-        try:
-            return self._weighing.visit(_tree(text), document)
-        except TooMuch:
-            raise
-        except (JMESPathError, RecursionError, TypeError, OverflowError) as error:
-            raise ValueError(_unfit(error)) from None
-
-
-def _unfit(error: Exception) -> str:
-    """Returns why an expression cannot be used on an answer, in our words."""
-    if isinstance(error, JMESPathTypeError):
-        expected = ", ".join(str(type_name) for type_name in error.expected_types)
-        return f"its function {error.function_name} takes {expected}, and was given {error.actual_type}"[:_LONGEST_SAID]
-    return "it does not fit what is there"
-
-
 @lru_cache(maxsize=1024)
 def _tree(text: str) -> dict[str, Any]:
     return cast(dict[str, Any], jmespath.compile(text).parsed)
@@ -92,30 +68,38 @@ def _functions(tree: dict[str, Any]) -> set[str]:
     return names
 
 
-class _Weighing(TreeInterpreter):  # type: ignore[misc]  # the library has no types
-    """Interprets an expression, and adds up the size of its results."""
+class Searching(TreeInterpreter):  # type: ignore[misc]  # the library has no types
+    """Searches one answer, by one expression after the other. The sizes of their results are added up, and limited."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int = MOST_WORK) -> None:
         super().__init__(Options())
         self._left = most
+
+    def __call__(self, text: str, document: Any) -> Any:
+        """Returns what the expression finds; None for nothing. Raises ValueError if it does not fit the document."""
+        try:
+            return self.visit(_tree(text), document)
+        except JMESPathTypeError as error:
+            expected = ", ".join(str(type_name) for type_name in error.expected_types)
+            what = f"its function {error.function_name} takes {expected}, and was given {error.actual_type}"
+            raise ValueError(what[:_LONGEST_SAID]) from None
+        except (JMESPathError, RecursionError, TypeError, OverflowError):
+            raise ValueError("it does not fit what is there") from None
 
     def visit(self, node: dict[str, Any], *arguments: Any, **more: Any) -> Any:
         result = super().visit(node, *arguments, **more)
         if node["type"] in ("multi_select_list", "multi_select_dict"):
             # Only here does a value get into two positions: whatever copies it later pays for both.
-            self._spend(_weight(result, self._left))
+            self._left -= _weight(result, self._left)
         elif isinstance(result, list | dict):
-            self._spend(1 + len(result))
+            self._left -= 1 + len(result)
         elif isinstance(result, str):
-            self._spend(1 + len(result) // _CHARACTERS_A_VALUE)
+            self._left -= 1 + len(result) // _CHARACTERS_A_VALUE
         else:
-            self._spend(1)
-        return result
-
-    def _spend(self, work: int) -> None:
-        self._left -= work
+            self._left -= 1
         if self._left < 0:
             raise TooMuch("the expressions make too much of the answer")
+        return result
 
 
 def _weight(value: Any, most: int) -> int:
@@ -176,19 +160,12 @@ def _headers(value: object) -> dict[str, str]:
             value = msgspec.json.decode(value)
     if not isinstance(value, Mapping) or len(value) > _MOST_HEADERS:
         raise ValueError('an object of at most 20 headers; for example: {"Accept": "application/json"}')
-    return {_plain_name(name): _plain_value(text) for name, text in value.items()}
-
-
-def _plain_name(name: object) -> str:
-    if (header := _header_name(name)).lower() in _BEARS_IDENTITY or is_secret_name(header):
-        raise ValueError(f"{header}: {_KEEP_SECRETS}")
-    return header
-
-
-def _plain_value(text: object) -> str:
-    if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST_HEADER:
-        raise ValueError(f"the value of a header is a text on one line, of at most {_LONGEST_HEADER} characters")
-    return text
+    for name, text in value.items():
+        if (header := _header_name(name)).lower() in _BEARS_IDENTITY or is_secret_name(header):
+            raise ValueError(f"{header}: {_KEEP_SECRETS}")
+        if not isinstance(text, str) or not text.isprintable() or len(text) > _LONGEST_HEADER:
+            raise ValueError(f"the value of a header is a text on one line, of at most {_LONGEST_HEADER} characters")
+    return dict(value)
 
 
 _PARTS = {

@@ -132,13 +132,12 @@ class RedditPage(Struct):
 def page(body: bytes) -> RedditPage:
     """Parses any of Reddit's shapes. Raises an error that says that it is none."""
     body = plain(without_half_pairs(body))
-    beginning = body.lstrip()[:1]
-    if beginning == b"[":
-        listings = [_listing(raw) for raw in _needed(body, list[Raw])]
-        return RedditPage([thing for listing in listings for thing in listing.children])
+    if body.lstrip()[:1] == b"[":
+        listings = [_needed(raw, RedditListing) for raw in _needed(body, list[Raw])]
+        return RedditPage([thing for listing in listings for thing in listing.data.children])
     if (more := decoded(body, MoreThings)) is not None:
         return RedditPage(more.json.data.things)
-    listing = _listing(Raw(body))
+    listing = _needed(body, RedditListing).data
     return RedditPage(listing.children, text(listing.after))
 
 
@@ -148,10 +147,6 @@ def plain(body: bytes) -> bytes:
         return body
     # None of these characters means anything to JSON: a value is decoded in place.
     return body.replace(b"&lt;", b"<").replace(b"&gt;", b">").replace(b"&amp;", b"&")
-
-
-def _listing(raw: Raw) -> Inside:
-    return _needed(raw, RedditListing).data
 
 
 def _needed(raw: bytes | Raw, shape: type[Shape]) -> Shape:
@@ -180,19 +175,16 @@ def flat(raws: Sequence[Raw]) -> tuple[list[Read], dict[str, int]]:
     waiting = [(raw, 1) for raw in reversed(raws)]
     while waiting and len(things) < MOST_THINGS:
         raw, depth = waiting.pop()
-        things.append((raw, thing := _thing(raw)))
+        received = decoded(raw, Thing)
+        shape = SHAPES.get(received.kind) if received else None
+        thing = decoded(received.data, shape) if received and shape else None
+        things.append((raw, thing))
         below = (replies(thing) or ()) if isinstance(thing, Comment) else ()
         if depth < DEEPEST:
             waiting += [(reply, depth + 1) for reply in reversed(below)]
         else:
             too_deep += len(below)
     return things, {"too many in one answer": len(waiting), "nested too deep": too_deep}
-
-
-def _thing(raw: Raw) -> RedditPost | Comment | MoreComments | None:
-    thing = decoded(raw, Thing)
-    shape = SHAPES.get(thing.kind) if thing else None
-    return decoded(thing.data, shape) if thing and shape else None
 
 
 SHAPES: dict[str, type[RedditPost | Comment | MoreComments]] = {POST: RedditPost, COMMENT: Comment, MORE: MoreComments}
