@@ -84,11 +84,8 @@ SEARCHED = Listing(
 )
 LISTINGS = (
     Listing("new", Order.NEWEST_FIRST, reach=500, page_size=500),
-    Listing("top", Order.RANKED, reach=500, page_size=500),
-    Listing("best", Order.RANKED, reach=500, page_size=500),
-    Listing("ask", Order.RANKED, reach=200, page_size=200),
-    Listing("show", Order.RANKED, reach=200, page_size=200),
-    Listing("job", Order.RANKED, reach=200, page_size=200),
+    *(Listing(name, Order.RANKED, reach=500, page_size=500) for name in ("top", "best")),
+    *(Listing(name, Order.RANKED, reach=200, page_size=200) for name in ("ask", "show", "job")),
     SEARCHED,
 )
 KINDS = (
@@ -135,21 +132,13 @@ def understand(text: str) -> Target:
     name = typed.lower()
     if not name or (name not in LISTS and name not in PAGES):
         raise _wrong(f"Hacker News has no list {typed[:40]!r}" if typed else "no target was given")
-    return _list(name if name in LISTS else PAGES[name])
+    listing = name if name in LISTS else PAGES[name]
+    return _target(listing, listing)
 
 
-def _words_of(address: str) -> str | None:
-    """Returns the words of a search; None: the target is a list."""
-    return address[len(PREFIX) :] if address.startswith(PREFIX) else None
-
-
-def _name_of(address: str, listing: str | None) -> str:
-    words = _words_of(address)
-    return f"Hacker News: {(listing or address) if words is None else words}"
-
-
-def _list(name: str) -> Target:
-    return Target("hackernews", name, _name_of(name, name), {"listing": name})
+def _target(address: str, listing: str) -> Target:
+    settings = {"listing": listing}
+    return Target("hackernews", address, name_of(address, settings), settings)
 
 
 def _search(words: str) -> Target:
@@ -158,7 +147,7 @@ def _search(words: str) -> Target:
         raise _wrong("the search has no words")
     if len(words.encode()) > LONGEST_QUERY:
         raise _wrong(f"the search has more than {LONGEST_QUERY} bytes")
-    return Target("hackernews", PREFIX + words, _name_of(PREFIX + words, SEARCH), {"listing": SEARCH})
+    return _target(PREFIX + words, SEARCH)
 
 
 def _page(address: str) -> Target:
@@ -169,7 +158,7 @@ def _page(address: str) -> Target:
     host, path = url.netloc.lower().removeprefix("www."), url.path.strip("/").lower()
     is_web = url.scheme in ("http", "https")
     if is_web and host == "news.ycombinator.com" and path in PAGES:
-        return _list(PAGES[path])
+        return _target(PAGES[path], PAGES[path])
     if not is_web or host != "hn.algolia.com" or path:
         raise _wrong(f"{url.geturl()[:100]!r} is no list of Hacker News")
     asked = parse_qs(url.query)
@@ -183,18 +172,19 @@ def _wrong(what: str) -> InvalidInput:
 
 
 def name_of(address: str, settings: SettingValues) -> str:
-    return _name_of(address, settings.get("listing"))
+    is_search = address.startswith(PREFIX)
+    return f"Hacker News: {address[len(PREFIX) :] if is_search else settings.get('listing') or address}"
 
 
 def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
-    words = _words_of(source.target)
-    if (plan.listing == SEARCH) != (words is not None):
+    is_search = source.target.startswith(PREFIX)
+    if (plan.listing == SEARCH) != is_search:
         raise InvalidInput(
             f"{source.target!r} cannot be read as the listing {plan.listing!r}",
             "a search is read as search, a list as one of the lists: change the setting listing",
             field="listing",
         )
-    return [firebase.list_request(plan.listing) if words is None else algolia.request(words)]
+    return [algolia.request(source.target[len(PREFIX) :]) if is_search else firebase.list_request(plan.listing)]
 
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:

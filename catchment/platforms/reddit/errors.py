@@ -28,6 +28,17 @@ ADD_A_KEY = (
     "add a key: `catchment credentials add reddit NAME` (Reddit gives new ones on request only, see "
     "https://www.reddit.com/wiki/api)"
 )
+_FOR_ACCOUNTS = (
+    "Reddit shows it to accounts only that agreed to see it",
+    "the key of an app cannot agree: pause the source, or remove it",
+)
+CLOSED: dict[str, tuple[type[PlatformError], str, str]] = {
+    "banned": (Gone, "banned: Reddit has closed it for good", "what is stored of it stays"),
+    "private": (Refused, "private: only those may read it whom it lets in", "pause the source, or remove it"),
+    "quarantined": (Refused, f"quarantined: {_FOR_ACCOUNTS[0]}", _FOR_ACCOUNTS[1]),
+    "gated": (Refused, f"gated: {_FOR_ACCOUNTS[0]}", _FOR_ACCOUNTS[1]),
+}
+"""Reasons why a community cannot be read."""
 TELL_WHO = "set REDDIT_USER_AGENT to something that tells who you are; data centres are often blocked as a whole"
 _LONGEST_WORDS = 200
 _HEAD_BYTES = 60_000
@@ -162,8 +173,8 @@ def _elsewhere(answer: Answer, asked: Request) -> Refusal | None:
     match = _COMMUNITY.match(path)
     if match is None or match[1] == name:
         return None
-    what = f"r/{name} leads to r/{match[1]} now"
-    return Refusal(Missing(what, f"follow r/{match[1]} instead, and remove this source"))
+    helps = f"follow r/{match[1]} instead, and remove this source"
+    return Refusal(Missing(f"r/{name} leads to r/{match[1]} now", helps))
 
 
 def _community(asked: Request) -> str | None:
@@ -179,8 +190,9 @@ def _no_such(name: str) -> Refusal:
 def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
     """Returns what is wrong with the community itself, or else with the request."""
     name = _community(asked)
-    if error := _closed(f"r/{name}" if name else "the community", complaint.reason):
-        return Refusal(error)
+    if isinstance(complaint.reason, str) and complaint.reason in CLOSED:
+        error_type, what, helps = CLOSED[complaint.reason]
+        return Refusal(error_type(f"{f'r/{name}' if name else 'the community'} is {what}", helps))
     status = _meant(answer, complaint)
     if status == 404 and name is not None:
         return _no_such(name)
@@ -194,15 +206,3 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
     is_news = bool(complaint.words) or answer.status < 300
     error = Refused(f"Reddit says: {complaint.words or f'error {status}'}", "check the source's target and settings")
     return Refusal(error) if is_news else None
-
-
-def _closed(name: str, reason: Any) -> PlatformError | None:
-    if reason == "banned":
-        return Gone(f"{name} is banned: Reddit has closed it for good", "what is stored of it stays")
-    if reason == "private":
-        what = f"{name} is private: only those may read it whom it lets in"
-        return Refused(what, "pause the source, or remove it")
-    if reason in ("quarantined", "gated"):
-        what = f"{name} is {reason}: Reddit shows it to accounts only that agreed to see it"
-        return Refused(what, "the key of an app cannot agree: pause the source, or remove it")
-    return None
