@@ -112,11 +112,20 @@ MEANINGS = {
 MOST_DATES = 3
 # From the fullest content to the shortest.
 CONTENTS = ("encoded", "content", "description", "summary")
+# Elements of which an entry uses the first text alone.
+SIMPLE = frozenset(
+    (
+        *("id", "guid", "published", "created", "updated", "comments", "duration", "itunes_author", "itunes_text"),
+        *("media_text", "media_title"),
+    )
+)
 ATTACHED = frozenset(("enclosure", "media", "media_group", "thumbnail"))
 ENTRY_TAGS = [tag for tag, meaning in MEANINGS.items() if meaning == "entry"]
 
 Parts = dict[str, list[Element]]
 """An element's children by their meaning."""
+Texts = dict[str, str]
+"""The first text of each simple element."""
 
 
 class FeedContext(Struct, frozen=True):
@@ -166,7 +175,8 @@ def read(tree: Tree, url: str) -> Reading:
         items=tuple(items),
         skipped=tuple(skipped),
         is_torn=tree.is_torn,
-        title=_title(feed),
+        title=next(filter(None, map(_title, feed.get("title", ()))), None)
+        or coercion.plain_title(_text(feed, "media_title")),
         hints=coercion.hints(_text(feed, "ttl"), _text(feed, "period"), _text(feed, "frequency")),
         notes=tree.notes,
     )
@@ -200,32 +210,51 @@ def _parts(element: Element) -> Parts:
 
 
 def _item(entry: Element, feed: FeedContext) -> Item:
-    """Returns an entry. What most entries do not have is tested for here: a call costs more than the test."""
-    parts = _parts(entry)
+    """Returns an entry, read in one walk. What most entries do not have is tested for here: a call costs more."""
+    parts: Parts = {}
+    texts: Texts = {}
+    tags: dict[str, None] = {}
+    title: str | None = None
+    for child in entry:
+        meaning = MEANINGS.get(child.tag)
+        if meaning is None:
+            continue
+        if meaning in SIMPLE:
+            if meaning not in texts and (text := child.text) and (text := text.strip()):
+                texts[meaning] = text
+        elif meaning == "category":
+            if tag := (child.get("term") or child.text or child.get("label") or "").strip():
+                tags[tag] = None
+        elif meaning == "title":
+            title = title or _title(child)
+        elif meaning in parts:
+            parts[meaning].append(child)
+        else:
+            parts[meaning] = [child]
     attributes = dict(entry.items())
     base = coercion.joined(feed.url, attributes[XML_BASE]) if XML_BASE in attributes else feed.url
-    url, attached, references, last_reply_at = _links(parts, base)
-    text, html, content_base = _content(parts, base)
-    created_at, is_zone_guessed, edited_at = _dates(parts)
-    author, author_id = _author(parts, feed)
+    url, attached, references, last_reply_at = _links(parts, texts, base)
+    text, html, content_base = _content(parts, texts, base)
+    created_at, is_zone_guessed, edited_at = _dates(texts, entry)
+    author, author_id = _author(parts, texts, feed)
     language = _text(parts, "language") if "language" in parts else attributes.get(XML_LANG)
     has_media = attached or not ATTACHED.isdisjoint(parts)
     return Item(
-        external_id=_text(parts, "id") or _text(parts, "guid") or attributes.get(RDF_ABOUT, "").strip(),
+        external_id=texts.get("id") or texts.get("guid") or attributes.get(RDF_ABOUT, "").strip(),
         created_at=created_at,
         is_zone_guessed=is_zone_guessed,
         edited_at=edited_at,
-        title=_title(parts),
+        title=title or (coercion.plain_title(texts["media_title"]) if "media_title" in texts else None),
         text=text,
         html=html,
         base_url=None if content_base == feed.answer_url else content_base,
-        url=url or _permalink(parts),
+        url=url or (_permalink(entry) if "guid" in texts else None),
         author=author,
         author_id=author_id,
         last_reply_at=last_reply_at,
-        media=coercion.each_once(_media(parts, attached, base)) if has_media else (),
+        media=coercion.each_once(_media(parts, texts, attached, base)) if has_media else (),
         references=references,
-        tags=_tags_of(parts["category"]) if "category" in parts else (),
+        tags=tuple(tags),
         language=(coercion.language(language) if language else None) or feed.language,
     )
 
@@ -239,37 +268,32 @@ def _text(parts: Parts, meaning: str) -> str | None:
     return None
 
 
-def _title(parts: Parts) -> str | None:
-    for element in parts.get("title", ()):
-        text = "".join(element.itertext()) if len(element) else element.text
-        # Atom says whether a title is markup; elsewhere it has to be assumed.
-        is_plain = element.get("type") == "text" if text and "<" in text else False
-        if title := coercion.plain_title(text, has_tags=not is_plain):
-            return title
-    return coercion.plain_title(_text(parts, "media_title")) if "media_title" in parts else None
+def _title(element: Element) -> str | None:
+    text = "".join(element.itertext()) if len(element) else element.text
+    # Atom says whether a title is markup; elsewhere it has to be assumed.
+    is_plain = element.get("type") == "text" if text and "<" in text else False
+    return coercion.plain_title(text, has_tags=not is_plain)
 
 
-def _dates(parts: Parts) -> tuple[datetime | None, bool, datetime | None]:
-    published = _date(parts["published"]) if "published" in parts else None
-    if published is None and "created" in parts:
-        published = _date(parts["created"])
-    if "updated" not in parts:
-        return coercion.dates(published, None)
-    updated = parts["updated"]
+def _dates(texts: Texts, entry: Element) -> tuple[datetime | None, bool, datetime | None]:
+    published = _date(texts, "published", entry) or _date(texts, "created", entry)
     # In most entries, the date of the last change is that of publication: it is not parsed again.
-    is_same = "published" in parts and len(updated) == 1 and updated[0].text == parts["published"][0].text
-    return coercion.dates(published, _date(updated) if published is None or not is_same else None)
+    is_same = published is not None and texts.get("updated") == texts.get("published")
+    return coercion.dates(published, None if is_same else _date(texts, "updated", entry))
 
 
-def _date(elements: Sequence[Element]) -> Dated | None:
-    for element in elements[:MOST_DATES]:
-        text = element.text
-        if text and (date := read_date(text)):
-            return date
-    return None
+def _date(texts: Texts, meaning: str, entry: Element) -> Dated | None:
+    if meaning not in texts:
+        return None
+    if date := read_date(texts[meaning]):
+        return date
+    elements = _parts(entry)[meaning][:MOST_DATES]
+    return next((date for element in elements if element.text and (date := read_date(element.text))), None)
 
 
-def _links(parts: Parts, base: str) -> tuple[str | None, list[Element], tuple[Reference, ...], datetime | None]:
+def _links(
+    parts: Parts, texts: Texts, base: str
+) -> tuple[str | None, list[Element], tuple[Reference, ...], datetime | None]:
     """Returns the entry's URL, its enclosures, references to its origin and discussion, and the newest time on a link
     to its replies, of which there may be one for each format."""
     page = other = last_reply_at = None
@@ -296,7 +320,7 @@ def _links(parts: Parts, base: str) -> tuple[str | None, list[Element], tuple[Re
             attached.append(link)
         elif relation == "via" and (link_url := coercion.resolved(href, base)):
             references.append(Reference(relation="via", url=link_url))
-    if "comments" in parts and (link_url := coercion.resolved(_text(parts, "comments"), base)):
+    if "comments" in texts and (link_url := coercion.resolved(texts["comments"], base)):
         references.append(Reference(relation="discussed_at", url=link_url))
     if replies:
         dates = [read_date(at) for link in replies[:MOST_DATES] for name in REPLIED if (at := link.get(name))]
@@ -304,20 +328,16 @@ def _links(parts: Parts, base: str) -> tuple[str | None, list[Element], tuple[Re
     return page or other, attached, tuple(references), last_reply_at
 
 
-def _permalink(parts: Parts) -> str | None:
+def _permalink(entry: Element) -> str | None:
     """Returns the guid, where it is a URL, does not deny being one, and there is no other link."""
-    for guid in parts.get("guid", ()):
+    for guid in _parts(entry).get("guid", ()):
         if (guid.get("isPermaLink") or guid.get("rss:isPermaLink") or "true").strip().lower() == "true":
             text = (guid.text or "").strip()
             return text if coercion.WHOLE_URL.fullmatch(text) else None
     return None
 
 
-def _tags_of(categories: list[Element]) -> tuple[str, ...]:
-    return coercion.unique([tag.get("term") or tag.text or tag.get("label") for tag in categories])
-
-
-def _author(parts: Parts, feed: FeedContext) -> tuple[str | None, str | None]:
+def _author(parts: Parts, texts: Texts, feed: FeedContext) -> tuple[str | None, str | None]:
     """Returns the entry's own author, or else its original source's, or else the feed's."""
     name, identity = _people(parts["author"]) if "author" in parts else (None, None)
     if "creator" in parts:
@@ -331,7 +351,7 @@ def _author(parts: Parts, feed: FeedContext) -> tuple[str | None, str | None]:
         name, identity = _people(_parts(source).get("author", ()))
         if name:
             return name, identity
-    return _text(parts, "itunes_author") or feed.author, feed.author_id
+    return texts.get("itunes_author") or feed.author, feed.author_id
 
 
 def _people(elements: Sequence[Element]) -> tuple[str | None, str | None]:
@@ -358,7 +378,7 @@ def _person(element: Element) -> tuple[str | None, str | None]:
     return name, uri or (None if is_shared else mail)
 
 
-def _content(parts: Parts, base: str) -> tuple[str | None, str | None, str]:
+def _content(parts: Parts, texts: Texts, base: str) -> tuple[str | None, str | None, str]:
     """Returns the fullest content as plain text or as HTML, and the base URL of its links.
 
     Atom says text, html or xhtml; 0.3 and others a media type. Binary content is ignored. RSS does not say which it is:
@@ -383,9 +403,9 @@ def _content(parts: Parts, base: str) -> tuple[str | None, str | None, str]:
                 own_base = element.get(XML_BASE)
                 return text, html, coercion.joined(base, own_base) if own_base else base
     # Of a video or a recording, the description.
-    texts = [_text(parts, "media_text"), _text(parts, "itunes_text")]
-    texts += [_text(_parts(group), "media_text") for group in parts.get("media_group", ())]
-    return next(filter(None, texts), None), None, base
+    descriptions = [texts.get("media_text"), texts.get("itunes_text")]
+    descriptions += [_text(_parts(group), "media_text") for group in parts.get("media_group", ())]
+    return next(filter(None, descriptions), None), None, base
 
 
 def _inner(element: Element) -> str:
@@ -401,9 +421,9 @@ def _inner(element: Element) -> str:
     return written.removeprefix("<div>").removesuffix("</div>").strip()
 
 
-def _media(parts: Parts, attached: list[Element], base: str) -> Iterator[Media]:
+def _media(parts: Parts, texts: Texts, attached: list[Element], base: str) -> Iterator[Media]:
     """Yields everything that is attached."""
-    length = coercion.duration(_text(parts, "duration"))
+    length = coercion.duration(texts.get("duration"))
     for element in (*parts.get("enclosure", ()), *attached):
         url, mime = element.get("url") or element.get("href"), element.get("type") or None
         medium = coercion.enclosure(url, base, mime, element.get("length"), alt=element.get("title"))
