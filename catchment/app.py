@@ -9,50 +9,62 @@ from datetime import timedelta
 from itertools import islice
 from pathlib import Path
 from threading import Event, RLock
+from typing import TYPE_CHECKING
 
 from catchment import logs
-from catchment.cache import Cache, open_cache
 from catchment.clock import Clock, clock_from
-from catchment.collect import outages
-from catchment.collect.budget_plan import plans, taken_lately
-from catchment.collect.cache_warmup import CacheWarmup
-from catchment.collect.queue import KindLimit
-from catchment.collect.rechecks import Rechecks
-from catchment.collect.scheduler import Scheduler
-from catchment.collect.source_client import CollectContext, Send
-from catchment.collect.visit import Visitor
-from catchment.credentials.cipher import Cipher, cipher_of
-from catchment.credentials.manager import CredentialManager, rules_from
-from catchment.credentials.pool import CredentialPool
-from catchment.credentials.secrets import (
-    SecretStore,
-    declared,
-    incomplete,
-    lent,
-    names,
-)
-from catchment.events import delivery
-from catchment.events.delivery import MOST_LISTENERS, Deliverer
-from catchment.events.webhooks import Webhook
-from catchment.fetch.budgets import Asked, Budgets, Level, budgets_in
-from catchment.fetch.client import Fetch
-from catchment.fetch.settings import FetchSettings, PlatformSettings
-from catchment.health.metrics import Measuring
-from catchment.health.monitors import Monitors
-from catchment.lazy import part
+from catchment.lazy import lazy_imports, part
 from catchment.model import Budget
 from catchment.platforms import Platforms, installed
-from catchment.policy.budget_plan import PlatformPlan
-from catchment.policy.outages import OutageRules
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
 from catchment.policy.tiers import Tier, Tiers
-from catchment.policy.visit import VisitRules
-from catchment.redis import RedisLink, open_link
 from catchment.settings import Settings, read_settings
-from catchment.sources.kinds import Names
 from catchment.store import Presence, Store, open_store
-from catchment.store.sources.stats import Taken
-from catchment.text.clean import fingerprint
+
+# A command pays only for the parts that it uses: `sources add` needs neither the HTTP client nor the collector.
+with lazy_imports():
+    from catchment import cache as item_cache
+    from catchment import redis as redis_link
+    from catchment.collect import budget_plan, outages, queue, source_client, visit
+    from catchment.collect import cache_warmup as warmup
+    from catchment.collect import rechecks as recheck
+    from catchment.collect import scheduler as scheduling
+    from catchment.credentials import cipher as encryption
+    from catchment.credentials import manager, secrets
+    from catchment.credentials import pool as credential_pool
+    from catchment.events import delivery, webhooks
+    from catchment.fetch import budgets as request_budgets
+    from catchment.fetch import client
+    from catchment.fetch import settings as fetching
+    from catchment.health import metrics
+    from catchment.health import monitors as monitoring
+    from catchment.policy import outages as outage_policy
+    from catchment.policy import visit as visit_policy
+    from catchment.sources import kinds
+    from catchment.text import clean
+
+if TYPE_CHECKING:
+    from catchment.cache import Cache
+    from catchment.collect.rechecks import Rechecks
+    from catchment.collect.scheduler import Scheduler
+    from catchment.collect.source_client import CollectContext, Send
+    from catchment.collect.visit import Visitor
+    from catchment.credentials.cipher import Cipher
+    from catchment.credentials.manager import CredentialManager
+    from catchment.credentials.pool import CredentialPool
+    from catchment.credentials.secrets import SecretStore
+    from catchment.events.delivery import Deliverer
+    from catchment.events.webhooks import Webhook
+    from catchment.fetch.budgets import Asked, Budgets, Level
+    from catchment.fetch.client import Fetch
+    from catchment.fetch.settings import FetchSettings, PlatformSettings
+    from catchment.health.metrics import Measuring
+    from catchment.health.monitors import Monitors
+    from catchment.policy.budget_plan import PlatformPlan
+    from catchment.policy.visit import VisitRules
+    from catchment.redis import RedisLink
+    from catchment.sources.kinds import Names
+    from catchment.store.sources.stats import Taken
 
 _POST_SECONDS = 10.0
 """How long a webhook's receiver may take: it should record the event and process it later."""
@@ -82,23 +94,27 @@ class App:
 
     @part
     def cipher(self) -> Cipher:
-        return cipher_of(self.settings, self.store.encrypted)
+        return encryption.cipher_of(self.settings, self.store.encrypted)
 
     @part
     def secrets(self) -> SecretStore:
-        return SecretStore(self.store.credentials, self.cipher, lent(declared(self.platforms), self.settings.declared))
+        return secrets.SecretStore(
+            self.store.credentials, self.cipher, secrets.lent(secrets.declared(self.platforms), self.settings.declared)
+        )
 
     @part
     def credential_manager(self) -> CredentialManager:
-        return CredentialManager(self.store.credentials, self.secrets, rules_from(self.settings), self.clock)
+        return manager.CredentialManager(
+            self.store.credentials, self.secrets, manager.rules_from(self.settings), self.clock
+        )
 
     @part
     def pool(self) -> CredentialPool:
-        return CredentialPool(self.credential_manager, self.secrets, self.clock)
+        return credential_pool.CredentialPool(self.credential_manager, self.secrets, self.clock)
 
     @part
     def fetch(self) -> Fetch:
-        return Fetch(
+        return client.Fetch(
             fetch_settings(self.settings),
             self.clock,
             stop=self.stop,
@@ -110,7 +126,7 @@ class App:
     @part
     def post(self) -> Fetch:
         """The client for webhooks: one attempt per call, since events can wait longer than sources; no redirects."""
-        return Fetch(
+        return client.Fetch(
             post_settings(self.settings),
             self.clock,
             stop=self.stop,
@@ -120,11 +136,11 @@ class App:
         )
 
     def webhook(self, webhook_id: int) -> Webhook:
-        return Webhook(self.store.webhooks.sealed(webhook_id), self.cipher, self.post, self.clock.now)
+        return webhooks.Webhook(self.store.webhooks.sealed(webhook_id), self.cipher, self.post, self.clock.now)
 
     @part
     def deliverer(self) -> Deliverer:
-        return Deliverer(
+        return delivery.Deliverer(
             self.store,
             self.presence,
             self.clock,
@@ -141,24 +157,24 @@ class App:
     @part
     def collect_context(self) -> CollectContext:
         fetch = self._send or self.fetch
-        return CollectContext(self.store, self.platforms, fetch, self.clock, self.cache, self.stop)
+        return source_client.CollectContext(self.store, self.platforms, fetch, self.clock, self.cache, self.stop)
 
     def visitor(self) -> Visitor:
         """A visitor for one run: settings changed in the database apply from here on."""
-        return Visitor(self.collect_context, self.rules())
+        return visit.Visitor(self.collect_context, self.rules())
 
     @part
     def cache(self) -> Cache:
-        return open_cache(self.settings, self.store, self.clock, self.redis)
+        return item_cache.open_cache(self.settings, self.store, self.clock, self.redis)
 
     @part
     def redis(self) -> RedisLink | None:
         """None if the settings name no Redis."""
-        return open_link(self.settings, self.store, self.clock)
+        return redis_link.open_link(self.settings, self.store, self.clock)
 
     @part
     def names(self) -> Names:
-        return Names(self.store, lambda: self.platforms)
+        return kinds.Names(self.store, lambda: self.platforms)
 
     @part
     def tiers(self) -> Tiers:
@@ -167,7 +183,7 @@ class App:
     @part
     def windows(self) -> Budgets:
         """The windows of all budgets, shared by the whole deployment."""
-        return budgets_in(self.store.budgets, self.redis)
+        return request_budgets.budgets_in(self.store.budgets, self.redis)
 
     def budgets_by_credential(self) -> dict[str, list[Asked]]:
         """The budgets of each platform that declares one, with the credentials that are usable now."""
@@ -196,20 +212,20 @@ class App:
     def plans(self, taken: Taken | None = None) -> list[PlatformPlan]:
         """Whether the budgets suffice for the sources. `taken`: requests used by past visits, where that is known."""
         intervals, now = self.intervals(), self.clock.now()
-        return plans(
+        return budget_plan.plans(
             self.store,
             self.platforms,
             lambda kind: intervals.get(kind, UNKNOWN_KIND_MINUTES),
             self.budgets(),
-            taken or taken_lately(self.store, now),
+            taken or budget_plan.taken_lately(self.store, now),
         )
 
     @property
     def measuring(self) -> Measuring:
-        return Measuring(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
+        return metrics.Measuring(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
 
     def monitors(self) -> Monitors:
-        return Monitors(self.store, self.settings, self.clock.now())
+        return monitoring.Monitors(self.store, self.settings, self.clock.now())
 
     @property
     def watching_period(self) -> timedelta:
@@ -220,7 +236,9 @@ class App:
     def collecting_monitor(self) -> outages.CollectingMonitor:
         """The monitor that checks whether collecting succeeds, with the current rules."""
         intervals, settings = self.intervals(), self.settings
-        rules = OutageRules(timedelta(minutes=settings.monitor_stale_minutes), settings.failures_before_probation)
+        rules = outage_policy.OutageRules(
+            timedelta(minutes=settings.monitor_stale_minutes), settings.failures_before_probation
+        )
         return outages.CollectingMonitor(
             self.store,
             self.platforms,
@@ -235,7 +253,7 @@ class App:
         return kind_intervals(self.platforms.kinds(), self.store.settings.intervals(), self.settings.intervals)
 
     def rules(self) -> VisitRules:
-        return VisitRules(
+        return visit_policy.VisitRules(
             self.intervals(),
             self.tiers,
             keyed=self.credential_manager.platforms(),
@@ -247,20 +265,22 @@ class App:
 
     def scheduler(self) -> Scheduler:
         """A scheduler for one run: settings changed in the database apply from here on."""
-        limit = KindLimit(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
+        limit = queue.KindLimit(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
         limits = {kind.name: limit for kind in self.platforms.kinds() if kind.newest is not None}
         slot = self.collect_context.reading_slot
-        return Scheduler(
+        return scheduling.Scheduler(
             self.visitor(), self.presence, self.stop, self.settings.concurrency, limits, lambda: slot.readers
         )
 
     def cache_warmup(self) -> Scheduler:
         """A scheduler for cache-only crawls."""
-        return Scheduler(CacheWarmup(self.visitor()), self.presence, self.stop, self.settings.crawler_concurrency)
+        return scheduling.Scheduler(
+            warmup.CacheWarmup(self.visitor()), self.presence, self.stop, self.settings.crawler_concurrency
+        )
 
     def rechecks(self) -> Rechecks:
         """Rechecks with the current rules."""
-        return Rechecks(self.collect_context, self.rules(), self.presence, self.stop)
+        return recheck.Rechecks(self.collect_context, self.rules(), self.presence, self.stop)
 
     def close(self) -> None:
         """Release claims, then close connections, in order. If one step fails, the others still run."""
@@ -300,7 +320,7 @@ def tiers_of(settings: Settings) -> Tiers:
 
 
 def fetch_settings(settings: Settings) -> FetchSettings:
-    return FetchSettings(
+    return fetching.FetchSettings(
         user_agent=settings.user_agent,
         is_user_agent_given="CATCHMENT_USER_AGENT" in settings.origins,
         timeout_seconds=settings.timeout_seconds,
@@ -321,7 +341,7 @@ def platform_settings(settings: Settings) -> dict[str, PlatformSettings]:
     limits, windows, at_once = settings.rate_limits, settings.rate_windows, settings.platform_concurrency
     timeouts, names = settings.platform_timeouts, settings.user_agents
     return {
-        name: PlatformSettings(
+        name: fetching.PlatformSettings(
             limits.get(name), windows.get(name), at_once.get(name), timeouts.get(name), names.get(name)
         )
         for name in sorted({*limits, *windows, *at_once, *timeouts, *names})
@@ -336,7 +356,7 @@ def post_settings(settings: Settings) -> FetchSettings:
         base_urls={},
         # Each webhook gets its events one after the other, as fast as it accepts them.
         per_host_per_second=0.0,
-        per_host_concurrency=MOST_LISTENERS,
+        per_host_concurrency=delivery.MOST_LISTENERS,
     )
 
 
@@ -359,7 +379,7 @@ def open_app(
         settings.database_url,
         settings.home,
         clock.now(),
-        fingerprint,
+        lambda *values: clean.fingerprint(*values),
         may_migrate=may_migrate,
         creates=creates,
         pool_size=pool_size,
@@ -372,17 +392,17 @@ def settings_from(environ: Mapping[str, str], folder: Path, jobs: list[str]) -> 
     """Read the settings once, at start, and set up logging by them."""
     platforms = installed()
     kinds = [*kind_intervals(platforms.kinds())]
-    declarations = declared(platforms)
+    declarations = secrets.declared(platforms)
     settings = read_settings(
         environ,
         folder,
         kinds=kinds,
         platforms=[platform.NAME for platform in platforms],
         jobs=jobs,
-        declared=names(declarations.values()),
+        declared=secrets.names(declarations.values()),
     )
     logs.configure(settings.log_format, settings.log_level)
     for secret in (settings.api_key, *settings.declared.values()):
         if secret:
             logs.know_secret(secret)
-    return replace(settings, warnings=(*settings.warnings, *incomplete(declarations, settings.declared)))
+    return replace(settings, warnings=(*settings.warnings, *secrets.incomplete(declarations, settings.declared)))
