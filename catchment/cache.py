@@ -287,18 +287,12 @@ class Cache:
     def report(self, kinds: Sequence[str]) -> CacheReport:
         """Returns the cache's statistics: backend, size, hit rate, and which communities of these kinds are warm."""
         now, (home, entries) = self._clock.now(), self.standing()
-        warmth = self._store.cached_sources.warmth(kinds, now - self._lives)
         return {
             "home": home,
             "entries": entries,
             "last_hour": self._reads(now - timedelta(hours=1)),
             "last_24_hours": self._reads(now - timedelta(days=1)),
-            "warmth": {
-                "communities": warmth.communities,
-                "warm": warmth.warm,
-                "cached_posts": warmth.cached_posts,
-                "last_warmed_at": warmth.last_warmed_at.isoformat() if warmth.last_warmed_at else None,
-            },
+            "warmth": as_json(self._store.cached_sources.warmth(kinds, now - self._lives)),
         }
 
     def _reads(self, since: datetime) -> CacheReads:

@@ -51,24 +51,19 @@ def run(module: str, function: str, payload: bytes) -> bytes:
         while not _SLOTS.acquire(timeout=_PATIENCE_SECONDS):
             check()
         try:
-            answer = _answer(f"{module}:{function}", payload, CPU_SECONDS, check)
+            child = _taken()
+            try:
+                answer = child.answer(f"{module}:{function}", payload, CPU_SECONDS, check)
+            except BaseException:
+                child.kill()
+                raise
+            with _LOCK:
+                _IDLE.append(child)
         finally:
             _SLOTS.release()
     if answer[:1] == _FAILED:
         raise CatchmentError(f"a child process failed ({answer[1:].decode()})", "the log of this moment tells more")
     return answer[1:]
-
-
-def _answer(name: str, payload: bytes, cpu_seconds: int, check: Callable[[], None]) -> bytes:
-    child = _taken()
-    try:
-        answer = child.answer(name, payload, cpu_seconds, check)
-    except BaseException:
-        child.kill()
-        raise
-    with _LOCK:
-        _IDLE.append(child)
-    return answer
 
 
 class _Child:

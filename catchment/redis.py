@@ -58,9 +58,18 @@ class RedisLink:
         try:
             result = call(self._client)
         except (RedisError, OSError) as error:
-            raise self._away(f"{type(error).__name__}: {error}") from error
+            with self._lock:
+                is_news = self._ask_again_at is None
+                self._ask_again_at = self._wall() + _PAUSE_SECONDS
+                self.trouble = logs.redact(f"{type(error).__name__}: {error}")
+            if is_news:
+                log.warning("Redis is away, the database is used", redis=self.shown_url, why=self.trouble)
+            raise Away(self.trouble) from error
         if self._ask_again_at is not None:
-            self._back()
+            with self._lock:
+                was_away, self._ask_again_at, self.trouble = self._ask_again_at is not None, None, None
+            if was_away:
+                log.info("Redis is back", redis=self.shown_url)
         return result
 
     def check(self) -> str | None:
@@ -101,18 +110,3 @@ class RedisLink:
     def _unusable(self, why: str, helps: str) -> None:
         self.trouble = logs.redact(f"{why} — {helps}")
         log.warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
-
-    def _away(self, why: str) -> Away:
-        with self._lock:
-            is_news = self._ask_again_at is None
-            self._ask_again_at = self._wall() + _PAUSE_SECONDS
-            self.trouble = logs.redact(why)
-        if is_news:
-            log.warning("Redis is away, the database is used", redis=self.shown_url, why=self.trouble)
-        return Away(self.trouble)
-
-    def _back(self) -> None:
-        with self._lock:
-            was_away, self._ask_again_at, self.trouble = self._ask_again_at is not None, None, None
-        if was_away:
-            log.info("Redis is back", redis=self.shown_url)

@@ -79,11 +79,9 @@ def is_own(host: str) -> bool:
 
 def _meant(ip: Address) -> Address:
     """Returns the IPv4 address inside an IPv6 one, where there is one: it is what will be reached in the end."""
-    if isinstance(ip, IPv4Address):
+    if isinstance(ip, IPv4Address) or ip == IPv6Address("::1"):
         return ip
     number = int(ip)
-    if ip == IPv6Address("::1"):
-        return ip
     if ip in _SIX_TO_FOUR:
         return IPv4Address(number >> 80 & 0xFFFFFFFF)
     if ip in _TEREDO:

@@ -232,7 +232,7 @@ class Wire:
         self._transfer = Transfer(settings, is_cut)
         self._headers: list[bytes] = []
         self._timeout_ms = 0
-        self._address: str | None = None
+        self._tunnel: str | None = None
         self._is_plain_get = True
         self._curl = pycurl.Curl()
         for option, value in (
@@ -266,7 +266,7 @@ class Wire:
         """
         host, curl, transfer = step.place.host, self._curl, self._transfer
         if self._is_proxied:
-            self._connect_to(self._checked_address(host))
+            self._tunnel_to(host)
         curl.setopt(pycurl.URL, step.sent_to)
         if (timeout_ms := _milliseconds(timeout_seconds)) != self._timeout_ms:
             curl.setopt(pycurl.TIMEOUT_MS, timeout_ms)
@@ -303,11 +303,11 @@ class Wire:
             self._curl.setopt(pycurl.POSTFIELDS, body or b"")
             self._curl.setopt(pycurl.CUSTOMREQUEST, method)
 
-    def _checked_address(self, host: str) -> str | None:
-        """Returns the address that the proxy is to connect to; None where the URL contains it.
+    def _tunnel_to(self, host: str) -> None:
+        """Makes the proxy open its tunnel to an address of the host that was judged; Host and SNI stay the URL's.
 
         Behind a proxy the socket leads to the proxy, so the target is looked up and judged beforehand. The proxy is
-        given the address that was judged, not the name: a name may lead elsewhere when the proxy looks it up.
+        given the address, not the name: a name may lead elsewhere when the proxy looks it up.
         """
         name = host.strip("[]")
         try:
@@ -322,14 +322,11 @@ class Wire:
                 raise _refused(host, no)
         # IPv4 first: many a proxy has nothing else.
         address = min(addresses, key=lambda address: ":" in address)
-        return None if address == name else address
-
-    def _connect_to(self, address: str | None) -> None:
-        """Makes the proxy open a tunnel to this address, whatever the URL says; Host and SNI stay the URL's."""
-        if address != self._address:
-            shown = f"[{address}]" if address and ":" in address else address
-            self._curl.setopt(pycurl.CONNECT_TO, [f"::{shown}:"] if address else [])
-            self._address = address
+        # Where the URL contains the address itself, the proxy connects to that.
+        tunnel = None if address == name else f"::[{address}]:" if ":" in address else f"::{address}:"
+        if tunnel != self._tunnel:
+            self._curl.setopt(pycurl.CONNECT_TO, [tunnel] if tunnel else [])
+            self._tunnel = tunnel
 
     def _failure(self, code: int, words: str, host: str) -> PlatformError | Stopped:
         transfer = self._transfer

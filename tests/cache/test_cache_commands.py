@@ -13,7 +13,9 @@ from catchment.playground.faults import Moods
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
+from catchment.store import Store
 from catchment.store.search.lists import Filter
+from catchment.text.clean import fingerprint
 from tests.cache.square import Village
 from tests.cli.conftest import Catchment, catchment, home
 from tests.clocks import HandClock
@@ -162,13 +164,12 @@ def test_a_redis_that_is_away_opens_an_alert_that_closes_by_itself(own_redis: Re
 def test_the_pages_of_a_feed_ask_nothing_of_the_hot_store(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'catchment.db'}"
     opened(url, tmp_path).close()
-    desk = Desk(opened(url, tmp_path))
     database = WatchingDatabase(url)
-    desk.store.page_writer._db = database
+    desk = Desk(Store(database, tmp_path, fingerprint))
     feed = desk.follow("feed")
+    database.told.clear()
     desk.show(feed, post("one"), post("two"))
     desk.show(feed, post("one", "edited"), post("three"))
     assert database.told
     assert [sql for sql, _ in database.told if "hot_" in sql] == []
-    database.close()
     desk.close()
