@@ -118,7 +118,7 @@ def follow(
     store: Store, safe: SecretStore, platforms: Platforms, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, bool]:
     """Adds a source. Returns it and whether it is new; `more` is passed to `wanted`."""
-    source = wanted(store, safe, platforms, kind, text, now, **more)
+    source = source_request(store, safe, platforms, kind, text, now, **more)
     ((source_id, is_new),) = store.sources.follow_many([source], now)
     return _added(store, source_id, now) if is_new else store.sources.get(source_id), is_new
 
@@ -132,7 +132,7 @@ def follow_checked(
     URL.
     """
     store, hosts_before = visitor.store, _hosts(visitor.store, more)
-    source = wanted(store, safe, visitor.platforms, kind, text, now, **more)
+    source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
     known = store.sources.of_target(*source.address)
     if known is not None:
         return known, None
@@ -173,7 +173,7 @@ def tried(
     if known is not None:
         return known, None
     hosts_before = _hosts(store, more)
-    new_source = wanted(store, safe, visitor.platforms, kind, text, now, **more)
+    new_source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
     try:
         source = unfollowed(new_source, now)
         found = preview(visitor, source)
@@ -264,7 +264,7 @@ def _unlikely(platform: Platform, kind: Kind) -> tuple[bool, bool, int]:
     return not platform.HOSTS, kind.name != UNTOLD_KIND, len(kind.fields)
 
 
-def wanted(
+def source_request(
     store: Store,
     safe: SecretStore,
     platforms: Platforms,
@@ -287,38 +287,30 @@ def wanted(
 
     A list may come from a stranger: with `is_from_list`, the secret of an existing source stays as it is.
     """
-    absent = platforms.announced(kind)
-    if absent is not None:
+    platform_name = platforms.announced(kind)
+    if platform_name is not None:
         check_pace(interval_minutes, priority)
-        return SourceRequest(
-            _target_as_typed(kind, text, credential),
-            absent,
-            name=one_line(name) or None if name else None,
-            settings=dict(settings or {}),
-            interval_minutes=interval_minutes,
-            categories=_clean_categories(categories),
-            priority=priority,
-            quality_score=quality_score,
-        )
-    platform = platforms.needed(kind)
-    declared = platforms.kind(kind)
-    assert declared is not None
-    plain, secret = strip_url(text, takes_unsure=keep_secret)
-    target = platform.understand(plain).replace(kind=kind)
-    _check_length(target)
-    target = target.replace(settings=checked_settings(declared, target.settings))
-    checked = checked_settings(declared, settings or {})
-    target = target.replace(name=own_name(platform, target.address, {**target.settings, **checked}) or target.name)
-    check_pace(interval_minutes, priority)
-    if secret is not None:
-        if credential is not None:
+        target, checked = _target_as_typed(kind, text, credential), dict(settings or {})
+    else:
+        platform, declared = platforms.needed(kind), platforms.kind(kind)
+        assert declared is not None
+        platform_name = platform.NAME
+        plain, secret = strip_url(text, takes_unsure=keep_secret)
+        target = platform.understand(plain).replace(kind=kind)
+        _check_length(target)
+        target = target.replace(settings=checked_settings(declared, target.settings))
+        checked = checked_settings(declared, settings or {})
+        target = target.replace(name=own_name(platform, target.address, {**target.settings, **checked}) or target.name)
+        check_pace(interval_minutes, priority)
+        if secret is not None and credential is not None:
             raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
-        credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
-    elif credential is not None:
-        bind_credential(store, safe, platform, target.address, credential, now, is_from_list=is_from_list)
+        if secret is not None:
+            credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
+        elif credential is not None:
+            bind_credential(store, safe, platform, target.address, credential, now, is_from_list=is_from_list)
     return SourceRequest(
         target,
-        platform.NAME,
+        platform_name,
         name=one_line(name) or None if name else None,
         settings=checked,
         credential=credential,

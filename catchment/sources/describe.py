@@ -76,46 +76,28 @@ class SourceView(View, frozen=True):
         return self.state == SourceState.ACTIVE
 
 
+_OF_SOURCE = tuple(name for name in SourceView.__struct_fields__ if name in Source.__struct_fields__)
+_OF_PROGRESS = {name: name for name in SourceView.__struct_fields__ if name in Progress.__struct_fields__} | {
+    "last_fetched_at": "last_polled_at", "fetch_count": "poll_count", "fetch_error_count": "failure_count"
+}  # fmt: skip
+
+
 def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]) -> SourceView:
     """Returns a source as CLI, API and pages show it; `intervals` are minutes by kind."""
-    minutes = interval_of(source, progress, intervals)
-    return SourceView(
-        id=source.id,
-        kind=source.kind,
-        platform=source.platform,
-        target=source.target,
-        name=source.name,
-        state=source.state,
-        state_reason=source.state_reason,
-        settings=source.settings,
-        credential=source.credential,
-        interval_minutes=source.interval_minutes,
-        fetch_interval_minutes=minutes,
-        categories=source.categories,
-        priority=source.priority,
-        quality_score=source.quality_score,
-        created_at=source.created_at,
-        last_fetched_at=progress.last_polled_at,
-        last_success_at=progress.last_success_at,
-        last_new_at=progress.last_new_at,
-        next_fetch_at=next_fetch_at(source, progress, minutes),
-        next_fetch_reason=_why(source, progress),
-        note=no_platform(source.kind) if lacks_platform(source) else progress.note,
-        has_platform=not lacks_platform(source),
-        fetch_count=progress.poll_count,
-        fetch_error_count=progress.failure_count,
-        success_count=progress.success_count,
-        empty_count=progress.empty_count,
-        failures_in_a_row=progress.failures_in_a_row,
-        last_error=progress.last_error,
-        last_error_code=progress.last_error_code,
-        watermark=progress.watermark.at if progress.watermark else None,
-        expected_by=progress.expected_by,
-        posts_per_day=_rounded(progress.posts_per_day),
-        tier=progress.tier,
-        average_valid=_rounded(progress.average_valid),
-        recent_valid=progress.recent_valid,
-    )
+    minutes, is_absent = interval_of(source, progress, intervals), lacks_platform(source)
+    values = {name: getattr(source, name) for name in _OF_SOURCE}
+    values |= {name: getattr(progress, column) for name, column in _OF_PROGRESS.items()}
+    values |= {
+        "fetch_interval_minutes": minutes,
+        "next_fetch_at": next_fetch_at(source, progress, minutes),
+        "next_fetch_reason": _why(source, progress),
+        "note": no_platform(source.kind) if is_absent else progress.note,
+        "has_platform": not is_absent,
+        "watermark": progress.watermark.at if progress.watermark else None,
+        "posts_per_day": _rounded(progress.posts_per_day),
+        "average_valid": _rounded(progress.average_valid),
+    }
+    return SourceView(**values)
 
 
 def current_intervals(store: Store, settings: Settings, sources: Iterable[Source]) -> dict[str, int]:

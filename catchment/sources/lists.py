@@ -125,7 +125,7 @@ def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -
 def _wanted(
     store: Store, safe: SecretStore, platforms: Platforms, source: ListedSource, now: datetime
 ) -> SourceRequest:
-    return add.wanted(
+    return add.source_request(
         store,
         safe,
         platforms,

@@ -30,7 +30,7 @@ from catchment.playground.demo_world import ROLES, Stage, start_before
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit.keys import client
 from catchment.settings import Settings
-from catchment.sources.add import wanted
+from catchment.sources.add import source_request
 from catchment.store.credentials import Terms
 from catchment.web.server import listening, serve
 
@@ -131,7 +131,7 @@ def _follow_all(app: App, stage: Stage, playground: Playground) -> None:
     app.secrets.add("reddit", "a made-up key", Secret(basic=":".join(client())), now, terms=Terms(is_shared=True))
     app.store.sources.follow_many(
         [
-            wanted(
+            source_request(
                 app.store,
                 app.secrets,
                 app.platforms,

@@ -161,22 +161,18 @@ def try_words(
 
 
 def pause(name: Name, as_json: AsJson = False) -> None:
-    with context.opened_store(context.settings()) as (store, _):
-        watch_id = store.watches.id_of(name)
-        store.watches.pause(watch_id)
-        shown = store.watches.get(watch_id)
-    _show_changed(shown, as_json)
+    _switch(name, is_on=False, as_json=as_json)
 
 
 def resume(name: Name, as_json: AsJson = False) -> None:
+    _switch(name, is_on=True, as_json=as_json)
+
+
+def _switch(name: str, *, is_on: bool, as_json: bool) -> None:
     with context.opened_store(context.settings()) as (store, _):
         watch_id = store.watches.id_of(name)
-        store.watches.resume(watch_id)
+        (store.watches.resume if is_on else store.watches.pause)(watch_id)
         shown = store.watches.get(watch_id)
-    _show_changed(shown, as_json)
-
-
-def _show_changed(shown: WatchView, as_json: bool) -> None:
     output.result(as_json, shown, f"Watch {shown.name} is {_state(shown)}.")
 
 

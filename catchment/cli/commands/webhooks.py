@@ -85,22 +85,22 @@ def send_test(name: Name, as_json: AsJson = False) -> None:
 
 def pause(name: Name, as_json: AsJson = False) -> None:
     """Events are kept for CATCHMENT_EVENTS_DAYS in the meantime."""
-    with context.opened_store(context.settings()) as (store, now):
-        webhook_id = store.webhooks.id_of(name)
-        store.deliveries.switch_off(store.deliveries.of_webhook(webhook_id).listener_id, "paused by a person", now)
-        shown = store.deliveries.of_webhook(webhook_id)
-    _show_changed(shown, as_json)
+    _switch(name, is_on=False, as_json=as_json)
 
 
 def resume(name: Name, as_json: AsJson = False) -> None:
+    _switch(name, is_on=True, as_json=as_json)
+
+
+def _switch(name: str, *, is_on: bool, as_json: bool) -> None:
     with context.opened_store(context.settings()) as (store, now):
         webhook_id = store.webhooks.id_of(name)
-        store.deliveries.switch_on(store.deliveries.of_webhook(webhook_id).listener_id, now)
+        listener_id = store.deliveries.of_webhook(webhook_id).listener_id
+        if is_on:
+            store.deliveries.switch_on(listener_id, now)
+        else:
+            store.deliveries.switch_off(listener_id, "paused by a person", now)
         shown = store.deliveries.of_webhook(webhook_id)
-    _show_changed(shown, as_json)
-
-
-def _show_changed(shown: WebhookView, as_json: bool) -> None:
     output.result(as_json, shown, f"Webhook {shown.name} is {'on' if shown.is_active else 'off'}.")
 
 
