@@ -45,7 +45,9 @@ def serve(app: App, host: str, port: int, *, collects: bool, announce: Announce,
     with listening(host, port) as listener:
         context = open_web_context(app, collects=collects, demo_rate=demo_rate)
         asgi = application(context, hosts_for(host))
-        server = Server(asgi, app, _threads(app, collects))
+        # Each request needs a connection, and the engine's workers have theirs.
+        threads = max(1, app.store.database.pool_size - (app.settings.concurrency if collects else 0))
+        server = Server(asgi, app, threads)
         with server.on_signals():
             engine = Embedded(app) if collects else None
             if engine:
@@ -199,11 +201,6 @@ def _cannot_listen(host: str, port: int, error: OSError) -> CatchmentError:
     if error.errno == errno.EACCES:
         return InvalidInput(f"this user may not listen on {where}", "ports from 1024 on are open to everyone")
     return InvalidInput(f"cannot listen on {where}: {error.strerror}", "127.0.0.1 is the usual address")
-
-
-def _threads(app: App, collects: bool) -> int:
-    """How many requests may run at once: each needs a connection, and the engine's workers have theirs."""
-    return max(1, app.store.database.pool_size - (app.settings.concurrency if collects else 0))
 
 
 def _announce(announce: Announce, context: WebContext, host: str, port: int) -> None:
