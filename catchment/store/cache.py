@@ -17,7 +17,7 @@ from catchment import __version__
 from catchment.clock import micros
 from catchment.model import Lease, Record, Source, VisitResult
 from catchment.store import leases
-from catchment.store.database import Database, Transaction
+from catchment.store.database import Database, StorePart, Transaction, writes
 from catchment.store.item_fields import ItemView, to_moment
 from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import count_attempts
@@ -57,39 +57,23 @@ class CachedSet(NamedTuple):
     """One JSON document each."""
 
 
-class CacheTable:
+class CacheTable(StorePart):
     """Database backend of the cache. See `catchment.cache.Backend`."""
 
     name = "database"
 
-    def __init__(self, database: Database) -> None:
-        self._db = database
-
     def put(self, key: CacheKey, made: CachedSet, now: datetime, expires_at: datetime) -> None:
-        self._db.write(
-            lambda tx: tx.run(
-                """
-                INSERT INTO hot_sets (source_id, is_cached_only, stamp, entry_count, expires_at, entries)
-                VALUES (?, ?, ?, ?, ?, ?)
-                ON CONFLICT (source_id, is_cached_only) DO UPDATE SET stamp = excluded.stamp,
-                       entry_count = excluded.entry_count, expires_at = excluded.expires_at, entries = excluded.entries
-                """,
-                *key,
-                made.stamp,
-                len(made.entries),
-                micros(expires_at),
-                "\n".join(made.entries),
-            )
-        )
+        sql = """
+            INSERT INTO hot_sets (source_id, is_cached_only, stamp, entry_count, expires_at, entries)
+            VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT (source_id, is_cached_only) DO UPDATE SET stamp = excluded.stamp,
+                   entry_count = excluded.entry_count, expires_at = excluded.expires_at, entries = excluded.entries
+        """
+        self._run(sql, *key, made.stamp, len(made.entries), micros(expires_at), "\n".join(made.entries))
 
     def get(self, key: CacheKey, now: datetime) -> CachedSet | None:
-        row = self._db.read(
-            lambda tx: tx.one(
-                "SELECT stamp, entries FROM hot_sets WHERE source_id = ? AND is_cached_only = ? AND expires_at > ?",
-                *key,
-                micros(now),
-            )
-        )
+        sql = "SELECT stamp, entries FROM hot_sets WHERE source_id = ? AND is_cached_only = ? AND expires_at > ?"
+        row = self._one(sql, *key, micros(now))
         return CachedSet(row[0], row[1].split("\n") if row[1] else []) if row else None
 
     def drop(self, source_ids: Sequence[int]) -> None:
@@ -102,9 +86,7 @@ class CacheTable:
         return sum(count for (count,) in rows)
 
     def entry_count(self, now: datetime) -> int:
-        row = self._db.read(
-            lambda tx: tx.one("SELECT sum(entry_count) FROM hot_sets WHERE expires_at > ?", micros(now))
-        )
+        row = self._one("SELECT sum(entry_count) FROM hot_sets WHERE expires_at > ?", micros(now))
         return int(row[0] or 0) if row else 0
 
 
@@ -132,14 +114,11 @@ def gone_items(tx: Transaction, source_ids: Sequence[int]) -> None:
 
 def _begin(tx: Transaction, source_id: int) -> None:
     _hold_off(tx, "pg_advisory_xact_lock")
-    tx.run(
-        """
+    sql = """
         INSERT INTO hot_sources (source_id, stamp, cached_count) VALUES (?, ?, 0)
         ON CONFLICT (source_id) DO UPDATE SET stamp = excluded.stamp WHERE hot_sources.stamp IS NULL
-        """,
-        source_id,
-        _drawn(),
-    )
+    """
+    tx.run(sql, source_id, _drawn())
 
 
 def _drawn() -> int:
@@ -176,15 +155,16 @@ class LastWarmUp(TypedDict):
     cached_count: int
 
 
-class CachedSources:
+class CachedSources(StorePart):
     """Which sources are cached, whether their cached sets are still valid, and how often they were read."""
 
     def __init__(self, database: Database, items: Items) -> None:
-        self._db, self._items = database, items
+        super().__init__(database)
+        self._items = items
 
     def stamp(self, source_id: int) -> int | None:
         """Returns the stamp that a valid cached set of this source has; None: it is not cached."""
-        row = self._db.read(lambda tx: tx.one("SELECT stamp FROM hot_sources WHERE source_id = ?", source_id))
+        row = self._one("SELECT stamp FROM hot_sources WHERE source_id = ?", source_id)
         return None if row is None or row[0] is None else int(row[0]) ^ _SHAPE
 
     def newest(self, source_id: int) -> tuple[int, list[ItemView]] | None:
@@ -198,62 +178,42 @@ class CachedSources:
         return None if before is None or self.stamp(source_id) != before else (before, items)
 
     def count(self, minute: datetime, counts: HotCounts) -> None:
-        self._db.write(
-            lambda tx: tx.run(
-                """
-                INSERT INTO hot_counts (minute, hit_count, miss_count, failure_count) VALUES (?, ?, ?, ?)
-                ON CONFLICT (minute) DO UPDATE SET
-                       hit_count = hot_counts.hit_count + excluded.hit_count,
-                       miss_count = hot_counts.miss_count + excluded.miss_count,
-                       failure_count = hot_counts.failure_count + excluded.failure_count
-                """,
-                micros(minute),
-                counts.hits,
-                counts.misses,
-                counts.failures,
-            )
-        )
+        sql = """
+            INSERT INTO hot_counts (minute, hit_count, miss_count, failure_count) VALUES (?, ?, ?, ?)
+            ON CONFLICT (minute) DO UPDATE SET
+                   hit_count = hot_counts.hit_count + excluded.hit_count,
+                   miss_count = hot_counts.miss_count + excluded.miss_count,
+                   failure_count = hot_counts.failure_count + excluded.failure_count
+        """
+        self._run(sql, micros(minute), counts.hits, counts.misses, counts.failures)
 
     def counted(self, since: datetime, until: datetime) -> HotCounts:
         """Returns the sum of the counts from the minute of `since` on, before `until`."""
-        row = self._db.read(
-            lambda tx: tx.one(
-                """
-                SELECT coalesce(sum(hit_count), 0), coalesce(sum(miss_count), 0), coalesce(sum(failure_count), 0)
-                  FROM hot_counts WHERE minute >= ? AND minute < ?
-                """,
-                micros(since.replace(second=0, microsecond=0)),
-                micros(until),
-            )
-        )
+        sql = """
+            SELECT coalesce(sum(hit_count), 0), coalesce(sum(miss_count), 0), coalesce(sum(failure_count), 0)
+              FROM hot_counts WHERE minute >= ? AND minute < ?
+        """
+        row = self._one(sql, micros(since.replace(second=0, microsecond=0)), micros(until))
         assert row is not None
         return HotCounts(*(int(count) for count in row))
 
     def clear_counts(self, before: datetime) -> None:
-        self._db.write(lambda tx: tx.run("DELETE FROM hot_counts WHERE minute < ?", micros(before)))
+        self._run("DELETE FROM hot_counts WHERE minute < ?", micros(before))
 
     def cold(self, kinds: Sequence[str], before: datetime) -> list[int]:
         """Returns active sources of these kinds that were not read since then, the coldest first."""
+        sql = f"""
+            SELECT s.id {_COMMUNITIES}
+               AND coalesce(h.last_warmed_at, 0) <= ? AND coalesce(p.last_success_at, 0) <= ?
+             ORDER BY coalesce(h.last_warmed_at, 0), s.id
+        """
         return self._db.read(
-            lambda tx: [
-                row[0]
-                for row in tx.select_in(
-                    f"""
-                    SELECT s.id {_COMMUNITIES}
-                       AND coalesce(h.last_warmed_at, 0) <= ? AND coalesce(p.last_success_at, 0) <= ?
-                     ORDER BY coalesce(h.last_warmed_at, 0), s.id
-                    """,
-                    kinds,
-                    after=[micros(before), micros(before)],
-                )
-            ]
+            lambda tx: [row[0] for row in tx.select_in(sql, kinds, after=[micros(before), micros(before)])]
         )
 
     def warmth(self, kinds: Sequence[str], since: datetime) -> Warmth:
         """Returns the warmth of the active sources of these kinds."""
-        rows = self._db.read(
-            lambda tx: tx.select_in(f"SELECT h.last_warmed_at, h.cached_count, p.last_success_at {_COMMUNITIES}", kinds)
-        )
+        rows = self._select_in(f"SELECT h.last_warmed_at, h.cached_count, p.last_success_at {_COMMUNITIES}", kinds)
         read = [max(warmed or 0, visited or 0) for warmed, _, visited in rows]
         return Warmth(
             len(rows),
@@ -264,21 +224,15 @@ class CachedSources:
 
     def of_source(self, source_id: int) -> LastWarmUp:
         """Returns when a cache-only crawl last read it, and how much it cached then."""
-        row = self._db.read(
-            lambda tx: tx.one("SELECT last_warmed_at, cached_count FROM hot_sources WHERE source_id = ?", source_id)
-        )
+        row = self._one("SELECT last_warmed_at, cached_count FROM hot_sources WHERE source_id = ?", source_id)
         at = to_moment(row[0]) if row else None
         return {"last_warmed_at": at.isoformat() if at else None, "cached_count": row[1] if row else 0}
 
     def known_of(self, platform: str) -> list[int]:
         """Returns the sources of this platform that may have cached entries."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                "SELECT h.source_id FROM hot_sources h JOIN sources s ON s.id = h.source_id WHERE s.platform = ?",
-                platform,
-            )
+        return self._column(
+            "SELECT h.source_id FROM hot_sources h JOIN sources s ON s.id = h.source_id WHERE s.platform = ?", platform
         )
-        return [row[0] for row in rows]
 
     def unforgotten(self, platform: str, items: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         """Returns those of these items that were not deleted for good."""
@@ -286,8 +240,10 @@ class CachedSources:
         gone = self._db.read(lambda tx: forgotten_names(tx, platform, names))
         return [item for item in items if (item["scope"], item["external_id"]) not in gone]
 
+    @writes
     def ended(
         self,
+        tx: Transaction,
         source: Source,
         lease: Lease,
         run_id: int,
@@ -297,22 +253,14 @@ class CachedSources:
     ) -> None:
         """Record the end of a cache-only crawl; `cached` is the number of posts, or None: nothing was read. The
         source's progress is not changed."""
-
-        def change(tx: Transaction) -> None:
-            leases.check(tx, lease)
-            count_attempts(tx, source.platform, outcomes)
-            note_results(tx, [(run_id, result)])
-            if cached is not None and result.finished_at is not None:
-                tx.run(
-                    """
-                    INSERT INTO hot_sources (source_id, last_warmed_at, cached_count) VALUES (?, ?, ?)
-                    ON CONFLICT (source_id) DO UPDATE SET
-                           last_warmed_at = excluded.last_warmed_at, cached_count = excluded.cached_count
-                    """,
-                    source.id,
-                    micros(result.finished_at),
-                    cached,
-                )
-            leases.release(tx, lease)
-
-        self._db.write(change)
+        leases.check(tx, lease)
+        count_attempts(tx, source.platform, outcomes)
+        note_results(tx, [(run_id, result)])
+        if cached is not None and result.finished_at is not None:
+            sql = """
+                INSERT INTO hot_sources (source_id, last_warmed_at, cached_count) VALUES (?, ?, ?)
+                ON CONFLICT (source_id) DO UPDATE SET
+                       last_warmed_at = excluded.last_warmed_at, cached_count = excluded.cached_count
+            """
+            tx.run(sql, source.id, micros(result.finished_at), cached)
+        leases.release(tx, lease)

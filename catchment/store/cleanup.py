@@ -24,73 +24,35 @@ class Cleanup(StorePart):
         self, now: datetime, *, raw_days: int, run_days: int, attempt_days: int, event_days: int, metrics_days: int
     ) -> dict[str, int]:
         """Delete what is older; returns how many rows of each were deleted."""
+        run_before, attempt_before = micros(now - timedelta(days=run_days)), micros(now - timedelta(days=attempt_days))
+        event_before = micros(now - timedelta(days=event_days))
+        position = self._one("SELECT min(position) FROM deliveries WHERE is_active")
+        delivered = position[0] if position and position[0] is not None else 2**62
+        unused_runs = """
+            started_at < ? AND finished_at IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM run_sources s WHERE s.run_id = runs.id)
+        """
         return {
-            "raw_answers": self._older("raw_answers", "answered_at", now - timedelta(days=raw_days)),
-            "run_sources": self._old_results(now - timedelta(days=run_days)),
-            "runs": self._old_runs(now - timedelta(days=run_days)),
-            "attempts": self._older("attempts", "minute", now - timedelta(days=attempt_days)),
-            "metrics": self._old_metrics(MetricSpan.HOUR, now - timedelta(days=run_days))
-            + self._old_metrics(MetricSpan.DAY, now - timedelta(days=metrics_days)),
-            "alerts": self._older("alerts", "closed_at", now - timedelta(days=run_days)),
-            "credential_changes": self._older("credential_changes", "changed_at", now - timedelta(days=run_days)),
-            "outbox": self._told(now - timedelta(days=event_days))
-            + self._older("outbox", "created_at", now - timedelta(days=run_days)),
+            "raw_answers": self._delete("raw_answers", "answered_at < ?", micros(now - timedelta(days=raw_days))),
+            "run_sources": self._delete("run_sources", "started_at < ?", run_before, key="run_id, source_id"),
+            "runs": self._delete("runs", unused_runs, run_before),
+            "attempts": self._delete("attempts", "minute < ?", attempt_before, key="minute"),
+            "metrics": self._delete_metrics(MetricSpan.HOUR, run_before)
+            + self._delete_metrics(MetricSpan.DAY, micros(now - timedelta(days=metrics_days))),
+            "alerts": self._delete("alerts", "closed_at < ?", run_before),
+            "credential_changes": self._delete("credential_changes", "changed_at < ?", run_before),
+            "outbox": self._delete("outbox", "created_at < ? AND id <= ?", event_before, delivered)
+            + self._delete("outbox", "created_at < ?", run_before),
         }
 
-    def _older(self, table: str, column: str, before: datetime) -> int:
-        key = "minute" if table == "attempts" else "id"
-        return self._in_batches(
-            f"DELETE FROM {table} WHERE {key} IN (SELECT {key} FROM {table} WHERE {column} < ? LIMIT {_BATCH})",
-            micros(before),
-        )
+    def _delete_metrics(self, span: MetricSpan, before: int) -> int:
+        where, key = "span = ? AND starts_at < ?", "span, starts_at"
+        return sum(self._delete(table, where, str(span), before, key=key) for table in ("crawl_metrics", "standings"))
 
-    def _told(self, before: datetime) -> int:
-        row = self._db.read(lambda tx: tx.one("SELECT min(position) FROM deliveries WHERE is_active"))
-        behind = row[0] if row and row[0] is not None else 2**62
-        return self._in_batches(
-            f"""
-            DELETE FROM outbox WHERE id IN
-                   (SELECT id FROM outbox WHERE created_at < ? AND id <= ? LIMIT {_BATCH})
-            """,
-            micros(before),
-            behind,
-        )
-
-    def _old_results(self, before: datetime) -> int:
-        return self._in_batches(
-            f"""
-            DELETE FROM run_sources WHERE (run_id, source_id) IN
-                   (SELECT run_id, source_id FROM run_sources WHERE started_at < ? LIMIT {_BATCH})
-            """,
-            micros(before),
-        )
-
-    def _old_runs(self, before: datetime) -> int:
-        return self._in_batches(
-            f"""
-            DELETE FROM runs WHERE id IN
-                   (SELECT r.id FROM runs r WHERE r.started_at < ? AND r.finished_at IS NOT NULL
-                       AND NOT EXISTS (SELECT 1 FROM run_sources s WHERE s.run_id = r.id) LIMIT {_BATCH})
-            """,
-            micros(before),
-        )
-
-    def _old_metrics(self, span: MetricSpan, before: datetime) -> int:
-        return sum(
-            self._in_batches(
-                f"""
-                DELETE FROM {table} WHERE span = ? AND starts_at IN
-                       (SELECT starts_at FROM {table} WHERE span = ? AND starts_at < ? LIMIT {_BATCH})
-                """,
-                str(span),
-                str(span),
-                micros(before),
-            )
-            for table in ("crawl_metrics", "standings")
-        )
-
-    def _in_batches(self, sql: str, *values: Any) -> int:
+    def _delete(self, table: str, where: str, *values: Any, key: str = "id") -> int:
+        """Deletes in batches; returns how many rows."""
+        sql = f"DELETE FROM {table} WHERE ({key}) IN (SELECT {key} FROM {table} WHERE {where} LIMIT {_BATCH})"
         total = 0
-        while gone := self._db.write(lambda tx: tx.run(sql, *values)):
-            total += gone
+        while deleted := self._run(sql, *values):
+            total += deleted
         return total

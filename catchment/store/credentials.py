@@ -13,13 +13,8 @@ from typing import Generic, NamedTuple, TypeVar
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.lazy import lazy_imports
-from catchment.model import (
-    Alarm,
-    Credential,
-    Record,
-    View,
-)
-from catchment.store.database import StorePart, Transaction, placeholders
+from catchment.model import Alarm, Credential, Record, View
+from catchment.store.database import StorePart, Transaction, placeholders, writes
 from catchment.store.item_fields import to_json, to_micros
 from catchment.store.row_mappers import columns, values
 from catchment.store.sources import alerts
@@ -97,8 +92,10 @@ def _about_credential(name: str) -> list[str]:
 
 
 class Credentials(StorePart):
+    @writes
     def add(
         self,
+        tx: Transaction,
         platform: str,
         name: str,
         key_id: str,
@@ -110,19 +107,15 @@ class Credentials(StorePart):
     ) -> None:
         """Add a credential; a new secret resets its state, even under a known name. Raises Conflict without
         `replace`."""
-
-        def change(tx: Transaction) -> None:
-            stored = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
-            if stored and not replace:
-                message = f"there is a credential named {name!r} already (for {stored[0]})"
-                raise Conflict(message, "choose another name, or give --replace to put this one in its place")
-            if stored:
-                _renew(tx, platform, name, key_id, sealed, now, terms)
-            else:
-                _insert(tx, platform, name, key_id, sealed, now, terms, is_from_environment=False)
-            _note(tx, platform, name, stored[1] if stored else None, "active", "replaced" if stored else "added", now)
-
-        self._db.write(change)
+        stored = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
+        if stored and not replace:
+            message = f"there is a credential named {name!r} already (for {stored[0]})"
+            raise Conflict(message, "choose another name, or give --replace to put this one in its place")
+        if stored:
+            _renew(tx, platform, name, key_id, sealed, now, terms)
+        else:
+            _insert(tx, platform, name, key_id, sealed, now, terms, is_from_environment=False)
+        _note(tx, platform, name, stored[1] if stored else None, "active", "replaced" if stored else "added", now)
 
     def announce(self, platform: str, name: str, mark: str, now: datetime, terms: Terms) -> None:
         """Register a secret from the environment; `mark` identifies it. A new one resets the state."""
@@ -136,36 +129,31 @@ class Credentials(StorePart):
                 _renew(tx, platform, name, mark, b"", now, terms)
                 _note(tx, platform, name, stored[1], "active", "another one stands in the environment", now)
 
-        row = self._db.read(lambda tx: tx.one("SELECT key_id FROM credentials WHERE name = ?", name))
+        row = self._one("SELECT key_id FROM credentials WHERE name = ?", name)
         if row is None or row[0] != mark:
             self._db.write(change)
 
-    def remove(self, name: str, now: datetime) -> str:
+    @writes
+    def remove(self, tx: Transaction, name: str, now: datetime) -> str:
         """Returns the platform that it was for. Raises NotFound."""
-
-        def change(tx: Transaction) -> str:
-            row = tx.one("DELETE FROM credentials WHERE name = ? RETURNING platform, state", name)
-            if row is None:
-                raise _missing(name)
-            _note(tx, row[0], name, row[1], None, "removed", now)
-            for subject in _about_credential(name):
-                alerts.close(tx, subject, micros(now))
-            return str(row[0])
-
-        return self._db.write(change)
+        row = tx.one("DELETE FROM credentials WHERE name = ? RETURNING platform, state", name)
+        if row is None:
+            raise _missing(name)
+        _note(tx, row[0], name, row[1], None, "removed", now)
+        for subject in _about_credential(name):
+            alerts.close(tx, subject, micros(now))
+        return str(row[0])
 
     def sealed(self, name: str) -> tuple[str, bytes]:
         """Returns (key id, encrypted secret); the secret is empty if it is in the environment. Raises NotFound."""
-        row = self._db.read(lambda tx: tx.one("SELECT key_id, sealed FROM credentials WHERE name = ?", name))
+        row = self._one("SELECT key_id, sealed FROM credentials WHERE name = ?", name)
         if row is None:
             raise _missing(name)
         return row[0], bytes(row[1])
 
     def get(self, name: str) -> Credential:
         """Returns the credential of that name. Raises NotFound."""
-        credential = self._db.read(
-            lambda tx: tx.record(Credential, f"SELECT {_SELECTED} FROM credentials c WHERE c.name = ?", name)
-        )
+        credential = self._record(Credential, f"SELECT {_SELECTED} FROM credentials c WHERE c.name = ?", name)
         if credential is None:
             raise _missing(name)
         return credential
@@ -173,58 +161,43 @@ class Credentials(StorePart):
     def platforms(self) -> frozenset[str]:
         """Returns the platforms whose pool has an encrypted credential, usable or not. Secrets in an environment do not
         count."""
-        rows = self._db.read(
-            lambda tx: tx.all("SELECT DISTINCT platform FROM credentials WHERE is_shared AND NOT is_from_environment")
-        )
+        rows = self._all("SELECT DISTINCT platform FROM credentials WHERE is_shared AND NOT is_from_environment")
         return frozenset(row[0] for row in rows)
 
     def page(self) -> list[StoredCredential]:
         """Returns all of them, by platform and name."""
         selected = ", ".join(f"c.{name} AS credential_{name}" for name in columns(Credential))
-        return self._db.read(
-            lambda tx: tx.records(
-                StoredCredential,
-                f"""
-                SELECT {selected}, c.key_id,
-                       (SELECT count(*) FROM sources s WHERE s.credential = c.name AND s.state <> 'removed')
-                           AS source_count
-                  FROM credentials c ORDER BY c.platform, c.name
-                """,
-            )
-        )
+        sql = f"""
+            SELECT {selected}, c.key_id,
+                   (SELECT count(*) FROM sources s WHERE s.credential = c.name AND s.state <> 'removed')
+                       AS source_count
+              FROM credentials c ORDER BY c.platform, c.name
+        """
+        return self._records(StoredCredential, sql)
 
     def known(self) -> list[Credential]:
         """Returns all credentials in order of id."""
-        return self._db.read(lambda tx: tx.records(Credential, f"SELECT {_SELECTED} FROM credentials c ORDER BY c.id"))
+        return self._records(Credential, f"SELECT {_SELECTED} FROM credentials c ORDER BY c.id")
 
     def changes(self, name: str, limit: int = 100) -> list[CredentialChangeView]:
         """Returns the state changes of one credential, the newest first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                CredentialChangeView,
-                """
-                SELECT changed_at, from_state, to_state, reason FROM credential_changes
-                 WHERE credential = ? ORDER BY id DESC LIMIT ?
-                """,
-                name,
-                limit,
-            )
-        )
+        sql = """
+            SELECT changed_at, from_state, to_state, reason FROM credential_changes
+             WHERE credential = ? ORDER BY id DESC LIMIT ?
+        """
+        return self._records(CredentialChangeView, sql, name, limit)
 
     def of_platform(self, platform: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
         """Pass a platform's credentials, locked, to `decide`, and write what it decides."""
         return self._db.write(lambda tx: _decided(tx, platform, now, decide))
 
-    def of_name(self, name: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
+    @writes
+    def of_name(self, tx: Transaction, name: str, now: datetime, decide: Callable[[list[Credential]], Decided[T]]) -> T:
         """The same, for the platform of the credential of that name. Raises NotFound."""
-
-        def change(tx: Transaction) -> T:
-            row = tx.one("SELECT platform FROM credentials WHERE name = ?", name)
-            if row is None:
-                raise _missing(name)
-            return _decided(tx, row[0], now, decide)
-
-        return self._db.write(change)
+        row = tx.one("SELECT platform FROM credentials WHERE name = ?", name)
+        if row is None:
+            raise _missing(name)
+        return _decided(tx, row[0], now, decide)
 
 
 def named(credentials: Sequence[Credential], name: str) -> Credential:
@@ -250,24 +223,14 @@ def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[li
             names = placeholders(columns(Credential))
             tx.run(f"UPDATE credentials SET {names} WHERE id = ?", *values(credential), credential.id)
     if decided.alarms is not None:
-        _have_open(tx, platform, [credential.name for credential in credentials.values()], decided.alarms, micros(now))
+        for alarm in decided.alarms:
+            alerts.raise_alert(tx, alarm, micros(now))
+        subjects = [*map(_about_credential, [credential.name for credential in credentials.values()])]
+        over = {about_pool(platform)}.union(*subjects) - {alarm.subject for alarm in decided.alarms}
+        for (subject,) in tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL"):
+            if subject in over:
+                alerts.close(tx, subject, micros(now))
     return decided.result
-
-
-def _have_open(tx: Transaction, platform: str, names: Sequence[str], alarms: Sequence[Alarm], now: int) -> None:
-    for alarm in alarms:
-        alerts.raise_alert(tx, alarm, now)
-    still = {alarm.subject for alarm in alarms}
-    for subject in _open_subjects(tx, platform, names):
-        if subject not in still:
-            alerts.close(tx, subject, now)
-
-
-def _open_subjects(tx: Transaction, platform: str, names: Sequence[str]) -> list[str]:
-    """Returns the open alerts about a platform's pool and these of its credentials."""
-    ours = {about_pool(platform), *(subject for name in names for subject in _about_credential(name))}
-    rows = tx.all("SELECT subject FROM alerts WHERE closed_at IS NULL")
-    return [row[0] for row in rows if row[0] in ours]
 
 
 def _insert(
@@ -281,12 +244,13 @@ def _insert(
     *,
     is_from_environment: bool,
 ) -> None:
-    tx.run(
-        """
+    sql = """
         INSERT INTO credentials (platform, name, key_id, sealed, state, created_at, state_since, priority, daily_limit,
                                  expires_at, is_shared, is_from_environment, hosts)
         VALUES (?, ?, ?, ?, 'active', ?, ?, ?, ?, ?, ?, ?, ?)
-        """,
+    """
+    tx.run(
+        sql,
         platform,
         name,
         key_id,
@@ -331,18 +295,11 @@ def _renew(tx: Transaction, platform: str, name: str, key_id: str, sealed: bytes
 def _note(
     tx: Transaction, platform: str, name: str, before: str | None, after: str | None, reason: str, at: datetime
 ) -> None:
-    tx.run(
-        """
+    sql = """
         INSERT INTO credential_changes (platform, credential, changed_at, from_state, to_state, reason)
         VALUES (?, ?, ?, ?, ?, ?)
-        """,
-        platform,
-        name,
-        micros(at),
-        before,
-        after,
-        reason,
-    )
+    """
+    tx.run(sql, platform, name, micros(at), before, after, reason)
 
 
 def _missing(name: str) -> NotFound:
@@ -367,42 +324,28 @@ class SealedRow(Record, frozen=True):
 class EncryptedValues(StorePart):
     def count(self, key_id: str) -> int:
         """Returns how many are encrypted with another key."""
-        return self._db.read(lambda tx: sum(_count(tx, table, key_id) for table in tables()))
+        sql = "SELECT count(*) FROM {table} WHERE key_id <> ? AND length(sealed) > 0"
+        return sum(self._number(sql.format(table=table), key_id) for table in tables())
 
     def others(self, table: str, key_id: str, after: int, limit: int) -> list[SealedRow]:
         """Returns a table's rows encrypted with another key, in order of id. Empty values are not encrypted."""
-        return self._db.read(
-            lambda tx: tx.records(
-                SealedRow,
-                f"""
-                SELECT '{table}' AS "table", id, name, key_id, sealed FROM {table}
-                 WHERE id > ? AND key_id <> ? AND length(sealed) > 0 ORDER BY id LIMIT ?
-                """,
-                after,
-                key_id,
-                limit,
-            )
-        )
+        sql = f"""
+            SELECT '{table}' AS "table", id, name, key_id, sealed FROM {table}
+             WHERE id > ? AND key_id <> ? AND length(sealed) > 0 ORDER BY id LIMIT ?
+        """
+        return self._records(SealedRow, sql, after, key_id, limit)
 
-    def exchange(self, pairs: Sequence[tuple[SealedRow, SealedRow]]) -> int:
+    @writes
+    def exchange(self, tx: Transaction, pairs: Sequence[tuple[SealedRow, SealedRow]]) -> int:
         """Replace the first of each pair by the second, if the first is still stored; returns how many were
         replaced."""
-
-        def change(tx: Transaction) -> int:
-            return sum(
-                tx.run(
-                    f"UPDATE {old.table} SET key_id = ?, sealed = ? WHERE id = ? AND sealed = ?",
-                    new.key_id,
-                    new.sealed,
-                    old.id,
-                    old.sealed,
-                )
-                for old, new in pairs
+        return sum(
+            tx.run(
+                f"UPDATE {old.table} SET key_id = ?, sealed = ? WHERE id = ? AND sealed = ?",
+                new.key_id,
+                new.sealed,
+                old.id,
+                old.sealed,
             )
-
-        return self._db.write(change)
-
-
-def _count(tx: Transaction, table: str, key_id: str) -> int:
-    row = tx.one(f"SELECT count(*) FROM {table} WHERE key_id <> ? AND length(sealed) > 0", key_id)
-    return int(row[0]) if row else 0
+            for old, new in pairs
+        )

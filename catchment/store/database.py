@@ -12,10 +12,10 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from threading import RLock
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from catchment import installation, logs
 from catchment.errors import InvalidInput, StoreError
@@ -40,6 +40,8 @@ log = logs.logger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R", bound=Record)
+P = ParamSpec("P")
+Part = TypeVar("Part", bound="StorePart")
 Row = tuple[Any, ...]
 
 RETRIES = 8
@@ -71,6 +73,16 @@ class Transaction:
     def one(self, sql: str, *values: Any) -> Row | None:
         self.cursor.execute(self._spoken(sql), values)
         return self.cursor.fetchone()  # type: ignore[no-any-return]
+
+    def column(self, sql: str, *values: Any) -> list[Any]:
+        """Returns the first value of each row."""
+        return [row[0] for row in self.all(sql, *values)]
+
+    def number(self, sql: str, *values: Any) -> int:
+        """Returns the number that a statement answers: a count, or the id of a new row."""
+        row = self.one(sql, *values)
+        assert row is not None, sql
+        return int(row[0])
 
     def records(self, record: type[R], sql: str, *values: Any) -> list[R]:
         """Returns rows as records: each field has the value of the column of its name."""
@@ -323,6 +335,52 @@ class StorePart:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+
+    # Methods of one statement.
+
+    def _all(self, sql: str, *values: Any) -> list[Row]:
+        return self._db.read(lambda tx: tx.all(sql, *values))
+
+    def _one(self, sql: str, *values: Any) -> Row | None:
+        return self._db.read(lambda tx: tx.one(sql, *values))
+
+    def _column(self, sql: str, *values: Any) -> list[Any]:
+        return self._db.read(lambda tx: tx.column(sql, *values))
+
+    def _number(self, sql: str, *values: Any) -> int:
+        return self._db.read(lambda tx: tx.number(sql, *values))
+
+    def _records(self, record: type[R], sql: str, *values: Any) -> list[R]:
+        return self._db.read(lambda tx: tx.records(record, sql, *values))
+
+    def _record(self, record: type[R], sql: str, *values: Any) -> R | None:
+        return self._db.read(lambda tx: tx.record(record, sql, *values))
+
+    def _select_in(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        return self._db.read(lambda tx: tx.select_in(sql, values))
+
+    def _run(self, sql: str, *values: Any) -> int:
+        return self._db.write(lambda tx: tx.run(sql, *values))
+
+
+def reads(question: Callable[Concatenate[Part, Transaction, P], T]) -> Callable[Concatenate[Part, P], T]:
+    """Makes a method of a StorePart a query: callers leave out its transaction."""
+
+    @wraps(question)
+    def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.read(lambda tx: question(self, tx, *args, **kwargs))
+
+    return method
+
+
+def writes(change: Callable[Concatenate[Part, Transaction, P], T]) -> Callable[Concatenate[Part, P], T]:
+    """Makes a method of a StorePart one transaction, which may be repeated; callers leave it out."""
+
+    @wraps(change)
+    def method(self: Part, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.write(lambda tx: change(self, tx, *args, **kwargs))
+
+    return method
 
 
 class _Outage:

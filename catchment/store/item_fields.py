@@ -12,13 +12,7 @@ from msgspec.structs import astuple
 
 from catchment.clock import micros, moment
 from catchment.messages import Message
-from catchment.model import (
-    Item,
-    Media,
-    Record,
-    Reference,
-    StoredItem,
-)
+from catchment.model import Item, Media, Record, Reference, StoredItem
 from catchment.store.row_mappers import field_types, mapper, row_builder
 
 

@@ -12,7 +12,7 @@ import zstandard
 from sqlalchemy import Column, LargeBinary, Table, Text
 
 from catchment.model import Record
-from catchment.store.database import StorePart, Transaction
+from catchment.store.database import StorePart, Transaction, reads
 from catchment.store.schema import metadata
 
 SAID: dict[str, frozenset[str] | None] = {
@@ -58,14 +58,11 @@ class Row(Record, frozen=True):
 
 
 class SecretScanRows(StorePart):
-    def size(self) -> int:
+    @reads
+    def size(self, tx: Transaction) -> int:
         """Returns roughly how many rows there are: the sum of the highest ids."""
-
-        def query(tx: Transaction) -> int:
-            found = [tx.one(f"SELECT max(id) FROM {table.name}") for table in _tables() if "id" in table.c]
-            return sum(row[0] or 0 for row in found if row)
-
-        return self._db.read(query)
+        found = [tx.one(f"SELECT max(id) FROM {table.name}") for table in _tables() if "id" in table.c]
+        return sum(row[0] or 0 for row in found if row)
 
     def rows(self) -> Iterator[Row]:
         """Yields all rows with all their texts; compressed values are decompressed."""
@@ -79,15 +76,12 @@ class SecretScanRows(StorePart):
         where, after = "", list[Any]()
         while True:
             sql = f"SELECT {selected} FROM {table.name} {where} ORDER BY {', '.join(keys)} LIMIT {size}"
-            found = self._found(sql, after)
+            found = self._all(sql, *after)
             for row in found:
                 yield Row(table.name, _said_key(keys, row), tuple(_cells(table.name, held, row[len(keys) :])))
             if len(found) < size:
                 return
             where, after = f"WHERE ({', '.join(keys)}) > ({marks})", list(found[-1][: len(keys)])
-
-    def _found(self, sql: str, after: Sequence[Any]) -> list[tuple[Any, ...]]:
-        return self._db.read(lambda tx: tx.all(sql, *after))
 
 
 def _tables() -> list[Table]:

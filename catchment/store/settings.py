@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from catchment.clock import micros
-from catchment.store.database import StorePart, Transaction
+from catchment.store.database import StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 
 _INTERVAL = "fetch_interval."
@@ -17,17 +17,11 @@ _DEPLOYMENT = "deployment"
 
 class StoredSettings(StorePart):
     def put(self, name: str, value: Any, now: datetime) -> None:
-        self._db.write(
-            lambda tx: tx.run(
-                """
-                INSERT INTO settings (name, value, updated_at) VALUES (?, ?, ?)
-                ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
-                """,
-                name,
-                to_json(value),
-                micros(now),
-            )
-        )
+        sql = """
+            INSERT INTO settings (name, value, updated_at) VALUES (?, ?, ?)
+            ON CONFLICT (name) DO UPDATE SET value = excluded.value, updated_at = excluded.updated_at
+        """
+        self._run(sql, name, to_json(value), micros(now))
 
     def deployment(self, now: datetime) -> str:
         """Returns a name that all processes on this database share, and no others: for shared state outside the
@@ -45,12 +39,12 @@ class StoredSettings(StorePart):
         return str(name)
 
     def get(self, name: str) -> Any | None:
-        row = self._db.read(lambda tx: tx.one("SELECT value FROM settings WHERE name = ?", name))
+        row = self._one("SELECT value FROM settings WHERE name = ?", name)
         return decode(row[0]) if row else None
 
     def intervals(self) -> dict[str, int]:
         """Returns minutes by kind, as set in the database."""
-        rows = self._db.read(lambda tx: tx.all("SELECT name, value FROM settings WHERE name LIKE ?", f"{_INTERVAL}%"))
+        rows = self._all("SELECT name, value FROM settings WHERE name LIKE ?", f"{_INTERVAL}%")
         return {name.removeprefix(_INTERVAL): int(decode(value)) for name, value in rows}
 
     def put_interval(self, kind: str, minutes: int, now: datetime) -> None:
@@ -58,7 +52,7 @@ class StoredSettings(StorePart):
 
     def remove_interval(self, kind: str) -> None:
         """The environment's value or the default of this kind applies again."""
-        self._db.write(lambda tx: tx.run("DELETE FROM settings WHERE name = ?", f"{_INTERVAL}{kind}"))
+        self._run("DELETE FROM settings WHERE name = ?", f"{_INTERVAL}{kind}")
 
 
 T = TypeVar("T")
@@ -69,23 +63,18 @@ class BudgetRows(StorePart):
 
     def kept(self, names: Sequence[str]) -> dict[str, Any]:
         """Returns the current windows of these names; unused ones are left out."""
-        rows = self._db.read(lambda tx: tx.select_in("SELECT name, blocks FROM budgets WHERE name IN {values}", names))
+        rows = self._select_in("SELECT name, blocks FROM budgets WHERE name IN {values}", names)
         return {name: decode(blocks) for name, blocks in rows}
 
-    def change(self, name: str, now: datetime, decide: Callable[[Any | None], tuple[Any, T]]) -> T:
+    @writes
+    def change(self, tx: Transaction, name: str, now: datetime, decide: Callable[[Any | None], tuple[Any, T]]) -> T:
         """`decide` gets the stored window (None at first) and returns the next one with its own result."""
-
-        def transaction(tx: Transaction) -> T:
-            row = tx.one(f"SELECT blocks FROM budgets WHERE name = ? {tx.lock_rows()}", name)
-            window, result = decide(decode(row[0]) if row else None)
-            if row:
-                tx.run(
-                    "UPDATE budgets SET blocks = ?, updated_at = ? WHERE name = ?", to_json(window), micros(now), name
-                )
-            else:
-                # There is no row to lock yet. Of two concurrent inserts one fails here, and its transaction is
-                # repeated.
-                tx.insert("budgets", ("name", "blocks", "updated_at"), [(name, to_json(window), micros(now))])
-            return result
-
-        return self._db.write(transaction)
+        row = tx.one(f"SELECT blocks FROM budgets WHERE name = ? {tx.lock_rows()}", name)
+        window, result = decide(decode(row[0]) if row else None)
+        if row:
+            tx.run("UPDATE budgets SET blocks = ?, updated_at = ? WHERE name = ?", to_json(window), micros(now), name)
+        else:
+            # There is no row to lock yet. Of two concurrent inserts one fails here, and its transaction is
+            # repeated.
+            tx.insert("budgets", ("name", "blocks", "updated_at"), [(name, to_json(window), micros(now))])
+        return result

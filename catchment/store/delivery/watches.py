@@ -15,7 +15,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.model import Record, View, Watch
-from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.database import Row, StorePart, Transaction, reads, writes
 from catchment.store.delivery import events
 from catchment.store.item_fields import iso, to_json
 from catchment.store.row_mappers import columns, values
@@ -112,220 +112,153 @@ class StoredWatchHit(Record, frozen=True):
 
 
 class Watches(StorePart):
-    def add(self, watch: Watch, now: datetime) -> int:
+    @writes
+    def add(self, tx: Transaction, watch: Watch, now: datetime) -> int:
         """Add a watch; it begins with items stored after it. Raises Conflict."""
-
-        def change(tx: Transaction) -> int:
-            if tx.one("SELECT 1 FROM watches WHERE name = ?", watch.name):
-                raise Conflict(f"there is a watch named {watch.name!r} already", "remove it first")
-            change_number, item_id = _head(tx)
-            row = tx.one(
-                f"""
-                INSERT INTO watches ({_RULE}, is_active, created_at, from_change_number, item_position, edit_position,
-                                     edit_position_item_id, hit_count)
-                VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING id
-                """,
-                *values(watch),
-                True,
-                micros(now),
-                change_number,
-                item_id,
-                change_number,
-                item_id,
-            )
-            assert row is not None
-            return int(row[0])
-
-        return self._db.write(change)
+        if tx.one("SELECT 1 FROM watches WHERE name = ?", watch.name):
+            raise Conflict(f"there is a watch named {watch.name!r} already", "remove it first")
+        change_number, item_id = _head(tx)
+        sql = f"""
+            INSERT INTO watches ({_RULE}, is_active, created_at, from_change_number, item_position, edit_position,
+                                 edit_position_item_id, hit_count)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING id
+        """
+        return tx.number(sql, *values(watch), True, micros(now), change_number, item_id, change_number, item_id)
 
     def page(self) -> list[WatchView]:
-        return self._db.read(lambda tx: tx.records(WatchView, f"SELECT {_SHOWN} FROM watches ORDER BY id"))
+        return self._records(WatchView, f"SELECT {_SHOWN} FROM watches ORDER BY id")
 
     def get(self, watch_id: int) -> WatchView:
-        watch = self._db.read(lambda tx: tx.record(WatchView, f"SELECT {_SHOWN} FROM watches WHERE id = ?", watch_id))
+        watch = self._record(WatchView, f"SELECT {_SHOWN} FROM watches WHERE id = ?", watch_id)
         if watch is None:
             raise _missing(f"{watch_id}")
         return watch
 
     def id_of(self, name: str) -> int:
-        row = self._db.read(lambda tx: tx.one("SELECT id FROM watches WHERE name = ?", name))
+        row = self._one("SELECT id FROM watches WHERE name = ?", name)
         if row is None:
             raise _missing(repr(name))
         return int(row[0])
 
     def pause(self, watch_id: int) -> None:
-        if not self._db.write(lambda tx: tx.run("UPDATE watches SET is_active = ? WHERE id = ?", False, watch_id)):
+        if not self._run("UPDATE watches SET is_active = ? WHERE id = ?", False, watch_id):
             raise _missing(f"{watch_id}")
 
-    def resume(self, watch_id: int) -> None:
+    @writes
+    def resume(self, tx: Transaction, watch_id: int) -> None:
         """Resume with items stored from now on; those of the pause are skipped. An active watch is not changed. Raises
         NotFound."""
+        row = tx.one("SELECT is_active FROM watches WHERE id = ?", watch_id)
+        if row is None:
+            raise _missing(f"{watch_id}")
+        if not row[0]:
+            change_number, item_id = _head(tx)
+            sql = """
+                UPDATE watches SET is_active = ?, item_position = ?, edit_position = ?, edit_position_item_id = ?
+                 WHERE id = ?
+            """
+            tx.run(sql, True, item_id, change_number, item_id, watch_id)
 
-        def change(tx: Transaction) -> None:
-            row = tx.one("SELECT is_active FROM watches WHERE id = ?", watch_id)
-            if row is None:
-                raise _missing(f"{watch_id}")
-            if not row[0]:
-                change_number, item_id = _head(tx)
-                tx.run(
-                    """
-                    UPDATE watches SET is_active = ?, item_position = ?, edit_position = ?, edit_position_item_id = ?
-                     WHERE id = ?
-                    """,
-                    True,
-                    item_id,
-                    change_number,
-                    item_id,
-                    watch_id,
-                )
-
-        self._db.write(change)
-
-    def remove(self, watch_id: int) -> None:
-        def change(tx: Transaction) -> None:
-            tx.run("DELETE FROM watch_hits WHERE watch_id = ?", watch_id)
-            if not tx.run("DELETE FROM watches WHERE id = ?", watch_id):
-                raise _missing(f"{watch_id}")
-
-        self._db.write(change)
+    @writes
+    def remove(self, tx: Transaction, watch_id: int) -> None:
+        tx.run("DELETE FROM watch_hits WHERE watch_id = ?", watch_id)
+        if not tx.run("DELETE FROM watches WHERE id = ?", watch_id):
+            raise _missing(f"{watch_id}")
 
     def hits(self, watch_id: int, limit: int = 30) -> list[WatchHitView]:
         """Returns the hits, the latest first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                WatchHitView,
-                """
-                SELECT h.item_id, h.change_number, h.words, h.is_edit, h.matched_at, i.title, i.url, i.source_id,
-                       i.author
-                  FROM watch_hits h LEFT JOIN items i ON i.id = h.item_id
-                 WHERE h.watch_id = ? ORDER BY h.change_number DESC, h.item_id DESC LIMIT ?
-                """,
-                watch_id,
-                limit,
-            )
-        )
+        sql = """
+            SELECT h.item_id, h.change_number, h.words, h.is_edit, h.matched_at, i.title, i.url, i.source_id,
+                   i.author
+              FROM watch_hits h LEFT JOIN items i ON i.id = h.item_id
+             WHERE h.watch_id = ? ORDER BY h.change_number DESC, h.item_id DESC LIMIT ?
+        """
+        return self._records(WatchHitView, sql, watch_id, limit)
 
-    def waiting_for_new(self) -> list[PendingWatch]:
+    @reads
+    def waiting_for_new(self, tx: Transaction) -> list[PendingWatch]:
         """Returns the active watches that have not seen all items, the furthest behind first."""
+        pending = _waiting(tx, "item_position < ?", _head(tx)[1])
+        return sorted(pending, key=lambda watch: (watch.last_item_id, watch.id))
 
-        def query(tx: Transaction) -> list[PendingWatch]:
-            _, item_id = _head(tx)
-            return _waiting(tx, "item_position < ?", item_id)
-
-        return sorted(self._db.read(query), key=lambda pending: (pending.last_item_id, pending.id))
-
-    def waiting_for_edits(self) -> list[PendingWatch]:
+    @reads
+    def waiting_for_edits(self, tx: Transaction) -> list[PendingWatch]:
         """Returns the watches for edits that have not seen all changes."""
-
-        def query(tx: Transaction) -> list[PendingWatch]:
-            return _waiting(tx, "is_for_edits AND (edit_position, edit_position_item_id) < (?, ?)", *_head(tx))
-
-        return sorted(self._db.read(query), key=lambda pending: (pending.last_edit, pending.id))
+        pending = _waiting(tx, "is_for_edits AND (edit_position, edit_position_item_id) < (?, ?)", *_head(tx))
+        return sorted(pending, key=lambda watch: (watch.last_edit, watch.id))
 
     def stored_after(self, item_id: int, limit: int) -> list[Seen]:
         """Returns the next items, in the order of storing, in their current state."""
-        return self._db.read(
-            lambda tx: _seen(
-                tx,
-                tx.all(
-                    f"""
-                    SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
-                     WHERE i.id > ? ORDER BY i.id LIMIT ?
-                    """,
-                    item_id,
-                    limit,
-                ),
-            )
-        )
+        sql = f"""
+            SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
+             WHERE i.id > ? ORDER BY i.id LIMIT ?
+        """
+        return self._db.read(lambda tx: _seen(tx, tx.all(sql, item_id, limit)))
 
-    def changed_after(self, place: Place, limit: int) -> tuple[list[Seen], Place]:
+    @reads
+    def changed_after(self, tx: Transaction, place: Place, limit: int) -> tuple[list[Seen], Place]:
         """Returns the next content changes, in order, and the position after them."""
-
-        def query(tx: Transaction) -> tuple[list[Seen], Place]:
-            # The head first: up to there nothing is left once the rows run out, even if only counters changed.
-            head = _head(tx)
-            rows = tx.all(
-                f"""
-                SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
-                 WHERE (i.content_change_number, i.id) > (?, ?) ORDER BY i.content_change_number, i.id LIMIT ?
-                """,
-                *place,
-                limit,
-            )
-            seen = _seen(tx, rows)
-            last = seen[-1].place if seen else place
-            return seen, last if len(seen) == limit else max(last, head)
-
-        return self._db.read(query)
+        # The head first: up to there nothing is left once the rows run out, even if only counters changed.
+        head = _head(tx)
+        sql = f"""
+            SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
+             WHERE (i.content_change_number, i.id) > (?, ?) ORDER BY i.content_change_number, i.id LIMIT ?
+        """
+        rows = tx.all(sql, *place, limit)
+        seen = _seen(tx, rows)
+        last = seen[-1].place if seen else place
+        return seen, last if len(seen) == limit else max(last, head)
 
     def newest(self, limit: int) -> list[Seen]:
         """Returns the latest changed items, the latest first."""
-        return self._db.read(
-            lambda tx: _seen(
-                tx,
-                tx.all(
-                    f"""
-                    SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
-                     ORDER BY i.content_change_number DESC, i.id DESC LIMIT ?
-                    """,
-                    limit,
-                ),
-            )
-        )
+        sql = f"""
+            SELECT {_SEEN} FROM items i JOIN sources s ON s.id = i.source_id
+             ORDER BY i.content_change_number DESC, i.id DESC LIMIT ?
+        """
+        return self._db.read(lambda tx: _seen(tx, tx.all(sql, limit)))
 
-    def saw_new(self, looked: Sequence[tuple[PendingWatch, Sequence[StoredWatchHit]]], to: int, now: datetime) -> None:
+    @writes
+    def saw_new(
+        self, tx: Transaction, looked: Sequence[tuple[PendingWatch, Sequence[StoredWatchHit]]], to: int, now: datetime
+    ) -> None:
         """Move these watches to that item and record their hits. All or nothing."""
+        for waiting, hits in looked:
+            sql = "UPDATE watches SET item_position = ? WHERE id = ? AND is_active AND item_position = ?"
+            is_ours = tx.run(sql, to, waiting.id, waiting.last_item_id)
+            # Otherwise another process has matched these, or the watch was paused or removed meanwhile.
+            if is_ours:
+                _note(tx, waiting, hits, micros(now))
 
-        def change(tx: Transaction) -> None:
-            for waiting, hits in looked:
-                is_ours = tx.run(
-                    "UPDATE watches SET item_position = ? WHERE id = ? AND is_active AND item_position = ?",
-                    to,
-                    waiting.id,
-                    waiting.last_item_id,
-                )
-                # Otherwise another process has matched these, or the watch was paused or removed meanwhile.
-                if is_ours:
-                    _note(tx, waiting, hits, micros(now))
-
-        self._db.write(change)
-
+    @writes
     def saw_edits(
-        self, looked: Sequence[tuple[PendingWatch, Sequence[StoredWatchHit]]], to: Place, now: datetime
+        self, tx: Transaction, looked: Sequence[tuple[PendingWatch, Sequence[StoredWatchHit]]], to: Place, now: datetime
     ) -> None:
         """The same for content changes up to that position."""
-
-        def change(tx: Transaction) -> None:
-            for waiting, hits in looked:
-                is_ours = tx.run(
-                    """
-                    UPDATE watches SET edit_position = ?, edit_position_item_id = ?
-                     WHERE id = ? AND is_active AND edit_position = ? AND edit_position_item_id = ?
-                    """,
-                    *to,
-                    waiting.id,
-                    *waiting.last_edit,
-                )
-                if is_ours:
-                    _note(tx, waiting, hits, micros(now))
-
-        self._db.write(change)
+        for waiting, hits in looked:
+            sql = """
+                UPDATE watches SET edit_position = ?, edit_position_item_id = ?
+                 WHERE id = ? AND is_active AND edit_position = ? AND edit_position_item_id = ?
+            """
+            is_ours = tx.run(sql, *to, waiting.id, *waiting.last_edit)
+            if is_ours:
+                _note(tx, waiting, hits, micros(now))
 
 
 def _waiting(tx: Transaction, where: str, *values: int) -> list[PendingWatch]:
-    rows = tx.all(
-        f"""
+    sql = f"""
         SELECT id, item_position, edit_position, edit_position_item_id, {_RULE} FROM watches
          WHERE is_active AND {where}
-        """,
-        *values,
-    )
+    """
+    rows = tx.all(sql, *values)
     watches = tx.as_records(Watch, rows)
     return [PendingWatch(row[0], watch, row[1], (row[2], row[3])) for row, watch in zip(rows, watches, strict=True)]
 
 
 def _note(tx: Transaction, waiting: PendingWatch, hits: Sequence[StoredWatchHit], now: int) -> None:
-    hits = _untold(tx, waiting, hits)
+    sql = "SELECT change_number, item_id FROM watch_hits WHERE watch_id = ? AND item_id IN {values}"
+    rows = tx.select_in(sql, [hit.item.id for hit in hits], before=[waiting.id])
+    # An item that was new and edited at once is in both orders.
+    hits = [hit for hit in hits if hit.item.place not in {*rows}]
     if not hits:
         return
     for hit in hits:
@@ -336,36 +269,15 @@ def _note(tx: Transaction, waiting: PendingWatch, hits: Sequence[StoredWatchHit]
         [(waiting.id, *hit.item.place, to_json(hit.words), hit.is_edit, now) for hit in hits],
     )
     tx.run("UPDATE watches SET hit_count = hit_count + ?, last_hit_at = ? WHERE id = ?", len(hits), now, waiting.id)
-    _forget_hits(tx, waiting.id)
-
-
-def _untold(tx: Transaction, waiting: PendingWatch, hits: Sequence[StoredWatchHit]) -> list[StoredWatchHit]:
-    """Returns the hits that were not reported in this state: an item that was new and edited at once is in both
-    orders."""
-    rows = tx.select_in(
-        "SELECT change_number, item_id FROM watch_hits WHERE watch_id = ? AND item_id IN {values}",
-        [hit.item.id for hit in hits],
-        before=[waiting.id],
-    )
-    reported = {(change_number, item_id) for change_number, item_id in rows}
-    return [hit for hit in hits if hit.item.place not in reported]
-
-
-def _forget_hits(tx: Transaction, watch_id: int) -> None:
-    """Keeps the latest hits, and those that the check for edits has yet to reach."""
-    tx.run(
-        f"""
+    # The latest hits are kept, and those that the check for edits has yet to reach.
+    sql = f"""
         DELETE FROM watch_hits WHERE watch_id = ? AND (change_number, item_id) <=
                (SELECT change_number, item_id FROM watch_hits WHERE watch_id = ?
                  ORDER BY change_number DESC, item_id DESC LIMIT 1 OFFSET {KEPT_HITS})
            AND EXISTS (SELECT 1 FROM watches w WHERE w.id = ? AND
                        (w.is_for_edits = ? OR w.edit_position > watch_hits.change_number))
-        """,
-        watch_id,
-        watch_id,
-        watch_id,
-        False,
-    )
+    """
+    tx.run(sql, waiting.id, waiting.id, waiting.id, False)
 
 
 def _told(waiting: PendingWatch, hit: StoredWatchHit) -> dict[str, Any]:

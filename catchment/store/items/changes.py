@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from catchment.errors import InvalidInput
 from catchment.model import Record
-from catchment.store.database import StorePart, Transaction
+from catchment.store.database import StorePart, Transaction, reads
 from catchment.store.item_fields import ItemView
 from catchment.store.items.views import COLUMNS, shown
 
@@ -37,37 +37,24 @@ class Changed(Record, frozen=True):
 
 
 class Changes(StorePart):
-    def after(self, place: ChangeCursor, limit: int, *, counters: bool = False) -> Changed:
+    @reads
+    def after(self, tx: Transaction, place: ChangeCursor, limit: int, *, counters: bool = False) -> Changed:
         """Returns changes after that cursor: content and flags; with `counters` also counter updates.
 
         Each item comes once, at its last change. An item that changes while a client is paging comes again later.
         """
-        return self._db.read(lambda tx: _after(tx, place, limit, counters))
-
-
-def _after(tx: Transaction, place: ChangeCursor, limit: int, counters: bool) -> Changed:
-    number = "change_number" if counters else "content_change_number"
-    # Read first: what is committed after it has a greater number, and is either among the rows or on a later page.
-    newest = _newest(tx)
-    rows = tx.all(
-        f"""
-        SELECT {COLUMNS} FROM items i WHERE (i.{number}, i.id) > (?, ?) ORDER BY i.{number}, i.id LIMIT ?
-        """,
-        place.number,
-        place.item_id,
-        limit + 1,
-    )
-    items = shown(tx, rows[:limit])
-    is_end = len(rows) <= limit
-    last = place_of(items[-1], counters=counters) if items else place
-    newest = max(newest, last.number)
-    return Changed(items, max(place, ChangeCursor(newest), key=_order) if is_end else last, newest, is_end)
-
-
-def _newest(tx: Transaction) -> int:
-    row = tx.one("SELECT change_number FROM ledger WHERE id = 1")
-    assert row is not None
-    return int(row[0])
+        number = "change_number" if counters else "content_change_number"
+        # Read first: what is committed after it has a greater number, and is either among the rows or on a later page.
+        newest = tx.number("SELECT change_number FROM ledger WHERE id = 1")
+        sql = f"""
+            SELECT {COLUMNS} FROM items i WHERE (i.{number}, i.id) > (?, ?) ORDER BY i.{number}, i.id LIMIT ?
+        """
+        rows = tx.all(sql, place.number, place.item_id, limit + 1)
+        items = shown(tx, rows[:limit])
+        is_end = len(rows) <= limit
+        last = place_of(items[-1], counters=counters) if items else place
+        newest = max(newest, last.number)
+        return Changed(items, max(place, ChangeCursor(newest), key=_order) if is_end else last, newest, is_end)
 
 
 def _order(place: ChangeCursor) -> tuple[int, int]:

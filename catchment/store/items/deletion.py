@@ -18,7 +18,7 @@ from catchment.errors import NotFound
 from catchment.lazy import lazy_imports
 from catchment.model import Event, Record, RefinedItem, View
 from catchment.store import cache
-from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.database import Row, StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 from catchment.store.search import index
 from catchment.store.search.index import SearchIndex
@@ -26,10 +26,7 @@ from catchment.store.search.index import SearchIndex
 with lazy_imports():
     from catchment.store import schema
 
-ELSEWHERE = {
-    "index_mark": "how far the index is; no item's own",
-    "postings": "of the index, which lets go of items",
-}
+ELSEWHERE = {"index_mark": "how far the index is; no item's own", "postings": "of the index, which lets go of items"}
 """Tables with an item id that are not cleared by it, and why."""
 
 
@@ -47,10 +44,8 @@ def remove_items(tx: Transaction, item_ids: Sequence[int]) -> int:
     ]
     index.remove(tx, ids)
     shown = tx.select_in("SELECT source_id, count(*) FROM sightings WHERE item_id IN {values} GROUP BY source_id", ids)
-    tx.many(
-        "UPDATE source_counts SET item_count = item_count - ? WHERE source_id = ?",
-        [(count, source_id) for source_id, count in sorted(shown)],
-    )
+    sql = "UPDATE source_counts SET item_count = item_count - ? WHERE source_id = ?"
+    tx.many(sql, [(count, source_id) for source_id, count in sorted(shown)])
     cache.gone_items(tx, [source_id for source_id, _ in sorted(shown)])
     for table in hanging():
         tx.many(f"DELETE FROM {table} WHERE item_id = ?", [(item_id,) for item_id in ids])
@@ -100,17 +95,11 @@ class Deletion(StorePart):
     def records(self, limit: int = 100, before: int | None = None) -> list[ForgottenView]:
         """Returns the records of deletions, the latest first."""
         columns = ", ".join(ForgottenView.__struct_fields__)
-        return self._db.read(
-            lambda tx: tx.records(
-                ForgottenView,
-                f"SELECT {columns} FROM forgotten WHERE id < ? ORDER BY id DESC LIMIT ?",
-                before or 2**62,
-                limit,
-            )
-        )
+        sql = f"SELECT {columns} FROM forgotten WHERE id < ? ORDER BY id DESC LIMIT ?"
+        return self._records(ForgottenView, sql, before or 2**62, limit)
 
     def platform_of(self, item_id: int) -> str:
-        row = self._db.read(lambda tx: tx.one("SELECT platform FROM items WHERE id = ?", item_id))
+        row = self._one("SELECT platform FROM items WHERE id = ?", item_id)
         if row is None:
             raise NotFound("there is no item {id}", "`catchment items` lists the stored items", id=item_id)
         return str(row[0])
@@ -118,7 +107,7 @@ class Deletion(StorePart):
     def followed_on(self, platform: str) -> tuple[str, ...]:
         """Returns the platform, if it ever had a source: its package may be uninstalled, but its items are still
         stored."""
-        row = self._db.read(lambda tx: tx.one("SELECT platform FROM sources WHERE platform = ? LIMIT 1", platform))
+        row = self._one("SELECT platform FROM sources WHERE platform = ? LIMIT 1", platform)
         return (str(row[0]),) if row else ()
 
     def count(self, wanted: Forget) -> int:
@@ -131,24 +120,20 @@ class Deletion(StorePart):
         The marks are written first: from then on it is not collected again, whatever happens to the rest.
         """
         with self._db.overwriting():
-            record_id = self._forget(wanted, now, seen)
+            record_id = self._db.write(lambda tx: _begun(tx, wanted, micros(now)))
+            batches = list(self._found(wanted))
+            # Before the items: once these are gone, their events cannot be found any more.
+            self._forget_events(record_id, {item_id for ids in batches for item_id in ids})
+            gone = 0
+            for ids in batches:
+                gone += self._db.write(lambda tx, ids=ids: _forget_items(tx, record_id, ids))  # type: ignore[misc]
+                seen(gone)
+            if wanted.author is not None:
+                self._forget_quotes(wanted.platform, wanted.author)
+            SearchIndex(self._db).purge()
+            self._run("UPDATE forgotten SET is_finished = ? WHERE id = ?", True, record_id)
         (record,) = self.records(1, record_id + 1)
         return record
-
-    def _forget(self, wanted: Forget, now: datetime, seen: Callable[[int], None]) -> int:
-        record_id = self._db.write(lambda tx: _begun(tx, wanted, micros(now)))
-        found = list(self._found(wanted))
-        # Before the items: once these are gone, their events cannot be found any more.
-        self._forget_events(record_id, {item_id for ids in found for item_id in ids})
-        gone = 0
-        for ids in found:
-            gone += self._db.write(lambda tx, ids=ids: _forget_items(tx, record_id, ids))  # type: ignore[misc]
-            seen(gone)
-        if wanted.author is not None:
-            self._forget_quotes(wanted.platform, wanted.author)
-        SearchIndex(self._db).purge()
-        self._db.write(lambda tx: tx.run("UPDATE forgotten SET is_finished = ? WHERE id = ?", True, record_id))
-        return record_id
 
     def _found(self, wanted: Forget) -> Iterator[list[int]]:
         """Yields the ids of the affected items, a few at a time."""
@@ -166,17 +151,23 @@ class Deletion(StorePart):
         """Deletes the content of events about one of the items."""
         sql = "SELECT id, body FROM outbox WHERE id > ? AND id <= ? AND body LIKE '%\"item%'"
         for rows in self._windows(sql, last="SELECT max(id) FROM outbox"):
-            matching = [(event_id,) for event_id, body in rows if _item_told(decode(body)) in about]
-            if matching:
-                self._db.write(lambda tx, matching=matching: _forget_told(tx, record_id, matching))  # type: ignore[misc]
+            events = [(event_id,) for event_id, body in rows if _item_told(decode(body)) in about]
+            if events:
+                self._clear_events(record_id, events)
+
+    @writes
+    def _clear_events(self, tx: Transaction, record_id: int, events: Sequence[tuple[int]]) -> None:
+        # Its id stays: a hole would look like an event that was not delivered in time.
+        tx.many(f"UPDATE outbox SET event = '{Event.FORGOTTEN}', body = '{{}}' WHERE id = ?", events)
+        tx.run("UPDATE forgotten SET event_count = event_count + ? WHERE id = ?", len(events), record_id)
 
     def _windows(
         self, sql: str, *values: Any, last: str = "SELECT last_item_id FROM ledger WHERE id = 1"
     ) -> Iterator[list[Row]]:
         """Yields the rows that `sql` finds between two ids, up to the `last` one, a window of ids per read."""
-        row = self._db.read(lambda tx: tx.one(last))
+        row = self._one(last)
         for start in range(0, int(row[0] or 0) if row else 0, _WINDOW):
-            yield self._db.read(lambda tx, start=start: tx.all(sql, start, start + _WINDOW, *values))  # type: ignore[misc]
+            yield self._all(sql, start, start + _WINDOW, *values)
 
     def _forget_quotes(self, platform: str, author: str) -> None:
         """Anonymises quotes of the author in other items: the reference stays, author and text do not."""
@@ -255,23 +246,15 @@ def _begun(tx: Transaction, wanted: Forget, now: int) -> int:
     if key is None:
         key = secrets.token_bytes(32)
         tx.run("INSERT INTO settings (name, value, updated_at) VALUES (?, ?, ?)", _KEY, to_json(key.hex()), now)
-    row = tx.one(
-        """
+    sql = """
         INSERT INTO forgotten (what, platform, forgotten_at, forgotten_by, reason, item_count, revision_count,
                                answer_count, event_count, is_finished)
         VALUES (?, ?, ?, ?, ?, 0, 0, 0, 0, ?) RETURNING id
-        """,
-        wanted.what,
-        wanted.platform,
-        now,
-        wanted.by,
-        wanted.reason,
-        False,
-    )
-    assert row is not None
+    """
+    record_id = tx.number(sql, wanted.what, wanted.platform, now, wanted.by, wanted.reason, False)
     if wanted.author is not None:
-        _remember(tx, row[0], [_mark(key, ("author", wanted.platform, wanted.author.casefold()))])
-    return int(row[0])
+        _remember(tx, record_id, [_mark(key, ("author", wanted.platform, wanted.author.casefold()))])
+    return record_id
 
 
 def _remember(tx: Transaction, record_id: int, marks: Iterable[bytes]) -> None:
@@ -288,31 +271,20 @@ def _forget_items(tx: Transaction, record_id: int, ids: Sequence[int]) -> int:
         *tx.select_in("SELECT platform, scope, external_id FROM aliases WHERE item_id IN {values}", ids),
     ]
     _remember(tx, record_id, [_mark(key, ("item", *name)) for name in names])
-    counts = {
-        "revision_count": _count(tx, "SELECT count(*) FROM revisions WHERE item_id IN {values}", ids),
-        "answer_count": _forget_answers(tx, ids),
+    revisions = tx.select_in("SELECT count(*) FROM revisions WHERE item_id IN {values}", ids)
+    # Every stored answer of the sources that showed them: only a parser could tell which answer shows what.
+    sources = {row[0] for row in tx.select_in("SELECT source_id FROM sightings WHERE item_id IN {values}", ids)}
+    counts: dict[str, int] = {
+        "revision_count": sum(row[0] for row in revisions),
+        "answer_count": sum(
+            tx.run("DELETE FROM raw_answers WHERE source_id = ?", source_id) for source_id in sorted(sources)
+        ),
     }
     _unquote(tx, _quotes_of(tx, names))
     counts["item_count"] = remove_items(tx, ids)
     added = ", ".join(f"{name} = {name} + ?" for name in counts)
     tx.run(f"UPDATE forgotten SET {added} WHERE id = ?", *counts.values(), record_id)
     return counts["item_count"]
-
-
-def _count(tx: Transaction, sql: str, ids: Sequence[int]) -> int:
-    return sum(row[0] for row in tx.select_in(sql, ids))
-
-
-def _forget_answers(tx: Transaction, ids: Sequence[int]) -> int:
-    """Deletes every stored answer of the sources that showed them: only a parser could tell which answer shows what."""
-    sources = {row[0] for row in tx.select_in("SELECT source_id FROM sightings WHERE item_id IN {values}", ids)}
-    return sum(tx.run("DELETE FROM raw_answers WHERE source_id = ?", source_id) for source_id in sorted(sources))
-
-
-def _forget_told(tx: Transaction, record_id: int, events: Sequence[tuple[int]]) -> None:
-    # Its id stays: a hole would look like an event that was not delivered in time.
-    tx.many(f"UPDATE outbox SET event = '{Event.FORGOTTEN}', body = '{{}}' WHERE id = ?", events)
-    tx.run("UPDATE forgotten SET event_count = event_count + ? WHERE id = ?", len(events), record_id)
 
 
 def _item_told(body: dict[str, Any]) -> object:
@@ -323,13 +295,11 @@ def _item_told(body: dict[str, Any]) -> object:
 def _quotes_of(tx: Transaction, names: Sequence[Row]) -> list[tuple[int, int]]:
     """Returns where other items quote these."""
     platforms = {platform for platform, _, _ in names}
-    rows = tx.select_in(
-        """
+    sql = """
         SELECT r.item_id, r.position, i.platform FROM item_references r JOIN items i ON i.id = r.item_id
          WHERE r.external_id IN {values}
-        """,
-        sorted({external_id for _, _, external_id in names}),
-    )
+    """
+    rows = tx.select_in(sql, sorted({external_id for _, _, external_id in names}))
     return [(item_id, position) for item_id, position, platform in rows if platform in platforms]
 
 
@@ -358,50 +328,36 @@ class Retention(StorePart):
         """Remove expired items, oldest first; returns how many were removed."""
         before = {kind: micros(now - timedelta(days=kept)) for kind, kept in days.items()}
         gone = 0
-        for source_id, kind in self._sources(list(days)):
+        # Removed sources too.
+        sql = "SELECT id, kind FROM sources WHERE kind IN {values} ORDER BY kind, id"
+        for source_id, kind in self._select_in(sql, list(days)):
             for removed in self._of_source(source_id, before[kind], before):
                 gone += removed
                 if gone >= most or is_over():
                     return gone
         return gone
 
-    def _sources(self, kinds: list[str]) -> list[Row]:
-        """Returns the sources of these kinds, including removed ones."""
-        return self._db.read(
-            lambda tx: tx.select_in("SELECT id, kind FROM sources WHERE kind IN {values} ORDER BY kind, id", kinds)
-        )
-
     def _of_source(self, source_id: int, until: int, before: Mapping[str, int]) -> Iterator[int]:
+        sql = f"""
+            SELECT ordered_at, item_id FROM sightings
+             WHERE source_id = ? AND (ordered_at, item_id) > (?, ?) AND ordered_at < ?
+             ORDER BY ordered_at, item_id LIMIT {_BATCH}
+        """
         cursor = (-(2**62), 0)
-        while rows := self._db.read(lambda tx, cursor=cursor: _past(tx, source_id, cursor, until)):  # type: ignore[misc]
+        while rows := self._all(sql, source_id, *cursor, until):
             ids = [item_id for _, item_id in rows]
             yield self._db.write(lambda tx, ids=ids: remove_items(tx, _unwanted(tx, ids, before)))  # type: ignore[misc]
             cursor = rows[-1][0], rows[-1][1]
 
 
-def _past(tx: Transaction, source_id: int, cursor: tuple[int, int], until: int) -> list[Row]:
-    return tx.all(
-        f"""
-        SELECT ordered_at, item_id FROM sightings
-         WHERE source_id = ? AND (ordered_at, item_id) > (?, ?) AND ordered_at < ?
-         ORDER BY ordered_at, item_id LIMIT {_BATCH}
-        """,
-        source_id,
-        *cursor,
-        until,
-    )
-
-
 def _unwanted(tx: Transaction, ids: list[int], before: Mapping[str, int]) -> list[int]:
     """Returns those that no source keeps any more."""
-    rows = tx.select_in(
-        """
+    sql = """
         SELECT g.item_id, g.source_id, g.ordered_at, g.last_seen_at, s.kind, p.is_active
           FROM sightings g JOIN sources s ON s.id = g.source_id LEFT JOIN progress p ON p.source_id = s.id
          WHERE g.item_id IN {values}
-        """,
-        ids,
-    )
+    """
+    rows = tx.select_in(sql, ids)
     active = sorted({row[1] for row in rows if row[5]})
     shown_since = {source_id: _shown_since(tx, source_id) for source_id in active}
     wanted = {
@@ -414,12 +370,10 @@ def _unwanted(tx: Transaction, ids: list[int], before: Mapping[str, int]) -> lis
 
 def _shown_since(tx: Transaction, source_id: int) -> int:
     """Returns when the last visit that showed anything began: what was seen since then, the source still shows."""
-    row = tx.one(
-        f"""
+    sql = f"""
         SELECT max(last_seen_at) FROM
                (SELECT last_seen_at FROM sightings WHERE source_id = ?
                  ORDER BY ordered_at DESC, item_id DESC LIMIT {_NEWEST}) newest
-        """,
-        source_id,
-    )
+    """
+    row = tx.one(sql, source_id)
     return int(row[0]) - _ONE_VISIT // timedelta(microseconds=1) if row and row[0] is not None else 2**62

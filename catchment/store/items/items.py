@@ -8,7 +8,7 @@ from datetime import datetime
 from catchment.clock import micros, moment
 from catchment.errors import InvalidInput, NotFound
 from catchment.model import Ordering, Point, Record, View
-from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.database import Row, StorePart, Transaction, reads
 from catchment.store.item_fields import Group, ItemView, extended, names_of
 from catchment.store.items import views
 from catchment.store.items.views import COLUMNS, AppearanceView, RevisionView, by_ids, revisions, shown
@@ -95,15 +95,23 @@ class Items(StorePart):
         """Returns the newest items of one source or of all. The next page is `before` the last item's `key_of`."""
         return self._db.read(lambda tx: shown(tx, _newest(tx, limit, source_id, before)))
 
+    @reads
     def listed(
         self,
+        tx: Transaction,
         wanted: Filter,
         limit: int,
         before: tuple[int, int] | None = None,
         order: Ordering = Ordering.POSTED,
     ) -> ItemPage:
         """Returns the items that match the filter, newest first, by posting time or last reply."""
-        return self._db.read(lambda tx: _listed(tx, wanted, limit, before, order))
+        if order == Ordering.REPLIED:
+            found = replied_with(tx, wanted.wanted(tx), limit, before)
+        elif wanted.is_plain:
+            return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
+        else:
+            found = newest_with(tx, wanted.wanted(tx), limit, before)
+        return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
 
     def get(self, item_id: int) -> ItemView:
         found = self._db.read(lambda tx: by_ids(tx, [item_id]))
@@ -121,19 +129,26 @@ class Items(StorePart):
 
     def held(self, platform: str, external_ids: Sequence[str]) -> dict[str, int]:
         """Returns the stored items among these ids, by external id; for platforms whose ids are globally unique."""
-        return self._db.read(
-            lambda tx: dict(
-                tx.select_in(
-                    "SELECT external_id, id FROM items WHERE platform = ? AND scope = '' AND external_id IN {values}",
-                    sorted(set(external_ids)),
-                    before=[platform],
-                )
-            )
-        )
+        sql = "SELECT external_id, id FROM items WHERE platform = ? AND scope = '' AND external_id IN {values}"
+        return self._db.read(lambda tx: dict(tx.select_in(sql, sorted(set(external_ids)), before=[platform])))
 
-    def replies(self, item_id: int, limit: int, after: tuple[int, int] | None = None) -> ItemPage:
+    @reads
+    def replies(self, tx: Transaction, item_id: int, limit: int, after: tuple[int, int] | None = None) -> ItemPage:
         """Returns the other items of its thread, oldest first; empty if it is not a thread root. Raises NotFound."""
-        return self._db.read(lambda tx: _replies(tx, item_id, limit, after))
+        head = tx.one("SELECT is_head, platform, scope, thread_id FROM items WHERE id = ?", item_id)
+        if head is None:
+            raise _missing(item_id)
+        is_head, *thread = head
+        if not is_head:
+            return ItemPage([], None)
+        sql = f"""
+            SELECT {COLUMNS} FROM items i
+             WHERE i.platform = ? AND i.scope = ? AND i.thread_id = ? AND i.id <> ? AND (i.ordered_at, i.id) > (?, ?)
+             ORDER BY i.ordered_at, i.id LIMIT ?
+        """
+        rows = tx.all(sql, *thread, item_id, *(after or (-(2**63), 0)), limit + 1)
+        items = shown(tx, rows[:limit])
+        return ItemPage(items, key_from(key_of(items[-1])) if len(rows) > limit else None)
 
     def revisions(self, item_id: int) -> list[RevisionView]:
         """Returns earlier versions of the item, oldest first. Raises NotFound."""
@@ -150,34 +165,41 @@ class Items(StorePart):
         self.get(item_id)
         return self._db.read(lambda tx: views.appearances(tx, item_id))
 
-    def stored_after(self, item_id: int, limit: int = 500) -> list[ItemView]:
+    @reads
+    def stored_after(self, tx: Transaction, item_id: int, limit: int = 500) -> list[ItemView]:
         """Returns what was stored after this item, in the order of storing, whatever its date."""
-        return self._db.read(lambda tx: _after(tx, item_id, limit))
+        after = item_id
+        batch = limit
+        rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
+        return shown(tx, rows)
 
     def edits_after(self, revision_id: int, limit: int = 500) -> list[EditView]:
         """Returns the edits after this revision, in order."""
-        return self._db.read(
-            lambda tx: tx.records(
-                EditView,
-                """
-                SELECT r.id, r.item_id, r.valid_to, r.title AS title_before, i.title, i.text, i.source_id
-                  FROM revisions r JOIN items i ON i.id = r.item_id
-                 WHERE r.id > ? ORDER BY r.id LIMIT ?
-                """,
-                revision_id,
-                limit,
-            )
-        )
+        sql = """
+            SELECT r.id, r.item_id, r.valid_to, r.title AS title_before, i.title, i.text, i.source_id
+              FROM revisions r JOIN items i ON i.id = r.item_id
+             WHERE r.id > ? ORDER BY r.id LIMIT ?
+        """
+        return self._records(EditView, sql, revision_id, limit)
 
-    def has_kind(self, kind: str) -> bool:
+    @reads
+    def has_kind(self, tx: Transaction, kind: str) -> bool:
         """Whether any item is of this kind or was shown by a source of this kind. (May include past items: the index
         remembers.)"""
-        return self._db.read(lambda tx: _has_kind(tx, kind))
+        if facet_ids(tx, [kind_facet(kind)]):
+            return True
+        # The indexing backlog, as far as a list scans it.
+        sql = f"""
+            SELECT 1 FROM (SELECT kind FROM items WHERE (content_change_number, id) > (?, ?)
+                            ORDER BY content_change_number, id LIMIT {MOST_SCANNED}) AS few
+             WHERE kind = ? LIMIT 1
+        """
+        row = tx.one(sql, *mark_of(tx).position, kind)
+        return row is not None
 
     def count(self) -> int:
         """Returns how many items were ever stored: from the ledger, without counting rows."""
-        row = self._db.read(lambda tx: tx.one("SELECT last_item_id FROM ledger WHERE id = 1"))
-        return int(row[0]) if row else 0
+        return self._number("SELECT last_item_id FROM ledger WHERE id = 1")
 
 
 def key_of(item: ItemView, order: Ordering = Ordering.POSTED) -> str:
@@ -213,79 +235,19 @@ def _newest(tx: Transaction, limit: int, source_id: int | None, before: tuple[in
     # A row value comparison uses the index: page 1,000 costs as much as page 1.
     if source_id is None:
         where = "WHERE (i.ordered_at, i.id) < (?, ?)" if before else ""
-        return tx.all(
-            f"SELECT {COLUMNS} FROM items i {where} ORDER BY i.ordered_at DESC, i.id DESC LIMIT ?",
-            *(before or ()),
-            limit,
-        )
+        sql = f"SELECT {COLUMNS} FROM items i {where} ORDER BY i.ordered_at DESC, i.id DESC LIMIT ?"
+        return tx.all(sql, *(before or ()), limit)
     where = "AND (s.ordered_at, s.item_id) < (?, ?)" if before else ""
-    return tx.all(
-        f"""
+    sql = f"""
         SELECT {COLUMNS} FROM sightings s JOIN items i ON i.id = s.item_id
          WHERE s.source_id = ? {where} ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT ?
-        """,
-        source_id,
-        *(before or ()),
-        limit,
-    )
-
-
-def _replies(tx: Transaction, item_id: int, limit: int, after: tuple[int, int] | None) -> ItemPage:
-    head = tx.one("SELECT is_head, platform, scope, thread_id FROM items WHERE id = ?", item_id)
-    if head is None:
-        raise _missing(item_id)
-    is_head, *thread = head
-    if not is_head:
-        return ItemPage([], None)
-    rows = tx.all(
-        f"""
-        SELECT {COLUMNS} FROM items i
-         WHERE i.platform = ? AND i.scope = ? AND i.thread_id = ? AND i.id <> ? AND (i.ordered_at, i.id) > (?, ?)
-         ORDER BY i.ordered_at, i.id LIMIT ?
-        """,
-        *thread,
-        item_id,
-        *(after or (-(2**63), 0)),
-        limit + 1,
-    )
-    items = shown(tx, rows[:limit])
-    return ItemPage(items, key_from(key_of(items[-1])) if len(rows) > limit else None)
-
-
-def _listed(tx: Transaction, wanted: Filter, limit: int, before: tuple[int, int] | None, order: Ordering) -> ItemPage:
-    if order == Ordering.REPLIED:
-        found = replied_with(tx, wanted.wanted(tx), limit, before)
-    elif wanted.is_plain:
-        return page_of(shown(tx, _newest(tx, limit + 1, wanted.source_id, before)), limit)
-    else:
-        found = newest_with(tx, wanted.wanted(tx), limit, before)
-    return ItemPage(by_ids(tx, [item_id for _, item_id in found.keys]), found.next)
-
-
-def _has_kind(tx: Transaction, kind: str) -> bool:
-    if facet_ids(tx, [kind_facet(kind)]):
-        return True
-    # The indexing backlog, as far as a list scans it.
-    row = tx.one(
-        f"""
-        SELECT 1 FROM (SELECT kind FROM items WHERE (content_change_number, id) > (?, ?)
-                        ORDER BY content_change_number, id LIMIT {MOST_SCANNED}) AS few
-         WHERE kind = ? LIMIT 1
-        """,
-        *mark_of(tx).position,
-        kind,
-    )
-    return row is not None
+    """
+    return tx.all(sql, source_id, *(before or ()), limit)
 
 
 def page_of(items: list[ItemView], limit: int) -> ItemPage:
     """Returns a page of `limit` items, given one more than that if there is one."""
     return ItemPage(items[:limit], key_from(key_of(items[limit - 1])) if len(items) > limit else None)
-
-
-def _after(tx: Transaction, after: int, batch: int) -> list[ItemView]:
-    rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
-    return shown(tx, rows)
 
 
 _KEYS = 2000
@@ -324,27 +286,22 @@ class Exports(StorePart):
             cursor = rows[-1][0], rows[-1][1]
 
     def _of_kind(self, kind: str) -> set[int]:
-        return {row[0] for row in self._db.read(lambda tx: tx.all("SELECT id FROM sources WHERE kind = ?", kind))}
+        return set(self._column("SELECT id FROM sources WHERE kind = ?", kind))
 
 
 def _keys(tx: Transaction, chosen: Chosen, cursor: tuple[int, int]) -> list[Row]:
     if chosen.source_id is not None:
-        return tx.all(
-            f"""
+        sql = f"""
             SELECT s.ordered_at, s.item_id, i.source_id FROM sightings s JOIN items i ON i.id = s.item_id
              WHERE s.source_id = ? AND (s.ordered_at, s.item_id) > (?, ?)
              ORDER BY s.ordered_at, s.item_id LIMIT {_KEYS}
-            """,
-            chosen.source_id,
-            *cursor,
-        )
+        """
+        return tx.all(sql, chosen.source_id, *cursor)
     if chosen.since is not None:
-        return tx.all(
-            f"""
+        sql = f"""
             SELECT ordered_at, id, source_id FROM items
              WHERE (ordered_at, id) > (?, ?) ORDER BY ordered_at, id LIMIT {_KEYS}
-            """,
-            *cursor,
-        )
+        """
+        return tx.all(sql, *cursor)
     # By id, which never changes.
     return tx.all(f"SELECT 0, id, source_id FROM items WHERE id > ? ORDER BY id LIMIT {_KEYS}", cursor[1])

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 
 from catchment.clock import micros, moment
 from catchment.model import Media, Record, View
-from catchment.store.database import StorePart, Transaction
+from catchment.store.database import StorePart, Transaction, reads
 from catchment.store.item_fields import ItemView
 from catchment.store.items.views import by_ids
 
@@ -86,18 +86,19 @@ class RawPage(Record, frozen=True):
 
 
 class RawItems(StorePart):
+    @reads
     def page(
-        self, limit: int, *, source_id: int | None = None, since: datetime | None = None, before: Place | None = None
+        self,
+        tx: Transaction,
+        limit: int,
+        *,
+        source_id: int | None = None,
+        since: datetime | None = None,
+        before: Place | None = None,
     ) -> RawPage:
         """Returns everything that one source showed; or, for all sources, each item once, with the first source that
         showed it."""
-
-        def query(tx: Transaction) -> RawPage:
-            walk = (before or _TOP, _from(since), limit + 1)
-            found = _of_all(tx, *walk) if source_id is None else _of_source(tx, source_id, *walk)
-            return _page(tx, found, limit)
-
-        return self._db.read(query)
+        return _page(tx, _brought(tx, before or _TOP, _from(since), limit + 1, source_id), limit)
 
     def for_digest(self, limit: int, *, since: datetime | None = None, before: Place | None = None) -> RawPage:
         """Returns items of active sources: each once, with the first of them that showed it."""
@@ -108,53 +109,30 @@ class RawItems(StorePart):
 
         The totals are stored, not counted; only the last day is counted, along an index.
         """
-        return self._db.read(
-            lambda tx: tx.records(
-                RawStatsView,
-                """
-                SELECT s.id AS source_id, s.name, s.kind AS type, coalesce(c.item_count, 0) AS total_items,
-                       (SELECT max(g.first_seen_at) FROM sightings g WHERE g.source_id = s.id) AS last_item_at,
-                       (SELECT count(*) FROM sightings g WHERE g.source_id = s.id AND g.first_seen_at >= ?)
-                           AS items_24h
-                  FROM sources s LEFT JOIN source_counts c ON c.source_id = s.id
-                 WHERE s.id > ? AND s.state <> 'removed' ORDER BY s.id LIMIT ?
-                """,
-                micros(now - timedelta(days=1)),
-                after,
-                limit,
-            )
-        )
+        sql = """
+            SELECT s.id AS source_id, s.name, s.kind AS type, coalesce(c.item_count, 0) AS total_items,
+                   (SELECT max(g.first_seen_at) FROM sightings g WHERE g.source_id = s.id) AS last_item_at,
+                   (SELECT count(*) FROM sightings g WHERE g.source_id = s.id AND g.first_seen_at >= ?)
+                       AS items_24h
+              FROM sources s LEFT JOIN source_counts c ON c.source_id = s.id
+             WHERE s.id > ? AND s.state <> 'removed' ORDER BY s.id LIMIT ?
+        """
+        return self._records(RawStatsView, sql, micros(now - timedelta(days=1)), after, limit)
 
 
 def _from(since: datetime | None) -> int:
     return -(2**63) if since is None else micros(since)
 
 
-def _of_all(tx: Transaction, before: Place, since: int, limit: int) -> list[Brought]:
-    rows = tx.all(
-        """
-        SELECT first_seen_at, id, source_id FROM items
-         WHERE first_seen_at >= ? AND (first_seen_at, id) < (?, ?) ORDER BY first_seen_at DESC, id DESC LIMIT ?
-        """,
-        since,
-        *before,
-        limit,
-    )
-    return [Brought(*row) for row in rows]
-
-
-def _of_source(tx: Transaction, source_id: int, before: Place, since: int, limit: int) -> list[Brought]:
-    rows = tx.all(
-        """
-        SELECT first_seen_at, item_id, source_id FROM sightings
-         WHERE source_id = ? AND first_seen_at >= ? AND (first_seen_at, item_id) < (?, ?)
-         ORDER BY first_seen_at DESC, item_id DESC LIMIT ?
-        """,
-        source_id,
-        since,
-        *before,
-        limit,
-    )
+def _brought(tx: Transaction, before: Place, since: int, limit: int, source_id: int | None = None) -> list[Brought]:
+    """Returns what a source showed, or all items with their first sources; newest first."""
+    table, item, where = ("items", "id", "") if source_id is None else ("sightings", "item_id", "source_id = ? AND")
+    sql = f"""
+        SELECT first_seen_at, {item}, source_id FROM {table}
+         WHERE {where} first_seen_at >= ? AND (first_seen_at, {item}) < (?, ?)
+         ORDER BY first_seen_at DESC, {item} DESC LIMIT ?
+    """
+    rows = tx.all(sql, *([] if source_id is None else [source_id]), since, *before, limit)
     return [Brought(*row) for row in rows]
 
 
@@ -167,7 +145,7 @@ def _page(tx: Transaction, found: Sequence[Brought], limit: int) -> RawPage:
 def _for_digest(tx: Transaction, limit: int, since: int, before: Place) -> RawPage:
     found: list[Brought] = []
     for _ in range(_STEPS // _BATCH):
-        walked = _of_all(tx, before, since, _BATCH)
+        walked = _brought(tx, before, since, _BATCH)
         found += _by_active(tx, walked)
         if len(found) > limit or len(walked) < _BATCH:
             return _page(tx, found, limit)
@@ -177,13 +155,11 @@ def _for_digest(tx: Transaction, limit: int, since: int, before: Place) -> RawPa
 
 def _by_active(tx: Transaction, walked: Sequence[Brought]) -> list[Brought]:
     """Returns those that an active source has shown, each with the first of these."""
-    rows = tx.select_in(
-        """
+    sql = """
         SELECT g.item_id, g.source_id FROM sightings g JOIN sources s ON s.id = g.source_id
          WHERE g.item_id IN {values} AND s.state = 'active' ORDER BY g.item_id, g.first_seen_at DESC, g.source_id DESC
-        """,
-        [brought.item_id for brought in walked],
-    )
+    """
+    rows = tx.select_in(sql, [brought.item_id for brought in walked])
     first: dict[int, int] = dict(rows)
     return [brought.replace(source_id=first[brought.item_id]) for brought in walked if brought.item_id in first]
 
@@ -194,12 +170,10 @@ def _place(brought: Brought) -> Place:
 
 def _raw_items(tx: Transaction, brought: Sequence[Brought]) -> list[RawItemView]:
     items = {item.id: item for item in by_ids(tx, [sighting.item_id for sighting in brought])}
+    sql = "SELECT id, name, kind FROM sources WHERE id IN {values}"
     sources = {
         source_id: (name, kind)
-        for source_id, name, kind in tx.select_in(
-            "SELECT id, name, kind FROM sources WHERE id IN {values}",
-            sorted({sighting.source_id for sighting in brought}),
-        )
+        for source_id, name, kind in tx.select_in(sql, sorted({sighting.source_id for sighting in brought}))
     }
     return [
         _raw_item(sighting, items[sighting.item_id], *sources[sighting.source_id])

@@ -31,17 +31,12 @@ from catchment.model import (
 )
 from catchment.policy.reparse import MENDED
 from catchment.store import cache
-from catchment.store.database import Database, Transaction, placeholders
-from catchment.store.item_fields import COLUMNS, Group, decode, names_of, to_micros
+from catchment.store.database import Database, StorePart, Transaction, placeholders
+from catchment.store.item_fields import COLUMNS, Group, names_of, to_micros
 from catchment.store.items.deletion import hanging
-from catchment.store.items.item_writer import (
-    add_sightings,
-    insert_references,
-    stored_values,
-    tag_again,
-    write_items,
-)
+from catchment.store.items.item_writer import add_sightings, insert_references, stored_values, tag_again, write_items
 from catchment.store.items.page_writer import PageWriter
+from catchment.store.row_mappers import columns
 from catchment.store.search import index
 from catchment.store.search.lists import relist
 
@@ -103,15 +98,15 @@ class ReparseFilter(Record, frozen=True):
     """Include answers that the current parser has read."""
 
 
-class Reparses:
+class Reparses(StorePart):
     def __init__(self, database: Database, pages: PageWriter) -> None:
-        self._db, self._pages = database, pages
+        super().__init__(database)
+        self._pages = pages
 
     def count(self, wanted: ReparseFilter) -> int:
         where, values = _where(wanted)
         sql = f"SELECT count(*) FROM raw_answers a JOIN sources s ON s.id = a.source_id WHERE {where}"
-        row = self._db.read(lambda tx: tx.one(sql, *values))
-        return int(row[0]) if row else 0
+        return self._number(sql, *values)
 
     def waiting(
         self, wanted: ReparseFilter, after: tuple[datetime, int] | None, limit: int = 200
@@ -120,33 +115,19 @@ class Reparses:
         where, values = _where(wanted)
         if after is not None:
             where, values = f"(a.answered_at, a.id) > (?, ?) AND {where}", [micros(after[0]), after[1], *values]
-        rows = self._db.read(
-            lambda tx: tx.all(
-                f"""
-                SELECT a.id, a.source_id, a.run_id, a.answered_at, a.is_read, r.error_code
-                  FROM raw_answers a JOIN sources s ON s.id = a.source_id
-                  LEFT JOIN run_sources r ON r.run_id = a.run_id AND r.source_id = a.source_id
-                 WHERE {where} ORDER BY a.answered_at, a.id LIMIT ?
-                """,
-                *values,
-                limit,
-            )
-        )
-        return [
-            StoredAnswer(row[0], row[1], row[2], moment(row[3]), bool(row[4]), row[5] == StaleAnswer.code)
-            for row in rows
-        ]
+        sql = f"""
+            SELECT a.id, a.source_id, a.run_id, a.answered_at, a.is_read,
+                   coalesce(r.error_code = '{StaleAnswer.code}', FALSE) AS is_stale
+              FROM raw_answers a JOIN sources s ON s.id = a.source_id
+              LEFT JOIN run_sources r ON r.run_id = a.run_id AND r.source_id = a.source_id
+             WHERE {where} ORDER BY a.answered_at, a.id LIMIT ?
+        """
+        return self._records(StoredAnswer, sql, *values, limit)
 
     def answer(self, answer_id: int) -> KeptAnswer | None:
         """Returns the stored answer; None: it has been cleaned up meanwhile."""
-        row = self._db.read(
-            lambda tx: tx.one(
-                "SELECT step, request, url, http_status, headers, body FROM raw_answers WHERE id = ?", answer_id
-            )
-        )
-        if row is None:
-            return None
-        return KeptAnswer(row[0], decode(row[1]), row[2], row[3], decode(row[4]), bytes(row[5]))
+        sql = f"SELECT {', '.join(columns(KeptAnswer))} FROM raw_answers WHERE id = ?"
+        return self._record(KeptAnswer, sql, answer_id)
 
     def read(self, answer_id: int, reader_version: int, *, is_read: bool) -> None:
         """Record that the current parser has read it, or tried to."""
@@ -226,13 +207,11 @@ def _rows(tx: Transaction, item_ids: Sequence[int]) -> dict[int, dict[str, Any]]
 def _histories(tx: Transaction, rows: Mapping[int, Mapping[str, Any]]) -> dict[int, History]:
     """Returns the versions of each item; those with an empty validity period are corrected already."""
     versions: dict[int, list[Version]] = {item_id: [] for item_id in rows}
-    for item_id, since, mark, title, is_deleted, is_folded, version, revision_id in tx.select_in(
-        """
+    sql = """
         SELECT item_id, valid_from, fingerprint, title, is_deleted, is_folded, version, id FROM revisions
          WHERE item_id IN {values} AND valid_from < valid_to ORDER BY item_id, version
-        """,
-        list(rows),
-    ):
+    """
+    for item_id, since, mark, title, is_deleted, is_folded, version, revision_id in tx.select_in(sql, list(rows)):
         flags = bool(is_deleted), bool(is_folded)
         versions[item_id].append(Version(moment(since), bytes(mark), title, *flags, version, revision_id))
     for item_id, row in rows.items():
@@ -243,11 +222,7 @@ def _histories(tx: Transaction, rows: Mapping[int, Mapping[str, Any]]) -> dict[i
 
 
 def _correct_all(
-    tx: Transaction,
-    page: Page,
-    write: ReparseWrite,
-    rows: Mapping[int, Mapping[str, Any]],
-    number: int | None,
+    tx: Transaction, page: Page, write: ReparseWrite, rows: Mapping[int, Mapping[str, Any]], number: int | None
 ) -> Mended:
     shown = {item.stored.id: rows[item.stored.id] for item in write.corrections}
     answered = {item_id for item_id, row in shown.items() if row["last_reply_at"] is not None}
@@ -279,9 +254,7 @@ def _correct_all(
 
 
 def _next_number(tx: Transaction) -> int:
-    row = tx.one("UPDATE ledger SET change_number = change_number + 1 WHERE id = 1 RETURNING change_number")
-    assert row is not None
-    return int(row[0])
+    return tx.number("UPDATE ledger SET change_number = change_number + 1 WHERE id = 1 RETURNING change_number")
 
 
 # Content
@@ -335,21 +308,11 @@ def _copy(tx: Transaction, item_id: int, version: Version, since: int, until: in
     """Copies a version as a revision with these bounds; returns its id."""
     table, row_id = ("items", item_id) if version.revision_id is None else ("revisions", version.revision_id)
     edited_at = "edited_at" if version.revision_id is None else "source_edited_at"
-    row = tx.one(
-        f"""
+    sql = f"""
         INSERT INTO revisions (item_id, version, valid_from, valid_to, source_edited_at, reasons, run_id, {_CONTENT})
         SELECT ?, ?, ?, ?, {edited_at}, ?, ?, {_CONTENT} FROM {table} WHERE id = ? RETURNING id
-        """,
-        item_id,
-        version.number,
-        since,
-        until,
-        reasons,
-        run_id,
-        row_id,
-    )
-    assert row is not None
-    return int(row[0])
+    """
+    return tx.number(sql, item_id, version.number, since, until, reasons, run_id, row_id)
 
 
 def _say(tx: Transaction, item_id: int, version: Version, content: ItemValues) -> None:
@@ -385,23 +348,14 @@ def copies_of_the_order() -> list[str]:
 def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
     """Records that the source showed these at that time, too."""
     at = micros(page.answered_at)
-    seen = {
-        item_id: (first, last)
-        for item_id, first, last in tx.select_in(
-            "SELECT item_id, first_seen_at, last_seen_at FROM sightings WHERE source_id = ? AND item_id IN {values}",
-            list(rows),
-            before=[page.source.id],
-        )
-    }
-    orders: dict[int, int] = dict(
-        tx.select_in(
-            "SELECT id, ordered_at FROM items WHERE id IN {values}",
-            [item_id for item_id in rows if item_id not in seen],
-        )
-    )
+    sql = "SELECT item_id, first_seen_at, last_seen_at FROM sightings WHERE source_id = ? AND item_id IN {values}"
+    seen = {item_id: (first, last) for item_id, first, last in tx.select_in(sql, list(rows), before=[page.source.id])}
+    sql = "SELECT id, ordered_at FROM items WHERE id IN {values}"
+    orders: dict[int, int] = dict(tx.select_in(sql, [item_id for item_id in rows if item_id not in seen]))
     add_sightings(tx, page, [(page.source.id, ordered, item_id, at, at) for item_id, ordered in orders.items()])
+    sql = "UPDATE sightings SET first_seen_at = ?, last_seen_at = ? WHERE source_id = ? AND item_id = ?"
     tx.many(
-        "UPDATE sightings SET first_seen_at = ?, last_seen_at = ? WHERE source_id = ? AND item_id = ?",
+        sql,
         [
             (min(first, at), max(last, at), page.source.id, item_id)
             for item_id, (first, last) in seen.items()

@@ -28,13 +28,11 @@ def shown(tx: Transaction, rows: Sequence[Row]) -> list[ItemView]:
         tx.select_in("SELECT item_id, max(last_seen_at) FROM sightings WHERE item_id IN {values} GROUP BY item_id", ids)
     )
     references: dict[int, list[Reference]] = {}
-    for item_id, *values in tx.select_in(
-        f"""
+    sql = f"""
         SELECT item_id, {", ".join(_REFERENCE)} FROM item_references
          WHERE item_id IN {{values}} ORDER BY item_id, position
-        """,
-        ids,
-    ):
+    """
+    for item_id, *values in tx.select_in(sql, ids):
         references.setdefault(item_id, []).append(_reference(*values))
     return [
         _item(*row, moment(seen[item_id]) if item_id in seen else None, tuple(references.get(item_id, ())))
@@ -100,13 +98,11 @@ _appearance = mapper(AppearanceView, _APPEARANCE)
 
 def last_points(tx: Transaction, item_ids: Sequence[int]) -> dict[int, Point]:
     """Returns the newest point of each of these items."""
-    rows = tx.select_in(
-        """
+    sql = """
         SELECT p.item_id, p.at, p.score, p.reply_count, p.view_count FROM counter_points p
          WHERE p.item_id IN {values} AND p.at = (SELECT max(l.at) FROM counter_points l WHERE l.item_id = p.item_id)
-        """,
-        item_ids,
-    )
+    """
+    rows = tx.select_in(sql, item_ids)
     return {item_id: Point(moment(at), *counters) for item_id, at, *counters in rows}
 
 

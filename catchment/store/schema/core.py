@@ -61,6 +61,18 @@ def item_columns(names: Iterable[str]) -> Iterator[Column[Any]]:
         yield Column(name, sql_type, nullable=field.is_optional)
 
 
+VISIT_COUNTS = ("new_count", "updated_count", "duplicate_count", "invalid_count", "request_count")
+
+
+def required(kind: Any, *names: str, server_default: str | None = None) -> list[Column[Any]]:
+    """Columns of one type that always have a value."""
+    return [Column(name, kind, nullable=False, server_default=server_default) for name in names]
+
+
+def optional(kind: Any, *names: str) -> list[Column[Any]]:
+    return [Column(name, kind) for name in names]
+
+
 def partial_index(name: str, *columns: Any, where: str, unique: bool = False) -> Index:
     """An index over the rows that match a condition, on both databases."""
     return Index(name, *columns, unique=unique, sqlite_where=text(where), postgresql_where=text(where))
@@ -70,8 +82,7 @@ ledger = Table(
     "ledger",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("change_number", BigInteger, nullable=False),
-    Column("last_item_id", BigInteger, nullable=False),
+    *required(BigInteger, "change_number", "last_item_id"),
     Column("last_event_id", BigInteger, nullable=False, server_default="0"),
 )
 """One row. Its lock makes change numbers and event numbers follow the order of commits."""
@@ -80,11 +91,7 @@ sources = Table(
     "sources",
     metadata,
     Column("id", RowId, primary_key=True),
-    Column("key", Text, nullable=False),
-    Column("platform", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("target", Text, nullable=False),
-    Column("name", Text, nullable=False),
+    *required(Text, "key", "platform", "kind", "target", "name"),
     Column("is_name_given", Boolean, nullable=False),
     Column("settings", Json, nullable=False),
     Column("credential", Text),
@@ -94,8 +101,7 @@ sources = Table(
     Column("quality_score", Float),
     Column("state", Text, nullable=False),
     Column("state_reason", Text),
-    Column("state_changed_at", Moment, nullable=False),
-    Column("created_at", Moment, nullable=False),
+    *required(Moment, "state_changed_at", "created_at"),
     UniqueConstraint("kind", "target"),
     Index(None, "key"),
     Index(None, "state", "id"),
@@ -110,33 +116,22 @@ progress = Table(
     Column("is_active", Boolean, nullable=False),
     Column("next_due_at", Moment),
     Column("due_reason", Text),
-    Column("first_polled_at", Moment),
-    Column("last_polled_at", Moment),
-    Column("last_success_at", Moment),
-    Column("last_new_at", Moment),
-    Column("expected_by", Moment),
-    Column("poll_count", Integer, nullable=False),
-    Column("failure_count", Integer, nullable=False),
-    Column("failures_in_a_row", Integer, nullable=False),
-    Column("last_error", Text),
-    Column("last_error_code", Text),
+    *optional(Moment, "first_polled_at", "last_polled_at", "last_success_at", "last_new_at", "expected_by"),
+    *required(Integer, "poll_count", "failure_count", "failures_in_a_row"),
+    *optional(Text, "last_error", "last_error_code"),
     Column("watermark_at", Moment),
     Column("watermark_ids", Json, nullable=False),
     Column("newest_shown_at", Moment),
-    Column("etag", Text),
-    Column("last_modified", Text),
+    *optional(Text, "etag", "last_modified"),
     Column("body_hash", LargeBinary),
     Column("reader_version", Integer),
     Column("shown_marks", LargeBinary),
     Column("cursor", Json, nullable=False),
     Column("moved_to", Text),
-    Column("moved_count", Integer, nullable=False),
-    Column("stale_count", Integer, nullable=False),
-    Column("empty_in_a_row", Integer, nullable=False),
+    *required(Integer, "moved_count", "stale_count", "empty_in_a_row"),
     Column("new_share", Float),
     Column("last_shown_count", Integer),
-    Column("success_count", Integer, nullable=False, server_default="0"),
-    Column("empty_count", Integer, nullable=False, server_default="0"),
+    *required(Integer, "success_count", "empty_count", server_default="0"),
     Column("posts_per_day", Float),
     Column("reach", Integer),
     Column("recent_valid", Json, nullable=False, server_default="[]"),
@@ -190,8 +185,7 @@ sightings = Table(
     Column("source_id", BigInteger, primary_key=True, autoincrement=False),
     Column("ordered_at", Moment, primary_key=True, autoincrement=False),
     Column("item_id", BigInteger, primary_key=True, autoincrement=False),
-    Column("first_seen_at", Moment, nullable=False),
-    Column("last_seen_at", Moment, nullable=False),
+    *required(Moment, "first_seen_at", "last_seen_at"),
     Index(None, "item_id", "source_id"),
     sqlite_with_rowid=False,
 )
@@ -214,9 +208,7 @@ item_references = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("relation", Text, nullable=False),
     Column("external_id", Text, index=True),
-    Column("url", Text),
-    Column("author", Text),
-    Column("text", Text),
+    *optional(Text, "url", "author", "text"),
 )
 
 revisions = Table(
@@ -225,8 +217,7 @@ revisions = Table(
     Column("id", RowId, primary_key=True),
     Column("item_id", ForeignKey("items.id"), nullable=False),
     Column("version", Integer, nullable=False),
-    Column("valid_from", Moment, nullable=False),
-    Column("valid_to", Moment, nullable=False),
+    *required(Moment, "valid_from", "valid_to"),
     Column("source_edited_at", Moment),
     Column("reasons", Text, nullable=False),
     Column("run_id", BigInteger),
@@ -258,8 +249,7 @@ gaps = Table(
     Column("id", RowId, primary_key=True),
     Column("source_id", ForeignKey("sources.id"), nullable=False),
     Column("is_certain", Boolean, nullable=False),
-    Column("from_at", Moment, nullable=False),
-    Column("to_at", Moment, nullable=False),
+    *required(Moment, "from_at", "to_at"),
     Column("from_ids", Json, nullable=False),
     Column("cause", Text, nullable=False),
     Column("opened_at", Moment, nullable=False),
@@ -276,22 +266,13 @@ runs = Table(
     "runs",
     metadata,
     Column("id", RowId, primary_key=True),
-    Column("job", Text, nullable=False),
-    Column("started_by", Text, nullable=False),
+    *required(Text, "job", "started_by"),
     Column("owner_id", BigInteger),
     Column("request_id", Text),
     Column("started_at", Moment, nullable=False, index=True),
     Column("finished_at", Moment),
     Column("is_cut_off", Boolean, nullable=False),
-    Column("source_count", Integer, nullable=False),
-    Column("succeeded", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("skipped", Integer, nullable=False),
-    Column("new_count", Integer, nullable=False),
-    Column("updated_count", Integer, nullable=False),
-    Column("duplicate_count", Integer, nullable=False),
-    Column("invalid_count", Integer, nullable=False),
-    Column("request_count", Integer, nullable=False),
+    *required(Integer, "source_count", "succeeded", "failed", "skipped", *VISIT_COUNTS),
     Column("error", Text),
     partial_index("ix_runs_unfinished", "owner_id", where="finished_at IS NULL"),
 )
@@ -304,17 +285,11 @@ run_sources = Table(
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment),
     Column("outcome", Text),
-    Column("new_count", Integer, nullable=False),
-    Column("updated_count", Integer, nullable=False),
-    Column("duplicate_count", Integer, nullable=False),
-    Column("invalid_count", Integer, nullable=False),
-    Column("request_count", Integer, nullable=False),
+    *required(Integer, *VISIT_COUNTS),
     Column("http_status", Integer),
-    Column("error_code", Text),
-    Column("error", Text),
+    *optional(Text, "error_code", "error"),
     Column("is_retryable", Boolean),
-    Column("watermark_before", Moment),
-    Column("watermark_after", Moment),
+    *optional(Moment, "watermark_before", "watermark_after"),
     Column("notes", Json, nullable=False),
     Column("valid_count", Integer, nullable=False, server_default="0"),
     Index(None, "source_id", "started_at"),
@@ -328,8 +303,7 @@ jobs = Table(
     Column("id", RowId, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
     Column("next_run_at", Moment, nullable=False),
-    Column("last_started_at", Moment),
-    Column("last_finished_at", Moment),
+    *optional(Moment, "last_started_at", "last_finished_at"),
     Column("last_error", Text),
     Column("run_count", Integer, nullable=False),
 )
@@ -342,8 +316,7 @@ owners = Table(
     Column("pid", Integer, nullable=False),
     Column("work", Text, nullable=False),
     Column("lock_name", Text, nullable=False, unique=True),
-    Column("started_at", Moment, nullable=False),
-    Column("heartbeat_at", Moment, nullable=False),
+    *required(Moment, "started_at", "heartbeat_at"),
     # Ids are never reused: a lease of a dead owner must not look like one of a living one.
     sqlite_autoincrement=True,
 )
@@ -392,8 +365,7 @@ raw_answers = Table(
     Column("headers", Json, nullable=False),
     Column("reader_version", Integer, nullable=False),
     Column("is_read", Boolean, nullable=False),
-    Column("body_hash", LargeBinary, nullable=False),
-    Column("body", LargeBinary, nullable=False),
+    *required(LargeBinary, "body_hash", "body"),
     Index(None, "source_id", "body_hash"),
     Index(None, "answered_at", "id"),
 )
@@ -431,8 +403,7 @@ alerts = Table(
     "alerts",
     metadata,
     Column("id", RowId, primary_key=True),
-    Column("subject", Text, nullable=False),
-    Column("severity", Text, nullable=False),
+    *required(Text, "subject", "severity"),
     Column("source_id", ForeignKey("sources.id")),
     Column("message", Text, nullable=False),
     Column("opened_at", Moment, nullable=False),
@@ -493,15 +464,11 @@ forgotten = Table(
     "forgotten",
     metadata,
     Column("id", RowId, primary_key=True),
-    Column("what", Text, nullable=False),
-    Column("platform", Text, nullable=False),
+    *required(Text, "what", "platform"),
     Column("forgotten_at", Moment, nullable=False),
     Column("forgotten_by", Text, nullable=False),
     Column("reason", Text),
-    Column("item_count", Integer, nullable=False),
-    Column("revision_count", Integer, nullable=False),
-    Column("answer_count", Integer, nullable=False),
-    Column("event_count", Integer, nullable=False),
+    *required(Integer, "item_count", "revision_count", "answer_count", "event_count"),
     Column("is_finished", Boolean, nullable=False),
 )
 

@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import TSVECTOR
 
-from catchment.store.schema.core import Json, Moment, RowId, metadata, partial_index
+from catchment.store.schema.core import Json, Moment, RowId, metadata, optional, partial_index, required
 
 credentials = Table(
     "credentials",
@@ -39,12 +39,9 @@ credentials = Table(
     Column("is_from_environment", Boolean, nullable=False, server_default=false()),
     # Any source of the platform may use it; otherwise only sources that name it.
     Column("is_shared", Boolean, nullable=False, server_default=false()),
-    Column("state_since", Moment),
-    Column("state_until", Moment),
+    *optional(Moment, "state_since", "state_until"),
     Column("state_reason", Text),
-    Column("errors_in_a_row", Integer, nullable=False, server_default="0"),
-    Column("errors_in_all", Integer, nullable=False, server_default="0"),
-    Column("falls_in_a_row", Integer, nullable=False, server_default="0"),
+    *required(Integer, "errors_in_a_row", "errors_in_all", "falls_in_a_row", server_default="0"),
     Column("last_error_at", Moment),
     Column("last_error", Text),
     Column("daily_limit", Integer),
@@ -81,9 +78,7 @@ sessions = Table(
     Column("id", RowId, primary_key=True),
     # The cookie holds the token itself; it is random and long, so a plain hash is safe.
     Column("token_hash", LargeBinary, nullable=False, unique=True),
-    Column("created_at", Moment, nullable=False),
-    Column("last_used_at", Moment, nullable=False),
-    Column("ends_at", Moment, nullable=False),
+    *required(Moment, "created_at", "last_used_at", "ends_at"),
     # How it was opened: link or key.
     Column("opened_by", Text, nullable=False),
     # The browser's user agent, shortened: tells one session from another.
@@ -95,8 +90,7 @@ sign_in_links = Table(
     metadata,
     Column("id", RowId, primary_key=True),
     Column("token_hash", LargeBinary, nullable=False, unique=True),
-    Column("created_at", Moment, nullable=False),
-    Column("ends_at", Moment, nullable=False),
+    *required(Moment, "created_at", "ends_at"),
 )
 
 
@@ -130,8 +124,7 @@ deliveries = Table(
     Column("failing_since", Moment),
     Column("last_error", Text),
     Column("last_delivered_at", Moment),
-    Column("delivered_count", BigInteger, nullable=False),
-    Column("given_up_count", BigInteger, nullable=False),
+    *required(BigInteger, "delivered_count", "given_up_count"),
     sqlite_autoincrement=True,
 )
 """One row per listener: a webhook, or a Python hook (then without a webhook's id)."""
@@ -143,19 +136,14 @@ watches = Table(
     Column("name", Text, nullable=False, unique=True),
     Column("words", Json, nullable=False),
     Column("is_any_enough", Boolean, nullable=False),
-    Column("kinds", Json, nullable=False),
-    Column("source_ids", Json, nullable=False),
-    Column("authors", Json, nullable=False),
-    Column("is_for_edits", Boolean, nullable=False),
-    Column("is_active", Boolean, nullable=False),
+    *required(Json, "kinds", "source_ids", "authors"),
+    *required(Boolean, "is_for_edits", "is_active"),
     Column("created_at", Moment, nullable=False),
     Column("from_change_number", BigInteger, nullable=False),
     # The last item that it has seen as new: items are numbered in the order of storing.
     Column("item_position", BigInteger, nullable=False),
     # The last content change that it has checked for edits, and the item within it.
-    Column("edit_position", BigInteger, nullable=False),
-    Column("edit_position_item_id", BigInteger, nullable=False),
-    Column("hit_count", BigInteger, nullable=False),
+    *required(BigInteger, "edit_position", "edit_position_item_id", "hit_count"),
     Column("last_hit_at", Moment),
 )
 
@@ -178,9 +166,7 @@ counter_points = Table(
     metadata,
     Column("item_id", BigInteger, primary_key=True, autoincrement=False),
     Column("at", Moment, primary_key=True, autoincrement=False),
-    Column("score", BigInteger),
-    Column("reply_count", BigInteger),
-    Column("view_count", BigInteger),
+    *optional(BigInteger, "score", "reply_count", "view_count"),
     sqlite_with_rowid=False,
 )
 """Sparse: the current value is always in `items`."""
@@ -194,8 +180,7 @@ appearances = Table(
     Column("source_id", BigInteger, primary_key=True, autoincrement=False),
     Column("at", Moment, nullable=False),
     Column("rank", Integer),
-    Column("score", BigInteger),
-    Column("gained", BigInteger),
+    *optional(BigInteger, "score", "gained"),
     sqlite_with_rowid=False,
 )
 """An item's positions in ranked listings; the last of each day."""
@@ -208,8 +193,7 @@ looks = Table(
     Column("source_id", BigInteger, nullable=False),
     # None: no more rechecks.
     Column("next_look_at", Moment),
-    Column("look_count", Integer, nullable=False),
-    Column("failure_count", Integer, nullable=False),
+    *required(Integer, "look_count", "failure_count"),
     Column("gone_since", Moment),
     partial_index("ix_looks_due", "platform", "next_look_at", where="next_look_at IS NOT NULL"),
     sqlite_with_rowid=False,
@@ -225,19 +209,11 @@ crawl_metrics = Table(
     Column("starts_at", Moment, primary_key=True, autoincrement=False),
     Column("kind", Text, primary_key=True),
     Column("platform", Text, nullable=False),
-    Column("source_count", Integer, nullable=False),
-    Column("succeeded", Integer, nullable=False),
-    Column("empty", Integer, nullable=False),
-    Column("failed", Integer, nullable=False),
-    Column("put_off", Integer, nullable=False),
-    Column("skipped", Integer, nullable=False),
+    *required(Integer, "source_count", "succeeded", "empty", "failed", "put_off", "skipped"),
     Column("visit_seconds", Float, nullable=False),
-    Column("new_count", Integer, nullable=False),
-    Column("valid_count", Integer, nullable=False),
-    Column("updated_count", Integer, nullable=False),
-    Column("duplicate_count", Integer, nullable=False),
-    Column("invalid_count", Integer, nullable=False),
-    Column("request_count", Integer, nullable=False),
+    *required(
+        Integer, "new_count", "valid_count", "updated_count", "duplicate_count", "invalid_count", "request_count"
+    ),
     Column("measured_at", Moment, nullable=False),
     sqlite_with_rowid=False,
 )
@@ -249,8 +225,7 @@ standings = Table(
     metadata,
     Column("span", Text, primary_key=True),
     Column("starts_at", Moment, primary_key=True, autoincrement=False),
-    Column("hit_count", BigInteger, nullable=False),
-    Column("miss_count", BigInteger, nullable=False),
+    *required(BigInteger, "hit_count", "miss_count"),
     # How many communities were in each tier at its end; null: no process was running.
     Column("tiers", Json),
     sqlite_with_rowid=False,
@@ -288,8 +263,7 @@ hot_counts = Table(
     "hot_counts",
     metadata,
     Column("minute", Moment, primary_key=True, autoincrement=False),
-    Column("hit_count", BigInteger, nullable=False),
-    Column("miss_count", BigInteger, nullable=False),
+    *required(BigInteger, "hit_count", "miss_count"),
     # Cached sets that could not be written: nothing is lost, but reads are slower than they could be.
     Column("failure_count", BigInteger, nullable=False),
 )
@@ -302,8 +276,7 @@ index_mark = Table(
     # lock it first.
     Column("id", Integer, primary_key=True, autoincrement=False),
     Column("rule", Integer, nullable=False),
-    Column("change_number", BigInteger, nullable=False),
-    Column("item_id", BigInteger, nullable=False),
+    *required(BigInteger, "change_number", "item_id"),
 )
 
 indexed = Table(

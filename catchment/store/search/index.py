@@ -116,16 +116,13 @@ class SearchIndex(StorePart):
         """Update PostgreSQL's statistics after much was indexed: its planner depends on them."""
         if not self._db.is_postgres:
             return
-        row = self._db.read(
-            lambda tx: tx.one(
-                """
-                SELECT c.reltuples, l.last_item_id FROM pg_class c, ledger l
-                 WHERE c.oid = 'indexed'::regclass AND l.id = 1
-                """
-            )
-        )
+        sql = """
+            SELECT c.reltuples, l.last_item_id FROM pg_class c, ledger l
+             WHERE c.oid = 'indexed'::regclass AND l.id = 1
+        """
+        row = self._one(sql)
         if row and row[1] > 1000 + 1.2 * max(row[0], 0):
-            self._db.write(lambda tx: tx.run("ANALYZE indexed"))
+            self._run("ANALYZE indexed")
 
 
 # Indexed items and the backlog
@@ -152,14 +149,11 @@ ABOUT = "i.platform, i.kind, s.kind, i.author, i.tags, i.is_deleted, i.version"
 
 def waiting(tx: Transaction, after: Position, limit: int, columns: str) -> list[Row]:
     """Returns id, change number, time and the given columns of items in the backlog, in the order of changes."""
-    return tx.all(
-        f"""
+    sql = f"""
         SELECT i.id, i.content_change_number, i.ordered_at, {columns} FROM items i JOIN sources s ON s.id = i.source_id
          WHERE (i.content_change_number, i.id) > (?, ?) ORDER BY i.content_change_number, i.id LIMIT ?
-        """,
-        *after,
-        limit,
-    )
+    """
+    return tx.all(sql, *after, limit)
 
 
 class Scan(NamedTuple):
@@ -172,13 +166,11 @@ class Scan(NamedTuple):
 
 def scan_of(tx: Transaction, mark: IndexMark) -> Scan:
     """Returns everything after the mark; if that is too much, the latest changes."""
-    row = tx.one(
-        f"""
+    sql = f"""
         SELECT content_change_number, id FROM items WHERE (content_change_number, id) > (?, ?)
          ORDER BY content_change_number DESC, id DESC LIMIT 1 OFFSET {MOST_SCANNED}
-        """,
-        *mark.position,
-    )
+    """
+    row = tx.one(sql, *mark.position)
     return Scan((row[0], row[1]), count_waiting(tx, mark) - MOST_SCANNED) if row else Scan(mark.position, 0)
 
 
@@ -191,8 +183,7 @@ def scanned(tx: Transaction, scan: Scan, columns: str) -> Iterator[Row]:
 
 
 def count_waiting(tx: Transaction, mark: IndexMark) -> int:
-    row = tx.one("SELECT count(*) FROM items WHERE (content_change_number, id) > (?, ?)", *mark.position)
-    return int(row[0]) if row else 0
+    return tx.number("SELECT count(*) FROM items WHERE (content_change_number, id) > (?, ?)", *mark.position)
 
 
 def _indexable(row: Row) -> Indexable:
@@ -218,24 +209,18 @@ def _is_too_long(terms: str) -> bool:
 
 def _locked_mark(tx: Transaction) -> IndexMark:
     """Returns the mark, locked until the transaction ends."""
-    tx.run(
-        """
+    sql = """
         INSERT INTO index_mark (id, rule, change_number, item_id) VALUES (1, ?, 0, 0) ON CONFLICT (id) DO NOTHING
-        """,
-        tokens.RULE,
-    )
+    """
+    tx.run(sql, tokens.RULE)
     row = tx.one(f"SELECT change_number, item_id, rule FROM index_mark WHERE id = 1 {tx.lock_rows()}")
     assert row is not None
     return IndexMark(*row)
 
 
 def _move_mark(tx: Transaction, mark: IndexMark) -> None:
-    tx.run(
-        "UPDATE index_mark SET change_number = ?, item_id = ?, rule = ? WHERE id = 1",
-        mark.change_number,
-        mark.item_id,
-        mark.rule,
-    )
+    sql = "UPDATE index_mark SET change_number = ?, item_id = ?, rule = ? WHERE id = 1"
+    tx.run(sql, mark.change_number, mark.item_id, mark.rule)
 
 
 def _begun_anew(tx: Transaction) -> IndexMark:
@@ -287,12 +272,13 @@ def _put_in(tx: Transaction, items: Sequence[Indexable]) -> None:
     if tx.is_postgres:
         _write_postgres(tx, items, facet_lists, terms)
     else:
-        tx.many(
-            """
+        sql = """
             INSERT INTO indexed (place, facets, is_too_long, words) VALUES (?, ?, ?, ?)
             ON CONFLICT (place) DO UPDATE
                SET facets = excluded.facets, is_too_long = excluded.is_too_long, words = excluded.words
-            """,
+        """
+        tx.many(
+            sql,
             [
                 (item.place, numbers, item.is_too_long, item.words)
                 for numbers, item in zip(facet_lists, items, strict=True)
@@ -316,15 +302,16 @@ def _write_postgres(
         # A backlog: GIN collects more entries before it sorts them in, which halves the work. Searches read through
         # the collected ones; the next small batch brings them back to the usual number.
         tx.run("SELECT set_config('gin_pending_list_limit', '16MB', true), set_config('work_mem', '64MB', true)")
-    tx.run(
-        r"""
+    sql = r"""
         INSERT INTO indexed (place, facets, is_too_long, words)
         SELECT place, facets, is_too_long, array_to_tsvector(array_remove(string_to_array(terms, ' '), ''))
           FROM unnest(string_to_array(?, ' ')::bigint[], string_to_array(?, ' ')::boolean[],
                       string_to_array(?, E'\n'), string_to_array(?, E'\n')) AS new (place, is_too_long, facets, terms)
         ON CONFLICT (place) DO UPDATE
            SET facets = excluded.facets, is_too_long = excluded.is_too_long, words = excluded.words
-        """,
+    """
+    tx.run(
+        sql,
         " ".join([str(item.place) for item in items]),
         " ".join([str(item.is_too_long) for item in items]),
         "\n".join(facet_lists),
@@ -367,20 +354,16 @@ def _write_fts(tx: Transaction, before: Iterable[_Entry], after: Iterable[tuple[
     becomes one segment."""
     rows: list[tuple[str | None, int, str]] = [("delete", at, terms_of(facets, words)) for at, facets, words in before]
     rows += [(None, at, terms) for at, terms in after]
-    tx.many(
-        "INSERT INTO item_words (item_words, rowid, terms) VALUES (?, ?, ?)",
-        sorted(rows, key=lambda row: (row[1], row[0] is None)) if before else rows,
-    )
+    sql = "INSERT INTO item_words (item_words, rowid, terms) VALUES (?, ?, ?)"
+    tx.many(sql, sorted(rows, key=lambda row: (row[1], row[0] is None)) if before else rows)
 
 
 def _delete_postings(tx: Transaction, postings: Iterable[tuple[int, int, int]]) -> None:
     """Deletes postings, and the facets without items: a name may be that of an author who is deleted for good."""
     postings = sorted(postings)
     tx.many("DELETE FROM postings WHERE facet_id = ? AND ordered_at = ? AND item_id = ?", postings)
-    tx.many(
-        "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)",
-        [(facet_id, facet_id) for facet_id in sorted({posting[0] for posting in postings})],
-    )
+    sql = "DELETE FROM facets WHERE id = ? AND NOT EXISTS (SELECT 1 FROM postings WHERE facet_id = ?)"
+    tx.many(sql, [(facet_id, facet_id) for facet_id in sorted({posting[0] for posting in postings})])
 
 
 def remove(tx: Transaction, item_ids: Iterable[int]) -> None:

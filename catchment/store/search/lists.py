@@ -31,13 +31,7 @@ from catchment.store.search.facets import (
     sources_in,
     tag_facet,
 )
-from catchment.store.search.index import (
-    ABOUT,
-    Position,
-    Scan,
-    scanned,
-    usable_mark,
-)
+from catchment.store.search.index import ABOUT, Position, Scan, scanned, usable_mark
 
 _BATCH = 1_000
 # Several batches: a request tests at most this many batches of items.
@@ -128,14 +122,10 @@ class Filter(Record, frozen=True):
         if self.author is not None:
             # An author name belongs to a platform: the same name elsewhere may be another person, and all of them
             # match.
-            platforms = [self.platform] if self.platform is not None else _platforms(tx)
-            yield tuple(author_facet(name, self.author) for name in platforms)
+            rows = [(self.platform,)] if self.platform is not None else tx.all("SELECT DISTINCT platform FROM sources")
+            yield tuple(author_facet(name, self.author) for (name,) in rows)
         if self.tag is not None:
             yield (tag_facet(self.tag),)
-
-
-def _platforms(tx: Transaction) -> list[str]:
-    return [row[0] for row in tx.all("SELECT DISTINCT platform FROM sources")]
 
 
 class ListPage(Record, frozen=True):
@@ -192,13 +182,11 @@ def newest_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | N
 
 def can_be_scanned(tx: Transaction, after: Position) -> bool:
     """Whether few enough items changed after that position to scan all of them."""
-    row = tx.one(
-        f"""
+    sql = f"""
         SELECT 1 FROM items WHERE (content_change_number, id) > (?, ?)
          ORDER BY content_change_number, id LIMIT 1 OFFSET {index.MOST_SCANNED}
-        """,
-        *after,
-    )
+    """
+    row = tx.one(sql, *after)
     return row is None
 
 
@@ -224,12 +212,12 @@ def _ways(tx: Transaction, wanted: ListFilter, is_usable: bool) -> list[list[Alo
 
 def sparsest(tx: Transaction, ways: Sequence[list[Along]], span: ListSpan) -> list[Along]:
     """Returns the option that gets furthest back with the same number of steps; of short ones the first."""
-    return min(ways, key=lambda lists: _reach(tx, lists, span)) if len(ways) > 1 else ways[0]
 
+    def reach(lists: Sequence[Along]) -> Key:
+        probes = [keys_along(tx, along, span, 1, offset=_PROBE) for along in lists]
+        return max((probe[0] for probe in probes if probe), default=(-LARGEST, 0))
 
-def _reach(tx: Transaction, lists: Sequence[Along], span: ListSpan) -> Key:
-    probes = [keys_along(tx, along, span, 1, offset=_PROBE) for along in lists]
-    return max((probe[0] for probe in probes if probe), default=(-LARGEST, 0))
+    return min(ways, key=reach) if len(ways) > 1 else ways[0]
 
 
 # Walking
@@ -258,18 +246,12 @@ def walk(
 def keys_along(tx: Transaction, along: Along, span: ListSpan, limit: int, offset: int = 0) -> list[Key]:
     item = "id" if along.table == "items" else "item_id"
     of, values = (f"{along.column} = ? AND", [along.value]) if along.column else ("", [])
-    rows: list[Key] = tx.all(
-        f"""
+    sql = f"""
         SELECT {along.time}, {item} FROM {along.table}
          WHERE {of} {along.time} >= ? AND ({along.time}, {item}) < (?, ?)
          ORDER BY {along.time} DESC, {item} DESC LIMIT ? OFFSET ?
-        """,
-        *values,
-        span.since,
-        *span.before,
-        limit,
-        offset,
-    )
+    """
+    rows: list[Key] = tx.all(sql, *values, span.since, *span.before, limit, offset)
     return rows
 
 
@@ -279,13 +261,11 @@ def keys_along(tx: Transaction, along: Along, span: ListSpan, limit: int, offset
 def kept(tx: Transaction, wanted: ListFilter, met: Sequence[Key]) -> set[Key]:
     """Returns those of these items that match in their current state: the index may have an older one."""
     keys = {item_id: (ordered_at, item_id) for ordered_at, item_id in met}
-    rows = tx.select_in(
-        f"""
+    sql = f"""
         SELECT i.id, i.content_change_number, i.ordered_at, {ABOUT} FROM items i JOIN sources s ON s.id = i.source_id
          WHERE i.id IN {{values}}
-        """,
-        list(keys),
-    )
+    """
+    rows = tx.select_in(sql, list(keys))
     return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if is_wanted(wanted, row)})
 
 
@@ -356,13 +336,12 @@ def locked_heads(tx: Transaction, platform: str, threads: Collection[Thread]) ->
     """Returns the stored thread roots of these threads, locked until the transaction ends."""
     found: dict[Thread, int] = {}
     for scope in sorted({scope for scope, _ in threads}):
-        rows = tx.select_in(
-            f"""
+        sql = f"""
             SELECT id, thread_id FROM items
              WHERE is_head AND platform = ? AND scope = ? AND thread_id IN {{values}} ORDER BY id {tx.lock_rows()}
-            """,
-            sorted(thread_id for of, thread_id in threads if of == scope),
-            before=[platform, scope],
+        """
+        rows = tx.select_in(
+            sql, sorted(thread_id for of, thread_id in threads if of == scope), before=[platform, scope]
         )
         found |= {(scope, thread_id): item_id for item_id, thread_id in rows}
     return found
@@ -374,41 +353,34 @@ def held_replies(tx: Transaction, platform: str, heads: Sequence[Item]) -> dict[
     threads = [(item.scope, item.thread_id) for item in heads if item.thread_id is not None and item.reply_count != 0]
     found: dict[Thread, int] = {}
     for scope in sorted({scope for scope, _ in threads}):
-        rows = tx.select_in(
-            """
+        sql = """
             SELECT thread_id, max(ordered_at) FROM items
              WHERE platform = ? AND scope = ? AND thread_id IN {values} AND NOT is_head AND NOT is_deleted
              GROUP BY thread_id
-            """,
-            [thread_id for of, thread_id in threads if of == scope],
-            before=[platform, scope],
-        )
+        """
+        rows = tx.select_in(sql, [thread_id for of, thread_id in threads if of == scope], before=[platform, scope])
         found |= {(scope, thread_id): at for thread_id, at in rows}
     return found
 
 
 def raise_heads(tx: Transaction, answered: Mapping[int, int], number: int) -> None:
     """Set the last reply time of these items, unless a newer one is known."""
-    tx.many(
-        """
+    sql = """
         UPDATE items SET last_reply_at = ?, change_number = ?
          WHERE id = ? AND (last_reply_at IS NULL OR last_reply_at < ?)
-        """,
-        [(at, number, item_id, at) for item_id, at in sorted(answered.items())],
-    )
+    """
+    tx.many(sql, [(at, number, item_id, at) for item_id, at in sorted(answered.items())])
 
 
 def relist(tx: Transaction, item_ids: Collection[int]) -> None:
     """Put each of these into its current position in the lists by last reply."""
     ids = sorted(item_ids)
     tx.many("DELETE FROM replied WHERE item_id = ?", [(item_id,) for item_id in ids])
-    rows = tx.select_in(
-        """
+    sql = """
         SELECT i.id, i.last_reply_at, i.platform, i.kind, s.kind FROM items i JOIN sources s ON s.id = i.source_id
          WHERE i.id IN {values} AND i.last_reply_at IS NOT NULL
-        """,
-        ids,
-    )
+    """
+    rows = tx.select_in(sql, ids)
     showing: dict[int, list[int]] = {}
     for item_id, source_id in tx.select_in("SELECT item_id, source_id FROM sightings WHERE item_id IN {values}", ids):
         showing.setdefault(item_id, []).append(source_id)
@@ -436,7 +408,10 @@ def replied_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | 
     if rare is None:
         rare = _rare(tx, wanted)
     if rare is not None:
-        return part(kept(tx, wanted, _placed(tx, rare, span)), limit)
+        sql = "SELECT last_reply_at, item_id FROM replied WHERE list = ? AND item_id IN {values}"
+        replies: list[Key] = tx.select_in(sql, sorted(rare), before=[ALL])
+        met = [key for key in replies if span.since <= key[0] and key < span.before]
+        return part(kept(tx, wanted, met), limit)
     lists = sparsest(
         tx, [[Along("replied", "list", name) for name in names] for names in _lists_by_reply(wanted)], span
     )
@@ -456,16 +431,6 @@ def _lists_by_reply(wanted: ListFilter) -> list[list[str]]:
 def _has_list(group: Sequence[str]) -> bool:
     """Whether a group of facets has a list by last reply."""
     return len(group) == 1 and group[0].startswith((PLATFORM, KIND))
-
-
-def _placed(tx: Transaction, item_ids: Iterable[int], span: ListSpan) -> list[Key]:
-    """Returns those of these items that have a last reply in that span, with its time."""
-    rows: list[Key] = tx.select_in(
-        "SELECT last_reply_at, item_id FROM replied WHERE list = ? AND item_id IN {values}",
-        sorted(item_ids),
-        before=[ALL],
-    )
-    return [key for key in rows if span.since <= key[0] and key < span.before]
 
 
 # Rare matches

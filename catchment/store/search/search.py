@@ -20,23 +20,8 @@ from catchment.store.database import Row, StorePart, Transaction
 from catchment.store.item_fields import ItemView, extended
 from catchment.store.items.views import by_ids
 from catchment.store.search.facets import facet_ids
-from catchment.store.search.index import (
-    ABOUT,
-    IndexMark,
-    facet_term,
-    item_at,
-    place,
-    scan_of,
-    scanned,
-    usable_mark,
-)
-from catchment.store.search.lists import (
-    Filter,
-    Groups,
-    ListFilter,
-    is_wanted,
-    shown_by,
-)
+from catchment.store.search.index import ABOUT, IndexMark, facet_term, item_at, place, scan_of, scanned, usable_mark
+from catchment.store.search.lists import Filter, Groups, ListFilter, is_wanted, shown_by
 from catchment.text import tokens
 from catchment.text.tokens import Query, Snippet
 
@@ -92,17 +77,11 @@ def _more_fts(tx: Transaction, question: str, low: int, high: int) -> Iterator[i
 
 
 def _fts(tx: Transaction, question: str, low: int, high: int, limit: int) -> list[int]:
-    rows = tx.all(
-        """
+    sql = """
         SELECT rowid FROM item_words WHERE item_words MATCH ? AND rowid >= ? AND rowid < ?
          ORDER BY rowid DESC LIMIT ?
-        """,
-        question,
-        low,
-        high,
-        limit,
-    )
-    return [row[0] for row in rows]
+    """
+    return tx.column(sql, question, low, high, limit)
 
 
 def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Places:
@@ -114,7 +93,7 @@ def _in_postgres(tx: Transaction, terms: Terms, match: Match, wanted: int) -> Pl
     if rarest <= _FEW:
         return _all_of_them(tx, question, match)
     met = _stretch(tx, question, match.low, match.high, _PROBED, wanted)
-    everything = _how_many(tx)
+    everything = tx.number("SELECT last_item_id FROM ledger WHERE id = 1")
     walk = wanted * _PROBED // max(1, len(met))
     if len(met) < wanted and rarest * _TAKING <= walk * _WALKING:
         return _all_of_them(tx, question, match)
@@ -141,7 +120,7 @@ def _walked(tx: Transaction, question: str, match: Match, met: list[int], length
 
 def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, wanted: int) -> list[int]:
     """Returns the matches among the newest `length` items, up to `wanted`."""
-    rows = tx.all(
+    return tx.column(
         # The inner LIMIT keeps the planner from using the index after all.
         """
         SELECT place FROM (SELECT place, words FROM indexed WHERE place >= ? AND place < ?
@@ -154,31 +133,20 @@ def _stretch(tx: Transaction, question: str, low: int, high: int, length: int, w
         question,
         wanted,
     )
-    return [row[0] for row in rows]
 
 
 def _taken(tx: Transaction, question: str, low: int, high: int) -> list[int]:
-    rows = tx.all(
-        """
+    sql = """
         WITH found AS MATERIALIZED (SELECT place FROM indexed WHERE words @@ ?::tsquery)
         SELECT place FROM found WHERE place >= ? AND place < ? ORDER BY place DESC
-        """,
-        question,
-        low,
-        high,
-    )
-    return [row[0] for row in rows]
+    """
+    return tx.column(sql, question, low, high)
 
 
 def _expected(tx: Transaction, question: str) -> int:
     """Returns the planner's row estimate, from its statistics of the terms."""
     row = tx.one("EXPLAIN (FORMAT JSON) SELECT 1 FROM indexed WHERE words @@ ?::tsquery", question)
     return int(row[0][0]["Plan"]["Plan Rows"]) if row else 0
-
-
-def _how_many(tx: Transaction) -> int:
-    row = tx.one("SELECT last_item_id FROM ledger WHERE id = 1")
-    return int(row[0]) if row else 0
 
 
 RANKED = 1_000
@@ -227,7 +195,9 @@ class Search(StorePart):
     ) -> ResultPage:
         """Returns results newest first, or best first. The next page is `after` the `next` of this one."""
         query = tokens.understand(question)
-        begin = _best_from(after) if is_best else _newest_from(after)
+        begin = _FIRST
+        if after is not None:
+            begin = _Hit(*_numbers(after, 2)) if is_best else _Hit(0, *_numbers(after, 1))
         return self._db.read(lambda tx: _Asking(tx, query, wanted or Filter()).page(is_best, limit, begin))
 
 
@@ -393,14 +363,6 @@ class _Asking:
 
 _READ = f"{ABOUT}, i.title, i.text"
 _TEXTS = 3 + len(ABOUT.split(","))
-
-
-def _newest_from(after: str | None) -> _Hit:
-    return _FIRST if after is None else _Hit(0, _numbers(after, 1)[0])
-
-
-def _best_from(after: str | None) -> _Hit:
-    return _FIRST if after is None else _Hit(*_numbers(after, 2))
 
 
 def _numbers(after: str, count: int) -> list[int]:

@@ -57,24 +57,14 @@ def is_any_open(tx: Transaction, subjects: Sequence[str]) -> bool:
 def raise_alert(tx: Transaction, alarm: Alarm, now: int) -> bool:
     """Open the alert of that subject, or update it if it is open already; returns whether it was opened."""
     subject, message, severity, source_id = alarm.subject, alarm.message, str(alarm.severity), alarm.source_id
-    if tx.run(
-        "UPDATE alerts SET message = ?, severity = ? WHERE subject = ? AND closed_at IS NULL",
-        encode(message),
-        severity,
-        subject,
-    ):
+    sql = "UPDATE alerts SET message = ?, severity = ? WHERE subject = ? AND closed_at IS NULL"
+    if tx.run(sql, encode(message), severity, subject):
         return False
     # Of two concurrent inserts one fails here, and its transaction is repeated.
-    row = tx.one(
-        """
+    sql = """
         INSERT INTO alerts (subject, severity, source_id, message, opened_at) VALUES (?, ?, ?, ?, ?) RETURNING id
-        """,
-        subject,
-        severity,
-        source_id,
-        encode(message),
-        now,
-    )
+    """
+    row = tx.one(sql, subject, severity, source_id, encode(message), now)
     assert row is not None
     data = {"alert_id": row[0], "subject": subject, "severity": severity, "source_id": source_id, "message": message}
     events.tell(tx, "alert.opened", data, now)
@@ -83,14 +73,11 @@ def raise_alert(tx: Transaction, alarm: Alarm, now: int) -> bool:
 
 def close(tx: Transaction, subject: str, now: int) -> bool:
     """Close the alert of that subject; returns whether it was open."""
-    row = tx.one(
-        """
+    sql = """
         UPDATE alerts SET closed_at = ? WHERE subject = ? AND closed_at IS NULL
         RETURNING id, severity, source_id, message, opened_at
-        """,
-        now,
-        subject,
-    )
+    """
+    row = tx.one(sql, now, subject)
     if row is None:
         return False
     alert_id, severity, source_id, stored, opened_at = row
@@ -114,66 +101,41 @@ class Alerts(StorePart):
     def page(self, limit: int = 100, *, before: int | None = None, include_closed: bool = False) -> list[AlertView]:
         """Returns alerts, newest first; the next page begins before the last one's id."""
         where = "" if include_closed else "AND closed_at IS NULL"
-        return self._db.read(
-            lambda tx: tx.records(
-                AlertView,
-                f"SELECT {_SHOWN} FROM alerts WHERE id < ? {where} ORDER BY id DESC LIMIT ?",
-                2**62 if before is None else before,
-                limit,
-            )
-        )
+        sql = f"SELECT {_SHOWN} FROM alerts WHERE id < ? {where} ORDER BY id DESC LIMIT ?"
+        return self._records(AlertView, sql, 2**62 if before is None else before, limit)
 
     def open_by_severity(self) -> dict[Severity, int]:
         """Returns how many are open, by severity."""
-        rows = self._db.read(
-            lambda tx: tx.all("SELECT severity, count(*) FROM alerts WHERE closed_at IS NULL GROUP BY severity")
-        )
+        rows = self._all("SELECT severity, count(*) FROM alerts WHERE closed_at IS NULL GROUP BY severity")
         return dict.fromkeys(Severity, 0) | {Severity(name): count for name, count in rows}
 
     def count_open(self) -> int:
-        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM alerts WHERE closed_at IS NULL"))
-        return int(row[0]) if row else 0
+        return self._number("SELECT count(*) FROM alerts WHERE closed_at IS NULL")
 
     def closed(self, limit: int = 100) -> list[AlertView]:
         """Returns closed alerts, the last opened first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                AlertView,
-                f"SELECT {_SHOWN} FROM alerts WHERE id < ? AND closed_at IS NOT NULL ORDER BY id DESC LIMIT ?",
-                2**62,
-                limit,
-            )
-        )
+        sql = f"SELECT {_SHOWN} FROM alerts WHERE id < ? AND closed_at IS NOT NULL ORDER BY id DESC LIMIT ?"
+        return self._records(AlertView, sql, 2**62, limit)
 
     def late_sources(self, now: datetime, limit: int = 1000) -> list[StaleSource]:
         """Returns sources that should have shown something new and did not, although visited since."""
-        return self._db.read(
-            lambda tx: tx.records(
-                StaleSource,
-                """
-                SELECT s.id AS source_id, s.name, s.platform, p.expected_by
-                  FROM progress p JOIN sources s ON s.id = p.source_id
-                 WHERE p.is_active AND p.expected_by IS NOT NULL AND p.expected_by <= ?
-                   AND p.last_success_at >= p.expected_by
-                 ORDER BY p.expected_by LIMIT ?
-                """,
-                micros(now),
-                limit,
-            )
-        )
+        sql = """
+            SELECT s.id AS source_id, s.name, s.platform, p.expected_by
+              FROM progress p JOIN sources s ON s.id = p.source_id
+             WHERE p.is_active AND p.expected_by IS NOT NULL AND p.expected_by <= ?
+               AND p.last_success_at >= p.expected_by
+             ORDER BY p.expected_by LIMIT ?
+        """
+        return self._records(StaleSource, sql, micros(now), limit)
 
     def with_rhythm(self) -> list[PostingRhythm]:
         """Returns the active sources with a posting rhythm."""
-        return self._db.read(
-            lambda tx: tx.records(
-                PostingRhythm,
-                """
-                SELECT s.id AS source_id, s.name, s.platform, p.expected_by, p.newest_shown_at, p.last_new_at
-                  FROM progress p JOIN sources s ON s.id = p.source_id
-                 WHERE p.is_active AND p.expected_by IS NOT NULL
-                """,
-            )
-        )
+        sql = """
+            SELECT s.id AS source_id, s.name, s.platform, p.expected_by, p.newest_shown_at, p.last_new_at
+              FROM progress p JOIN sources s ON s.id = p.source_id
+             WHERE p.is_active AND p.expected_by IS NOT NULL
+        """
+        return self._records(PostingRhythm, sql)
 
     def tell_failing(self, alarms: Sequence[Alarm], explained: Collection[str], now: datetime) -> tuple[int, int]:
         """Open these alerts about single sources, and close those of the subjects that another alert explains; returns
@@ -188,13 +150,11 @@ class Alerts(StorePart):
 
         def change(tx: Transaction) -> tuple[int, int]:
             opened = {alarm.source_id: alarm for alarm in alarms if raise_alert(tx, alarm, at)}
-            rows = tx.select_in(
-                """
+            sql = """
                 SELECT s.id, s.name, s.kind, p.last_error_code FROM sources s JOIN progress p ON p.source_id = s.id
                  WHERE s.id IN {values}
-                """,
-                list(opened),
-            )
+            """
+            rows = tx.select_in(sql, list(opened))
             for source_id, name, kind, code in rows:
                 message = opened[source_id].message
                 tell_source(tx, "source.failing", source_id, name, kind, at, error=message, error_code=code)

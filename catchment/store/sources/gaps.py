@@ -57,68 +57,42 @@ class Gaps(StorePart):
         where, values = ("AND g.source_id = ?", [source_id]) if source_id is not None else ("", [])
         if not include_closed:
             where += " AND g.closed_at IS NULL"
-        return self._db.read(
-            lambda tx: tx.records(
-                GapView,
-                f"""
-                SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
-                 WHERE g.id > ? {where} ORDER BY g.id LIMIT ?
-                """,
-                after,
-                *values,
-                limit,
-            )
-        )
+        sql = f"""
+            SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
+             WHERE g.id > ? {where} ORDER BY g.id LIMIT ?
+        """
+        return self._records(GapView, sql, after, *values, limit)
 
     def newest(
         self, limit: int = 30, *, is_open: bool = True, source_id: int | None = None, before: int | None = None
     ) -> list[GapView]:
         """Returns open or closed gaps, the last opened first."""
         where, values = ("AND g.source_id = ?", [source_id]) if source_id is not None else ("", [])
-        return self._db.read(
-            lambda tx: tx.records(
-                GapView,
-                f"""
-                SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
-                 WHERE g.id < ? AND g.closed_at IS {"" if is_open else "NOT"} NULL {where} ORDER BY g.id DESC LIMIT ?
-                """,
-                2**62 if before is None else before,
-                *values,
-                limit,
-            )
-        )
+        sql = f"""
+            SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
+             WHERE g.id < ? AND g.closed_at IS {"" if is_open else "NOT"} NULL {where} ORDER BY g.id DESC LIMIT ?
+        """
+        return self._records(GapView, sql, 2**62 if before is None else before, *values, limit)
 
     def by_source(self, limit: int = 30) -> list[SourceGaps]:
         """Returns the sources with open gaps, the latest gap first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                SourceGaps,
-                """
-                WITH few AS MATERIALIZED
-                     (SELECT source_id, count(*) AS gap_count, sum(CASE WHEN is_certain THEN 1 ELSE 0 END) AS certain,
-                             min(from_at) AS from_at, max(to_at) AS to_at
-                        FROM gaps WHERE closed_at IS NULL GROUP BY source_id)
-                SELECT few.source_id, s.name AS source_name, few.gap_count, few.certain, few.from_at, few.to_at
-                  FROM few JOIN sources s ON s.id = few.source_id ORDER BY few.to_at DESC LIMIT ?
-                """,
-                limit,
-            )
-        )
+        sql = """
+            WITH few AS MATERIALIZED
+                 (SELECT source_id, count(*) AS gap_count, sum(CASE WHEN is_certain THEN 1 ELSE 0 END) AS certain,
+                         min(from_at) AS from_at, max(to_at) AS to_at
+                    FROM gaps WHERE closed_at IS NULL GROUP BY source_id)
+            SELECT few.source_id, s.name AS source_name, few.gap_count, few.certain, few.from_at, few.to_at
+              FROM few JOIN sources s ON s.id = few.source_id ORDER BY few.to_at DESC LIMIT ?
+        """
+        return self._records(SourceGaps, sql, limit)
 
     def since(self, source_id: int, since: datetime) -> list[GapView]:
         """Returns the gaps of a source that end after that time, open and closed."""
-        return self._db.read(
-            lambda tx: tx.records(
-                GapView,
-                f"""
-                SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
-                 WHERE g.source_id = ? AND g.to_at > ? ORDER BY g.id
-                """,
-                source_id,
-                micros(since),
-            )
-        )
+        sql = f"""
+            SELECT {_SHOWN} FROM gaps g JOIN sources s ON s.id = g.source_id
+             WHERE g.source_id = ? AND g.to_at > ? ORDER BY g.id
+        """
+        return self._records(GapView, sql, source_id, micros(since))
 
     def count_open(self) -> int:
-        row = self._db.read(lambda tx: tx.one("SELECT count(*) FROM gaps WHERE closed_at IS NULL"))
-        return int(row[0]) if row else 0
+        return self._number("SELECT count(*) FROM gaps WHERE closed_at IS NULL")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from catchment.clock import EPOCH, micros, moment
 from catchment.model import Record
-from catchment.store.database import Row, StorePart, Transaction
+from catchment.store.database import StorePart
 from catchment.store.item_fields import decode, to_json
 
 LOOK_AGAIN = "look-again"
@@ -78,24 +78,43 @@ _KEY = ("span", "starts_at", "kind")
 class Metrics(StorePart):
     def visits(self, since: datetime, until: datetime) -> list[Measure]:
         """Returns the results so far of the visits that began in that time, by kind."""
-        rows = self._db.read(lambda tx: _visits(tx, micros(since), micros(until)))
-        return [_measure(row) for row in rows]
+        sql = f"""
+            WITH few AS MATERIALIZED
+                 (SELECT s.kind, s.platform, v.source_id, v.finished_at - v.started_at AS micros, v.new_count,
+                         v.valid_count, v.updated_count, v.duplicate_count, v.invalid_count, v.request_count,
+                         CASE WHEN v.outcome IN ('succeeded', 'unchanged')
+                                   THEN CASE WHEN v.new_count = 0 THEN 'empty' ELSE 'well' END
+                              WHEN {_DEFERRED} THEN 'deferred'
+                              ELSE v.outcome END AS fate
+                    FROM {_VISITS}
+                   WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome IS NOT NULL AND r.job <> ?)
+            SELECT kind, platform, count(DISTINCT source_id),
+                   sum(CASE WHEN fate IN ('well', 'empty') THEN 1 ELSE 0 END),
+                   sum(CASE WHEN fate = 'empty' THEN 1 ELSE 0 END),
+                   sum(CASE WHEN fate = 'failed' THEN 1 ELSE 0 END),
+                   sum(CASE WHEN fate = 'deferred' THEN 1 ELSE 0 END),
+                   sum(CASE WHEN fate = 'skipped' THEN 1 ELSE 0 END),
+                   sum(CASE WHEN fate IN ('well', 'empty', 'failed') THEN micros ELSE 0 END),
+                   sum(new_count), sum(valid_count), sum(updated_count), sum(duplicate_count), sum(invalid_count),
+                   sum(request_count)
+              FROM few GROUP BY kind, platform ORDER BY kind
+        """
+        measures = []
+        for kind, platform, *sums in self._all(sql, micros(since), micros(until), LOOK_AGAIN):
+            fields: dict[str, Any] = dict(zip(SUMS, map(int, sums), strict=True))
+            fields["visit_seconds"] /= 1_000_000
+            measures.append(Measure(kind, platform, **fields))
+        return measures
 
     def errors(self, since: datetime, until: datetime) -> list[tuple[str, str, int]]:
         """Returns why visits that began in that time failed: platform, code, how often."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                f"""
-                SELECT s.platform, v.error_code, count(*) FROM {_VISITS}
-                 WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome = 'failed' AND NOT {_DEFERRED}
-                   AND r.job <> ?
-                 GROUP BY s.platform, v.error_code
-                """,
-                micros(since),
-                micros(until),
-                LOOK_AGAIN,
-            )
-        )
+        sql = f"""
+            SELECT s.platform, v.error_code, count(*) FROM {_VISITS}
+             WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome = 'failed' AND NOT {_DEFERRED}
+               AND r.job <> ?
+             GROUP BY s.platform, v.error_code
+        """
+        rows = self._all(sql, micros(since), micros(until), LOOK_AGAIN)
         return [(platform, code, count) for platform, code, count in rows]
 
     def has_visited(self, since: datetime) -> bool:
@@ -104,7 +123,7 @@ class Metrics(StorePart):
             SELECT 1 FROM run_sources v JOIN runs r ON r.id = v.run_id
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1
         """
-        return self._db.read(lambda tx: tx.one(sql, micros(since), LOOK_AGAIN)) is not None
+        return self._one(sql, micros(since), LOOK_AGAIN) is not None
 
     def visited_targets(self, since: datetime) -> list[str]:
         """Returns the targets of sources of which a visit that began since then succeeded; of many, some."""
@@ -112,169 +131,104 @@ class Metrics(StorePart):
             SELECT DISTINCT s.target FROM {_VISITS}
              WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ? LIMIT 1000
         """
-        return [target for (target,) in self._db.read(lambda tx: tx.all(sql, micros(since), LOOK_AGAIN))]
+        return [target for (target,) in self._all(sql, micros(since), LOOK_AGAIN)]
 
     def last_outcomes(self, since: datetime, until: datetime) -> list[tuple[str, int, bool]]:
         """Returns the sources with visits that began in that time: platform, source, whether the last of these
         failed."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                f"""
-                SELECT s.platform, v.source_id,
-                       max(CASE WHEN v.outcome = 'failed' THEN v.started_at ELSE 0 END),
-                       max(CASE WHEN v.outcome <> 'failed' THEN v.started_at ELSE 0 END)
-                  FROM {_VISITS}
-                 WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome IN ('succeeded', 'unchanged', 'failed')
-                   AND NOT (v.outcome = 'failed' AND {_DEFERRED}) AND r.job <> ?
-                 GROUP BY s.platform, v.source_id
-                """,
-                micros(since),
-                micros(until),
-                LOOK_AGAIN,
-            )
-        )
+        sql = f"""
+            SELECT s.platform, v.source_id,
+                   max(CASE WHEN v.outcome = 'failed' THEN v.started_at ELSE 0 END),
+                   max(CASE WHEN v.outcome <> 'failed' THEN v.started_at ELSE 0 END)
+              FROM {_VISITS}
+             WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome IN ('succeeded', 'unchanged', 'failed')
+               AND NOT (v.outcome = 'failed' AND {_DEFERRED}) AND r.job <> ?
+             GROUP BY s.platform, v.source_id
+        """
+        rows = self._all(sql, micros(since), micros(until), LOOK_AGAIN)
         return [(platform, source_id, failed_at > well_at) for platform, source_id, failed_at, well_at in rows]
 
     def next_visit(self, since: datetime) -> datetime | None:
         """Returns when the first visit since then began."""
-        row = self._db.read(
-            lambda tx: tx.one(
-                "SELECT started_at FROM run_sources WHERE started_at >= ? ORDER BY started_at LIMIT 1", micros(since)
-            )
+        row = self._one(
+            "SELECT started_at FROM run_sources WHERE started_at >= ? ORDER BY started_at LIMIT 1", micros(since)
         )
         return moment(row[0]) if row else None
 
     def calls(self, since: datetime, until: datetime) -> list[tuple[str, str, datetime, int]]:
         """Returns the attempts of that time: platform, outcome, minute, how many."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT platform, outcome, minute, count FROM attempts
-                 WHERE minute >= ? AND minute < ? ORDER BY minute, platform, outcome
-                """,
-                micros(since),
-                micros(until),
-            )
-        )
+        sql = """
+            SELECT platform, outcome, minute, count FROM attempts
+             WHERE minute >= ? AND minute < ? ORDER BY minute, platform, outcome
+        """
+        rows = self._all(sql, micros(since), micros(until))
         return [(platform, outcome, moment(minute), count) for platform, outcome, minute, count in rows]
 
     def calls_since(self, since: datetime) -> dict[str, int]:
         """Returns how many attempts were made since then, by platform."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                "SELECT platform, sum(count) FROM attempts WHERE minute >= ? GROUP BY platform", micros(since)
-            )
-        )
+        rows = self._all("SELECT platform, sum(count) FROM attempts WHERE minute >= ? GROUP BY platform", micros(since))
         return {platform: int(count) for platform, count in rows}
 
     def keep(self, span: MetricSpan, starts_at: datetime, measures: Iterable[Measure], now: datetime) -> None:
         """Store the measures of one span, replacing earlier ones."""
-        rows = [_kept_row(span, starts_at, measure, now) for measure in measures]
+        rows = [
+            (
+                str(span),
+                micros(starts_at),
+                measure.kind,
+                measure.platform,
+                *(getattr(measure, name) for name in SUMS),
+                micros(now),
+            )
+            for measure in measures
+        ]
         changes = ", ".join(f"{name} = excluded.{name}" for name in _COLUMNS if name not in _KEY)
         tail = f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET {changes}"
         self._db.write(lambda tx: tx.insert("crawl_metrics", _COLUMNS, rows, tail))
 
     def kept(self, span: MetricSpan, since: datetime, until: datetime) -> list[tuple[datetime, Measure]]:
         """Returns the measures of the spans that began in that time, oldest first."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                f"""
-                SELECT starts_at, kind, platform, {", ".join(SUM_COLUMNS)} FROM crawl_metrics
-                 WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at, kind
-                """,
-                str(span),
-                micros(since),
-                micros(until),
-            )
-        )
+        sql = f"""
+            SELECT starts_at, kind, platform, {", ".join(SUM_COLUMNS)} FROM crawl_metrics
+             WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at, kind
+        """
+        rows = self._all(sql, str(span), micros(since), micros(until))
         return [(moment(row[0]), Measure(*row[1:])) for row in rows]
 
     def keep_standing(self, span: MetricSpan, starts_at: datetime, standing: GlobalMetrics) -> None:
         """Store what is known; a value that was known before and is not any more stays."""
-        self._db.write(
-            lambda tx: tx.run(
-                """
-                INSERT INTO standings (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
-                ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(standings.tiers, excluded.tiers),
-                       hit_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.hit_count
-                                        ELSE standings.hit_count END,
-                       miss_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.miss_count
-                                         ELSE standings.miss_count END
-                """,
-                str(span),
-                micros(starts_at),
-                standing.hit_count,
-                standing.miss_count,
-                None if standing.tiers is None else to_json(standing.tiers),
-            )
+        sql = """
+            INSERT INTO standings (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
+            ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(standings.tiers, excluded.tiers),
+                   hit_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.hit_count
+                                    ELSE standings.hit_count END,
+                   miss_count = CASE WHEN excluded.hit_count + excluded.miss_count > 0 THEN excluded.miss_count
+                                     ELSE standings.miss_count END
+        """
+        self._run(
+            sql,
+            str(span),
+            micros(starts_at),
+            standing.hit_count,
+            standing.miss_count,
+            None if standing.tiers is None else to_json(standing.tiers),
         )
 
     def standings(self, span: MetricSpan, since: datetime, until: datetime) -> dict[datetime, GlobalMetrics]:
         """Returns those of the spans that began in that time."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT starts_at, hit_count, miss_count, tiers FROM standings
-                 WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at
-                """,
-                str(span),
-                micros(since),
-                micros(until),
-            )
-        )
+        sql = """
+            SELECT starts_at, hit_count, miss_count, tiers FROM standings
+             WHERE span = ? AND starts_at >= ? AND starts_at < ? ORDER BY starts_at
+        """
+        rows = self._all(sql, str(span), micros(since), micros(until))
         return {moment(at): GlobalMetrics(hits, misses, tiers and decode(tiers)) for at, hits, misses, tiers in rows}
 
     def last(self, span: MetricSpan) -> datetime | None:
         """Returns when the latest stored span began."""
-        row = self._db.read(
-            lambda tx: tx.one(
-                "SELECT starts_at FROM crawl_metrics WHERE span = ? ORDER BY starts_at DESC LIMIT 1", str(span)
-            )
-        )
+        row = self._one("SELECT starts_at FROM crawl_metrics WHERE span = ? ORDER BY starts_at DESC LIMIT 1", str(span))
         return moment(row[0]) if row else None
 
 
 _VISITS = "run_sources v JOIN runs r ON r.id = v.run_id JOIN sources s ON s.id = v.source_id"
 # Older records store a deferral as a failure without an answer.
 _DEFERRED = "(v.outcome = 'deferred' OR (v.error_code = 'SLOW_DOWN' AND v.http_status IS NULL))"
-
-
-def _visits(tx: Transaction, since: int, until: int) -> Sequence[Row]:
-    return tx.all(
-        f"""
-        WITH few AS MATERIALIZED
-             (SELECT s.kind, s.platform, v.source_id, v.finished_at - v.started_at AS micros, v.new_count,
-                     v.valid_count, v.updated_count, v.duplicate_count, v.invalid_count, v.request_count,
-                     CASE WHEN v.outcome IN ('succeeded', 'unchanged')
-                               THEN CASE WHEN v.new_count = 0 THEN 'empty' ELSE 'well' END
-                          WHEN {_DEFERRED} THEN 'deferred'
-                          ELSE v.outcome END AS fate
-                FROM {_VISITS}
-               WHERE v.started_at >= ? AND v.started_at < ? AND v.outcome IS NOT NULL AND r.job <> ?)
-        SELECT kind, platform, count(DISTINCT source_id),
-               sum(CASE WHEN fate IN ('well', 'empty') THEN 1 ELSE 0 END),
-               sum(CASE WHEN fate = 'empty' THEN 1 ELSE 0 END),
-               sum(CASE WHEN fate = 'failed' THEN 1 ELSE 0 END),
-               sum(CASE WHEN fate = 'deferred' THEN 1 ELSE 0 END),
-               sum(CASE WHEN fate = 'skipped' THEN 1 ELSE 0 END),
-               sum(CASE WHEN fate IN ('well', 'empty', 'failed') THEN micros ELSE 0 END),
-               sum(new_count), sum(valid_count), sum(updated_count), sum(duplicate_count), sum(invalid_count),
-               sum(request_count)
-          FROM few GROUP BY kind, platform ORDER BY kind
-        """,
-        since,
-        until,
-        LOOK_AGAIN,
-    )
-
-
-def _measure(row: Row) -> Measure:
-    kind, platform, *sums = row
-    fields: dict[str, Any] = dict(zip(SUMS, (int(value) for value in sums), strict=True))
-    fields["visit_seconds"] /= 1_000_000
-    return Measure(kind, platform, **fields)
-
-
-def _kept_row(span: MetricSpan, starts_at: datetime, measure: Measure, now: datetime) -> Row:
-    sums = [getattr(measure, name) for name in SUMS]
-    return (str(span), micros(starts_at), measure.kind, measure.platform, *sums, micros(now))

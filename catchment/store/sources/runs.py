@@ -23,7 +23,7 @@ from catchment.model import (
     VisitResult,
 )
 from catchment.store import leases
-from catchment.store.database import StorePart, Transaction, placeholders
+from catchment.store.database import StorePart, Transaction, placeholders, reads, writes
 from catchment.store.delivery import events
 from catchment.store.item_fields import to_micros, to_moment
 from catchment.store.row_mappers import columns, encode_list
@@ -154,41 +154,26 @@ class JobState(Record, frozen=True):
 
 
 class Runs(StorePart):
-    def begin(self, job: str, started_by: str, owner_id: int, now: datetime, request_id: str | None = None) -> int:
-        def change(tx: Transaction) -> int:
-            row = tx.one(
-                f"""
-                INSERT INTO runs (job, started_by, owner_id, request_id, started_at, is_cut_off, {", ".join(_COUNTS)})
-                VALUES (?, ?, ?, ?, ?, ?, {", ".join("0" * len(_COUNTS))}) RETURNING id
-                """,
-                job,
-                started_by,
-                owner_id,
-                request_id,
-                micros(now),
-                False,
-            )
-            assert row is not None
-            return int(row[0])
-
-        return self._db.write(change)
+    @writes
+    def begin(
+        self, tx: Transaction, job: str, started_by: str, owner_id: int, now: datetime, request_id: str | None = None
+    ) -> int:
+        sql = f"""
+            INSERT INTO runs (job, started_by, owner_id, request_id, started_at, is_cut_off, {", ".join(_COUNTS)})
+            VALUES (?, ?, ?, ?, ?, ?, {", ".join("0" * len(_COUNTS))}) RETURNING id
+        """
+        return tx.number(sql, job, started_by, owner_id, request_id, micros(now), False)
 
     def finish(self, run_id: int, now: datetime, *, is_cut_off: bool = False) -> None:
         self._db.write(lambda tx: leases.close_run(tx, run_id, now, is_cut_off=is_cut_off))
 
     def page(self, limit: int = 30, before: int | None = None) -> list[RunView]:
         """Returns runs, newest first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                RunView,
-                f"SELECT {_SHOWN} FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?",
-                2**62 if before is None else before,
-                limit,
-            )
-        )
+        sql = f"SELECT {_SHOWN} FROM runs WHERE id < ? ORDER BY id DESC LIMIT ?"
+        return self._records(RunView, sql, 2**62 if before is None else before, limit)
 
     def get(self, run_id: int) -> RunView:
-        run = self._db.read(lambda tx: tx.record(RunView, f"SELECT {_SHOWN} FROM runs WHERE id = ?", run_id))
+        run = self._record(RunView, f"SELECT {_SHOWN} FROM runs WHERE id = ?", run_id)
         if run is None:
             raise NotFound("there is no run {id}", "records of runs are kept for a limited time", id=run_id)
         return run
@@ -198,135 +183,90 @@ class Runs(StorePart):
     ) -> list[VisitView]:
         """Returns the results of a run by source, in order of the sources' ids."""
         where, values = ("AND v.outcome = ?", [str(outcome)]) if outcome else ("", [])
-        return self._db.read(
-            lambda tx: tx.records(
-                VisitView,
-                f"""
-                SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
-                 WHERE v.run_id = ? AND v.source_id > ? {where} ORDER BY v.source_id LIMIT ?
-                """,
-                run_id,
-                after,
-                *values,
-                limit,
-            )
-        )
+        sql = f"""
+            SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
+             WHERE v.run_id = ? AND v.source_id > ? {where} ORDER BY v.source_id LIMIT ?
+        """
+        return self._records(VisitView, sql, run_id, after, *values, limit)
 
     def up_to_now(self, runs: Sequence[RunView]) -> list[RunView]:
         """Returns these runs, unfinished ones with their results so far: their records are summed up when they end."""
-        rows = self._db.read(
-            lambda tx: tx.select_in(
-                """
-                SELECT run_id, count(*), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END),
-                       sum(CASE WHEN outcome = 'deferred' THEN 1 ELSE 0 END), sum(new_count), sum(updated_count),
-                       sum(request_count)
-                  FROM run_sources WHERE run_id IN {values} GROUP BY run_id
-                """,
-                [run.id for run in runs if run.finished_at is None],
-            )
-        )
+        sql = """
+            SELECT run_id, count(*), sum(CASE WHEN outcome = 'failed' THEN 1 ELSE 0 END),
+                   sum(CASE WHEN outcome = 'deferred' THEN 1 ELSE 0 END), sum(new_count), sum(updated_count),
+                   sum(request_count)
+              FROM run_sources WHERE run_id IN {values} GROUP BY run_id
+        """
+        rows = self._select_in(sql, [run.id for run in runs if run.finished_at is None])
         names = ("source_count", "failed", "deferred", "new_count", "updated_count", "request_count")
         so_far = {run_id: dict(zip(names, map(int, sums), strict=True)) for run_id, *sums in rows}
         return [run.replace(**so_far.get(run.id, {})) for run in runs]
 
-    def visits_since(self, source_ids: Sequence[int], since: datetime) -> dict[int, RecentVisits]:
+    @reads
+    def visits_since(self, tx: Transaction, source_ids: Sequence[int], since: datetime) -> dict[int, RecentVisits]:
         """Returns the visits since then, by source."""
+        sql = """
+            SELECT v.source_id, sum(CASE WHEN v.outcome = 'deferred' THEN 0 ELSE 1 END) AS visits,
+                   sum(CASE WHEN v.outcome = 'failed' THEN 1 ELSE 0 END) AS failed, sum(v.new_count) AS new
+              FROM run_sources v JOIN runs r ON r.id = v.run_id
+             WHERE v.source_id IN {values} AND v.started_at >= ? AND r.job <> ? GROUP BY v.source_id
+        """
+        rows = tx.select_in(sql, source_ids, after=[micros(since), LOOK_AGAIN])
+        return {recent.source_id: recent for recent in tx.as_records(RecentVisits, rows)}
 
-        def query(tx: Transaction) -> list[RecentVisits]:
-            rows = tx.select_in(
-                """
-                SELECT v.source_id, sum(CASE WHEN v.outcome = 'deferred' THEN 0 ELSE 1 END) AS visits,
-                       sum(CASE WHEN v.outcome = 'failed' THEN 1 ELSE 0 END) AS failed, sum(v.new_count) AS new
-                  FROM run_sources v JOIN runs r ON r.id = v.run_id
-                 WHERE v.source_id IN {values} AND v.started_at >= ? AND r.job <> ? GROUP BY v.source_id
-                """,
-                source_ids,
-                after=[micros(since), LOOK_AGAIN],
-            )
-            return tx.as_records(RecentVisits, rows)
-
-        return {recent.source_id: recent for recent in self._db.read(query)}
-
-    def under_way(self, limit: int = 50) -> list[ActiveVisit]:
+    @reads
+    def under_way(self, tx: Transaction, limit: int = 50) -> list[ActiveVisit]:
         """Returns the sources that are being visited at present, the longest first, with the results so far."""
-        return self._db.read(lambda tx: _under_way(tx, limit))
+        sql = """
+            SELECT s.id AS source_id, s.name AS source_name, s.kind, l.taken_at
+              FROM leases l JOIN sources s ON s.id = l.resource_id
+             WHERE l.owner_id IS NOT NULL AND l.resource = 'source' LIMIT ?
+        """
+        visits = tx.records(ActiveVisit, sql, limit)
+        # A visit that has stored nothing yet has no record.
+        sql = """
+            SELECT v.source_id, v.new_count, v.updated_count, v.request_count
+              FROM runs r JOIN run_sources v ON v.run_id = r.id
+             WHERE r.finished_at IS NULL AND v.finished_at IS NULL AND v.source_id IN {values}
+        """
+        rows = tx.select_in(sql, [visit.source_id for visit in visits])
+        names = ("new_count", "updated_count", "request_count")
+        so_far = {source_id: dict(zip(names, counts, strict=True)) for source_id, *counts in rows}
+        return [
+            visit.replace(**so_far.get(visit.source_id, {}))
+            for visit in sorted(visits, key=lambda visit: (visit.taken_at, visit.source_id))
+        ]
 
     def latest(self, limit: int = 30) -> list[VisitView]:
         """Returns the visits that began last, newest first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                VisitView,
-                f"""
-                SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
-                 ORDER BY v.started_at DESC LIMIT ?
-                """,
-                limit,
-            )
-        )
+        sql = f"""
+            SELECT {_RESULT} FROM run_sources v JOIN sources s ON s.id = v.source_id
+             ORDER BY v.started_at DESC LIMIT ?
+        """
+        return self._records(VisitView, sql, limit)
 
     def of_source(self, source_id: int, limit: int = 10) -> list[SourceVisit]:
         """Returns the latest visits to one source, newest first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                SourceVisit,
-                """
-                SELECT run_id, started_at, finished_at, outcome, new_count, updated_count, duplicate_count,
-                       invalid_count, valid_count, request_count, http_status, error_code, error, watermark_before,
-                       watermark_after, notes
-                  FROM run_sources WHERE source_id = ? ORDER BY started_at DESC LIMIT ?
-                """,
-                source_id,
-                limit,
-            )
-        )
+        sql = """
+            SELECT run_id, started_at, finished_at, outcome, new_count, updated_count, duplicate_count,
+                   invalid_count, valid_count, request_count, http_status, error_code, error, watermark_before,
+                   watermark_after, notes
+              FROM run_sources WHERE source_id = ? ORDER BY started_at DESC LIMIT ?
+        """
+        return self._records(SourceVisit, sql, source_id, limit)
 
     def last_day(self, now: datetime) -> DayView:
-        day = self._db.read(
-            lambda tx: tx.record(
-                DayView,
-                """
-                SELECT coalesce(sum(CASE WHEN r.job = ? OR v.outcome = 'deferred' THEN 0 ELSE 1 END), 0) AS fetches,
-                       coalesce(sum(CASE WHEN r.job <> ? AND v.outcome = 'failed' THEN 1 ELSE 0 END), 0) AS errors,
-                       coalesce(sum(CASE WHEN r.job <> ? AND v.outcome = 'deferred' THEN 1 ELSE 0 END), 0) AS deferred,
-                       coalesce(sum(v.new_count), 0) AS items, coalesce(sum(v.request_count), 0) AS requests
-                  FROM run_sources v JOIN runs r ON r.id = v.run_id
-                 WHERE v.started_at >= ? AND (v.outcome IS NULL OR v.outcome <> 'skipped')
-                """,
-                LOOK_AGAIN,
-                LOOK_AGAIN,
-                LOOK_AGAIN,
-                micros(now - timedelta(days=1)),
-            )
-        )
+        sql = """
+            SELECT coalesce(sum(CASE WHEN r.job = ? OR v.outcome = 'deferred' THEN 0 ELSE 1 END), 0) AS fetches,
+                   coalesce(sum(CASE WHEN r.job <> ? AND v.outcome = 'failed' THEN 1 ELSE 0 END), 0) AS errors,
+                   coalesce(sum(CASE WHEN r.job <> ? AND v.outcome = 'deferred' THEN 1 ELSE 0 END), 0) AS deferred,
+                   coalesce(sum(v.new_count), 0) AS items, coalesce(sum(v.request_count), 0) AS requests
+              FROM run_sources v JOIN runs r ON r.id = v.run_id
+             WHERE v.started_at >= ? AND (v.outcome IS NULL OR v.outcome <> 'skipped')
+        """
+        day = self._record(DayView, sql, LOOK_AGAIN, LOOK_AGAIN, LOOK_AGAIN, micros(now - timedelta(days=1)))
         assert day is not None
         return day
-
-
-def _under_way(tx: Transaction, limit: int) -> list[ActiveVisit]:
-    visits = tx.records(
-        ActiveVisit,
-        """
-        SELECT s.id AS source_id, s.name AS source_name, s.kind, l.taken_at
-          FROM leases l JOIN sources s ON s.id = l.resource_id
-         WHERE l.owner_id IS NOT NULL AND l.resource = 'source' LIMIT ?
-        """,
-        limit,
-    )
-    # A visit that has stored nothing yet has no record.
-    rows = tx.select_in(
-        """
-        SELECT v.source_id, v.new_count, v.updated_count, v.request_count
-          FROM runs r JOIN run_sources v ON v.run_id = r.id
-         WHERE r.finished_at IS NULL AND v.finished_at IS NULL AND v.source_id IN {values}
-        """,
-        [visit.source_id for visit in visits],
-    )
-    names = ("new_count", "updated_count", "request_count")
-    so_far = {source_id: dict(zip(names, counts, strict=True)) for source_id, *counts in rows}
-    return [
-        visit.replace(**so_far.get(visit.source_id, {}))
-        for visit in sorted(visits, key=lambda visit: (visit.taken_at, visit.source_id))
-    ]
 
 
 class Jobs(StorePart):
@@ -334,83 +274,76 @@ class Jobs(StorePart):
 
     def announce(self, name: str, now: datetime) -> None:
         """Register the job; a new one is due at once."""
-        self._db.write(
-            lambda tx: tx.run(
-                "INSERT INTO jobs (name, next_run_at, run_count) VALUES (?, ?, 0) ON CONFLICT (name) DO NOTHING",
-                name,
-                micros(now),
-            )
-        )
+        sql = "INSERT INTO jobs (name, next_run_at, run_count) VALUES (?, ?, 0) ON CONFLICT (name) DO NOTHING"
+        self._run(sql, name, micros(now))
 
     def due(self, now: datetime, periods: Mapping[str, timedelta]) -> tuple[list[str], datetime | None]:
         """Returns which of these jobs are due and free, and when the next of the others is due."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT j.name, j.next_run_at FROM jobs j
-                  LEFT JOIN leases l ON l.resource = 'job' AND l.resource_id = j.id
-                 WHERE l.owner_id IS NULL
-                """
-            )
-        )
+        sql = """
+            SELECT j.name, j.next_run_at FROM jobs j
+              LEFT JOIN leases l ON l.resource = 'job' AND l.resource_id = j.id
+             WHERE l.owner_id IS NULL
+        """
+        rows = self._all(sql)
         free = {name: next_run_at for name, next_run_at in rows if name in periods}
         due = [name for name, next_run_at in free.items() if _is_due(next_run_at, now, periods[name])]
         later = [next_run_at for name, next_run_at in free.items() if name not in due]
         return due, moment(min(later)) if later else None
 
-    def claim(self, name: str, owner_id: int, now: datetime, period: timedelta) -> Lease | None:
+    @writes
+    def claim(self, tx: Transaction, name: str, owner_id: int, now: datetime, period: timedelta) -> Lease | None:
         """Claim the job; returns None if it is not due or is taken."""
-
-        def change(tx: Transaction) -> Lease | None:
-            row = tx.one("SELECT id FROM jobs WHERE name = ?", name)
-            lease = leases.take(tx, "job", row[0], owner_id, now) if row else None
-            if lease is None:
-                return None
-            # Read after the lease was taken: another process may just have run it.
-            ((next_run_at,),) = tx.all("SELECT next_run_at FROM jobs WHERE id = ?", lease.resource_id)
-            if not _is_due(next_run_at, now, period):
-                leases.release(tx, lease)
-                return None
-            return lease
-
-        return self._db.write(change)
+        row = tx.one("SELECT id FROM jobs WHERE name = ?", name)
+        lease = leases.take(tx, "job", row[0], owner_id, now) if row else None
+        if lease is None:
+            return None
+        # Read after the lease was taken: another process may just have run it.
+        ((next_run_at,),) = tx.all("SELECT next_run_at FROM jobs WHERE id = ?", lease.resource_id)
+        if not _is_due(next_run_at, now, period):
+            leases.release(tx, lease)
+            return None
+        return lease
 
     def wake(self, name: str, now: datetime) -> None:
         """Make the job due at once, and once more if it is running right now."""
-        self._db.write(lambda tx: tx.run("UPDATE jobs SET next_run_at = ? WHERE name = ?", micros(now), name))
+        self._run("UPDATE jobs SET next_run_at = ? WHERE name = ?", micros(now), name)
 
-    def done(self, lease: Lease, started_at: datetime, next_run_at: datetime, now: datetime, error: str | None) -> None:
-        def change(tx: Transaction) -> None:
-            leases.check(tx, lease)
-            tx.run(
-                """
-                UPDATE jobs
-                   SET next_run_at = CASE WHEN next_run_at > ? AND next_run_at < ? THEN next_run_at ELSE ? END,
-                       last_started_at = ?, last_finished_at = ?, last_error = ?, run_count = run_count + 1
-                 WHERE id = ?
-                """,
-                # Woken meanwhile: it runs again at once.
-                micros(started_at),
-                micros(next_run_at),
-                micros(next_run_at),
-                micros(started_at),
-                micros(now),
-                error,
-                lease.resource_id,
-            )
-            leases.release(tx, lease)
-
-        self._db.write(change)
+    @writes
+    def done(
+        self,
+        tx: Transaction,
+        lease: Lease,
+        started_at: datetime,
+        next_run_at: datetime,
+        now: datetime,
+        error: str | None,
+    ) -> None:
+        leases.check(tx, lease)
+        tx.run(
+            """
+            UPDATE jobs
+               SET next_run_at = CASE WHEN next_run_at > ? AND next_run_at < ? THEN next_run_at ELSE ? END,
+                   last_started_at = ?, last_finished_at = ?, last_error = ?, run_count = run_count + 1
+             WHERE id = ?
+            """,
+            # Woken meanwhile: it runs again at once.
+            micros(started_at),
+            micros(next_run_at),
+            micros(next_run_at),
+            micros(started_at),
+            micros(now),
+            error,
+            lease.resource_id,
+        )
+        leases.release(tx, lease)
 
     def last_started_at(self, name: str) -> datetime | None:
         """Returns when its last finished run began."""
-        row = self._db.read(lambda tx: tx.one("SELECT last_started_at FROM jobs WHERE name = ?", name))
+        row = self._one("SELECT last_started_at FROM jobs WHERE name = ?", name)
         return to_moment(row[0]) if row else None
 
     def all(self) -> list[JobState]:
-        return self._db.read(
-            lambda tx: tx.records(JobState, f"SELECT {', '.join(columns(JobState))} FROM jobs ORDER BY name")
-        )
+        return self._records(JobState, f"SELECT {', '.join(columns(JobState))} FROM jobs ORDER BY name")
 
 
 def _is_due(next_run_at: int, now: datetime, period: timedelta) -> bool:
@@ -432,8 +365,7 @@ _RESULT_UPSERT = (
 
 def note_page(tx: Transaction, page: Page, counts: Counts, valid: int, now: int) -> None:
     """Add a page to the run's record: a kill in the middle leaves the results so far."""
-    tx.run(
-        """
+    sql = """
         INSERT INTO run_sources (run_id, source_id, started_at, new_count, updated_count, duplicate_count,
                                  invalid_count, request_count, notes, valid_count)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, '[]', ?)
@@ -444,7 +376,9 @@ def note_page(tx: Transaction, page: Page, counts: Counts, valid: int, now: int)
                invalid_count = run_sources.invalid_count + excluded.invalid_count,
                request_count = run_sources.request_count + excluded.request_count,
                valid_count = run_sources.valid_count + excluded.valid_count
-        """,
+    """
+    tx.run(
+        sql,
         page.run_id,
         page.source.id,
         now,
@@ -510,7 +444,9 @@ def write_ends(tx: Transaction, closings: Sequence[Closing], *, tells_ready: boo
         _change_state(tx, source, end)
         result = end.result
         if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
-            _tell_ready(tx, source, closing.run_id, result.counts, micros(result.finished_at))
+            counts = result.counts
+            data = {"source_id": source.id, "run_id": closing.run_id, "new": counts.new, "updated": counts.updated}
+            events.tell(tx, "items.ready", data, micros(result.finished_at))
     leases.release(tx, *(closing.lease for closing in closings))
 
 
@@ -519,15 +455,11 @@ def _change_state(tx: Transaction, source: Source, end: VisitEnd) -> None:
     now = micros(end.result.finished_at)
     if end.retire is not None:
         # Only from active: a user's pause stays.
-        tx.run(
-            """
+        sql = """
             UPDATE sources SET state = 'retired', state_reason = ?, state_changed_at = ?
              WHERE id = ? AND state = 'active'
-            """,
-            encode(end.retire),
-            now,
-            source.id,
-        )
+        """
+        tx.run(sql, encode(end.retire), now, source.id)
         tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", False, source.id)
     subject = f"source {source.id} failing"
     if end.alert is not None and not alerts.is_any_open(tx, end.alert_yields_to):
@@ -539,13 +471,3 @@ def _change_state(tx: Transaction, source: Source, end: VisitEnd) -> None:
 
 def _tell_source(tx: Transaction, event: str, source: Source, now: int, **more: str | None) -> None:
     alerts.tell_source(tx, event, source.id, source.name, source.kind, now, **more)
-
-
-def _tell_ready(tx: Transaction, source: Source, run_id: int, counts: Counts, now: int) -> None:
-    """Emit the event that the visit is over and its items can be processed."""
-    events.tell(
-        tx,
-        "items.ready",
-        {"source_id": source.id, "run_id": run_id, "new": counts.new, "updated": counts.updated},
-        now,
-    )

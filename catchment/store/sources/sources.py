@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from types import MappingProxyType
 from typing import Any
 
@@ -24,21 +25,11 @@ from catchment.model import (
     precedence,
 )
 from catchment.store import leases
-from catchment.store.database import (
-    Row,
-    StorePart,
-    Transaction,
-    placeholders,
-)
+from catchment.store.database import Row, StorePart, Transaction, placeholders, reads, writes
 from catchment.store.item_fields import decode, to_json, to_micros
 from catchment.store.row_mappers import columns, values
 from catchment.store.sources import alerts
-from catchment.store.sources.due import (
-    first_due,
-    next_due,
-    requested,
-    set_precedence,
-)
+from catchment.store.sources.due import first_due, next_due, requested, set_precedence
 
 with lazy_imports():
     from catchment.store.search import facets
@@ -71,12 +62,10 @@ def with_progress(tx: Transaction, rows: Sequence[Row]) -> list[tuple[Source, Pr
 
 def merge(tx: Transaction, described: Mapping[int, Described]) -> set[int]:
     """Add categories to the existing ones, replace priority and score; returns the ids that changed."""
-    rows = tx.select_in(
-        f"""
+    sql = f"""
         SELECT id, categories, priority, quality_score FROM sources WHERE id IN {{values}} ORDER BY id {tx.lock_rows()}
-        """,
-        list(described),
-    )
+    """
+    rows = tx.select_in(sql, list(described))
     merged = {row[0]: _merged(row[1:], described[row[0]]) for row in rows}
     changed = [(row[0], *merged[row[0]]) for row in rows if merged[row[0]] != tuple(row[1:])]
     tx.update("sources", ("id", "categories", "priority", "quality_score"), changed)
@@ -156,39 +145,56 @@ class Sources(StorePart):
         ((source_id, is_new),) = self.follow_many([SourceRequest(target, platform, **more)], now)
         return self.get(source_id), is_new
 
-    def follow_many(self, requests: Sequence[SourceRequest], now: datetime) -> list[tuple[int, bool]]:
+    @writes
+    def follow_many(self, tx: Transaction, requests: Sequence[SourceRequest], now: datetime) -> list[tuple[int, bool]]:
         """Add sources in one transaction; returns the id of each, and whether it is new. A removed source comes back
         with its items."""
-        return self._db.write(lambda tx: _follow(tx, requests, now))
+        existing = _states(tx, requests)
+        first: dict[tuple[str, str], SourceRequest] = {}
+        for request in requests:
+            # Of two requests for the same source, the first one counts.
+            first.setdefault(request.address, request)
+        fresh = [request for request in first.values() if request.address not in existing]
+        removed = {address for address, (_, state) in existing.items() if state == SourceState.REMOVED}
+        back = [request for request in first.values() if request.address in removed]
+        if fresh:
+            _begin(tx, fresh, now)
+            existing = _states(tx, requests)
+            rows = [
+                (existing[request.address][0], request.target.kind, precedence(request.priority), True, *_BEGINNING)
+                for request in fresh
+            ]
+            tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
+        for request in back:
+            _take_up(tx, existing[request.address][0], request, now)
+        new = {request.address for request in (*fresh, *back)}
+        return [
+            (existing[request.address][0], request.address in new and request is first[request.address])
+            for request in requests
+        ]
 
     def get(self, source_id: int, *, even_removed: bool = False) -> Source:
-        source = self._db.read(
-            lambda tx: tx.record(Source, f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id)
-        )
+        source = self._record(Source, f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id)
         if source is None or (source.state == SourceState.REMOVED and not even_removed):
             raise NotFound("there is no source {id}", "`catchment sources list` shows all sources", id=source_id)
         return source
 
     def names(self, source_ids: Iterable[int | None]) -> dict[int, str]:
         """Returns names by id, including removed sources: their items stay."""
-        ids = sorted({id_ for id_ in source_ids if id_ is not None})
-        return self._db.read(lambda tx: dict(tx.select_in("SELECT id, name FROM sources WHERE id IN {values}", ids)))
+        return self._by_id("name", source_ids)
 
     def states(self, source_ids: Iterable[int | None]) -> dict[int, str]:
         """Returns states by id."""
-        ids = sorted({id_ for id_ in source_ids if id_ is not None})
-        return self._db.read(lambda tx: dict(tx.select_in("SELECT id, state FROM sources WHERE id IN {values}", ids)))
+        return self._by_id("state", source_ids)
+
+    def _by_id(self, column: str, source_ids: Iterable[int | None]) -> dict[int, str]:
+        ids = sorted({source_id for source_id in source_ids if source_id is not None})
+        return dict(self._select_in(f"SELECT id, {column} FROM sources WHERE id IN {{values}}", ids))
 
     def of_target(self, kind: str, address: str) -> Source | None:
         """Returns the source with that address."""
-        return self._db.read(
-            lambda tx: tx.record(
-                Source,
-                f"SELECT {SOURCE_COLUMNS} FROM sources WHERE kind = ? AND target = ? AND state <> 'removed'",
-                kind,
-                address,
-            )
-        )
+        sql = f"SELECT {SOURCE_COLUMNS} FROM sources WHERE kind = ? AND target = ? AND state <> 'removed'"
+        return self._record(Source, sql, kind, address)
 
     def page(
         self,
@@ -204,32 +210,16 @@ class Sources(StorePart):
 
         `category`: only sources in it, ignoring case. `words`: all of them must occur in the name or address.
         """
-        if category is not None:
-            return self._in_category(category, words, after, limit, kind, set(states) or set(_FOLLOWED))
-        if words:
-            return self._called(words, after, limit, kind, list(states) or list(_FOLLOWED))
+        of_states = [str(state) for state in list(states) or _FOLLOWED]
+        if category is not None or words:
+            return self.these(self._db.read(lambda tx: _described(tx, category, words, after, limit, kind, of_states)))
         where, of_kind = ("AND s.kind = ?", [kind]) if kind is not None else ("", [])
-
-        def query(tx: Transaction) -> list[tuple[Source, Progress]]:
-            rows = tx.select_in(
-                f"""
-                SELECT {JOINED_COLUMNS} FROM sources s JOIN progress p ON p.source_id = s.id
-                 WHERE s.id > ? {where} AND s.state IN {{values}} ORDER BY s.id LIMIT ?
-                """,
-                [str(state) for state in list(states) or _FOLLOWED],
-                before=[after, *of_kind],
-                after=[limit],
-            )
-            return with_progress(tx, rows)
-
-        return self._db.read(query)
-
-    def _called(
-        self, words: str, after: int, limit: int, kind: str | None, states: Sequence[SourceState]
-    ) -> list[tuple[Source, Progress]]:
-        names = [str(state) for state in states]
-        return self.these(
-            self._db.read(lambda tx: _called(tx, tokens.folded(words).split(), kind, names, after, limit))
+        sql = f"""
+            SELECT {JOINED_COLUMNS} FROM sources s JOIN progress p ON p.source_id = s.id
+             WHERE s.id > ? {where} AND s.state IN {{values}} ORDER BY s.id LIMIT ?
+        """
+        return self._db.read(
+            lambda tx: with_progress(tx, tx.select_in(sql, of_states, before=[after, *of_kind], after=[limit]))
         )
 
     def these(self, source_ids: Sequence[int]) -> list[tuple[Source, Progress]]:
@@ -252,30 +242,19 @@ class Sources(StorePart):
         """Returns the categories and how many sources each has, the largest first."""
         return self._db.read(facets.category_counts)
 
-    def _in_category(
-        self, category: str, words: str, after: int, limit: int, kind: str | None, states: Set[SourceState]
-    ) -> list[tuple[Source, Progress]]:
-        parts = tokens.folded(words).split()
-        ids = sorted(
-            source_id for source_id in self._db.read(lambda tx: facets.sources_in(tx, category)) if source_id > after
-        )
-        matches: list[tuple[Source, Progress]] = []
-        for start in range(0, len(ids), _NAMES_AT_ONCE):
-            matches += [
-                (source, progress)
-                for source, progress in self.these(ids[start : start + _NAMES_AT_ONCE])
-                if kind in (None, source.kind)
-                and source.state in states
-                and all(word in tokens.folded(f"{source.name}\n{source.target}") for word in parts)
-            ]
-            if len(matches) >= limit:
-                break
-        return matches[:limit]
-
-    def matching(self, text: str, limit: int) -> list[tuple[int, str]]:
+    @reads
+    def matching(self, tx: Transaction, text: str, limit: int) -> list[tuple[int, str]]:
         """Returns ids and names of the sources that match a name, an address or words of these: exact matches, if there
         are any; else those that contain all the words."""
-        return self._db.read(lambda tx: _matching(tx, text, limit))
+        whole, words = tokens.folded(text).strip(), tokens.folded(text).split()
+        exact: list[tuple[int, str]] = []
+        near: list[tuple[int, str]] = []
+        for source_id, name, target in _named(tx, 0, None, [str(state) for state in _FOLLOWED]):
+            if whole in (tokens.folded(name).strip(), tokens.folded(target)):
+                exact.append((source_id, name))
+            elif len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
+                near.append((source_id, name))
+        return (exact or near)[:limit]
 
     def next_due(self, intervals: Mapping[str, int], fallback: int) -> datetime | None:
         """Returns when the next source is due; None: no active source has been visited yet, or there is none."""
@@ -284,21 +263,20 @@ class Sources(StorePart):
 
     def counts(self) -> dict[str, int]:
         """Returns how many sources there are in each state."""
-        rows = self._db.read(lambda tx: tx.all("SELECT state, count(*) FROM sources GROUP BY state"))
+        rows = self._all("SELECT state, count(*) FROM sources GROUP BY state")
         return dict(rows)
 
     def platforms(self) -> set[str]:
         """Returns the platforms of active sources."""
-        rows = self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources WHERE state = 'active'"))
-        return {row[0] for row in rows}
+        return set(self._column("SELECT DISTINCT platform FROM sources WHERE state = 'active'"))
 
     def kinds(self) -> set[str]:
         """Returns the kinds of all sources, including removed ones."""
-        return {row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT kind FROM sources"))}
+        return set(self._column("SELECT DISTINCT kind FROM sources"))
 
     def platforms_ever(self) -> set[str]:
         """Returns the platforms of all sources, including removed ones."""
-        return {row[0] for row in self._db.read(lambda tx: tx.all("SELECT DISTINCT platform FROM sources"))}
+        return set(self._column("SELECT DISTINCT platform FROM sources"))
 
     def set_state(self, source_id: int, state: SourceState, reason: str | None, now: datetime) -> Source:
         self.get(source_id)
@@ -349,13 +327,8 @@ class Sources(StorePart):
     def mark_due(self, source_id: int, now: datetime, reason: str = REQUESTED) -> None:
         """Make the source due now, whatever its schedule says: `requested` returns it until it is visited."""
         self.get(source_id)
-        self._db.write(
-            lambda tx: tx.run(
-                "UPDATE progress SET next_due_at = ?, due_reason = ? WHERE source_id = ?",
-                micros(now),
-                reason,
-                source_id,
-            )
+        self._run(
+            "UPDATE progress SET next_due_at = ?, due_reason = ? WHERE source_id = ?", micros(now), reason, source_id
         )
 
     def requested(self, now: datetime, limit: int) -> dict[int, int | None]:
@@ -363,31 +336,19 @@ class Sources(StorePart):
         visit; those being visited are left out."""
         return self._db.read(lambda tx: requested(tx, now, limit))
 
-    def forget_the_future(self, now: datetime) -> int:
+    @writes
+    def forget_the_future(self, tx: Transaction, now: datetime) -> int:
         """Make sources due that were visited, added or requested in the future: the clock was wrong then, and they
         should not wait for that day."""
         at, ahead = micros(now), micros(now) + _CLOCKS_DIFFER
-
-        def correct(tx: Transaction) -> int:
-            visited = tx.run(
-                """
-                UPDATE progress SET next_due_at = ?, due_reason = 'the clock was set back', last_polled_at = ?
-                 WHERE is_active AND last_polled_at > ?
-                """,
-                at,
-                at,
-                ahead,
-            )
-            requested = tx.run(
-                "UPDATE progress SET next_due_at = ? WHERE is_active AND next_due_at > ? AND due_reason IN (?, ?)",
-                at,
-                ahead,
-                REQUESTED,
-                ADDED,
-            )
-            return visited + requested
-
-        return self._db.write(correct)
+        sql = """
+            UPDATE progress SET next_due_at = ?, due_reason = 'the clock was set back', last_polled_at = ?
+             WHERE is_active AND last_polled_at > ?
+        """
+        visited = tx.run(sql, at, at, ahead)
+        sql = "UPDATE progress SET next_due_at = ? WHERE is_active AND next_due_at > ? AND due_reason IN (?, ?)"
+        requested = tx.run(sql, at, ahead, REQUESTED, ADDED)
+        return visited + requested
 
     def claim_due(
         self,
@@ -426,30 +387,20 @@ class Sources(StorePart):
 
     def holder(self, source_id: int) -> Holder | None:
         """Returns the process that is collecting it at present."""
-        return self._db.read(
-            lambda tx: tx.record(
-                Holder,
-                """
-                SELECT o.machine, o.pid, o.work FROM leases l JOIN owners o ON o.id = l.owner_id
-                 WHERE l.resource = 'source' AND l.resource_id = ?
-                """,
-                source_id,
-            )
-        )
+        sql = """
+            SELECT o.machine, o.pid, o.work FROM leases l JOIN owners o ON o.id = l.owner_id
+             WHERE l.resource = 'source' AND l.resource_id = ?
+        """
+        return self._record(Holder, sql, source_id)
 
     def ids(self, *, kind: str | None = None) -> list[int]:
         """Returns all active sources, oldest visit first."""
         where, values = ("AND kind = ?", [kind]) if kind else ("", [])
-        rows = self._db.read(
-            lambda tx: tx.all(
-                f"""
-                SELECT source_id FROM progress WHERE is_active {where}
-                 ORDER BY coalesce(last_polled_at, 0), source_id
-                """,
-                *values,
-            )
-        )
-        return [row[0] for row in rows]
+        sql = f"""
+            SELECT source_id FROM progress WHERE is_active {where}
+             ORDER BY coalesce(last_polled_at, 0), source_id
+        """
+        return self._column(sql, *values)
 
 
 def key_of(platform: str, address: str, *more: object) -> str:
@@ -470,52 +421,13 @@ def _keys(tx: Transaction, requests: Sequence[SourceRequest], now: datetime) -> 
     ]
 
 
-def _follow(tx: Transaction, requests: Sequence[SourceRequest], now: datetime) -> list[tuple[int, bool]]:
-    existing = _states(tx, requests)
-    first: dict[tuple[str, str], SourceRequest] = {}
-    for source in requests:
-        # Of two requests for the same source, the first one counts.
-        first.setdefault(source.address, source)
-    fresh = [new_source for address, new_source in first.items() if address not in existing]
-    back = [
-        new_source for address, new_source in first.items() if existing.get(address, (0, ""))[1] == SourceState.REMOVED
-    ]
-    _begin(tx, fresh, now)
-    if fresh:
-        existing = _states(tx, requests)
-        rows = [
-            (
-                existing[new_source.address][0],
-                new_source.target.kind,
-                precedence(new_source.priority),
-                True,
-                *_BEGINNING,
-            )
-            for new_source in fresh
-        ]
-        tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
-    for source in back:
-        _take_up(tx, existing[source.address][0], source, now)
-    new = {new_source.address for new_source in (*fresh, *back)}
-    return [
-        (existing[new_source.address][0], new_source.address in new and new_source is first[new_source.address])
-        for new_source in requests
-    ]
-
-
 def _states(tx: Transaction, requests: Sequence[SourceRequest]) -> dict[tuple[str, str], tuple[int, str]]:
     """Returns id and state of existing sources, by kind and address."""
     states: dict[tuple[str, str], tuple[int, str]] = {}
-    for kind in {source.target.kind for source in requests}:
-        rows = tx.select_in(
-            "SELECT target, id, state FROM sources WHERE kind = ? AND target IN {values}",
-            [
-                address
-                for source_kind, address in dict.fromkeys(source.address for source in requests)
-                if source_kind == kind
-            ],
-            before=[kind],
-        )
+    sql = "SELECT target, id, state FROM sources WHERE kind = ? AND target IN {values}"
+    for kind in {request.target.kind for request in requests}:
+        addresses = dict.fromkeys(request.target.address for request in requests if request.target.kind == kind)
+        rows = tx.select_in(sql, list(addresses), before=[kind])
         states |= {(kind, target): (source_id, state) for target, source_id, state in rows}
     return states
 
@@ -536,8 +448,7 @@ def _begin(tx: Transaction, fresh: Sequence[SourceRequest], now: datetime) -> No
         }
         for source, key in zip(fresh, _keys(tx, fresh, now), strict=True)
     ]
-    if rows:
-        tx.insert("sources", list(rows[0]), [list(row.values()) for row in rows])
+    tx.insert("sources", list(rows[0]), [list(row.values()) for row in rows])
 
 
 def _take_up(tx: Transaction, source_id: int, request: SourceRequest, now: datetime) -> None:
@@ -553,55 +464,33 @@ def _take_up(tx: Transaction, source_id: int, request: SourceRequest, now: datet
 _THESE = f"SELECT {JOINED_COLUMNS} FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{values}}"
 
 
-def _called(
-    tx: Transaction, words: Sequence[str], kind: str | None, states: Sequence[str], after: int, limit: int
+def _named(tx: Transaction, after: int, kind: str | None, states: Sequence[str]) -> Iterator[tuple[int, str, str]]:
+    """Scans id, name and address of sources, in order of id: databases differ in how they fold case."""
+    where, of_kind = ("AND kind = ?", [kind]) if kind is not None else ("", [])
+    sql = f"SELECT id, name, target FROM sources WHERE id > ? {where} AND state IN {{values}} ORDER BY id LIMIT ?"
+    while rows := tx.select_in(sql, states, before=[after, *of_kind], after=[_NAMES_AT_ONCE]):
+        yield from rows
+        after = rows[-1][0]
+
+
+def _described(
+    tx: Transaction, category: str | None, words: str, after: int, limit: int, kind: str | None, states: Sequence[str]
 ) -> list[int]:
-    """Returns ids, found by scanning the names: databases differ in how they fold case."""
-    where, values = ("AND kind = ?", [kind]) if kind is not None else ("", [])
-    ids: list[int] = []
-    while len(ids) < limit:
-        rows = tx.select_in(
-            f"SELECT id, name, target FROM sources WHERE id > ? {where} AND state IN {{values}} ORDER BY id LIMIT ?",
-            states,
-            before=[after, *values],
-            after=[_NAMES_AT_ONCE],
-        )
-        texts = {source_id: tokens.folded(f"{name}\n{target}") for source_id, name, target in rows}
-        ids += [source_id for source_id, text in texts.items() if all(word in text for word in words)]
-        if len(rows) < _NAMES_AT_ONCE:
-            break
-        after = rows[-1][0]
-    return ids[:limit]
-
-
-def _matching(tx: Transaction, text: str, limit: int) -> list[tuple[int, str]]:
-    whole, words = tokens.folded(text).strip(), tokens.folded(text).split()
-    exact: list[tuple[int, str]] = []
-    near: list[tuple[int, str]] = []
-    after = 0
-    while rows := tx.select_in(
-        "SELECT id, name, target FROM sources WHERE id > ? AND state IN {values} ORDER BY id LIMIT ?",
-        [str(state) for state in _FOLLOWED],
-        before=[after],
-        after=[_NAMES_AT_ONCE],
-    ):
-        for source_id, name, target in rows:
-            if whole in (tokens.folded(name).strip(), tokens.folded(target)):
-                exact.append((source_id, name))
-            elif len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
-                near.append((source_id, name))
-        after = rows[-1][0]
-    return (exact or near)[:limit]
+    """Returns the sources of that category whose names or addresses contain all the words."""
+    members = None if category is None else facets.sources_in(tx, category)
+    parts = tokens.folded(words).split()
+    matches = (
+        source_id
+        for source_id, name, target in _named(tx, after, kind, states)
+        if (members is None or source_id in members)
+        and all(part in tokens.folded(f"{name}\n{target}") for part in parts)
+    )
+    return list(islice(matches, limit))
 
 
 def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str | None, now: datetime) -> None:
-    tx.run(
-        "UPDATE sources SET state = ?, state_reason = ?, state_changed_at = ? WHERE id = ?",
-        str(state),
-        reason,
-        micros(now),
-        source_id,
-    )
+    sql = "UPDATE sources SET state = ?, state_reason = ?, state_changed_at = ? WHERE id = ?"
+    tx.run(sql, str(state), reason, micros(now), source_id)
     is_active = state == SourceState.ACTIVE
     if not is_active:
         # It is no longer visited, so no visit could ever close them.
@@ -622,14 +511,11 @@ def set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> N
         due, reason, values = "CAST(tier_minutes AS BIGINT) * 60000000", "tier_reason", []
     else:
         due, reason, values = "?", "'own interval'", [interval_minutes * 60_000_000]
-    tx.run(
-        f"""
+    sql = f"""
         UPDATE progress SET next_due_at = last_polled_at + {due}, due_reason = {reason}
          WHERE source_id = ? AND (due_reason IS NULL OR due_reason IN ('own interval', tier_reason))
-        """,
-        *values,
-        source_id,
-    )
+    """
+    tx.run(sql, *values, source_id)
 
 
 def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
@@ -637,13 +523,11 @@ def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datet
     rows = tx.select_in("SELECT id FROM sources WHERE id IN {values} AND state <> 'removed'", source_ids)
     taken = leases.take_free(tx, "source", [source_id for (source_id,) in rows], owner_id, now)
     # Read after the claim: the previous holder may have changed them.
-    rows = tx.select_in(
-        f"""
+    sql = f"""
         SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id) AS is_owing
           FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{values}}
-        """,
-        list(taken),
-    )
+    """
+    rows = tx.select_in(sql, list(taken))
     claimed = {
         source.id: Claimed(source, progress, taken[source.id], follow_ups.is_owing)
         for (source, progress), follow_ups in zip(with_progress(tx, rows), tx.as_records(_FollowUps, rows), strict=True)

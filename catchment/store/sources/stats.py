@@ -5,7 +5,7 @@ The cost of the lateness figures grows with what is due.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec import convert, to_builtins
@@ -13,15 +13,10 @@ from msgspec import convert, to_builtins
 from catchment.clock import micros, moment
 from catchment.messages import Message
 from catchment.model import Progress, Record, Source, View
-from catchment.store.database import Database, Row, StorePart, Transaction
-from catchment.store.item_fields import to_json, to_moment
+from catchment.store.database import Database, Row, StorePart, Transaction, reads, writes
+from catchment.store.item_fields import to_json
 from catchment.store.settings import StoredSettings
-from catchment.store.sources.due import (
-    BY_INTERVAL,
-    BY_TIME,
-    Group,
-    groups_waiting,
-)
+from catchment.store.sources.due import BY_INTERVAL, BY_TIME, groups_waiting
 from catchment.store.sources.metrics import LOOK_AGAIN
 from catchment.store.sources.sources import JOINED_COLUMNS, set_pace, with_progress
 
@@ -54,123 +49,70 @@ class WarmUp(Record, frozen=True):
 
 
 class LatenessStats(StorePart):
-    def waiting(self, intervals: Mapping[str, int], fallback: int, now: datetime) -> list[DueSources]:
+    @reads
+    def waiting(self, tx: Transaction, intervals: Mapping[str, int], fallback: int, now: datetime) -> list[DueSources]:
         """Returns due sources by kind. `intervals` are minutes by kind, `fallback` those of other kinds."""
+        at, late_at = micros(now), micros(now - LATE)
+        due: dict[str, DueSources] = {}
 
-        def query(tx: Transaction) -> list[Row]:
-            rows = [_by_time(tx, group, now) for group in groups_waiting(tx, BY_TIME)]
-            for group in groups_waiting(tx, BY_INTERVAL):
-                rows += [_by_interval(tx, group, intervals.get(group[0], fallback), now), _unvisited(tx, group, now)]
-            return rows
+        def add(kind: str, sql: str, *values: int | str) -> None:
+            row = tx.one(sql, *values)
+            if row and row[0]:
+                count, late, since = int(row[0]), int(row[1]), moment(row[2])
+                so_far = due.get(kind, DueSources(kind, 0, 0, since))
+                due[kind] = DueSources(kind, so_far.due + count, so_far.late + late, min(so_far.since, since))
 
-        return sorted(_summed(self._db.read(query)), key=lambda due: due.kind)
+        for group in groups_waiting(tx, BY_TIME):
+            add(group[0], _DUE_BY_TIME, late_at, *group, at)
+        for group in groups_waiting(tx, BY_INTERVAL):
+            interval = intervals.get(group[0], fallback) * 60_000_000
+            add(group[0], _DUE_BY_INTERVAL, late_at - interval, interval, *group, at - interval)
+            add(group[0], _UNVISITED, late_at, *group)
+        return sorted(due.values(), key=lambda sources: sources.kind)
 
-    def warm_ups(self) -> list[WarmUp]:
+    @reads
+    def warm_ups(self, tx: Transaction) -> list[WarmUp]:
         """Returns the kinds with sources that wait for their first visit."""
-
-        def query(tx: Transaction) -> list[Row]:
-            # A source that was just added has a due time of its own, so that it is collected at once.
-            kinds = {
-                group[0]
-                for pace in (BY_INTERVAL, BY_TIME)
-                for group in groups_waiting(tx, pace)
-                if _is_any_unvisited(tx, group, pace)
-            }
-            return [row for kind in sorted(kinds) if (row := _warm_up(tx, kind))]
-
-        rows = self._db.read(query)
-        return [
-            WarmUp(kind, followed, int(visited), to_moment(last_first_at), moment(waiting_since))
-            for kind, followed, visited, last_first_at, waiting_since in rows
-            # All unvisited ones may have been crawled into the cache.
-            if waiting_since is not None
-        ]
-
-
-def _summed(rows: list[Row]) -> Iterator[DueSources]:
-    sums: dict[str, DueSources] = {}
-    for kind, due, late, since in rows:
-        if due:
-            due_sources = DueSources(kind, int(due), int(late), moment(since))
-            so_far = sums.get(kind, DueSources(kind, 0, 0, due_sources.since))
-            sums[kind] = DueSources(
-                kind, so_far.due + due_sources.due, so_far.late + due_sources.late, min(so_far.since, due_sources.since)
-            )
-    yield from sums.values()
-
-
-def _by_interval(tx: Transaction, group: Group, minutes: int, now: datetime) -> Row:
-    """Counts sources that are due by the interval of their kind."""
-    interval = minutes * 60_000_000
-    row = tx.one(
+        unvisited = """
+            SELECT 1 FROM progress
+             WHERE is_active AND {pace} AND kind = ? AND precedence = ? AND last_polled_at IS NULL LIMIT 1
         """
-        SELECT count(*), coalesce(sum(CASE WHEN last_polled_at <= ? THEN 1 ELSE 0 END), 0), min(last_polled_at) + ?
-          FROM progress
-         WHERE is_active AND next_due_at IS NULL AND kind = ? AND precedence = ? AND last_polled_at <= ?
-        """,
-        micros(now - LATE) - interval,
-        interval,
-        *group,
-        micros(now) - interval,
-    )
-    assert row is not None
-    return group[0], *row
-
-
-def _unvisited(tx: Transaction, group: Group, now: datetime) -> Row:
-    """Counts sources that were never visited: due since they were added."""
-    row = tx.one(
+        # A source that was just added has a due time of its own, so that it is collected at once.
+        kinds = {
+            group[0]
+            for pace in (BY_INTERVAL, BY_TIME)
+            for group in groups_waiting(tx, pace)
+            if tx.one(unvisited.format(pace=pace), *group)
+        }
+        sql = """
+            SELECT s.kind, count(*) AS followed, count(coalesce(p.first_polled_at, h.last_warmed_at)) AS visited,
+                   max(coalesce(p.first_polled_at, h.last_warmed_at)) AS last_first_at,
+                   min(CASE WHEN p.first_polled_at IS NULL AND h.last_warmed_at IS NULL THEN s.created_at END)
+                       AS waiting_since
+              FROM sources s JOIN progress p ON p.source_id = s.id LEFT JOIN hot_sources h ON h.source_id = s.id
+             WHERE s.kind = ? AND p.is_active GROUP BY s.kind
         """
-        SELECT count(*), coalesce(sum(CASE WHEN s.created_at <= ? THEN 1 ELSE 0 END), 0), min(s.created_at)
-          FROM progress p JOIN sources s ON s.id = p.source_id
-         WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.precedence = ? AND p.last_polled_at IS NULL
-        """,
-        micros(now - LATE),
-        *group,
-    )
-    assert row is not None
-    return group[0], *row
+        rows = [row for kind in sorted(kinds) for row in tx.all(sql, kind)]
+        # All unvisited ones may have been crawled into the cache.
+        return tx.as_records(WarmUp, [row for row in rows if row[-1] is not None])
 
 
-def _by_time(tx: Transaction, group: Group, now: datetime) -> Row:
-    """Counts sources with a due time of their own."""
-    row = tx.one(
-        """
-        SELECT count(*), coalesce(sum(CASE WHEN next_due_at <= ? THEN 1 ELSE 0 END), 0), min(next_due_at)
-          FROM progress
-         WHERE is_active AND next_due_at IS NOT NULL AND kind = ? AND precedence = ? AND next_due_at <= ?
-        """,
-        micros(now - LATE),
-        *group,
-        micros(now),
-    )
-    assert row is not None
-    return group[0], *row
-
-
-def _is_any_unvisited(tx: Transaction, group: Group, pace: str) -> bool:
-    row = tx.one(
-        f"""
-        SELECT 1 FROM progress
-         WHERE is_active AND {pace} AND kind = ? AND precedence = ? AND last_polled_at IS NULL LIMIT 1
-        """,
-        *group,
-    )
-    return row is not None
-
-
-def _warm_up(tx: Transaction, kind: str) -> Row | None:
-    return tx.one(
-        """
-        SELECT s.kind, count(*), count(coalesce(p.first_polled_at, h.last_warmed_at)),
-               max(coalesce(p.first_polled_at, h.last_warmed_at)),
-               min(CASE WHEN p.first_polled_at IS NULL AND h.last_warmed_at IS NULL THEN s.created_at END)
-          FROM sources s JOIN progress p ON p.source_id = s.id LEFT JOIN hot_sources h ON h.source_id = s.id
-         WHERE s.kind = ? AND p.is_active GROUP BY s.kind
-        """,
-        kind,
-    )
-
+# How many sources of a group are due, how many of them are late, and since when.
+_DUE_BY_INTERVAL = """
+    SELECT count(*), coalesce(sum(CASE WHEN last_polled_at <= ? THEN 1 ELSE 0 END), 0), min(last_polled_at) + ?
+      FROM progress
+     WHERE is_active AND next_due_at IS NULL AND kind = ? AND precedence = ? AND last_polled_at <= ?
+"""
+_UNVISITED = """
+    SELECT count(*), coalesce(sum(CASE WHEN s.created_at <= ? THEN 1 ELSE 0 END), 0), min(s.created_at)
+      FROM progress p JOIN sources s ON s.id = p.source_id
+     WHERE p.is_active AND p.next_due_at IS NULL AND p.kind = ? AND p.precedence = ? AND p.last_polled_at IS NULL
+"""
+_DUE_BY_TIME = """
+    SELECT count(*), coalesce(sum(CASE WHEN next_due_at <= ? THEN 1 ELSE 0 END), 0), min(next_due_at)
+      FROM progress
+     WHERE is_active AND next_due_at IS NOT NULL AND kind = ? AND precedence = ? AND next_due_at <= ?
+"""
 
 Place = tuple[float, int]
 """A cursor in the list of communities: average and source id."""
@@ -178,86 +120,62 @@ _TOP: Place = (1e300, 0)
 
 
 class TierStats(StorePart):
-    def by_average(self, limit: int, after: Place | None = None) -> list[tuple[Source, Progress]]:
+    @reads
+    def by_average(self, tx: Transaction, limit: int, after: Place | None = None) -> list[tuple[Source, Progress]]:
         """Returns active communities that were visited, the most active first."""
-
-        def query(tx: Transaction) -> list[tuple[Source, Progress]]:
-            rows = tx.all(
-                f"""
-                SELECT {JOINED_COLUMNS} FROM progress p JOIN sources s ON s.id = p.source_id
-                 WHERE p.is_active AND p.average_valid IS NOT NULL AND (p.average_valid, p.source_id) < (?, ?)
-                 ORDER BY p.average_valid DESC, p.source_id DESC LIMIT ?
-                """,
-                *(after or _TOP),
-                limit,
-            )
-            return with_progress(tx, rows)
-
-        return self._db.read(query)
+        sql = f"""
+            SELECT {JOINED_COLUMNS} FROM progress p JOIN sources s ON s.id = p.source_id
+             WHERE p.is_active AND p.average_valid IS NOT NULL AND (p.average_valid, p.source_id) < (?, ?)
+             ORDER BY p.average_valid DESC, p.source_id DESC LIMIT ?
+        """
+        rows = tx.all(sql, *(after or _TOP), limit)
+        return with_progress(tx, rows)
 
     def counts(self) -> dict[str | None, int]:
         """Returns how many active communities there are in each tier; None: in none yet."""
         sql = """
             SELECT tier, count(*) FROM progress WHERE is_active AND average_valid IS NOT NULL GROUP BY tier
             """
-        return dict(self._db.read(lambda tx: tx.all(sql)))
+        return dict(self._all(sql))
 
-    def assign(self, assigned: Sequence[tuple[Source, Progress]]) -> list[int]:
+    @writes
+    def assign(self, tx: Transaction, assigned: Sequence[tuple[Source, Progress]]) -> list[int]:
         """Assign communities to the tiers in these progresses and reschedule them; returns the ids that were assigned.
 
         A community that was visited meanwhile has its tier from that visit.
         """
+        return [source.id for source, progress in assigned if _assign(tx, source, progress)]
 
-        def change(tx: Transaction) -> list[int]:
-            return [source.id for source, progress in assigned if _assign(tx, source, progress)]
-
-        return self._db.write(change)
-
-    def left_alone(self, kinds: Iterable[str], below: float, since: datetime, limit: int) -> list[int]:
+    @reads
+    def left_alone(self, tx: Transaction, kinds: Iterable[str], below: float, since: datetime, limit: int) -> list[int]:
         """Returns communities with an average below that, not visited since then; the oldest visit first.
 
         Sources that a user, a server or probation makes wait are left out: that is intended.
         """
 
-        def query(tx: Transaction) -> list[Row]:
-            return [row for kind in kinds for row in _left_alone(tx, kind, below, micros(since), limit)]
-
-        rows = sorted(self._db.read(query), key=lambda row: (row[1], row[0]))
-        return [row[0] for row in rows[:limit]]
+        sql = """
+            SELECT source_id, last_polled_at FROM progress
+             WHERE is_active AND average_valid IS NOT NULL AND kind = ? AND last_polled_at < ? AND average_valid < ?
+               AND (due_reason IS NULL OR due_reason = tier_reason)
+             ORDER BY last_polled_at LIMIT ?
+        """
+        rows = [row for kind in kinds for row in tx.all(sql, kind, micros(since), below, limit)]
+        return [row[0] for row in sorted(rows, key=lambda row: (row[1], row[0]))[:limit]]
 
 
 def _assign(tx: Transaction, source: Source, progress: Progress) -> bool:
     # A source that waits by its tier is rescheduled by the new one; one that waits for another reason goes on waiting.
-    is_done = tx.run(
-        """
+    sql = """
         UPDATE progress SET tier = ?, tier_minutes = ?, tier_reason = ?,
                due_reason = CASE WHEN due_reason = tier_reason THEN NULL ELSE due_reason END
          WHERE source_id = ? AND recent_valid = ?
-        """,
-        progress.tier,
-        progress.tier_minutes,
-        progress.tier_reason,
-        source.id,
-        to_json(progress.recent_valid),
+    """
+    is_done = tx.run(
+        sql, progress.tier, progress.tier_minutes, progress.tier_reason, source.id, to_json(progress.recent_valid)
     )
     if is_done:
         set_pace(tx, source.id, source.interval_minutes)
     return bool(is_done)
-
-
-def _left_alone(tx: Transaction, kind: str, below: float, since: int, limit: int) -> list[Row]:
-    return tx.all(
-        """
-        SELECT source_id, last_polled_at FROM progress
-         WHERE is_active AND average_valid IS NOT NULL AND kind = ? AND last_polled_at < ? AND average_valid < ?
-           AND (due_reason IS NULL OR due_reason = tier_reason)
-         ORDER BY last_polled_at LIMIT ?
-        """,
-        kind,
-        since,
-        below,
-        limit,
-    )
 
 
 class BudgetedSource(Record, frozen=True):
@@ -284,53 +202,39 @@ class Taken(Record, frozen=True):
 _TAKEN = "requests_taken"
 
 
-class PlanStats:
+class PlanStats(StorePart):
     def __init__(self, database: Database) -> None:
-        self._db = database
+        super().__init__(database)
         self._settings = StoredSettings(database)
 
     def followed(self) -> list[BudgetedSource]:
         """Returns all active sources."""
-        return self._db.read(
-            lambda tx: tx.records(
-                BudgetedSource,
-                """
-                SELECT s.id, s.name, s.platform, s.kind, s.priority,
-                       coalesce(s.interval_minutes, p.tier_minutes) AS interval_minutes
-                  FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.state = 'active' ORDER BY s.id
-                """,
-            )
-        )
+        sql = """
+            SELECT s.id, s.name, s.platform, s.kind, s.priority,
+                   coalesce(s.interval_minutes, p.tier_minutes) AS interval_minutes
+              FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.state = 'active' ORDER BY s.id
+        """
+        return self._records(BudgetedSource, sql)
 
     def requests_per_visit(self, since: datetime) -> dict[int, float]:
         """Returns the average requests of a successful visit, by source."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT v.source_id, avg(v.request_count) FROM run_sources v JOIN runs r ON r.id = v.run_id
-                 WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ?
-                 GROUP BY v.source_id
-                """,
-                micros(since),
-                LOOK_AGAIN,
-            )
-        )
+        sql = """
+            SELECT v.source_id, avg(v.request_count) FROM run_sources v JOIN runs r ON r.id = v.run_id
+             WHERE v.started_at >= ? AND v.outcome IN ('succeeded', 'unchanged') AND r.job <> ?
+             GROUP BY v.source_id
+        """
+        rows = self._all(sql, micros(since), LOOK_AGAIN)
         return {source_id: float(mean) for source_id, mean in rows}
 
     def requests_besides(self, job: str, since: datetime) -> dict[str, int]:
         """Returns the requests since then of all scheduled jobs but this one, by platform."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                """
-                SELECT s.platform, sum(v.request_count) FROM run_sources v JOIN sources s ON s.id = v.source_id
-                 WHERE v.started_at >= ?
-                   AND (SELECT r.started_by = 'schedule' AND r.job <> ? FROM runs r WHERE r.id = v.run_id)
-                 GROUP BY s.platform
-                """,
-                micros(since),
-                job,
-            )
-        )
+        sql = """
+            SELECT s.platform, sum(v.request_count) FROM run_sources v JOIN sources s ON s.id = v.source_id
+             WHERE v.started_at >= ?
+               AND (SELECT r.started_by = 'schedule' AND r.job <> ? FROM runs r WHERE r.id = v.run_id)
+             GROUP BY s.platform
+        """
+        rows = self._all(sql, micros(since), job)
         return {platform: int(count) for platform, count in rows}
 
     def keep(self, taken: Taken, now: datetime) -> None:
@@ -388,48 +292,34 @@ class FailureCounts(Record, frozen=True):
 class FailureStats(StorePart):
     def standings(self) -> list[StandingRow]:
         """Returns the collection state of every active source."""
-        return self._db.read(
-            lambda tx: tx.records(
-                StandingRow,
-                """
-                SELECT s.id AS source_id, s.name, s.platform, s.kind, s.target,
-                       coalesce(s.interval_minutes, p.tier_minutes) AS minutes, s.state_changed_at AS active_since,
-                       p.last_success_at, p.last_polled_at, p.last_error_code AS error_code, p.due_reason,
-                       p.next_due_at, p.failures_in_a_row
-                  FROM progress p JOIN sources s ON s.id = p.source_id WHERE p.is_active
-                """,
-            )
-        )
+        sql = """
+            SELECT s.id AS source_id, s.name, s.platform, s.kind, s.target,
+                   coalesce(s.interval_minutes, p.tier_minutes) AS minutes, s.state_changed_at AS active_since,
+                   p.last_success_at, p.last_polled_at, p.last_error_code AS error_code, p.due_reason,
+                   p.next_due_at, p.failures_in_a_row
+              FROM progress p JOIN sources s ON s.id = p.source_id WHERE p.is_active
+        """
+        return self._records(StandingRow, sql)
 
     def failing(self, limit: int) -> list[FailingSource]:
         """Returns active sources whose last visit failed, those with the most failures first."""
-        return self._db.read(
-            lambda tx: tx.records(
-                FailingSource,
-                """
-                SELECT s.id, s.name, s.kind, s.platform, s.target, p.last_error, p.last_error_code,
-                       p.failures_in_a_row, p.last_polled_at, p.due_reason
-                  FROM progress p JOIN sources s ON s.id = p.source_id
-                 WHERE p.is_active AND p.last_error IS NOT NULL
-                 ORDER BY p.failures_in_a_row DESC, p.source_id DESC LIMIT ?
-                """,
-                limit,
-            )
-        )
+        sql = """
+            SELECT s.id, s.name, s.kind, s.platform, s.target, p.last_error, p.last_error_code,
+                   p.failures_in_a_row, p.last_polled_at, p.due_reason
+              FROM progress p JOIN sources s ON s.id = p.source_id
+             WHERE p.is_active AND p.last_error IS NOT NULL
+             ORDER BY p.failures_in_a_row DESC, p.source_id DESC LIMIT ?
+        """
+        return self._records(FailingSource, sql, limit)
 
     def counts(self, failures_limit: int) -> FailureCounts:
         """`failures_limit`: from how many failures in a row on a source is on probation."""
-        counts = self._db.read(
-            lambda tx: tx.record(
-                FailureCounts,
-                """
-                SELECT count(*) AS failing,
-                       coalesce(sum(CASE WHEN failures_in_a_row >= ? THEN 1 ELSE 0 END), 0) AS probation
-                  FROM progress WHERE is_active AND last_error IS NOT NULL
-                """,
-                failures_limit,
-            )
-        )
+        sql = """
+            SELECT count(*) AS failing,
+                   coalesce(sum(CASE WHEN failures_in_a_row >= ? THEN 1 ELSE 0 END), 0) AS probation
+              FROM progress WHERE is_active AND last_error IS NOT NULL
+        """
+        counts = self._record(FailureCounts, sql, failures_limit)
         assert counts is not None
         return counts
 
@@ -437,12 +327,8 @@ class FailureStats(StorePart):
 class RhythmStats(StorePart):
     def posted(self, source_id: int, limit: int = 2000) -> list[datetime]:
         """Returns when the newest items of a source were posted, newest first."""
-        rows = self._db.read(
-            lambda tx: tx.all(
-                "SELECT ordered_at FROM sightings WHERE source_id = ? ORDER BY ordered_at DESC LIMIT ?",
-                source_id,
-                limit,
-            )
+        rows = self._all(
+            "SELECT ordered_at FROM sightings WHERE source_id = ? ORDER BY ordered_at DESC LIMIT ?", source_id, limit
         )
         return [moment(row[0]) for row in rows]
 
@@ -464,14 +350,12 @@ def _delays(tx: Transaction, stretches: Sequence[tuple[int, int]], limit: int) -
     # Each period reads its own few rows along the index; all are queried at once, since dozens of round trips to a
     # server would cost the most.
     stretch_rows = " UNION ALL ".join(_STRETCH.format(place=place) for place in range(len(stretches)))
-    return tx.all(
-        f"""
+    sql = f"""
         WITH few AS MATERIALIZED ({stretch_rows})
         SELECT few.place, few.created_at, few.first_seen_at FROM few JOIN progress p ON p.source_id = few.source_id
          WHERE NOT few.is_created_at_guessed AND few.created_at >= p.first_polled_at
-        """,
-        *(value for since, until in stretches for value in (since, until, limit)),
-    )
+    """
+    return tx.all(sql, *(value for since, until in stretches for value in (since, until, limit)))
 
 
 _STRETCH = """
