@@ -6,17 +6,20 @@ A value comes from the first of these that has it: the environment of the proces
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from catchment.errors import BadSetting
+from catchment.lazy import lazy_imports
 from catchment.settings.forms import line
 from catchment.settings.table import DEFINED, Setting, Settings, without_password
+
+with lazy_imports():
+    import difflib
+    import tomllib
 
 LINE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=(.*)")
 QUOTED = re.compile(r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?""")
@@ -52,8 +55,10 @@ def _dotenv_value(text: str) -> str | None:
 
 def toml(file: Path) -> dict[str, str]:
     """The settings of a `catchment.toml`. The whole file is meant for catchment, so nothing is ignored."""
+    if not (text := _text(file)):
+        return {}
     try:
-        table = tomllib.loads(_text(file))
+        table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line \d+, column \d+", str(error))
         raise BadSetting(f"{file} is not TOML" + (f": see {at[0]}" if at else "")) from None
@@ -172,10 +177,13 @@ def _speaking(setting: Setting, given: Mapping[str, GivenValue]) -> list[str]:
     return [name for name in (setting.name, *setting.older) if name in given][:1]
 
 
+_BY_NAME = {name: setting for setting in DEFINED.values() for name in (setting.name, *setting.older)}
+_FAMILIES = [setting for setting in DEFINED.values() if setting.family]
+
+
 def owner_of(name: str) -> Setting | None:
     """The setting that a variable belongs to. A setting's full name takes precedence over a family's pattern."""
-    owners = [setting for setting in DEFINED.values() if setting.owns(name)]
-    return min(owners, key=lambda setting: setting.family is not None, default=None)
+    return _BY_NAME.get(name) or next((family for family in _FAMILIES if family.member(name) is not None), None)
 
 
 def _read(setting: Setting, name: str, given: GivenValue, problems: list[str]) -> Any:

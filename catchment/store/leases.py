@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
-import socket
 import uuid
 from collections.abc import Sequence
 from contextlib import suppress
@@ -113,7 +112,7 @@ class Presence:
             INSERT INTO owners (machine, pid, work, lock_name, started_at, heartbeat_at)
             VALUES (?, ?, ?, ?, ?, ?) RETURNING id
             """,
-            socket.gethostname(),
+            os.uname().nodename,
             os.getpid(),
             self._work,
             self.lock_name,
@@ -235,7 +234,7 @@ def _is_dead(database: Database, locks: Path, owner: _Owner, now: datetime) -> b
     if _SessionLock(database, lock_name).is_free():
         return True
     # A machine that lost power may keep its session open at the server for hours.
-    return owner.machine != socket.gethostname() and owner.heartbeat_at < now - HEARTBEAT_LIMIT
+    return owner.machine != os.uname().nodename and owner.heartbeat_at < now - HEARTBEAT_LIMIT
 
 
 def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
