@@ -25,7 +25,7 @@ from catchment.store import Presence, Store, open_store
 with lazy_imports():
     from catchment import cache as item_cache
     from catchment import redis as redis_link
-    from catchment.collect import budget_plan, outages, queue, source_client, visit
+    from catchment.collect import budget_plan, outages, source_client, visit
     from catchment.collect import cache_warmup as warmup
     from catchment.collect import rechecks as recheck
     from catchment.collect import scheduler as scheduling
@@ -265,7 +265,7 @@ class App:
 
     def scheduler(self) -> Scheduler:
         """A scheduler for one run: settings changed in the database apply from here on."""
-        limit = queue.KindLimit(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
+        limit = scheduling.KindLimit(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
         limits = {kind.name: limit for kind in self.platforms.kinds() if kind.newest is not None}
         slot = self.collect_context.reading_slot
         return scheduling.Scheduler(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +15,6 @@ from typing import Protocol
 
 from catchment import logs
 from catchment.clock import Clock
-from catchment.collect.queue import KindLimit, Queue
 from catchment.collect.visit import Visited
 from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.messages import about, message
@@ -42,9 +41,75 @@ _KEPT_FREE = 2
 _MOST_REPLACED = 4
 """A visit that waits for its turn to read needs no more than its answer's memory: this many get a replacement."""
 _PATIENCE_SECONDS = 0.5
-Claim = Callable[[Queue], list[Claimed]]
+Claim = Callable[["Queue"], list[Claimed]]
 """Claims as many sources as there is room for; an empty list: there are none left."""
 Seen = Callable[[VisitResult], None]
+
+
+class KindLimit(Record, frozen=True):
+    """Limit for kinds of which only a few sources are visited at once, however many workers are free."""
+
+    batch: int
+    """How many are claimed at a time."""
+    at_once: int
+
+
+class Queue:
+    """The claimed sources of a run: in progress, or waiting for a worker. Decides which may begin; uses no threads."""
+
+    def __init__(self, hands: int, lanes: Mapping[str, KindLimit]) -> None:
+        """`lanes` are the limits by kind; sources of other kinds take any free worker."""
+        self.hands, self._lanes = hands, lanes
+        self._waiting: list[Claimed] = []
+        self._at_work: Counter[str] = Counter()
+        """By kind."""
+
+    def __bool__(self) -> bool:
+        return self.at_work > 0 or bool(self._waiting)
+
+    @property
+    def at_work(self) -> int:
+        return self._at_work.total()
+
+    @property
+    def free(self) -> int:
+        """How many more workers are free; sources that wait for their kind's limit need none yet."""
+        waiting = sum(1 for claim in self._waiting if claim.source.kind not in self._lanes)
+        return max(0, self.hands - self.at_work - waiting)
+
+    def room(self) -> dict[str, int]:
+        """Returns how many sources of each limited kind may be claimed: a batch, once all of the last have begun."""
+        waiting = {claim.source.kind for claim in self._waiting}
+        is_full = self.at_work >= self.hands
+        return {kind: 0 if is_full or kind in waiting else lane.batch for kind, lane in self._lanes.items()}
+
+    def join(self, claimed: Sequence[Claimed]) -> None:
+        self._waiting += claimed
+
+    def begin(self) -> list[Claimed]:
+        """Returns the sources that may begin now, and counts them as in progress."""
+        return self._taken(self._may_begin)
+
+    def _may_begin(self, claimed: Claimed) -> bool:
+        kind = claimed.source.kind
+        lane = self._lanes.get(kind)
+        if self.at_work >= self.hands or (lane is not None and self._at_work[kind] >= lane.at_once):
+            return False
+        self._at_work[kind] += 1
+        return True
+
+    def done(self, kind: str) -> None:
+        self._at_work[kind] -= 1
+
+    def leave(self, is_leaving: Callable[[Claimed], bool]) -> list[Claimed]:
+        """Removes and returns waiting sources that leave without having been visited."""
+        return self._taken(is_leaving)
+
+    def _taken(self, is_taken: Callable[[Claimed], bool]) -> list[Claimed]:
+        taken = [claim for claim in self._waiting if is_taken(claim)]
+        gone = {claim.source.id for claim in taken}
+        self._waiting = [claim for claim in self._waiting if claim.source.id not in gone]
+        return taken
 
 
 class Visits(Protocol):

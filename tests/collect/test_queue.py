@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.queue import KindLimit, Queue
+from catchment.collect.scheduler import KindLimit, Queue
 from catchment.errors import StoreError
 from catchment.model import (
     Lease,
