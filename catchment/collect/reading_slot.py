@@ -27,8 +27,8 @@ STOP_GRACE_SECONDS = 1.0
 LARGE_BYTES = 1_000_000
 """A process holds only one answer of this size, with what is made of it, at a time."""
 _PATIENCE_SECONDS = 0.1
-_CHECKED_EVERY = 8
-"""Calls, each before an item: reading the thread's clock takes as long as cleaning several fields."""
+_TIMED_EVERY = 8
+"""Checks, one before each item: reading the thread's clock takes as long as cleaning several fields."""
 
 
 def _return_memory() -> None:
@@ -99,9 +99,9 @@ class ReadingSlot:
         calls = count()
 
         def check() -> None:
-            if next(calls) % _CHECKED_EVERY:
-                return
             self._check_stop()
+            if next(calls) % _TIMED_EVERY:
+                return
             spent = time.thread_time() - begun
             if spent > SECONDS_AN_ANSWER or effort.seconds + spent > SECONDS_A_VISIT:
                 raise TooComplex("reading the answer takes too long", "look at the address in a browser")
