@@ -214,7 +214,7 @@ def index(store: Store) -> float:
     begun, count = time.perf_counter(), 0
     while indexed := store.index.advance():
         count += indexed
-    store.index.settle()
+    store.index.update_planner_statistics()
     return count / (time.perf_counter() - begun)
 
 

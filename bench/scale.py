@@ -27,7 +27,7 @@ from catchment.cache import Cache
 from catchment.clock import SystemClock
 from catchment.model import Kind, Listing, Order, Ordering
 from catchment.store import Store, open_store
-from catchment.store.items.changes import ChangeCursor
+from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.search.lists import Filter
 from catchment.text.clean import fingerprint
 

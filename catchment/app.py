@@ -30,7 +30,7 @@ with lazy_imports():
     from catchment.collect import rechecks as recheck
     from catchment.collect import scheduler as scheduling
     from catchment.credentials import cipher as encryption
-    from catchment.credentials import manager, secrets
+    from catchment.credentials import manager, secret_store
     from catchment.credentials import pool as credential_pool
     from catchment.events import delivery, webhooks
     from catchment.fetch import budgets as request_budgets
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from catchment.credentials.cipher import Cipher
     from catchment.credentials.manager import CredentialManager
     from catchment.credentials.pool import CredentialPool
-    from catchment.credentials.secrets import SecretStore
+    from catchment.credentials.secret_store import SecretStore
     from catchment.events.delivery import Deliverer
     from catchment.events.webhooks import Webhook
     from catchment.fetch.budgets import Asked, Budgets, Level
@@ -98,8 +98,10 @@ class App:
 
     @part
     def secrets(self) -> SecretStore:
-        return secrets.SecretStore(
-            self.store.credentials, self.cipher, secrets.lent(secrets.declared(self.platforms), self.settings.declared)
+        return secret_store.SecretStore(
+            self.store.credentials,
+            self.cipher,
+            secret_store.lent(secret_store.declared(self.platforms), self.settings.declared),
         )
 
     @part
@@ -392,17 +394,17 @@ def settings_from(environ: Mapping[str, str], folder: Path, jobs: list[str]) -> 
     """Read the settings once, at start, and set up logging by them."""
     platforms = installed()
     kinds = [*kind_intervals(platforms.kinds())]
-    declarations = secrets.declared(platforms)
+    declarations = secret_store.declared(platforms)
     settings = read_settings(
         environ,
         folder,
         kinds=kinds,
         platforms=[platform.NAME for platform in platforms],
         jobs=jobs,
-        declared=secrets.names(declarations.values()),
+        declared=secret_store.names(declarations.values()),
     )
     logs.configure(settings.log_format, settings.log_level)
     for secret in (settings.api_key, *settings.declared.values()):
         if secret:
             logs.know_secret(secret)
-    return replace(settings, warnings=(*settings.warnings, *secrets.incomplete(declarations, settings.declared)))
+    return replace(settings, warnings=(*settings.warnings, *secret_store.incomplete(declarations, settings.declared)))

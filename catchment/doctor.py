@@ -17,7 +17,7 @@ from catchment import installation
 from catchment.clock import Clock, clock_from
 from catchment.credentials.cipher import Cipher, cipher_of
 from catchment.credentials.manager import CredentialManager, rules_from
-from catchment.credentials.secrets import SecretStore, declared, lent
+from catchment.credentials.secret_store import SecretStore, declared, lent
 from catchment.errors import CatchmentError, VaultError
 from catchment.model import Record, Severity
 from catchment.platforms import installed

@@ -63,7 +63,7 @@ def index_items(app: App) -> None:
     while not app.stop.is_set() and (indexed := index.advance()):
         count += indexed
     if count:
-        index.settle()
+        index.update_planner_statistics()
         log.debug("indexed", items=count)
 
 
@@ -162,7 +162,7 @@ def deliver_events(app: App) -> None:
 
 
 def watch_credentials(app: App) -> None:
-    app.credential_manager.settle_all()
+    app.credential_manager.apply_elapsed_time()
     app.monitors().guessing()
 
 

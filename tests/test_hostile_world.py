@@ -27,7 +27,7 @@ from catchment import logs
 from catchment.app import App, open_app
 from catchment.credentials.cipher import Cipher
 from catchment.credentials.secret import Secret
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.model import (
     Outcome,
     Source,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from catchment.credentials.secrets import declared
+from catchment.credentials.secret_store import declared
 from catchment.model import Field
 from catchment.settings import DEFINED, Setting
 from catchment.settings.forms import line

@@ -80,8 +80,8 @@ class CacheWarmup:
             result = result.replace(outcome=Outcome.SKIPPED, error_code=error.code, error=str(error), is_retryable=True)
         return Visited(result)
 
-    def closed_kinds(self) -> Mapping[str, datetime]:
-        return self.by.closed_kinds()
+    def kinds_in_cooldown(self) -> Mapping[str, datetime]:
+        return self.by.kinds_in_cooldown()
 
     def rest(self, platform: Platform, error: SlowDown) -> None:
         """Puts the platform into cooldown if all its sources share a host: a wait for one source then holds for all."""

@@ -121,7 +121,7 @@ class Visits(Protocol):
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited: ...
 
-    def closed_kinds(self) -> Mapping[str, datetime]: ...
+    def kinds_in_cooldown(self) -> Mapping[str, datetime]: ...
 
 
 class StillDue(Record, frozen=True):
@@ -175,7 +175,7 @@ class Scheduler:
 
         def claim(queue: Queue) -> list[Claimed]:
             # Kinds in cooldown are skipped, and their sources stay due.
-            closed = self.visitor.closed_kinds()
+            closed = self.visitor.kinds_in_cooldown()
             self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
             rules, most = self.visitor.rules, {**queue.room(), **dict.fromkeys(closed, 0)}
             room = queue.free + self.concurrency if queue.free else 0
@@ -231,7 +231,7 @@ class Scheduler:
         """Returns what is still due after a run over everything that was due, with these results."""
         rules, now = self.visitor.rules, self.clock.now()
         waiting = self.store.lateness_stats.waiting(rules.intervals, rules.minutes(""), now)
-        return still_due(results, {due.kind: due.due for due in waiting}, self.visitor.closed_kinds(), now)
+        return still_due(results, {due.kind: due.due for due in waiting}, self.visitor.kinds_in_cooldown(), now)
 
     def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> tuple[list[VisitResult], list[int]]:
         """Returns the results, and the sources that were claimed and not visited because a stop was requested."""

@@ -66,7 +66,7 @@ class Cooldowns:
         self._own = Pauses()
         """Cooldowns set in this process; they hold even while the database is unavailable."""
 
-    def close(self, platform: str, until: datetime, now: datetime) -> None:
+    def start(self, platform: str, until: datetime, now: datetime) -> None:
         """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
         if not self._own.until(platform, now):
             log.info("a platform is left alone", platform=platform, until=until.isoformat())

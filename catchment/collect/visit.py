@@ -269,7 +269,7 @@ class Visitor:
             return Cause.WAIT
         return self.context.reachability.cause_of(error, self.context.site(source), source.id, self.clock.now())
 
-    def closed_kinds(self) -> Mapping[str, datetime]:
+    def kinds_in_cooldown(self) -> Mapping[str, datetime]:
         """Returns the kinds in cooldown and its end; their sources stay due."""
         # Where sources have their own hosts, a wait for one starts no cooldown of the platform.
         closable = {platform.NAME: platform for platform in self.platforms if platform.HOSTS}
@@ -284,7 +284,7 @@ class Visitor:
         is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
         if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
             return
-        self.context.cooldowns.close(platform.NAME, error.retry_at, self.clock.now())
+        self.context.cooldowns.start(platform.NAME, error.retry_at, self.clock.now())
 
     def _no_platform(self, source: Source) -> str:
         """Reports that the kind has no platform; logs it once, for any number of sources and runs."""
@@ -304,4 +304,4 @@ class Visitor:
         address, settings = understood_anew(platform, kind, source)
         if (address, settings) == (source.target, source.settings):
             return claimed
-        return claimed.replace(source=self.store.sources.settle(source, address, settings))
+        return claimed.replace(source=self.store.sources.set_canonical_target(source, address, settings))

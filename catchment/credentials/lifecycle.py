@@ -40,7 +40,7 @@ class LifecycleRules(Record, frozen=True):
     """How long before it expires a credential is reported."""
 
 
-def passed(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
+def after_elapsed_time(credential: Credential, rules: LifecycleRules, now: datetime) -> Credential:
     """Returns the credential after what time alone has changed."""
     if credential.state_since > now:
         # The clock was set back: timed states begin now, so that no cooldown lasts until a wrong year.

@@ -11,15 +11,15 @@ from typing import Any
 from catchment.clock import Clock
 from catchment.credentials.lifecycle import (
     LifecycleRules,
+    after_elapsed_time,
     alarms,
     is_usable,
-    passed,
     paused,
     resumed,
     usable_from,
     used_today,
 )
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.logs import logger
 from catchment.model import Alarm, Credential, CredentialState, View
 from catchment.settings import Settings
@@ -57,7 +57,7 @@ class CredentialManager:
         now = self._clock.now()
         by_platform = defaultdict[str, list[Credential]](list)
         for credential in self.credentials.known():
-            by_platform[credential.platform].append(passed(credential, self.rules, now))
+            by_platform[credential.platform].append(after_elapsed_time(credential, self.rules, now))
         return [
             alarm for platform, credentials in by_platform.items() for alarm in self.alarms(platform, credentials, now)
         ]
@@ -70,7 +70,7 @@ class CredentialManager:
         """Returns the names of the currently usable credentials of each platform's pool. Read-only."""
         now, credentials, names = self._clock.now(), self.credentials.known(), defaultdict[str, list[str]](list)
         for credential in self.pool(credentials):
-            if is_usable(passed(credential, self.rules, now), now):
+            if is_usable(after_elapsed_time(credential, self.rules, now), now):
                 names[credential.platform].append(credential.name)
         # A credential from the environment that was never used is not stored yet, and as good as any.
         for name in self._safe.lent.keys() - {candidate.name for candidate in credentials}:
@@ -86,14 +86,14 @@ class CredentialManager:
         self.change(name, resumed)
 
     def remove(self, name: str) -> None:
-        self.settle(self.credentials.remove(name, self._clock.now()))
+        self.report_pool(self.credentials.remove(name, self._clock.now()))
 
-    def settle_all(self) -> None:
+    def apply_elapsed_time(self) -> None:
         """Writes what time alone has changed, and opens and closes alerts to match."""
         for platform in sorted({stored.credential.platform for stored in self.page()}):
-            self.settle(platform)
+            self.report_pool(platform)
 
-    def settle(self, platform: str) -> None:
+    def report_pool(self, platform: str) -> None:
         now = self._clock.now()
         _log_moved(self.credentials.of_platform(platform, now, lambda known: self._decided(platform, known, [], now)))
 
@@ -104,7 +104,10 @@ class CredentialManager:
         def decide(credentials: list[Credential]) -> Decided[list[Credential]]:
             credential = named(credentials, name)
             return self._decided(
-                credential.platform, credentials, [transition(passed(credential, self.rules, now), now)], now
+                credential.platform,
+                credentials,
+                [transition(after_elapsed_time(credential, self.rules, now), now)],
+                now,
             )
 
         _log_moved(self.credentials.of_name(name, now, decide))
@@ -124,7 +127,7 @@ class CredentialManager:
     def _decided(
         self, platform: str, credentials: Sequence[Credential], changed: Sequence[Credential], now: datetime
     ) -> Decided[list[Credential]]:
-        settled = [passed(credential, self.rules, now) for credential in credentials]
+        settled = [after_elapsed_time(credential, self.rules, now) for credential in credentials]
         final = {credential.id: credential for credential in (*settled, *changed)}
         before = {credential.id: credential.state for credential in credentials}
         moved = [credential for credential in final.values() if credential.state != before[credential.id]]
@@ -174,7 +177,7 @@ class CredentialView(View, frozen=True):
 
 def credential_view(stored: StoredCredential, rules: LifecycleRules, now: datetime) -> CredentialView:
     """Returns its current state, whether or not that state is written yet."""
-    credential = passed(stored.credential, rules, now)
+    credential = after_elapsed_time(stored.credential, rules, now)
     computed: dict[str, Any] = {
         "is_usable": is_usable(credential, now),
         "usable_from": usable_from(credential, now),

@@ -17,7 +17,7 @@ from catchment.clock import Clock
 from catchment.credentials import lifecycle
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.secret import Secret
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.errors import CredentialsExhausted, NotFound, PlatformError, VaultError
 from catchment.logs import redact
 from catchment.model import Credential, Record
@@ -175,7 +175,7 @@ class CredentialPool:
         def decide(
             known: Sequence[Credential],
         ) -> Decided[tuple[Credential, int] | CredentialsExhausted | None]:
-            settled = [lifecycle.passed(credential, keeper.rules, now) for credential in known]
+            settled = [lifecycle.after_elapsed_time(credential, keeper.rules, now) for credential in known]
             if name is None:
                 pool = keeper.pool(settled)
                 credential = lifecycle.best(pool, now, avoid)

@@ -19,7 +19,7 @@ import msgspec
 
 from catchment.credentials.cipher import FILE, Cipher, Sealed, cipher_of, encrypted_rows
 from catchment.credentials.secret import Secret, unsure_notes
-from catchment.credentials.secrets import Lent
+from catchment.credentials.secret_store import Lent
 from catchment.errors import VaultError
 from catchment.logs import SHORTEST, looks_random, may_hold_traces, spellings, traces
 from catchment.model import Record

@@ -166,7 +166,7 @@ class Deliverer:
                 return None
             delivery = deliveries.delivered(lease, delivery, event.id, self._clock.now())
         if delivery.position < events[-1].id:
-            delivery = deliveries.passed(lease, delivery, events[-1].id)
+            delivery = deliveries.skip_to(lease, delivery, events[-1].id)
         return delivery
 
     def _not_taken(
@@ -196,7 +196,7 @@ class Deliverer:
     def _pass_over(self, lease: Lease, delivery: Delivery, to: int, count: int) -> Delivery:
         if count:
             log.warning("events are given up", listener=delivery.listener, count=count)
-        return self._store.deliveries.passed(lease, delivery, to, given_up=count)
+        return self._store.deliveries.skip_to(lease, delivery, to, given_up=count)
 
     def _note_failure(self, lease: Lease, delivery: Delivery, error: CatchmentError, given_up: int = 0) -> None:
         now, why = self._clock.now(), logs.redact(error.message)

@@ -155,7 +155,7 @@ class Fetch:
             if call.use is not None and error.is_credentials and not isinstance(error, SlowDown):
                 self._credentials.failed(call.use, error)
             raise
-        self._throttle.heed(slot, answer)
+        self._throttle.note_limits(slot, answer)
         if call.use is not None:
             self._credentials.succeeded(call.use)
         return answer
@@ -190,7 +190,7 @@ class Fetch:
     def _blamed(self, refusal: Refusal, slot: Slot) -> PlatformError:
         """Starts the cooldown that a refusal asks for, and returns its error."""
         error, scope = refusal.error, refusal.blames
-        self._throttle.leave_alone(slot, scope, error)
+        self._throttle.start_cooldown(slot, scope, error)
         error.is_beyond_request = scope is not FailureScope.REQUEST
         is_refused = scope is FailureScope.CREDENTIAL or isinstance(error, LoginNeeded)
         error.is_credentials = is_refused and slot.credential is not None
@@ -232,7 +232,7 @@ class Fetch:
             if call.obeys_robots:
                 self._obey(step, call)
             slot = Slot(platform, call.request.credential, step.place)
-            with self._throttle.passed(slot, step.is_operators):
+            with self._throttle.admission(slot, step.is_operators):
                 # The first step has the whole time: a round figure, which need not be set anew for each request.
                 left = timeout if len(seen) == 1 else max(0.001, begun + timeout - time.monotonic())
                 response = self._exchange(step, call, left)
@@ -309,7 +309,7 @@ class Fetch:
         answer, slot = self._follow(Call(request, call.platform, call.attempts, request, call.obeys_robots))
         if (refusal := _refusal(answer, request, slot)) is not None:
             raise self._blamed(refusal, slot)
-        self._throttle.heed(slot, answer)
+        self._throttle.note_limits(slot, answer)
         try:
             token = options(call.platform).token(answer)
         except LoginNeeded as error:

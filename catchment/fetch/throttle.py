@@ -142,7 +142,7 @@ class Throttle:
         self._tokens = Tokens(budgets)
 
     @contextmanager
-    def passed(self, slot: Slot, is_operators: bool) -> Iterator[None]:
+    def admission(self, slot: Slot, is_operators: bool) -> Iterator[None]:
         """Waits until one exchange may be made, within the context."""
         if self._stop.is_set():
             raise _stopped()
@@ -181,7 +181,7 @@ class Throttle:
         if self._clock.wait(seconds, self._stop):
             raise _stopped()
 
-    def leave_alone(self, slot: Slot, blamed: FailureScope, error: PlatformError) -> None:
+    def start_cooldown(self, slot: Slot, blamed: FailureScope, error: PlatformError) -> None:
         """Starts a cooldown of the blamed scope, until the time in the error."""
         until = error.retry_at
         if until is None and isinstance(error, SlowDown):
@@ -189,7 +189,7 @@ class Throttle:
         if until is not None and blamed is not FailureScope.REQUEST:
             self._pauses.begin(slot.pausable[blamed], until)
 
-    def heed(self, slot: Slot, answer: Answer) -> None:
+    def note_limits(self, slot: Slot, answer: Answer) -> None:
         """Believes a good answer that says "this was the last one for now", before the next one is refused."""
         if is_used_up(answer.headers):
             until = told_to_wait_until(answer.headers, answer.answered_at)

@@ -14,7 +14,7 @@ import msgspec
 
 from catchment.collect.visit import Visitor, checked_settings, merged_settings
 from catchment.credentials.secret import Secret, strip_url
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.errors import (
     CatchmentError,
     Conflict,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from importlib.resources import files
 
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.errors import InvalidInput, NotFound, VaultError
 from catchment.logs import redact
 from catchment.model import (

@@ -30,6 +30,8 @@ from catchment.model import Record
 
 R = TypeVar("R", bound=Record)
 Row = tuple[Any, ...]
+Scope = dict[str, Any]
+"""The names that compiled code may use."""
 _encode = msgspec.json.Encoder(enc_hook=messages.plain).encode
 
 
@@ -65,7 +67,7 @@ def mapper(record: type[R], names: tuple[str, ...], given: tuple[str, ...] = ())
     Raises KeyError for a column that is no field of the record; the record's fields without a column need a default.
     """
     types = field_types(record)
-    scope: dict[str, Any] = {"record": record, "moment": moment}
+    scope: Scope = {"record": record, "moment": moment}
     decoded = {name: _decoding(name, name, types[name], scope) for name in names} | {name: name for name in given}
     arguments, is_positional = [], True  # Positional arguments are ten times as fast.
     for name, parameter in signature(record).parameters.items():
@@ -75,7 +77,7 @@ def mapper(record: type[R], names: tuple[str, ...], given: tuple[str, ...] = ())
     return cast(Callable[..., R], _compiled(f"lambda {', '.join(decoded)}: record({', '.join(arguments)})", scope))
 
 
-def _decoding(name: str, value: str, field: FieldType, scope: dict[str, Any]) -> str:
+def _decoding(name: str, value: str, field: FieldType, scope: Scope) -> str:
     """Returns the expression that decodes a column's value; `value` is the expression of the value itself."""
     if field.is_list:
         scope[f"decode_{name}"] = msgspec.json.Decoder(field.type, dec_hook=messages.restored).decode
@@ -98,7 +100,7 @@ def reader(record: type[R], names: tuple[str, ...]) -> Callable[[Row], R]:
 
 
 def _reader(record: type[R], names: tuple[str, ...], prefix: str) -> Callable[[Row], R]:
-    scope: dict[str, Any] = {"record": record, "moment": moment, "decode": msgspec.json.decode}
+    scope: Scope = {"record": record, "moment": moment, "decode": msgspec.json.decode}
     arguments = []
     for name, field in field_types(record).items():
         column = prefix + name
@@ -112,7 +114,7 @@ def _reader(record: type[R], names: tuple[str, ...], prefix: str) -> Callable[[R
     return cast(Callable[[Row], R], _compiled(f"lambda row: record({', '.join(arguments)})", scope))
 
 
-def _decoded_cell(name: str, value: str, field: FieldType, scope: dict[str, Any]) -> str:
+def _decoded_cell(name: str, value: str, field: FieldType, scope: Scope) -> str:
     """The same as `_decoding`, for results of any query: sums are decimals on PostgreSQL, enumerations are texts."""
     if get_origin(field.type) is dict:
         decoded = f"{{}} if {value} == '{{}}' else decode({value})"
@@ -140,7 +142,7 @@ def values(record: Record) -> tuple[Any, ...]:
 
 @cache
 def _writer(record: type[Record]) -> Callable[[Record], tuple[Any, ...]]:
-    scope: dict[str, Any] = {"micros": micros, "encode_list": encode_list, "encode": encode}
+    scope: Scope = {"micros": micros, "encode_list": encode_list, "encode": encode}
     cells = []
     for name, field in field_types(record).items():
         value = f"record.{name}"
@@ -198,5 +200,5 @@ def _encoding(value: str, field: FieldType) -> str:
     return value
 
 
-def _compiled(code: str, scope: dict[str, Any]) -> Any:
+def _compiled(code: str, scope: Scope) -> Any:
     return eval(code, scope)  # noqa: S307 - made of the names of our own fields

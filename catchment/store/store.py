@@ -16,10 +16,10 @@ from catchment.store.leases import Presence
 from catchment.store.version import is_current, remember
 
 with lazy_imports():
-    from catchment.store import access, cache, cleanup, credentials, migrate, secret_scan, settings
+    from catchment.store import access, cache, credentials, migrate, secret_scan, settings
     from catchment.store.delivery import events, watches, webhooks
     from catchment.store.items import (
-        changes,
+        change_feed,
         deletion,
         item_writer,
         items,
@@ -46,7 +46,7 @@ class Store:
     items = part(lambda store: items.Items(store.database))
     cached_sources = part(lambda store: cache.CachedSources(store.database, store.items))
     cache_table = part(lambda store: cache.CacheTable(store.database))
-    changes = part(lambda store: changes.Changes(store.database))
+    changes = part(lambda store: change_feed.Changes(store.database))
     raw_items = part(lambda store: raw_items.RawItems(store.database))
     exports = part(lambda store: items.Exports(store.database))
     gaps = part(lambda store: gaps.Gaps(store.database))
@@ -70,7 +70,7 @@ class Store:
     sign_in_links = part(lambda store: access.SignInLinks(store.database))
     settings = part(lambda store: settings.StoredSettings(store.database))
     budgets = part(lambda store: settings.BudgetRows(store.database))
-    cleanup = part(lambda store: cleanup.Cleanup(store.database))
+    cleanup = part(lambda store: deletion.Cleanup(store.database))
     outbox = part(lambda store: events.Outbox(store.database))
     webhooks = part(lambda store: webhooks.Webhooks(store.database))
     deliveries = part(lambda store: webhooks.Deliveries(store.database))

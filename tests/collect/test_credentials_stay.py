@@ -8,7 +8,7 @@ import pytest
 
 from catchment.credentials.cipher import Cipher
 from catchment.credentials.secret import Secret
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.model import (
     Answer,
     Identity,

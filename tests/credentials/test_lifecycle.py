@@ -39,7 +39,7 @@ class Story:
 
     def wait(self, span: timedelta) -> Story:
         self.now += span
-        self.one = lifecycle.passed(self.one, self.rules, self.now)
+        self.one = lifecycle.after_elapsed_time(self.one, self.rules, self.now)
         return self
 
     def error(self, times: int = 1, *, sent_before: timedelta = timedelta(0)) -> Story:
@@ -278,7 +278,7 @@ class LifeMachine(RuleBasedStateMachine):
 
     def _at_this_time(self) -> Credential:
         self.model.pass_time(self.now)
-        return lifecycle.passed(self.one, RULES, self.now)
+        return lifecycle.after_elapsed_time(self.one, RULES, self.now)
 
     @rule(span=SPANS)
     def wait(self, span: timedelta) -> None:

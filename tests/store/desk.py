@@ -14,7 +14,7 @@ from catchment.credentials.cipher import Cipher
 from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.pool import CredentialPool
-from catchment.credentials.secrets import Lent, SecretStore
+from catchment.credentials.secret_store import Lent, SecretStore
 from catchment.model import (
     Closing,
     Item,

@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import pytest
 
 from catchment.errors import InvalidInput
-from catchment.store.items.changes import ChangeCursor, place_from
+from catchment.store.items.change_feed import ChangeCursor, place_from
 from tests.store.desk import Desk, post
 
 

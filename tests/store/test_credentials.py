@@ -16,7 +16,7 @@ from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager, CredentialView, credential_view
 from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secret import Secret
-from catchment.credentials.secrets import Lent, SecretStore
+from catchment.credentials.secret_store import Lent, SecretStore
 from catchment.errors import (
     CredentialsExhausted,
     LoginNeeded,
@@ -316,7 +316,7 @@ def test_an_exhausted_pool_is_an_alert_of_the_highest_sort_that_closes_by_itself
     assert "no credential of reddit is usable: mine is cooling until 2026-01-01 00:30 UTC" in str(caught.value)
     assert "the next one is usable from 2026-01-01 00:30 UTC" in str(caught.value)
     desk.clock.advance(1800)
-    keeper.settle_all()
+    keeper.apply_elapsed_time()
     assert alerts(desk) == {}
 
 
@@ -332,7 +332,7 @@ def test_what_a_person_does_about_it_closes_it(desk: Desk, deed: Callable[[Desk]
     keep(desk, "mine")
     fail(desk, pool_of(desk), 3)
     deed(desk)
-    keeper_of(desk).settle_all()
+    keeper_of(desk).apply_elapsed_time()
     assert alerts(desk) == {}
 
 
@@ -343,7 +343,7 @@ def test_one_that_fell_is_told_of_until_it_is_accepted_again(desk: Desk) -> None
     fail(desk, pool, 4, "mine")
     assert alerts(desk) == {"credential mine refused": "P1"}
     desk.clock.advance(86400)
-    keeper_of(desk).settle_all()
+    keeper_of(desk).apply_elapsed_time()
     assert alerts(desk) == {"credential mine refused": "P1"}
     use = pool.take("reddit")
     assert use is not None
@@ -355,10 +355,10 @@ def test_one_that_fell_is_told_of_until_it_is_accepted_again(desk: Desk) -> None
 def test_an_end_that_is_known_is_told_of_in_advance(desk: Desk) -> None:
     keep(desk, "mine", expires_at=desk.now + timedelta(days=10))
     keeper, pool = keeper_of(desk), pool_of(desk)
-    keeper.settle_all()
+    keeper.apply_elapsed_time()
     assert alerts(desk) == {}
     desk.clock.advance(3 * 86400)
-    keeper.settle_all()
+    keeper.apply_elapsed_time()
     assert alerts(desk) == {"credential mine expiring": "P2"}
     assert taken(pool) == ["mine"]
     desk.clock.advance(7 * 86400)

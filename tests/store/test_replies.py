@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from catchment.model import Change, Item, Ordering
-from catchment.store.items.changes import ChangeCursor
+from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
 from catchment.store.search.lists import Filter
 from tests.store.desk import Desk, days, post

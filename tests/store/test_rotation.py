@@ -10,7 +10,7 @@ import pytest
 
 from catchment.credentials.cipher import Cipher, rotate
 from catchment.credentials.secret import Secret
-from catchment.credentials.secrets import SecretStore
+from catchment.credentials.secret_store import SecretStore
 from catchment.errors import VaultError
 from catchment.events import webhooks
 from catchment.store.credentials import SealedRow, Terms, tables

@@ -83,7 +83,7 @@ def add(
             know_secret(value)
         terms = Terms(priority, daily_limit, expires, is_shared=bool(own_hosts) and not reserved, hosts=hosts)
         app.secrets.add(platform, name, secret, now, replace=replace, terms=terms)
-        app.credential_manager.settle(platform)
+        app.credential_manager.report_pool(platform)
         bound_hosts = _view(app, name).hosts
     use = "every source" if terms.is_shared else "sources that name it (`--credential NAME`)"
     sentences = [f"Credential {name} for {platform} is stored, for use by {use}."]

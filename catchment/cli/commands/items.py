@@ -37,7 +37,7 @@ from catchment.lazy import lazy_imports
 from catchment.messages import Message
 from catchment.model import Ordering, as_dict
 from catchment.store.item_fields import ItemView
-from catchment.store.items.changes import ChangeCursor, place_from, place_of
+from catchment.store.items.change_feed import ChangeCursor, place_from, place_of
 from catchment.store.items.items import Chosen, key_from, key_of
 from catchment.store.items.views import RevisionView
 from catchment.store.search.lists import Filter
@@ -330,7 +330,7 @@ def _catch_up(store: Store) -> None:
         while indexed := store.index.advance():
             count += indexed
             bar.move(count)
-    store.index.settle()
+    store.index.update_planner_statistics()
 
 
 def _show_results(store: Store, pages: Iterator[ResultPage], now: datetime) -> None:

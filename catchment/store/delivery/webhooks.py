@@ -203,7 +203,7 @@ class Deliveries(StorePart):
         return delivery.replace(position=event_id, failures_in_a_row=0)
 
     @writes
-    def passed(self, tx: Transaction, lease: Lease, delivery: Delivery, event_id: int, given_up: int = 0) -> Delivery:
+    def skip_to(self, tx: Transaction, lease: Lease, delivery: Delivery, event_id: int, given_up: int = 0) -> Delivery:
         """Move past that event without a delivery: nothing up to it is wanted, or `given_up` events are given up."""
         leases.check(tx, lease)
         sql = "UPDATE deliveries SET position = ?, given_up_count = given_up_count + ? WHERE id = ?"

@@ -74,7 +74,7 @@ def owe(tx: Transaction, source: Source, wanted: Sequence[tuple[int, Sequence[Re
     )
 
 
-def settle(tx: Transaction, source: Source, owed: Sequence[FollowUp], at: datetime) -> None:
+def update_follow_ups(tx: Transaction, source: Source, owed: Sequence[FollowUp], at: datetime) -> None:
     """Update the follow-ups after an answer: remaining requests go to the end of the queue."""
     tx.many(
         "DELETE FROM owed WHERE item_id = ? AND source_id = ?",

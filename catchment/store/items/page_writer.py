@@ -41,8 +41,8 @@ from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import (
     count_all_attempts,
     keep_raw,
-    settle,
     tell_collected,
+    update_follow_ups,
     write_gaps,
     write_items,
 )
@@ -122,7 +122,7 @@ class PageWriter:
         now = micros(page.answered_at)
         change_number, answered = write_items(tx, page, write, now)
         set_rechecks(tx, write.rechecks)
-        settle(tx, page.source, write.follow_ups, page.answered_at)
+        update_follow_ups(tx, page.source, write.follow_ups, page.answered_at)
         for raw in page.raws if write.is_raw_kept else ():
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, write, now)

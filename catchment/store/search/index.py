@@ -112,7 +112,7 @@ class SearchIndex(StorePart):
         while not self._db.is_postgres and self._db.write(_merge_some):
             pass
 
-    def settle(self) -> None:
+    def update_planner_statistics(self) -> None:
         """Update PostgreSQL's statistics after much was indexed: its planner depends on them."""
         if not self._db.is_postgres:
             return

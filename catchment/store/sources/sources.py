@@ -306,7 +306,7 @@ class Sources(StorePart):
             self._db.write(update)
         return self.get(source_id)
 
-    def settle(self, source: Source, address: str, settings: SettingValues) -> Source:
+    def set_canonical_target(self, source: Source, address: str, settings: SettingValues) -> Source:
         """Store the canonical target and settings of a source that was added before its platform was installed. Raises
         Conflict if another source has that address."""
 

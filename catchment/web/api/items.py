@@ -12,7 +12,7 @@ from catchment.collect.cache_warmup import warmable
 from catchment.errors import InvalidInput
 from catchment.model import Ordering
 from catchment.store.item_fields import ItemView
-from catchment.store.items.changes import place_from
+from catchment.store.items.change_feed import place_from
 from catchment.store.items.deletion import Forget, ForgottenView
 from catchment.store.items.items import ItemPage, key_from, key_text
 from catchment.store.items.raw_items import RawItemView, RawPage, RawStatsView

@@ -8,7 +8,7 @@ from pydantic import Field, Strict
 
 from catchment.model import Point
 from catchment.store.item_fields import COLUMNS, ItemView
-from catchment.store.items.changes import Changed
+from catchment.store.items.change_feed import Changed
 from catchment.store.items.deletion import ForgottenView
 from catchment.store.items.raw_items import RawItemView, RawStatsView
 from catchment.store.items.views import AppearanceView, RevisionView
