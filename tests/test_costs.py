@@ -1,0 +1,123 @@
+"""What collecting costs, counted instead of timed: the same figures on every machine.
+
+A fixed small world is collected twice by one worker. Each figure may differ by 5 % from the one that stands here; a
+change that raises one changes the figure, and says why in its commit.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import catchment
+from catchment.app import App, open_app
+from catchment.settings import Settings
+from catchment.sources.add import follow
+from catchment.store.database import Transaction
+from tests.feedsite import FeedSite
+
+FEEDS, ENTRIES = 4, 25
+HTML = '<p>Some <strong>words</strong> in a paragraph, and <a href="https://example.org/">a link</a>.</p>'
+
+NEW = {
+    "calls an entry": 71.0,
+    "calls a page": 532.0,
+    "statements a page": 21.25,
+    "rows an entry": 2.0,
+    "bytes an entry": 1841.0,
+}
+UNCHANGED = {"calls a page": 126.0, "statements a page": 8.25, "rows a page": 5.0}
+
+
+class CountingCursor:
+    def __init__(self, cursor: Any, counts: Counter[str]) -> None:
+        self._cursor, self._counts = cursor, counts
+
+    def execute(self, sql: str, values: Sequence[Any] = (), **more: Any) -> Any:
+        self._count(sql, [values])
+        return self._cursor.execute(sql, values, **more)
+
+    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> Any:
+        self._count(sql, rows)
+        return self._cursor.executemany(sql, rows)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+    def _count(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
+        self._counts["statements"] += 1
+        if not sql.lstrip().startswith("SELECT"):
+            self._counts["rows"] += len(rows)
+            self._counts["bytes"] += sum(len(value) for row in rows for value in row if isinstance(value, str | bytes))
+
+
+@contextmanager
+def counted(app: App) -> Iterator[Counter[str]]:
+    """Counts calls of our own functions in visits; and statements, rows and bytes."""
+    counts: Counter[str] = Counter()
+    package = Path(catchment.__file__).parent
+    # libcurl calls back more often, the longer an answer takes.
+    timed = str(package / "fetch" / "transport.py")
+
+    def begin(connection: Any, is_postgres: bool) -> Transaction:
+        transaction = Transaction(connection, is_postgres)
+        transaction.cursor = CountingCursor(transaction.cursor, counts)
+        return transaction
+
+    def profile(frame: FrameType, event: str, _: object) -> None:
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        # Comprehensions are calls before Python 3.12, and none since.
+        if event == "call" and file.startswith(str(package)) and file != timed and not name.startswith("<"):
+            counts["calls"] += 1
+
+    app.store.database.transaction = begin  # type: ignore[assignment]
+    # Only in new threads, those of the visits: this one waits for them, and looks up now and then.
+    threading.setprofile(profile)
+    try:
+        yield counts
+    finally:
+        threading.setprofile(None)
+        app.store.database.transaction = Transaction
+
+
+def collected(app: App, ids: Sequence[int]) -> Counter[str]:
+    with counted(app) as counts:
+        results = app.scheduler().these(ids, "test", "test")
+    assert [result.error for result in results if result.error] == []
+    return counts
+
+
+def test_what_an_entry_and_a_page_cost(tmp_path: Path) -> None:
+    settings = Settings(
+        home=tmp_path, database_url=f"sqlite:///{tmp_path / 'c.db'}", is_private_allowed=True, concurrency=1
+    )
+    with FeedSite() as site, open_app(settings, "test") as app:
+        ids: dict[int, list[int]] = {2: [], 1: [], ENTRIES: []}
+        for entries, sources in ids.items():
+            for number in range(FEEDS):
+                feed = site.feed(f"f{entries}-{number}", posts=0)
+                for post in range(entries):
+                    feed.post(f"p{post}", text=HTML * 10)
+                source, _ = follow(app.store, app.secrets, app.platforms, "rss", feed.url, app.clock.now())
+                sources.append(source.id)
+        collected(app, ids[2])  # what a process does once, such as compiling its mappers
+        single, full = collected(app, ids[1]), collected(app, ids[ENTRIES])
+        unchanged = collected(app, ids[ENTRIES])
+    entries = FEEDS * (ENTRIES - 1)
+    costs = {
+        "calls an entry": (full["calls"] - single["calls"]) / entries,
+        "calls a page": single["calls"] / FEEDS,
+        "statements a page": full["statements"] / FEEDS,
+        "rows an entry": (full["rows"] - single["rows"]) / entries,
+        "bytes an entry": (full["bytes"] - single["bytes"]) / entries,
+    }
+    quiet = {f"{name} a page": unchanged[name] / FEEDS for name in ("calls", "statements", "rows")}
+    assert costs == pytest.approx(NEW, rel=0.05)
+    assert quiet == pytest.approx(UNCHANGED, rel=0.05)
