@@ -15,11 +15,12 @@ import builtins
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from threading import get_ident
+from threading import RLock, get_ident
 from types import ModuleType, SimpleNamespace
 from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
+_ONE_AT_A_TIME = RLock()
 
 
 class LazyModule(ModuleType):
@@ -33,8 +34,10 @@ class LazyModule(ModuleType):
 def lazy_imports() -> Iterator[None]:
     """Within this block, `from package import module` and `import module` import nothing yet.
 
-    Python 3.15 has a keyword for it (PEP 810). Imports by other threads in the meantime are not affected.
+    Python 3.15 has a keyword for it (PEP 810). Imports by other threads in the meantime are not affected; other threads
+    with such a block wait, so that each one restores what it found.
     """
+    _ONE_AT_A_TIME.acquire()
     import_now, thread = builtins.__import__, get_ident()
 
     def import_later(
@@ -55,6 +58,7 @@ def lazy_imports() -> Iterator[None]:
         yield
     finally:
         builtins.__import__ = import_now
+        _ONE_AT_A_TIME.release()
 
 
 class part(Generic[T]):

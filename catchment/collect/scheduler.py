@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -243,6 +244,7 @@ class Scheduler:
         done: SimpleQueue[Visited | None] = SimpleQueue()
         results: list[VisitResult] = []
         unwritten: list[Visited] = []
+        unwritten_since = time.monotonic()
         given_back: list[int] = []
         with ThreadPoolExecutor(
             self.concurrency + _MOST_REPLACED + write_group.MOST, thread_name_prefix="collect"
@@ -254,9 +256,12 @@ class Scheduler:
                 finished = [visited for visited in events if visited is not None]
                 for visited in finished:
                     queue.done(visited.result.kind)
+                if not unwritten:
+                    unwritten_since = time.monotonic()
                 unwritten += [visited_source for visited_source in finished if visited_source.unwritten]
-                # Many visit ends in one transaction; but none waits longer than for one slow answer.
-                if len(unwritten) >= _ENDINGS_AT_ONCE or not events or not queue.at_work:
+                # Many visit ends in one transaction; but none waits for long.
+                is_late = time.monotonic() - unwritten_since > _PATIENCE_SECONDS
+                if len(unwritten) >= _ENDINGS_AT_ONCE or is_late or not events or not queue.at_work:
                     results += self._written(unwritten, seen)
                     unwritten = []
                 results += self._told(

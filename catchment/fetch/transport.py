@@ -325,7 +325,11 @@ class Wire:
         # Where the URL contains the address itself, the proxy connects to that.
         tunnel = None if address == name else f"::[{address}]:" if ":" in address else f"::{address}:"
         if tunnel != self._tunnel:
-            self._curl.setopt(pycurl.CONNECT_TO, [tunnel] if tunnel else [])
+            if tunnel is None:
+                # An empty list would leave the last address in force.
+                self._curl.unsetopt(pycurl.CONNECT_TO)
+            else:
+                self._curl.setopt(pycurl.CONNECT_TO, [tunnel])
             self._tunnel = tunnel
 
     def _failure(self, code: int, words: str, host: str) -> PlatformError | Stopped:

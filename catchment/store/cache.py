@@ -99,10 +99,10 @@ def changed(tx: Transaction, source_ids: Iterable[int]) -> None:
         tx.many("UPDATE hot_sources SET stamp = ? WHERE source_id = ? AND stamp IS NOT NULL", rows)
 
 
-def changed_items(tx: Transaction, item_ids: Sequence[int], source_id: int | None = None) -> None:
-    """Invalidate the lists that show these items: that of this source, and of every source that shows them."""
+def changed_items(tx: Transaction, item_ids: Sequence[int], source_ids: Sequence[int] = ()) -> None:
+    """Invalidate the lists that show these items: those of these sources, and of every source that shows them."""
     showing = tx.select_in("SELECT DISTINCT source_id FROM sightings WHERE item_id IN {values}", item_ids)
-    changed(tx, [*(row[0] for row in showing), *([] if source_id is None else [source_id])])
+    changed(tx, [*(row[0] for row in showing), *source_ids])
 
 
 def gone_items(tx: Transaction, source_ids: Sequence[int]) -> None:

@@ -41,6 +41,7 @@ class Pool:
         self._connect, self._size, self._is_remote = connect, size, is_remote
         self._free = BoundedSemaphore(size + _OVERFLOW)
         self._idle: list[tuple[Any, float]] = []
+        self._is_closed = False
 
     @contextmanager
     def connection(self) -> Iterator[Any]:
@@ -55,10 +56,10 @@ class Pool:
                 is_sound = True
             except Exception as error:
                 # After a failure of the connection itself, its transaction state is unknown.
-                is_sound = not is_connection_error(error)
+                is_sound = not (is_connection_error(error) or getattr(connection, "closed", False))
                 raise
             finally:
-                if is_sound and len(self._idle) < self._size:
+                if is_sound and not self._is_closed and len(self._idle) < self._size:
                     self._idle.append((connection, opened_at))
                 else:
                     _close(connection)
@@ -76,18 +77,21 @@ class Pool:
         return self._connect(), now
 
     def close(self) -> None:
-        """Close the connections that are not in use."""
+        """Close the connections that are not in use; the others are closed when they are returned."""
+        self._is_closed = True
         with suppress(IndexError):
             while True:
                 _close(self._idle.pop()[0])
 
 
 def _answers(connection: Any) -> bool:
+    """Whether the server still serves this idle connection. Whatever it says instead, another one is opened."""
     try:
+        connection.autocommit = True
         connection.execute("SELECT 1")
-        connection.rollback()
+        connection.autocommit = False
     except Exception as error:
-        if is_connection_error(error):
+        if is_psycopg_error(error):
             return False
         raise
     return True
@@ -104,7 +108,14 @@ def is_psycopg_error(error: BaseException) -> bool:
 
 
 def is_connection_error(error: BaseException) -> bool:
-    return is_psycopg_error(error) and type(error).__name__ in {"OperationalError", "InterfaceError", "AdminShutdown"}
+    """Whether the connection itself failed: no server, a lost connection, or a session that the server has ended."""
+    if not is_psycopg_error(error):
+        return False
+    names = {base.__name__ for base in type(error).__mro__}
+    state = getattr(error, "sqlstate", None)
+    if state is not None:
+        return bool(state.startswith(("08", "57P", "25P03")))
+    return not names.isdisjoint({"OperationalError", "InterfaceError"})
 
 
 def url_parts(url: str) -> dict[str, str | None]:

@@ -208,7 +208,7 @@ class Database:
         self._outage = _Outage("cannot be reached", "can be reached again")
         # Reads may still work: only a successful write ends it.
         self._write_outage = _Outage("cannot be written to", "can be written to again")
-        self._overwrites = False
+        self._overwriters = 0
 
     @property
     def is_there(self) -> bool:
@@ -276,7 +276,7 @@ class Database:
         with (
             self._gate,
             self._pool.connection() as connection,
-            _overwritten(connection) if self._overwrites else nullcontext(),
+            _overwritten(connection) if self._overwriters else nullcontext(),
         ):
             connection.execute("BEGIN IMMEDIATE")
             return self._committed(connection, change)
@@ -294,11 +294,13 @@ class Database:
     def overwriting(self) -> Iterator[None]:
         """Within this block SQLite overwrites deleted data, in the file and in its log; otherwise deleted text stays
         readable in the file until the space is reused."""
-        self._overwrites = not self.is_postgres
+        with self._gate:
+            self._overwriters += not self.is_postgres
         try:
             yield
         finally:
-            self._overwrites = False
+            with self._gate:
+                self._overwriters -= not self.is_postgres
             if not self.is_postgres:
                 # Pages of the log that another process still reads stay until the next checkpoint.
                 with self.said_plainly(), self._pool.connection() as connection:
@@ -426,6 +428,15 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
+
+
+def is_database_down(error: BaseException) -> bool:
+    """Whether the database itself failed, not a statement: whatever is tried next fails, too."""
+    cause = error.__cause__
+    return isinstance(error, StoreError) and (
+        isinstance(cause, NoFreeConnection | OSError)
+        or (cause is not None and (is_connection_error(cause) or _is_write_trouble(cause)))
+    )
 
 
 def _is_write_trouble(error: BaseException | None) -> bool:

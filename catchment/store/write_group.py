@@ -3,14 +3,15 @@
 A commit costs as much as a page of fifty items, and pages that were just written share index pages with the next ones.
 So the first thread that has a page to write waits for the others, for a quarter of a second at most, and writes for all
 of them. It does not wait if no other member could bring one. Every page is still written whole, with the progress that
-it proves; if a group fails, each of its pages is written alone, so that only the faulty one fails.
+it proves; if a group fails, each of its pages is written alone, so that only the faulty one fails. A database that is
+unavailable fails for all of them at once.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from threading import Condition, local
 from typing import Generic, TypeVar
 
@@ -32,9 +33,15 @@ class _Job(Generic[Task, Result]):
 class WriteGroup(Generic[Task, Result]):
     """Thread-safe."""
 
-    def __init__(self, write: Callable[[Sequence[Task]], Sequence[Result]], seconds: float = SECONDS) -> None:
-        """`write` writes all tasks in one transaction, or none of them; the first waits `seconds` for the others."""
-        self._write, self._seconds = write, seconds
+    def __init__(
+        self,
+        write: Callable[[Sequence[Task]], Sequence[Result]],
+        is_everyones: Callable[[Exception], bool] = lambda _: False,
+        seconds: float = SECONDS,
+    ) -> None:
+        """`write` writes all tasks in one transaction, or none of them. `is_everyones`: whether an error would meet
+        each task alone, too. The first task waits `seconds` for the others."""
+        self._write, self._is_everyones, self._seconds = write, is_everyones, seconds
         self._condition = Condition()
         self._jobs: list[_Job[Task, Result]] = []
         self._has_leader = False
@@ -82,15 +89,18 @@ class WriteGroup(Generic[Task, Result]):
     def _lead(self) -> None:
         """Gathers a group and writes it; holds the condition before and after, not while writing."""
         self._has_leader = True
-        until = time.monotonic() + self._seconds
-        while len(self._jobs) < min(MOST, self._members) and (left := until - time.monotonic()) > 0:
-            self._condition.wait(left)
-        group = self._jobs[:MOST]
-        self._condition.release()
+        group: list[_Job[Task, Result]] = []
         try:
-            self._run(group)
+            until = time.monotonic() + self._seconds
+            while len(self._jobs) < min(MOST, self._members) and (left := until - time.monotonic()) > 0:
+                self._condition.wait(left)
+            group = self._jobs[:MOST]
+            self._condition.release()
+            try:
+                self._run(group)
+            finally:
+                self._condition.acquire()
         finally:
-            self._condition.acquire()
             del self._jobs[: len(group)]
             for job in group:
                 job.is_done = True
@@ -98,13 +108,22 @@ class WriteGroup(Generic[Task, Result]):
             self._condition.notify_all()
 
     def _run(self, group: Sequence[_Job[Task, Result]]) -> None:
-        if len(group) > 1:
-            with suppress(Exception):  # the page at fault gets its own error below
-                for job, result in zip(group, self._write([job.task for job in group]), strict=True):
-                    job.result = result
-                return
+        """Writes the group; each task alone if it fails, unless it fails for a cause that all of them share."""
+        tasks = [job.task for job in group]
+        try:
+            for job, result in zip(group, self._write(tasks), strict=True):
+                job.result = result
+        except Exception as error:  # noqa: BLE001 — raised in the thread that brought the task
+            if len(group) == 1 or self._is_everyones(error):
+                self._fail(group, error)
+            else:
+                for job in group:
+                    self._run([job])
+        except BaseException as error:
+            self._fail(group, error)
+            raise
+
+    @staticmethod
+    def _fail(group: Sequence[_Job[Task, Result]], error: BaseException) -> None:
         for job in group:
-            try:
-                (job.result,) = self._write([job.task])
-            except BaseException as error:  # noqa: BLE001 — raised in the thread that brought the page
-                job.error = error
+            job.error = error

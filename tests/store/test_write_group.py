@@ -19,10 +19,12 @@ def recorded(groups: GROUPS) -> WriteGroup[str, str]:
         groups.append([*tasks])
         if "bad" in tasks:
             raise ValueError("bad")
+        if "down" in tasks:
+            raise ConnectionError("down")
         return [task.upper() for task in tasks]
 
     # Longer than any machine takes: nothing here happens because time is up.
-    return WriteGroup(write, seconds=600)
+    return WriteGroup(write, is_everyones=lambda error: isinstance(error, ConnectionError), seconds=600)
 
 
 def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[str | Exception]:
@@ -34,7 +36,7 @@ def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[
             ready.wait()
             try:
                 return group.write(task)
-            except ValueError as error:
+            except (ValueError, ConnectionError) as error:
                 return error
 
     with ThreadPoolExecutor(len(tasks)) as threads:
@@ -70,6 +72,13 @@ def test_a_faulty_page_fails_alone() -> None:
     assert (a, c) == ("A", "C")
     assert isinstance(bad, ValueError)
     assert sorted(map(sorted, groups[1:])) == [["a"], ["bad"], ["c"]]
+
+
+def test_a_cause_that_all_share_fails_all_of_them_at_once() -> None:
+    groups: GROUPS = []
+    results = written_together(recorded(groups), ["a", "down", "c"])
+    assert [str(result) for result in results] == ["down"] * 3
+    assert len(groups) == 1
 
 
 def test_a_member_that_leaves_is_not_waited_for() -> None:

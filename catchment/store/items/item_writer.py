@@ -105,13 +105,19 @@ class Written(NamedTuple):
     """Items that got new replies; the page itself need not show them."""
 
 
+def lock_threads(tx: Transaction, page: Page, write: PageWrite) -> None:
+    """Lock the threads that the page has replies to: before the ledger, because a transaction that holds one of these
+    rows may be waiting for it."""
+    new = [change for change in write.changes if change.change == Change.NEW]
+    locked_heads(tx, page.source.platform, newest_replies(new))
+
+
 def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Written:
     """Write all changes of a page."""
     new = [change for change in write.changes if change.change == Change.NEW]
     changed = [change for change in write.changes if change.change in (Change.EDITED, Change.COUNTED)]
     number, first_id = None, 0
     replies = newest_replies(new)
-    # Before the ledger: a transaction that holds one of these rows may be waiting for it.
     heads = locked_heads(tx, page.source.platform, replies)
     answered: dict[int, int] = {item_id: replies[thread] for thread, item_id in heads.items()}
     if new or changed:

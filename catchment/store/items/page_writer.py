@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -31,7 +31,7 @@ from catchment.model import (
     StoredItem,
 )
 from catchment.store import cache, leases
-from catchment.store.database import Database, Row, Transaction
+from catchment.store.database import Database, Row, Transaction, is_database_down
 from catchment.store.item_fields import (
     KNOWN_COLUMNS,
     known_from,
@@ -41,6 +41,7 @@ from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import (
     count_all_attempts,
     keep_raw,
+    lock_threads,
     tell_collected,
     update_follow_ups,
     write_gaps,
@@ -64,10 +65,16 @@ PageTask = tuple[Page, Decide]
 Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
 
 
+class OverlappingPages(Exception):
+    """Pages of a group show the same item: the second must be decided after the first is written."""
+
+
 class PageWriter:
     def __init__(self, database: Database, fingerprint: Fingerprint, *, tells_ready: bool = False) -> None:
         self._db, self._fingerprint, self._tells_ready = database, fingerprint, tells_ready
-        self.group = WriteGroup[PageTask, PageWrite](lambda tasks: database.write(lambda tx: self.write_in(tx, tasks)))
+        self.group = WriteGroup[PageTask, PageWrite](
+            lambda tasks: database.write(lambda tx: self.write_in(tx, tasks)), is_everyones=is_database_down
+        )
 
     def write(self, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
         """Write the page whole or not at all, perhaps in one transaction with pages of other threads. Raises LeaseLost
@@ -99,26 +106,33 @@ class PageWriter:
         self._db.write(change)
 
     def write_in(self, tx: Transaction, tasks: Sequence[PageTask]) -> list[PageWrite]:
-        """Write the pages as a part of this transaction. What pages of different sources share comes last, so that no
-        transaction waits for another one's rows while it holds those."""
+        """Write the pages as a part of this transaction. Raises OverlappingPages.
+
+        All rows of items are locked before the ledger, and what pages of different sources share comes last: no
+        transaction waits for another one's rows while it holds those.
+        """
         leases.check(tx, *(page.lease for page, _ in tasks))
-        written = [(page, *self._write_page(tx, page, decide)) for page, decide in tasks]
+        facts = [self.facts(tx, page) for page, _ in tasks]
+        if len(tasks) > 1:
+            _refuse_overlap([page for page, _ in tasks], facts)
+        written = [(page, decide(known)) for (page, decide), known in zip(tasks, facts, strict=True)]
+        for page, write in written:
+            lock_threads(tx, page, write)
+        answered = [id_ for page, write in written for id_ in self._write_page(tx, page, write)]
         write_ends(
             tx,
-            [Closing(page.source, page.lease, page.run_id, write.end) for page, write, _ in written if write.end],
+            [Closing(page.source, page.lease, page.run_id, write.end) for page, write in written if write.end],
             tells_ready=self._tells_ready,
         )
         count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
-        for page, write, answered in written:
-            if page.is_kept_hot:
-                # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
-                shown = [change.stored.id for change in write.changes if change.stored]
-                cache.changed_items(tx, [*shown, *answered], page.source.id)
-        return [write for _, write, _ in written]
+        if hot := [(page, write) for page, write in written if page.is_kept_hot]:
+            # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
+            shown = [change.stored.id for _, write in hot for change in write.changes if change.stored]
+            cache.changed_items(tx, [*shown, *answered], [page.source.id for page, _ in hot])
+        return [write for _, write in written]
 
-    def _write_page(self, tx: Transaction, page: Page, decide: Decide) -> tuple[PageWrite, tuple[int, ...]]:
-        """Returns what was written, and the stored items that got new replies."""
-        write = decide(self.facts(tx, page))
+    def _write_page(self, tx: Transaction, page: Page, write: PageWrite) -> tuple[int, ...]:
+        """Returns the stored items that got new replies."""
         now = micros(page.answered_at)
         change_number, answered = write_items(tx, page, write, now)
         set_rechecks(tx, write.rechecks)
@@ -132,7 +146,7 @@ class PageWriter:
             note_page(tx, page, write.counts, write.valid, now)
             if write.progress is not None:
                 set_progress(tx, [(page.source, write.progress)])
-        return write, answered
+        return answered
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""
@@ -221,6 +235,14 @@ class PageWriter:
         if whole is not None and (whole.item.title, whole.item.text) == (title, text):
             return whole.fingerprint
         return self._fingerprint(title, text, target_url, msgspec.json.decode(media, type=tuple[Media, ...]))
+
+
+def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
+    keys = [{(page.source.platform, *key) for item in page.items for key in _keys(item)} for page in pages]
+    ids = [{stored.id for stored in known.stored.values()} for known in facts]
+    for sets in (keys, ids):
+        if len(set[Any]().union(*sets)) < sum(map(len, sets)):
+            raise OverlappingPages
 
 
 def _keys(item: RefinedItem) -> list[Key]:

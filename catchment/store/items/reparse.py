@@ -161,7 +161,7 @@ class Reparses(StorePart):
         number, answered = write_items(tx, page, shown, micros(page.answered_at))
         mended = _correct_all(tx, page, write, rows, number)
         stored_ids = [correction.stored.id for correction in write.corrections]
-        cache.changed_items(tx, [*stored_ids, *answered], page.source.id)
+        cache.changed_items(tx, [*stored_ids, *answered], [page.source.id])
         return mended + Mended(new=len(write.new)), tuple(change.item.key for change in write.new)
 
 
