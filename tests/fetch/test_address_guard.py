@@ -208,6 +208,19 @@ def test_a_proxy_is_given_the_address_that_was_judged_with_the_name_in_the_reque
     assert len(server.seen) == 2
 
 
+def test_a_tunnel_to_one_address_is_not_used_for_the_next(new_door, server, monkeypatch):
+    rebinding(monkeypatch, "93.184.216.34")
+    door = new_door(allow_private_networks=False, proxy=server.url)
+    server.on("93.184.216.34:80", tunnel)
+    server.on("/page", reply(b"by tunnel"))
+    server.on("http://93.184.216.35/other", reply(b"by its own address"))
+    server.on("93.184.216.35:80", tunnel)
+    server.on("/other", reply(b"by its own address"))
+    door.ask("http://rebinding.example/page")
+    assert door.ask("http://93.184.216.35/other").body == b"by its own address"
+    assert "93.184.216.34" not in "".join(seen.path for seen in server.seen[2:])
+
+
 def test_a_secure_request_through_a_proxy_is_tunnelled_to_the_address_that_was_judged(new_door, server, monkeypatch):
     rebinding(monkeypatch, "2606:2800:220:1:248:1893:25c8:1946")
     door = new_door(allow_private_networks=False, proxy=server.url, retry_waits=())

@@ -9,7 +9,10 @@ from threading import Barrier
 
 import pytest
 
+from catchment.model import PageWrite
+from catchment.store.items.page_writer import OverlappingPages, PageTask
 from catchment.store.write_group import MOST, WriteGroup
+from tests.store.desk import Desk, post
 
 GROUPS = list[list[str]]
 
@@ -96,3 +99,46 @@ def test_a_member_that_leaves_is_not_waited_for() -> None:
 def written_as_member(group: WriteGroup[str, str], task: str, waits: SimpleQueue[str]) -> str:
     with group.member(on_wait=lambda: waits.put(task)):
         return group.write(task)
+
+
+class Gathered(Exception):
+    pass
+
+
+class Gathering:
+    """Stands for the group: takes pages and writes none of them."""
+
+    def __init__(self) -> None:
+        self.tasks: list[PageTask] = []
+
+    def write(self, task: PageTask) -> PageWrite:
+        self.tasks.append(task)
+        raise Gathered
+
+
+def gathered(desk: Desk, *keys: str) -> list[PageTask]:
+    """Pages of as many sources, each with one item."""
+    group = Gathering()
+    desk.store.page_writer.group = group  # type: ignore[assignment]
+    for number, key in enumerate(keys):
+        source = desk.follow(f"{number}", kind="hackernews")
+        with pytest.raises(Gathered):
+            desk.show(source, post(key))
+    return group.tasks
+
+
+def test_pages_of_a_group_are_written_together(desk: Desk) -> None:
+    tasks = gathered(desk, "1", "2")
+    written = desk.store.database.write(lambda tx: desk.store.page_writer.write_in(tx, tasks))
+    assert [page.counts.new for page in written] == [1, 1]
+    assert (desk.count("items"), desk.count("sightings")) == (2, 2)
+
+
+def test_pages_that_show_the_same_item_are_not_written_together(desk: Desk) -> None:
+    tasks = gathered(desk, "1", "1")
+    with pytest.raises(OverlappingPages):
+        desk.store.database.write(lambda tx: desk.store.page_writer.write_in(tx, tasks))
+    assert desk.count("items") == 0
+    for task in tasks:
+        desk.store.database.write(lambda tx, task=task: desk.store.page_writer.write_in(tx, [task]))
+    assert (desk.count("items"), desk.count("sightings")) == (1, 2)
