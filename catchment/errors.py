@@ -3,33 +3,33 @@
 The tree says what each class means; the first paragraph of a class says what a person does about it. docs/errors.md is
 built from both.
 
-CatchmentError              what nobody foresaw: a mistake of ours
-├── InvalidInput            what a person or program gave is wrong; the text says what would be right
-│   └── BadSetting          a setting's name, its value and what is allowed
+CatchmentError              an unexpected error: a bug in catchment
+├── InvalidInput            the input is invalid; the message says what is allowed
+│   └── BadSetting          a setting is invalid; the message gives its name, its value and what is allowed
 ├── NotFound                no such source, item, credential …
-├── Conflict                it is there already, or somebody else has it
-├── StoreError              the database cannot do it now
-│   ├── SchemaMismatch      needs `catchment migrate`, or is newer than this program, or is not the one we knew
-│   └── LeaseLost           somebody else has taken the work over; what is under way must not be written
-├── VaultError              no master key, or a secret that this key does not open
-├── Stopped                 a stop was asked for; the work goes on next time
-├── HookFailed              a Python hook raised something; it gets the same event again
-└── PlatformError           something at the other end, about one source
+├── Conflict                it already exists, or another process is using it
+├── StoreError              the database is unavailable or failed
+│   ├── SchemaMismatch      needs `catchment migrate`, is newer than this program, or is not the expected database
+│   └── LeaseLost           another process has taken over; unfinished work must not be written
+├── VaultError              the master key is missing, or cannot decrypt a secret
+├── Stopped                 a stop was requested; the work continues next time
+├── HookFailed              a Python hook raised an exception; the event will be delivered again
+└── PlatformError           the platform failed for one source
     ├── NetworkError        no connection, reset, cut body: tried again
     ├── TimedOut            too slow: tried again
     ├── ServerTrouble       5xx: tried again
-    ├── SlowDown            429 or the like, or our own budget: wait as told; counts against nobody
-    ├── CredentialsExhausted  there are credentials, and none of them is usable now: says when one will be
-    ├── Unreadable          the answer came and is kept; our reader is behind, or it is not what was asked for
+    ├── SlowDown            429 or similar, or our own budget: the wait is obeyed; does not count as a failure
+    ├── CredentialsExhausted  no credential is usable at the moment; the message says when one will be
+    ├── Unreadable          the answer is kept, but could not be parsed: our parser is outdated, or it is something else
     │   ├── NoFeed          a site answers, but announces no feed, and none is at the usual addresses
     │   ├── TooLarge        the answer was cut off at the size limit, and is not kept
     │   └── TooComplex      reading the answer would take too much time or memory
-    ├── Missing             404: perhaps for now; asked again with growing pauses
-    ├── Gone                410, banned, deleted for good: a fact to record; not asked again
-    ├── Refused             403 and other refusals: a person should look
+    ├── Missing             404, perhaps temporary: retried at growing intervals
+    ├── Gone                410, banned or permanently deleted: recorded, and not requested again
+    ├── Refused             403 and other refusals: needs your attention
     │   └── Disallowed      the site's robots.txt asks programs to stay away from this address
-    ├── LoginNeeded         401: no attempt helps before a person acts
-    ├── AddressRefused      the address guard said no (loopback, private, metadata, file://, redirect loops)
+    ├── LoginNeeded         401: retrying does not help until you act
+    ├── AddressRefused      the address is not allowed (loopback, private, metadata, file://, redirect loops)
     └── StaleAnswer         200 with old data: a failure, not a success
 """
 
@@ -42,7 +42,7 @@ from catchment.messages import Message, message
 
 
 class CatchmentError(Exception):
-    """Please report it, with the log lines of that moment; `CATCHMENT_LOG_LEVEL=debug` tells more.
+    """Please report it with the log lines from that time; `CATCHMENT_LOG_LEVEL=debug` logs more detail.
 
     Base of all our failures. `str()` is fit for people: no secret, no stack trace, ends with what helps. What varies in
     `what` and `helps` are parameters: `NotFound("there is no source {id}", id=7)`; so they can be translated.
@@ -62,7 +62,7 @@ class CatchmentError(Exception):
 
 
 class InvalidInput(CatchmentError):
-    """Correct what was given, as the message says; nothing was done."""
+    """Correct the input as the message says. Nothing was changed."""
 
     code, exit_code = "INVALID_INPUT", 2
 
@@ -78,55 +78,55 @@ class BadSetting(InvalidInput):
 
 
 class NotFound(CatchmentError):
-    """Check the number or name: the `list` commands show what there is."""
+    """Check the id or name; the `list` commands show what exists."""
 
     code, exit_code = "NOT_FOUND", 4
 
 
 class Conflict(CatchmentError):
-    """Usually nothing; the message names who has it, or what is there already."""
+    """Usually nothing. The message says what already exists, or which process is using it."""
 
     code, exit_code = "CONFLICT", 5
 
 
 class StoreError(CatchmentError):
-    """See that the database runs, has room on its disk and is held by no other program; nothing stored is lost."""
+    """Check that the database runs, has free disk space and is not locked by another program. Stored data is safe."""
 
     code, retryable, exit_code = "STORE_ERROR", True, 6
 
 
 class SchemaMismatch(StoreError):
-    """Run `catchment migrate`, or use the program or the database that belong together, as the message says."""
+    """As the message says, run `catchment migrate`, or use a program and a database that match."""
 
     code, retryable = "SCHEMA_MISMATCH", False
 
 
 class LeaseLost(StoreError):
-    """Nothing: whoever has it now finishes it."""
+    """Nothing: the other process will finish it."""
 
     code, retryable = "LEASE_LOST", True
 
 
 class VaultError(CatchmentError):
-    """Set COOKIE_MASTER_KEY to the key that the credentials were locked with; or add the credential anew."""
+    """Set COOKIE_MASTER_KEY to the key that encrypted the credentials, or add the credential again."""
 
     code, exit_code = "VAULT_ERROR", 7
 
 
 class Stopped(CatchmentError):
-    """Nothing: nobody is blamed, and the source is as due as before."""
+    """Nothing: it counts against no source, and the source is still due."""
 
     code, retryable, exit_code = "STOPPED", True, 1
 
 
 class HookFailed(CatchmentError):
-    """Ask who wrote the hook; `catchment webhooks list` shows how far it is, and it goes on by itself."""
+    """Contact the hook's author. `catchment webhooks list` shows its progress; delivery is retried automatically."""
 
     code, retryable = "HOOK_FAILED", True
 
 
 class PlatformError(CatchmentError):
-    """Nothing: it is asked again. Look at the source if it goes on.
+    """Nothing: it is retried. If it persists, check the source.
 
     `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
     answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
@@ -154,7 +154,7 @@ class PlatformError(CatchmentError):
 
 
 class NetworkError(PlatformError):
-    """Nothing at first. If all sources have it, look at your own line, DNS and proxy."""
+    """Nothing at first. If all sources fail, check your network, DNS and proxy."""
 
     code = "NETWORK_ERROR"
 
@@ -172,7 +172,7 @@ class ServerTrouble(PlatformError):
 
 
 class SlowDown(PlatformError):
-    """Nothing. If it comes often, give the source a longer interval."""
+    """Nothing. If it happens often, give the source a longer interval."""
 
     code = "SLOW_DOWN"
 
@@ -183,13 +183,13 @@ class SlowDown(PlatformError):
 
 
 class CredentialsExhausted(PlatformError):
-    """`catchment credentials list` shows how each one stands: resume, renew or add one, or wait as the message says."""
+    """`catchment credentials list` shows the state of each: resume, renew or add one, or wait as the message says."""
 
     code, retryable = "COOKIE_EXHAUSTED", False
 
 
 class Unreadable(PlatformError):
-    """Open the address in a browser: the feed may have moved, or the site may be closed for repairs."""
+    """Open the address in a browser: the feed may have moved, or the site may be down for maintenance."""
 
     code, retryable = "UNREADABLE", False
 
@@ -207,7 +207,7 @@ class TooLarge(Unreadable):
 
 
 class TooComplex(Unreadable):
-    """Look at the address in a browser: the site may be broken, or made to keep its readers busy.
+    """Open the address in a browser: the site may be broken, or designed to waste a crawler's resources.
 
     Follow another address of the same content, if there is one: a feed in place of a page, a shorter list.
     """
@@ -222,13 +222,13 @@ class Missing(PlatformError):
 
 
 class Gone(PlatformError):
-    """The source is retired. Remove it, follow its new address, or resume it if you know better."""
+    """The source is retired. Remove it, follow its new address, or resume it if it still exists."""
 
     code, retryable = "GONE", False
 
 
 class Refused(PlatformError):
-    """See in a browser whether it is public; it may want a credential, or no programs at all."""
+    """Check in a browser whether it is public; it may require a credential, or block programs."""
 
     code, retryable = "REFUSED", False
 
@@ -246,12 +246,12 @@ class LoginNeeded(PlatformError):
 
 
 class AddressRefused(PlatformError):
-    """If the source lies in your own network, set CATCHMENT_ALLOW_PRIVATE_NETWORKS; otherwise remove it."""
+    """If the source is in your own network, set CATCHMENT_ALLOW_PRIVATE_NETWORKS; otherwise remove it."""
 
     code, retryable = "ADDRESS_REFUSED", False
 
 
 class StaleAnswer(PlatformError):
-    """Nothing at first: it is asked again, and believed if it stays so. A cache on the way may be stuck."""
+    """Nothing at first: it is requested again, and accepted if it stays the same. A cache in between may be stuck."""
 
     code = "STALE_ANSWER"

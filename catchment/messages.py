@@ -38,14 +38,14 @@ SENTENCES: dict[str, Text] = {
     ),
     "visit.follow_ups_failed": "follow-up requests failed: {why}",
     "visit.details_left": (
-        "{count} listed item is left to the next collection",
-        "{count} listed items are left to the next collection",
+        "{count} listed item will be fetched in the next collection",
+        "{count} listed items will be fetched in the next collection",
     ),
     "visit.details_failed": (
         "{count} listed item could not be fetched: {why}",
         "{count} listed items could not be fetched: {why}",
     ),
-    "visit.deferred": "left to the next run: {why}",
+    "visit.deferred": "postponed to the next run: {why}",
     "visit.no_platform": "no platform is installed for kind {kind!r}",
     "alert.calls": (
         "{platform}: {most:,} requests in {minutes} min, of {allowed:,.0f} allowed — use fewer sources, longer "
@@ -88,10 +88,10 @@ SENTENCES: dict[str, Text] = {
         "automatically"
     ),
     "alert.source_held_off": (
-        "{host} has refused requests as too many for {span} — collect the source less often, or give it a credential"
+        "{host} has been rate-limiting requests for {span} — collect the source less often, or give it a credential"
     ),
     "alert.held_off": (
-        "{host} has refused requests as too many for {span}: {sources} — collect its sources less often, or give them "
+        "{host} has been rate-limiting requests for {span}: {sources} — collect its sources less often, or give them "
         "a credential; it is retried automatically"
     ),
     "alert.stalled": (
@@ -119,35 +119,37 @@ SENTENCES: dict[str, Text] = {
     "budget.late_never": "{late:,} will be late and {never:,} will not be collected at all",
     "credential.pool_exhausted": "no credential of {platform} is usable: {states}",
     "credential.pool_until": "{what}; {until}",
-    "credential.person": "a person must act: `catchment credentials list` shows their state",
+    "credential.person": "action needed: `catchment credentials list` shows their state",
     "credential.usable_from": "the next one is usable from {at}",
     "credential.refused": (
-        "credential {name} of {platform} is {state}; `catchment credentials test {name}` tells whether it works again; "
-        "otherwise {renew}"
+        "credential {name} of {platform} is {state}; run `catchment credentials test {name}` to see whether it works "
+        "again; otherwise {renew}"
     ),
-    "credential.expired": "credential {name} of {platform} has expired on {at}; {renew}",
+    "credential.expired": "credential {name} of {platform} expired on {at}; {renew}",
     "credential.expires": "credential {name} of {platform} expires on {at}; {renew}",
     "credential.correct": "correct the settings that it comes from",
     "credential.replace": "give a new one: `catchment credentials add {platform} {name} --replace`",
     "delivery.failing": "{name} has not accepted its events {failures} times in a row: {why}",
     "delivery.given_up": (
-        "{name} has not accepted its events {failures} times in a row; {lost:,} events were too old and are given up: "
-        "{why}"
+        "{name} has not accepted its events {failures} times in a row; {lost:,} events were too old and have been "
+        "dropped: {why}"
     ),
-    "delivery.gone": "the receiver answered 410: it wants no more events",
+    "delivery.gone": "the receiver answered 410 and accepts no more events",
     "delivery.off": "{name} is switched off: {why} — resume it, or remove it",
     "visit.held": "{name} is being collected by {holder} at this moment",
     "visit.holder": "{work} (process {pid} on {machine})",
     "visit.another_process": "another process",
-    "visit.taken_over": "{name} was taken over by another process meanwhile",
+    "visit.taken_over": "another process has taken over {name}",
     "visit.not_started": "not collected: a stop was requested, or the database did not allow it",
-    "visit.removed": "removed meanwhile",
+    "visit.removed": "removed in the meantime",
     # Why a source was retired.
     "source.moved_to_known": "it has moved to {target}, which is another source already",
     "source.final": "the source says that it will never change again",
     "source.twin": "it leads to the same target as source {id} ({name})",
-    "visit.stale": "the answer is older than the one before",
-    "visit.stale_helps": "a cache may be stuck; it is asked again, and accepted if it stays the same",
+    "visit.stale": "the answer is older than the previous one",
+    "visit.stale_helps": (
+        "a cache may be stuck; the source is requested again, and the answer is accepted if it stays the same"
+    ),
     # Why an item has a revision.
     "content_fingerprint_changed": "content changed",
     "marked_deleted_by_source": "deleted by its source",

@@ -14,13 +14,13 @@ HEAD = """\
 
 <!-- Built by `make docs` from catchment/errors.py; change it there. -->
 
-Whatever goes wrong has a code for programs and a message for people, which names the source and ends with what helps.
-The code stands in `catchment collect --json`, in a source's `last_error_code`, in run records, in log lines and in the
-API's failures.
+Every error has a code for programs and a message for people that names the source and says what would help. The code
+appears in `catchment collect --json`, in a source's `last_error_code`, in run records, in log lines and in error
+responses of the API.
 
-**Again** says whether the very same may succeed later without anybody doing something (`retryable`). A source is
-visited again at its next time in any case, unless it is retired (`GONE`) or a person paused it. **Exit** is the exit
-code of a command that ends with this; **HTTP** is the status of an API answer about it.
+**Again** says whether the same request may succeed later without any action (`retryable`). A source is visited again at
+its next time in any case, unless it is retired (`GONE`) or a person paused it. **Exit** is the exit code of a command
+that ends with this; **HTTP** is the status of an API answer about it.
 
 | code | meaning | what to do | again | exit | HTTP |
 |---|---|---|---|---|---|
@@ -30,18 +30,18 @@ OTHERS = {
     "HELD": "Another process is collecting this source at this moment; the message says which. The visit was skipped.",
     "CUT_OFF": "The process ended before this visit did (a kill, a power cut). What it had stored is kept; the source "
     "is visited again.",
-    "NOT_VISITED": "The round ended before this source's turn came: a stop, or a database that was away. It is as due "
-    "as before.",
+    "NOT_VISITED": "The run ended before this source's turn: a stop, or a database that was unavailable. It is still "
+    "due.",
     "UNAUTHORIZED": "The API was called without a key, or with one that is not known (HTTP 401).",
-    "TOO_MANY_TRIES": "Wrong keys or sign-in links came from this address again and again; wait as `Retry-After` says "
+    "TOO_MANY_TRIES": "Too many wrong keys or sign-in links came from this address; wait as `Retry-After` says "
     "(HTTP 429).",
 }
 """Codes that no error has: they say how a visit or a request ended."""
 
 OTHERS_HEAD = """
-## Codes that are no errors of ours
+## Other codes
 
-They stand in records of visits, and in answers of the API.
+They appear in records of visits, and in answers of the API.
 
 | code | meaning |
 |---|---|

@@ -111,7 +111,7 @@ class Visit:
             # Nothing was learnt that a kill could lose: such ends are written many at a time.
             self.unwritten = closing
         elif self.store.page_writer.end([closing]):
-            self.lose(LeaseLost(f"{self.source.name} was taken over by another process meanwhile"))
+            self.lose(LeaseLost(f"another process has taken over {self.source.name}"))
 
     def lose(self, error: LeaseLost) -> None:
         """Ends without writing: another process holds the lease now, and its data would be overwritten."""

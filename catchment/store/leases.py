@@ -74,7 +74,7 @@ def lost(tx: Transaction, leases: Sequence[Lease]) -> set[Lease]:
 def check(tx: Transaction, *leases: Lease) -> None:
     """Raises LeaseLost if one of the leases was taken over: nothing may be written then."""
     for lease in lost(tx, leases):
-        raise LeaseLost(f"{lease.resource} {lease.resource_id} was taken over by another process meanwhile")
+        raise LeaseLost(f"another process has taken over {lease.resource} {lease.resource_id}")
 
 
 def release(tx: Transaction, *leases: Lease) -> None:

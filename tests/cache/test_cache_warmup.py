@@ -229,7 +229,7 @@ def test_told_to_wait_the_rest_is_left_to_the_next_round_and_it_is_said(village:
     left = [one for one in results if str(one.outcome) == "deferred" and one.notes]
     assert len(village.square.asked) + len(left) == 6
     assert len(left) >= 2
-    assert {one.notes for one in left} == {("left to the next run: the budget of square is used up",)}
+    assert {one.notes for one in left} == {("postponed to the next run: the budget of square is used up",)}
 
 
 def test_how_many_are_warm_can_be_seen(village: Village) -> None:

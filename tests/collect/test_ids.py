@@ -321,7 +321,7 @@ def test_a_list_too_long_for_one_visit_is_finished_by_the_next_and_proves_nothin
     numbers.site.post(50)
     result = numbers.collect()
     assert (len(numbers.stored()), numbers.mark()) == (30, None)
-    assert any("left to the next collection" in note for note in result.notes)
+    assert any("will be fetched in the next collection" in note for note in result.notes)
     numbers.collect()
     assert (numbers.stored(), numbers.mark()) == (set(range(50)), ("49",))
 

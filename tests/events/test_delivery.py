@@ -186,7 +186,7 @@ def test_after_its_days_an_event_is_given_up_counted_and_said_and_the_alert_clos
     assert (state.given_up_count, state.delivered_count, state.waiting_count) == (2, 0, 1)
     (alert,) = both.alerts()
     assert "webhook mine" in alert
-    assert "2 events were too old and are given up" in alert
+    assert "2 events were too old and have been dropped" in alert
     both.round(HOUR)
     assert heard(receiver.seen) == ["old 1", "old 1", "young"]
     assert both.alerts() == []

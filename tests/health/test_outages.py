@@ -230,7 +230,7 @@ def test_a_host_that_refuses_every_request_as_one_too_many_is_told_of(small: Dep
     assert small.subjects == ["host feeds.example unreachable"]
     assert small.is_ok is not is_alone
     small.run(65 * HOUR)
-    assert small.messages == ["feeds.example has refused requests as too many for 3 days: 8 sources"]
+    assert small.messages == ["feeds.example has been rate-limiting requests for 3 days: 8 sources"]
     assert small.ever_opened == ["host feeds.example unreachable"]
     small.net.away.clear()
     small.run(HOUR)
@@ -243,7 +243,7 @@ def test_a_single_source_that_is_refused_as_one_too_many_has_an_alert_that_says_
     small.tick()
     small.net.away["feeds.example"] = too_many_requests
     small.run(72 * HOUR)
-    assert small.messages == [f"A feed (source {source.id}): feeds.example has refused requests as too many for 3 days"]
+    assert small.messages == [f"A feed (source {source.id}): feeds.example has been rate-limiting requests for 3 days"]
 
 
 def test_one_long_wait_that_a_server_asks_for_is_no_outage_and_a_second_one_is(small: Deployment) -> None:

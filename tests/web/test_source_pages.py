@@ -428,7 +428,7 @@ def test_a_source_is_paused_resumed_asked_for_and_removed_by_its_buttons(both: D
     assert sent(both, f"{path}/run").status_code == 409
     led_to(both, f"{path}/resume")
     assert led_to(both, f"{path}/run") == f"{path}?done=asked"
-    assert "somebody asked for it" in opened(both, path)
+    assert "its collection was requested" in opened(both, path)
     assert led_to(both, f"{path}/remove") == "/sources?done=removed"
     opened(both, path, status=404)
     assert len(both.here.items()) == 5

@@ -19,7 +19,7 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "theme": {"auto": "System", "light": "Light", "dark": "Dark"},
     "error": {
-        "INTERNAL": "Internal error in catchment. Please report it, with the log lines of that moment.",
+        "INTERNAL": "Internal error in catchment. Please report it with the log lines from that time.",
         "INVALID_INPUT": "Check the highlighted fields.",
         "BAD_SETTING": "A setting has a value that is not allowed.",
         "NOT_FOUND": "Not found.",
@@ -42,7 +42,7 @@ NAMES: dict[str, dict[str, str]] = {
             "The site took too long to answer; catchment will try again. For a site that is always slow, raise "
             "CATCHMENT_TIMEOUT_SECONDS."
         ),
-        "SERVER_TROUBLE": "The site reports an error of its own. This usually passes; catchment will try again.",
+        "SERVER_TROUBLE": "The site reports a server error. This usually passes; catchment will try again.",
         "SLOW_DOWN": (
             "Requests are limited at the moment, by the site or by our own budget. Collecting continues automatically; "
             "if this happens often, give the source a longer interval."
@@ -78,8 +78,8 @@ NAMES: dict[str, dict[str, str]] = {
             "CATCHMENT_ALLOW_PRIVATE_NETWORKS."
         ),
         "STALE_ANSWER": (
-            "The site sent an old answer, perhaps from a cache. catchment asks again, and accepts it if it stays the "
-            "same."
+            "The site sent an old answer, perhaps from a cache. catchment will try again, and accept it if it stays "
+            "the same."
         ),
         "HELD": "Another process was collecting this source at that moment, so this collection was skipped.",
         "CUT_OFF": (
@@ -97,7 +97,7 @@ NAMES: dict[str, dict[str, str]] = {
         "TIMEOUT_ERROR": (
             "The site took too long to answer. Try again later; for a slow site, raise CATCHMENT_TIMEOUT_SECONDS."
         ),
-        "SERVER_TROUBLE": "The site reports an error of its own. Try again later.",
+        "SERVER_TROUBLE": "The site reports a server error. Try again later.",
         "SLOW_DOWN": "The site asks us to wait. Try again later, or add the source without testing it.",
         "UNREADABLE": (
             "The content of this address cannot be read as this kind of source. Open it in a browser to see what it is."
@@ -119,7 +119,7 @@ NAMES: dict[str, dict[str, str]] = {
         "replaced": "replaced",
         "removed": "removed",
         "found in the environment": "found in the environment",
-        "another one stands in the environment": "another one stands in the environment",
+        "another one stands in the environment": "replaced in the environment",
         "it is accepted again": "it is accepted again",
         "paused by a person": "paused by a person",
         "resumed by a person": "resumed by a person",
@@ -238,7 +238,7 @@ NAMES: dict[str, dict[str, str]] = {
         "platform unreachable": "Check in a browser whether it works. Its sources are retried automatically.",
         "network offline": "Check the network, DNS and proxy of this machine. All sources are retried within minutes.",
         "source retired": "If it has a new address, add that and remove this source. If it still exists, resume it.",
-        "source silent": "Open it in a browser: it may have moved, or show programs something else.",
+        "source silent": "Open it in a browser: it may have moved, or serve different content to programs.",
         "platform silent": "The platform is down or blocks us. Check in a browser whether it works.",
         "platform calls": "Use fewer sources, longer intervals, or add a credential.",
         "platform budget": "Use fewer sources, longer intervals, or add a credential. The overview shows the forecast.",
@@ -309,17 +309,17 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "due": {
         "the interval of its kind": "the interval of its kind",
-        "never visited: first in line": "it was never visited yet",
+        "never visited: first in line": "it has not been collected yet",
         "own interval": "its own interval",
-        "probation": "it fails, and is tried less and less often",
+        "probation": "it keeps failing and is retried less and less often",
         "told to wait": "its server asked us to wait",
         "our database could not store it": "our database could not store it; it is tried again soon",
         "deferred": "our own limits allow no request yet",
         "no connection": "nothing could be reached; it is tried again soon",
         "its host does not answer": "its host does not answer; it is tried again soon",
-        "the source asks to be polled less often": "the source asks to be visited less often",
+        "the source asks to be polled less often": "the source asks to be collected less often",
         "added": "it has just been added",
-        "asked for": "somebody asked for it",
+        "asked for": "its collection was requested",
         "the clock was set back": "the clock was set back",
     },
     "state_reason": {
