@@ -124,10 +124,10 @@ def test_what_one_process_was_told_all_obey(here: TownApp, why: Callable[[TownAp
 def test_the_later_end_wins_and_what_a_clock_that_was_wrong_has_told_is_not_believed(here: TownApp) -> None:
     one, other = Cooldowns(here.app.store.budgets), Cooldowns(here.app.store.budgets)
     now = here.clock.now()
-    one.close("crowd", now + 10 * MINUTES, now)
-    other.close("crowd", now + 5 * MINUTES, now)
+    one.start("crowd", now + 10 * MINUTES, now)
+    other.start("crowd", now + 5 * MINUTES, now)
     for each in (one, other):
         assert each.until(["crowd", "others"], now) == {"crowd": now + 10 * MINUTES}
     assert other.until(["crowd"], now + 10 * MINUTES) == {}
-    one.close("others", now + 900 * MINUTES, now + 800 * MINUTES)
+    one.start("others", now + 900 * MINUTES, now + 800 * MINUTES)
     assert other.until(["others"], now) == {}

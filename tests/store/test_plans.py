@@ -42,7 +42,7 @@ from catchment.store.cache import CachedSet, CacheKey, HotCounts
 from catchment.store.credentials import Decided
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
-from catchment.store.items.item_writer import owe, settle
+from catchment.store.items.item_writer import owe, update_follow_ups
 from catchment.store.items.items import Chosen
 from catchment.store.items.reparse import ReparseFilter
 from catchment.store.leases import living
@@ -158,7 +158,7 @@ QUESTIONS: dict[str, Asking] = {
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
             owe(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
-            settle(
+            update_follow_ups(
                 tx,
                 desk.store.sources.get(2),
                 [FollowUp(1, "a", (Request("https://r.example/"),)), FollowUp(2, "b", ())],
