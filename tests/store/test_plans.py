@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl
 import pytest
 from fastapi.routing import APIRoute
 
-import catchment.store
+import catchment.store.store
 from catchment.cli.main import commands
 from catchment.cli.main import run as cli_run
 from catchment.events.watches import run_watches
@@ -554,7 +554,7 @@ class Listening:
 def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
     watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    monkeypatch.setattr(catchment.store.store, "Database", lambda *_, **__: watched.store.database)
     api = api_desk.Desk(TownApp(tmp_path / "home", database_url, api_key="a key"))
     api.client = api.caller({"X-API-Key": "a key"})
     found = {}
@@ -567,7 +567,7 @@ def test_every_list_of_the_api_runs_along_an_index_whatever_it_is_filtered_by(
 def test_every_page_runs_along_an_index_whatever_its_fields_say(
     watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    monkeypatch.setattr(catchment.store.store, "Database", lambda *_, **__: watched.store.database)
     # What is asked at every request is asked of this, too; and nobody collects, so that it is asked who else does.
     api = api_desk.Desk(TownApp(tmp_path / "home", database_url, api_key="a key"), collects=False)
     api.here.clock.advance((watched.now - api.here.clock.now()).total_seconds())
@@ -632,7 +632,7 @@ def example_of(path: str, name: str) -> str:
 def test_every_command_that_reads_runs_along_an_index(
     watched: Desk, database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(catchment.store, "Database", lambda *_, **__: watched.store.database)
+    monkeypatch.setattr(catchment.store.store, "Database", lambda *_, **__: watched.store.database)
     monkeypatch.setenv("CATCHMENT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("CATCHMENT_DATABASE_URL", database_url)
     monkeypatch.chdir(tmp_path)
