@@ -47,7 +47,8 @@ def run(
         bound = threading.Timer(within_seconds, process.kill) if within_seconds is not None else None
         if bound is not None:
             bound.start()
-        _, ending, used = os.wait4(process.pid, 0)
+        with _watched_peak(process.pid) as peak:
+            _, ending, used = os.wait4(process.pid, 0)
         wall = time.perf_counter() - begun
         if bound is not None:
             bound.cancel()
@@ -59,14 +60,40 @@ def run(
         if process.returncode:
             words = complaints.read().decode(errors="replace")[-2_000:]
             raise SystemExit(f"{' '.join(command)} ended with {process.returncode}:\n{words}")
-        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, _peak_mb(used) if weighs else 0.0)
+        return out.read().decode(), Cost(used.ru_utime + used.ru_stime, wall, _peak_mb(peak, used) if weighs else 0.0)
 
 
-def _peak_mb(used: resource.struct_rusage) -> float:
-    # Linux counts what a process was before it became another program: a child seems to need at least what we do.
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    if used.ru_maxrss <= own:
-        raise SystemExit("the benchmark itself has grown larger than what it measures: peak memory cannot be told")
+@contextmanager
+def _watched_peak(pid: int) -> Iterator[list[int]]:
+    """The largest size of a process, in kB, as /proc tells it ten times a second; empty where there is no /proc.
+
+    Linux's own account of an ended process counts what it was before it became another program: a child seems to need
+    at least what we do.
+    """
+    peak: list[int] = []
+    is_over = threading.Event()
+
+    def watch() -> None:
+        while not is_over.wait(0.1):
+            try:
+                with open(f"/proc/{pid}/status") as status:
+                    sizes = [int(line.split()[1]) for line in status if line.startswith("VmHWM:")]
+            except OSError:
+                return
+            peak[:] = sizes or peak
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        is_over.set()
+        watcher.join()
+
+
+def _peak_mb(watched: Sequence[int], used: resource.struct_rusage) -> float:
+    if watched:
+        return watched[0] / 2**10
     return used.ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
 
 

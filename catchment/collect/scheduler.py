@@ -28,7 +28,7 @@ from catchment.model import (
     VisitResult,
 )
 from catchment.policy.visit import VisitRules
-from catchment.store import Presence, Store, write_group
+from catchment.store import Presence, Store
 from catchment.store.sources.sources import Claimed
 
 log = logs.logger(__name__)
@@ -241,19 +241,16 @@ class Scheduler:
         if not queue:
             return [], []
         run_id = self._begun(job, started_by, queue)
-        done: SimpleQueue[Visited | None] = SimpleQueue()
+        done: SimpleQueue[Visited] = SimpleQueue()
         results: list[VisitResult] = []
         unwritten: list[Visited] = []
         unwritten_since = time.monotonic()
         given_back: list[int] = []
-        with ThreadPoolExecutor(
-            self.concurrency + _MOST_REPLACED + write_group.MOST, thread_name_prefix="collect"
-        ) as workers:
+        with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
             while queue:
                 for claimed_source in queue.begin():
                     workers.submit(self._visit, claimed_source, run_id, done)
-                events = _waited_for(done)
-                finished = [visited for visited in events if visited is not None]
+                finished = _waited_for(done)
                 for visited in finished:
                     queue.done(visited.result.kind)
                 if not unwritten:
@@ -261,7 +258,7 @@ class Scheduler:
                 unwritten += [visited_source for visited_source in finished if visited_source.unwritten]
                 # Many visit ends in one transaction; but none waits for long.
                 is_late = time.monotonic() - unwritten_since > _PATIENCE_SECONDS
-                if len(unwritten) >= _ENDINGS_AT_ONCE or is_late or not events or not queue.at_work:
+                if len(unwritten) >= _ENDINGS_AT_ONCE or is_late or not finished or not queue.at_work:
                     results += self._written(unwritten, seen)
                     unwritten = []
                 results += self._told(
@@ -277,11 +274,9 @@ class Scheduler:
         return results, given_back
 
     def _replaced(self) -> int:
-        """Returns how many workers take the place of those that wait for their page to be written, and of those that
-        are occupied by reading, beyond what may be."""
+        """Returns how many workers take the place of those that are occupied by reading, beyond what may be."""
         may_read = max(1, self.concurrency - _KEPT_FREE)
-        reading = min(_MOST_REPLACED, max(0, self._readers() - may_read))
-        return reading + min(write_group.MOST, self.store.page_writer.group.waiting)
+        return min(_MOST_REPLACED, max(0, self._readers() - may_read))
 
     def _left_behind(self, queue: Queue) -> list[int]:
         """Returns the sources that no longer begin because a stop was requested: they stay due."""
@@ -304,9 +299,9 @@ class Scheduler:
                 self.presence.owe(claim.lease)
             raise
 
-    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited | None]) -> None:
+    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
         try:
-            with self.store.page_writer.group.member(lambda: done.put(None)):
+            with self.store.page_writer.group.member():
                 visited = self.visitor.visit(claimed, run_id)
             done.put(visited)
         except StoreError as error:
@@ -386,16 +381,15 @@ class Scheduler:
         return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
 
 
-def _waited_for(done: SimpleQueue[Visited | None]) -> list[Visited | None]:
-    """Waits for at least one event and returns all that happened: finished visits, and None for each one that waits for
-    its page to be written. None at all after a timeout."""
+def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:
+    """Waits for at least one finished visit and returns all that are finished; none after a timeout."""
     try:
-        events = [done.get(timeout=_PATIENCE_SECONDS)]
+        finished = [done.get(timeout=_PATIENCE_SECONDS)]
     except Empty:
         return []
     while not done.empty():
-        events.append(done.get())
-    return events
+        finished.append(done.get())
+    return finished
 
 
 def _skipped(source_id: int, code: str, words: str) -> VisitResult:

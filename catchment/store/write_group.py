@@ -12,7 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from threading import Condition, local
+from threading import Condition
 from typing import Generic, TypeVar
 
 Task = TypeVar("Task")
@@ -46,23 +46,15 @@ class WriteGroup(Generic[Task, Result]):
         self._jobs: list[_Job[Task, Result]] = []
         self._has_leader = False
         self._members = 0
-        self._own = local()
-
-    @property
-    def waiting(self) -> int:
-        """How many members wait for their page to be written."""
-        return len(self._jobs)
 
     @contextmanager
-    def member(self, on_wait: Callable[[], None] = lambda: None) -> Iterator[None]:
-        """Within this block, others wait for a page of this thread; `on_wait` is called when it waits for them."""
+    def member(self) -> Iterator[None]:
+        """Within this block, others wait for a task of this thread."""
         with self._condition:
             self._members += 1
-        self._own.on_wait = on_wait
         try:
             yield
         finally:
-            del self._own.on_wait
             with self._condition:
                 self._members -= 1
                 self._condition.notify_all()
@@ -73,10 +65,6 @@ class WriteGroup(Generic[Task, Result]):
         with self._condition:
             self._jobs.append(job)
             self._condition.notify_all()
-            is_alone = self._members <= 1
-        if not is_alone and hasattr(self._own, "on_wait"):
-            self._own.on_wait()
-        with self._condition:
             while not job.is_done:
                 if self._has_leader:
                     self._condition.wait()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from queue import SimpleQueue
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -49,7 +48,7 @@ def written_together(group: WriteGroup[str, str], tasks: Sequence[str]) -> list[
 def test_who_is_alone_waits_for_nobody() -> None:
     groups: GROUPS = []
     group = recorded(groups)
-    with group.member(on_wait=lambda: pytest.fail("it waits")):
+    with group.member():
         assert group.write("a") == "A"
     assert group.write("b") == "B"
     assert groups == [["a"], ["b"]]
@@ -87,18 +86,20 @@ def test_a_cause_that_all_share_fails_all_of_them_at_once() -> None:
 def test_a_member_that_leaves_is_not_waited_for() -> None:
     groups: GROUPS = []
     group = recorded(groups)
-    waits: SimpleQueue[str] = SimpleQueue()
-    with ThreadPoolExecutor(1) as threads, group.member():
-        other = threads.submit(written_as_member, group, "a", waits)
-        waits.get()
-        assert group.waiting == 1
-    assert other.result() == "A"
+    is_member, may_leave = Event(), Event()
+
+    def leave() -> None:
+        with group.member():
+            is_member.set()
+            may_leave.wait()
+
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(leave)
+        is_member.wait()
+        with group.member():
+            may_leave.set()
+            assert group.write("a") == "A"
     assert groups == [["a"]]
-
-
-def written_as_member(group: WriteGroup[str, str], task: str, waits: SimpleQueue[str]) -> str:
-    with group.member(on_wait=lambda: waits.put(task)):
-        return group.write(task)
 
 
 class Gathered(Exception):
