@@ -360,7 +360,7 @@ class Scheduler:
             yield
         except StoreError as error:
             if not error.is_logged:
-                log.error("the database would not do it", deed=action, code=error.code, error=str(error))
+                log.error("a database operation failed", operation=action, code=error.code, error=str(error))
 
     def _not_visited(self, source_id: int) -> VisitResult:
         words = message("visit.not_started")

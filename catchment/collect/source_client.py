@@ -72,12 +72,12 @@ class Cooldowns:
             log.info("a platform is left alone", platform=platform, until=until.isoformat())
         self._own.begin(platform, until)
 
-        def deed(kept: Any | None) -> tuple[Any, None]:
+        def later_end(kept: Any | None) -> tuple[Any, None]:
             later = max(until, _believed(kept, now) or until)
             return {"until": micros(later), "told_at": micros(now)}, None
 
         try:
-            self._rows.change(_name(platform), now, deed)
+            self._rows.change(_name(platform), now, later_end)
         except StoreError as error:
             if not error.is_logged:
                 log.error("the others do not know that a platform is left alone", platform=platform, error=str(error))
