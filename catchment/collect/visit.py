@@ -173,7 +173,7 @@ def _checked(field: Field, value: Any) -> Any:
 def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str, SettingValues]:
     """Returns the checked URL and settings of a source that was added before its platform was installed. Raises
     InvalidInput if the platform does not accept them."""
-    target = platform.understand(source.target)
+    target = platform.understand(source.target, kind.name)
     return target.address, checked_settings(kind, {**target.settings, **source.settings})
 
 

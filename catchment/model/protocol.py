@@ -285,7 +285,10 @@ class Platform(Protocol):
     PARSER_VERSION: int
     """Raised when `read` learns to extract more: stored answers are then parsed again."""
 
-    def understand(self, text: str) -> Target: ...
+    def understand(self, text: str, kind: str | None) -> Target:
+        """Returns the target that a user typed, as a source of that kind; None: the kind is not known, and only what is
+        clearly of this platform is a target. Raises InvalidInput."""
+        ...
 
     def first(self, source: Source, progress: Progress, plan: WalkPlan) -> list[Request]: ...
 

@@ -196,9 +196,9 @@ class DiscourseErrorBody(Struct):
     extras: Any = None
 
 
-def understand(typed: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     """Returns the forum, by the URL of any of its pages."""
-    parts = urlsplit(urls.canonical(typed, helps=HELPS))
+    parts = urlsplit(urls.canonical(text, helps=HELPS))
     page = PAGES.search(parts.path)
     folder = parts.path[: page.start()] if page else parts.path
     address = urlunsplit((parts.scheme, parts.netloc, f"{folder.rstrip('/')}/", "", ""))

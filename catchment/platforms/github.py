@@ -112,7 +112,7 @@ NUMBER = re.compile(r"([\d,.]+)\s*([km]?)", re.IGNORECASE)
 SIZES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     page = _understood(text)
     return Target(kind="github_trending", address=page.address, name=page.name)
 

@@ -56,7 +56,7 @@ _LONGEST_ADDRESS = 2_000
 def understand(platforms: Platforms, kind: str, text: str) -> Target:
     """Returns the target a person meant; raises an error that says what would be right. Sends no request."""
     platform = platforms.needed(kind)
-    return platform.understand(text).replace(kind=kind)
+    return platform.understand(text, kind).replace(kind=kind)
 
 
 class Added(Record, frozen=True):
@@ -208,7 +208,12 @@ def _undo(
 def kinds_for(platforms: Platforms, text: str) -> list[Kind]:
     """Returns the kinds that accept what a person typed; the likeliest first."""
     plain, _ = strip_url(text)
-    pairs = [(platform, kind) for platform in platforms for kind in platform.KINDS if _is_understood(platform, plain)]
+    pairs = [
+        (platform, kind)
+        for platform in platforms
+        for kind in platform.KINDS
+        if _is_understood(platform, kind.name, plain)
+    ]
     return [kind for _, kind in sorted(pairs, key=lambda row: _unlikely(*row))]
 
 
@@ -251,9 +256,11 @@ def follow_recognised(
         raise type(error)(error.what, helps, status=error.status) from error
 
 
-def _is_understood(platform: Platform, text: str) -> bool:
+def _is_understood(platform: Platform, kind: str, text: str) -> bool:
+    """Whether the platform takes the text for its own without being told the kind, and for a source of that kind."""
     try:
-        platform.understand(text)
+        platform.understand(text, None)
+        platform.understand(text, kind)
     except InvalidInput:
         return False
     return True
@@ -296,7 +303,7 @@ def source_request(
         assert declared is not None
         platform_name = platform.NAME
         plain, secret = strip_url(text, takes_unsure=keep_secret)
-        target = platform.understand(plain).replace(kind=kind)
+        target = platform.understand(plain, kind).replace(kind=kind)
         _check_length(target)
         target = target.replace(settings=checked_settings(declared, target.settings))
         checked = checked_settings(declared, settings or {})

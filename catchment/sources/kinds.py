@@ -106,11 +106,11 @@ class Names:
     def _of_target(self, text: str) -> Iterator[tuple[int, str]]:
         """Yields id and name of the sources for what a person typed, as each platform understands it."""
         for platform in self._platforms():
-            try:
-                address = platform.understand(text).address
-            except InvalidInput:
-                continue
             for kind in platform.KINDS:
+                try:
+                    address = platform.understand(text, kind.name).address
+                except InvalidInput:
+                    continue
                 if (source := self._store.sources.of_target(kind.name, address)) is not None:
                     yield source.id, source.name
 

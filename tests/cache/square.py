@@ -121,7 +121,7 @@ PLATFORM: Any = SimpleNamespace(
     BUDGET=None,
     IS_SCOPED=False,
     PARSER_VERSION=1,
-    understand=lambda text: Target("square", text),
+    understand=lambda text, kind=None: Target("square", text),
     first=first,
     read=read,
     refusal=lambda answer, request: None,

@@ -163,7 +163,7 @@ class Square:
             BUDGET=None,
             IS_SCOPED=False,
             PARSER_VERSION=1,
-            understand=lambda text: Target("square", text),
+            understand=lambda text, kind=None: Target("square", text),
             first=self.first,
             read=self.read,
             refusal=lambda answer, request: None,

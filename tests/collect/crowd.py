@@ -82,7 +82,7 @@ class Crowd:
             BUDGET=None,
             IS_SCOPED=False,
             PARSER_VERSION=1,
-            understand=lambda text: Target(name, text),
+            understand=lambda text, kind=None: Target(name, text),
             first=first,
             read=read,
             refusal=lambda answer, request: None,

@@ -141,7 +141,7 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
         BUDGET=None,
         IS_SCOPED=False,
         PARSER_VERSION=1,
-        understand=lambda text: Target("numbers", text),
+        understand=lambda text, kind=None: Target("numbers", text),
         first=first,
         read=read,
         refusal=lambda answer, request: None,

@@ -58,7 +58,7 @@ def platform_of(**kind: Any) -> Any:
         BUDGET=None,
         IS_SCOPED=False,
         PARSER_VERSION=1,
-        understand=lambda text: Target("plaza", f"{SITE}/{text}", name=text),
+        understand=lambda text, kind=None: Target("plaza", f"{SITE}/{text}", name=text),
         first=first,
         read=read,
         refusal=lambda answer, request: None,
@@ -98,7 +98,7 @@ class Plazas:
 
     def follow(self, name: str, **more: Any) -> Source:
         app = self.here.app
-        target = app.platforms.needed("plaza").understand(name)
+        target = app.platforms.needed("plaza").understand(name, "plaza")
         return app.store.sources.follow(target, "plaza", self.clock.now(), **more)[0]
 
     def post(self, name: str, count: int = 1, **more: Any) -> None:

@@ -35,7 +35,7 @@ def added(here: TownApp, target: str, kind: str = "twitter_feed", **more: Any) -
     return follow(app.store, app.secrets, app.platforms, kind, target, here.clock.now(), **more)[0]
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     if not text.lstrip("@").isalnum():
         raise InvalidInput(f"{text!r} is no user", "as @NAME", field="target")
     return Target("twitter_feed", text.lstrip("@").lower(), f"@{text.lstrip('@')}")

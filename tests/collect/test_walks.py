@@ -117,7 +117,7 @@ def platform_of(board: Board, overlap: int) -> Any:
         BUDGET=None,
         IS_SCOPED=False,
         PARSER_VERSION=1,
-        understand=lambda text: Target("board", text),
+        understand=lambda text, kind=None: Target("board", text),
         first=first,
         read=read,
         refusal=lambda answer, request: None,

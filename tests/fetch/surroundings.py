@@ -48,7 +48,7 @@ class SomePlatform:
         self.HOSTS, self.BUDGET, self._refuses = hosts, budget, refuses
         self.judged: list[int] = []
 
-    def understand(self, text: str) -> Target:
+    def understand(self, text: str, kind: str | None) -> Target:
         raise AssertionError("fetching asks a platform about refusals, and nothing else")
 
     def first(self, source: Source, progress: Progress, ask: WalkPlan) -> list[Request]:

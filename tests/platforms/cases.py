@@ -96,7 +96,7 @@ class Case:
         """Returns the first request of the case's source, with the fields that the case changes."""
         kinds = {kind.name: kind for kind in self.platform.KINDS}
         kind = kinds[expectation.kind] if expectation.kind else self.platform.KINDS[0]
-        target = self.platform.understand(expectation.target or kind.example)
+        target = self.platform.understand(expectation.target or kind.example, kind.name)
         settings = {**target.settings, **checked_settings(kind, expectation.settings)}
         source = Source(
             1,

@@ -47,7 +47,7 @@ BODIES = {
 
 
 def requests(platform: Platform, kind: Kind) -> list[Request]:
-    target = platform.understand(kind.example)
+    target = platform.understand(kind.example, kind.name)
     source = Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=target.settings)
     return platform.first(source, Progress(), WalkPlan(kind.listings[0].name, kind.base_limit, is_first=True))
 
@@ -73,13 +73,13 @@ def test_the_example_of_a_kind_is_understood_and_asked_for(platform, kind):
 
 @pytest.mark.parametrize(("platform", "kind"), KINDS, ids=name)
 def test_the_canonical_address_of_an_example_is_understood_as_itself(platform, kind):
-    address = platform.understand(kind.example).address
-    assert platform.understand(address).address == address
+    address = platform.understand(kind.example, kind.name).address
+    assert platform.understand(address, kind.name).address == address
 
 
 @pytest.mark.parametrize(("platform", "kind"), KINDS, ids=name)
 def test_settings_that_an_example_implies_are_settings_of_its_kind(platform, kind):
-    settings = platform.understand(kind.example).settings
+    settings = platform.understand(kind.example, kind.name).settings
     assert checked_settings(kind, settings) == settings
 
 
@@ -87,7 +87,7 @@ def test_settings_that_an_example_implies_are_settings_of_its_kind(platform, kin
 @pytest.mark.parametrize("typed", ["", " ", "javascript:alert(1)", "file:///etc/passwd", "\x00", "x" * 5000])
 def test_nonsense_is_answered_with_what_would_be_right(platform, typed):
     with pytest.raises(InvalidInput) as failure:
-        platform.understand(typed)
+        platform.understand(typed, None)
     assert failure.value.helps
 
 
@@ -139,3 +139,11 @@ def test_a_platform_says_how_it_is_reached_and_what_it_cannot_see(platform):
     words = (platform.__doc__ or "").lower()
     assert len(words) > 100
     assert platform.__name__.rpartition(".")[2] == platform.NAME
+
+
+@pytest.mark.parametrize(("platform", "kind"), KINDS, ids=name)
+@pytest.mark.parametrize("typed", ["", " ", "javascript:alert(1)", "file:///etc/passwd", "\x00", "x" * 5000])
+def test_nonsense_is_refused_for_a_kind_that_was_named_as_well(platform, kind, typed):
+    with pytest.raises(InvalidInput) as failure:
+        platform.understand(typed, kind.name)
+    assert failure.value.helps

@@ -96,7 +96,7 @@ def requests(name: str) -> list[Request]:
 
 
 def source(platform: Platform, kind: Kind) -> Source:
-    target = platform.understand(kind.example)
+    target = platform.understand(kind.example, kind.name)
     return Source(1, "key", platform.NAME, kind.name, target.address, "Name", NOW, settings=target.settings)
 
 

@@ -16,7 +16,7 @@ from catchment.platforms import feeds, installed, protocol_faults
 NEW, TOP = Listing("new", Order.NEWEST_FIRST), Listing("top", Order.RANKED)
 KIND = Kind("wall", "A wall", 60, "wall:x", (NEW, TOP))
 SOUND = """
-def understand(text): ...
+def understand(text, kind): ...
 def first(source, progress, plan): ...
 def read(answer, request): ...
 def refusal(answer, request): ...
@@ -57,6 +57,7 @@ def test_a_sound_module_has_no_faults(wall: ModuleType) -> None:
         ("def parse_note(raw): ...", ["the protocol has no parse_note: helpers begin with an underscore"]),
         ("OBEY_ROBOTS = True", ["the protocol has no OBEY_ROBOTS (did you mean OBEYS_ROBOTS?)"]),
         ("def recheck(): ...", ["recheck does not take (rechecks)"]),
+        ("def understand(text): ...", ["understand does not take (text, kind)"]),
         ("def read(answer): ...", ["read does not take (answer, request)"]),
         ("def dress(request, secret): ...", ["dress does not take (request, secret, now, nonce)"]),
         ("accepts = True", ["accepts does not take (answer, request)"]),

@@ -73,7 +73,7 @@ class Reader:
         assert platform is not None
         self.platform: Platform = platform
         settings = checked_settings(kind, api_voice.settings(place)) if place.form == "json_api" else {}
-        target = platform.understand(BASE + place.path).address
+        target = platform.understand(BASE + place.path, kind.name).address
         self.source = Source(1, "key", platform.NAME, kind.name, target, "x", START, settings=settings)
         self.entries: list[Entry] = []
         self.pages = 0

@@ -79,7 +79,10 @@ def implying(settings: dict[str, Any]) -> Any:
     fields = (Field("limit", "how many", minimum=1, maximum=9), Field("order", "which", choices=("new", "old")))
     kind = Kind("notes", "Notes", 60, "harbour", (Listing("new", Order.NEWEST_FIRST),), fields)
     return SimpleNamespace(
-        NAME="wall", KINDS=(kind,), HOSTS=(), understand=lambda text: Target("notes", text, settings=settings)
+        NAME="wall",
+        KINDS=(kind,),
+        HOSTS=(),
+        understand=lambda text, kind=None: Target("notes", text, settings=settings),
     )
 
 

@@ -93,7 +93,7 @@ TOO_OFTEN = re.compile(r"rate.?limit|too many|quota|throttl|slow down|try again 
 NO_ENTRY = re.compile(r"unauthori[sz]ed|authenticat|api.?key|token|log ?in|credential", re.IGNORECASE)
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     return Target(kind=NAME, address=urls.canonical(text, helps=HELPS))
 
 

@@ -105,7 +105,7 @@ ACCEPT = (
 )
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     return Target(kind="rss", address=urls.canonical(text))
 
 

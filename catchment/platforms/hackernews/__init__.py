@@ -120,7 +120,7 @@ CHINESE = {
 }
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target: the list's name, or `search:` and the words."""
     typed = " ".join(text.split())
     if any(not char.isprintable() for char in typed):

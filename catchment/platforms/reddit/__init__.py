@@ -156,7 +156,7 @@ CHINESE = {
 }
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target of a community, however its name is written."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:

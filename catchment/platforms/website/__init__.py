@@ -101,7 +101,7 @@ LOOK_FOR_FEED = "look for a feed of this site"
 FOLLOW_LINKS = "follow the links on it: the setting `links`, a CSS selector"
 
 
-def understand(text: str) -> Target:
+def understand(text: str, kind: str | None = None) -> Target:
     return Target(kind="website", address=links.normalised(urls.canonical(text, HELPS)))
 
 
