@@ -39,7 +39,7 @@ COMMANDS: dict[str, Entry] = {
     "collect": Entry("Collect sources now.", "collect:collect"),
     "demo": Entry("Watch catchment at work on a simulated internet.", "demo:demo"),
     "sources": Entry("Add, list, change, import and export sources."),
-    "sources add": Entry("Add a source.", "sources_edit:add"),
+    "sources add": Entry("Add a source.", "sources_edit:add", _WORDS_WITH_MINUS),
     "sources list": Entry("List sources and their state.", "sources:list_sources"),
     "sources show": Entry("Show a source in detail.", "sources:show"),
     "sources set": Entry("Change a source.", "sources_edit:change"),

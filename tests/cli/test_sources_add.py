@@ -56,6 +56,14 @@ def test_a_page_without_a_feed_is_said_with_the_command_that_adds_it_as_a_page(
     assert targets(catchment) == []
 
 
+def test_a_target_that_begins_with_a_minus_is_no_option(catchment: Catchment) -> None:
+    assert catchment("sources", "add", "nga_forum", "-7", "--interval", "30", "--json").json["target"] == "-7"
+    assert catchment("sources", "add", "--name", "Chat", "nga_forum", "-1459709").code == 0
+    assert targets(catchment) == [("nga_forum", "-7"), ("nga_forum", "-1459709")]
+    said = catchment("sources", "add", "nga_forum", "7", "--nmae", "Chat")
+    assert (said.code, "--nmae" in said.err) == (2, True)
+
+
 def test_a_host_that_is_dead_is_said_before_anything_is_added(catchment: Catchment) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
