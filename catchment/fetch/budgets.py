@@ -228,14 +228,39 @@ class Tokens:
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
         """Takes one token. Returns None if there is one (send now), otherwise when to try again."""
-        name = key(budget, credential)
-        # The call is under the lock, too: threads that find no token wait for one block rather than take one each.
+        missing = self.take_each([budget], credential, now)
+        return missing[1] if missing else None
+
+    def take_each(
+        self, budgets: Sequence[Budget], credential: str | None, now: datetime
+    ) -> tuple[Budget, datetime] | None:
+        """Takes a token of each budget. Returns None if all have one (send now), otherwise a budget without one and
+        when to try again."""
+        # The calls are under the lock, too: threads that find no token wait for one block rather than take one each.
         with self._lock:
-            held = self._held.get(name)
-            if held is None or not held.is_alive(now):
-                held = self._budgets.take(budget, credential, now)
-            self._held[name] = held.replace(tokens=max(0, held.tokens - 1))
-            return None if held.tokens else held.wait_until or held.lapses_at
+            # A token that waits for another budget's lapses unused. So with several budgets, the later ones are looked
+            # at before anything is taken from the first.
+            for budget in budgets[1:]:
+                if (until := self._opens_at(budget, credential, now)) is not None:
+                    return budget, until
+            for budget in budgets:
+                if (until := self._take(budget, credential, now)) is not None:
+                    return budget, until
+            return None
+
+    def _take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
+        name = key(budget, credential)
+        held = self._held.get(name)
+        if held is None or not held.is_alive(now):
+            held = self._budgets.take(budget, credential, now)
+        self._held[name] = held.replace(tokens=max(0, held.tokens - 1))
+        return None if held.tokens else held.wait_until or held.lapses_at
+
+    def _opens_at(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
+        held = self._held.get(key(budget, credential))
+        if held is not None and held.is_alive(now):
+            return None
+        return self._budgets.levels([(budget, credential)], now)[0].opens_at
 
 
 def budgets_in(rows: Rows, link: RedisLink | None) -> Budgets:

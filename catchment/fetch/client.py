@@ -77,7 +77,7 @@ class Call(Struct):
     """The credential that it is sent with."""
     token: Token | None = None
     """The token from a login with that credential."""
-    is_cure_tried: bool = False
+    cures_tried: int = 0
     is_renewal_tried: bool = False
 
 
@@ -146,7 +146,7 @@ class Fetch:
         try:
             answer, slot = self._send(call)
             while (refusal := _refusal(answer, call.request, slot)) is not None:
-                # Both can help only once, so this ends.
+                # Each can help only so often, so this ends.
                 if not (self._is_cured(refusal, call) or self._is_token_given_up(refusal, call)):
                     raise self._blamed(refusal, slot)
                 answer, slot = self._follow(call)
@@ -199,10 +199,12 @@ class Fetch:
     def _is_cured(self, refusal: Refusal, call: Call) -> bool:
         """Whether the call goes on with a changed request. Its cookies are kept, so that the next one is not
         refused."""
-        if refusal.cure is None or call.is_cure_tried:
+        if refusal.cure is None or call.cures_tried >= refusal.cure.most_retries:
             return False
-        call.is_cure_tried = True
+        call.cures_tried += 1
         cure, request = refusal.cure, refusal.cure.repeat or call.request
+        if cure.wait_seconds:
+            self._throttle.wait(cure.wait_seconds)
         call.request = request.replace(headers={**request.headers, **cure.headers})
         if cure.cookies:
             self._cured_cookies[_jar(call)] = cookie_header(cure.cookies)
@@ -231,7 +233,7 @@ class Fetch:
         for _ in range(settings.max_redirects + 1):
             if call.obeys_robots:
                 self._obey(step, call)
-            slot = Slot(platform, call.request.credential, step.place)
+            slot = Slot(platform, call.request.credential, step.place, request.budget)
             with self._throttle.admission(slot, step.is_operators):
                 # The first step has the whole time: a round figure, which need not be set anew for each request.
                 left = timeout if len(seen) == 1 else max(0.001, begun + timeout - time.monotonic())

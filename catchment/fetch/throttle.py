@@ -4,7 +4,7 @@ token. A wait that is too long is refused instead, with the time at which to com
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import datetime, timedelta
 from threading import Condition, Event, Lock
@@ -107,6 +107,8 @@ class Slot(NamedTuple):
     platform: FetchPlatform
     credential: str | None
     place: ParsedUrl
+    budget: Budget | None = None
+    """The request's own budget, besides the platform's."""
 
     @property
     def is_at_home(self) -> bool:
@@ -149,7 +151,7 @@ class Throttle:
         if self._pauses:
             self._check_pauses(slot)
         budget = self._settings.budget(slot.platform) if slot.is_at_home else None
-        if budget is None and (is_operators or is_own(slot.place.host)):
+        if budget is None and slot.budget is None and (is_operators or is_own(slot.place.host)):
             # Own machines need no politeness.
             yield
             return
@@ -162,11 +164,11 @@ class Throttle:
                 if self._stop.is_set():
                     raise _stopped()
                 raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
-            # The token comes last: it lives for a few seconds only.
-            if budget:
-                self._wait_for_token(budget, slot.credential)
-            else:
+            if budget is None and not (is_operators or is_own(slot.place.host)):
                 self._wait_for_turn(slot.place.site)
+            # The tokens come last: they live for a few seconds only.
+            if budgets := [limit for limit in (slot.budget, budget) if limit is not None]:
+                self._wait_for_tokens(budgets, slot.credential)
             yield
 
     def keep_distance(self, place: ParsedUrl, wait: timedelta, is_operators: bool) -> None:
@@ -212,13 +214,14 @@ class Throttle:
         if wait:
             self.wait(wait.total_seconds())
 
-    def _wait_for_token(self, budget: Budget, credential: str | None) -> None:
+    def _wait_for_tokens(self, budgets: Sequence[Budget], credential: str | None) -> None:
         give_up_at = self._clock.now() + self._longest_wait
         while True:
             now = self._clock.now()
-            until = self._tokens.take(budget, credential, now)
-            if until is None:
+            missing = self._tokens.take_each(budgets, credential, now)
+            if missing is None:
                 return
+            budget, until = missing
             if until > give_up_at:
                 is_credentials = budget.is_per_credential and credential is not None
                 raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)

@@ -84,6 +84,9 @@ class Request(Record, frozen=True):
     about_item: str | None = None
     """The id of the item that it asks more about (its comments): sent only if that item is new or changed. Requests
     that its answer proposes are about that item, too."""
+    budget: Budget | None = None
+    """A narrower budget that holds besides the platform's own, such as a rate that the source sets for itself. The
+    stricter of the two decides."""
 
 
 class Answer(Record, frozen=True):
@@ -101,12 +104,16 @@ class Answer(Record, frozen=True):
 
 
 class RetryWith(Record, frozen=True):
-    """How to retry a refused request, once: cookies to set, headers to add, or another request to send."""
+    """How to retry a refused request: cookies to set, headers to add, or another request to send."""
 
     cookies: dict[str, str] = {}
     headers: dict[str, str] = {}
     repeat: Request | None = None
     """None: repeats the same request."""
+    wait_seconds: float = 0.0
+    """How long to wait before the retry."""
+    most_retries: int = 1
+    """The refusal counts once the call was retried this often, for whatever reason."""
 
 
 class Token(Record, frozen=True):

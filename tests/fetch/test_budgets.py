@@ -231,3 +231,53 @@ def test_every_step_of_a_redirect_uses_the_budget_but_other_hosts_do_not(door, s
     door.clock.advance(100)
     assert door.ask(f"{server.url}/b").status == 200
     assert door.outcomes == ["302", "302", "200"]
+
+
+BOARD, SITE = Budget("board 7", 1, 2.0), Budget("site", 1, 1.0)
+
+
+@given(pauses, st.lists(st.integers(0, 3), min_size=1))
+def test_a_request_with_a_budget_of_its_own_keeps_both(pauses, askers):
+    shared, now = MemoryBudgets(), NOW
+    processes = [Tokens(shared) for _ in range(4)]
+    of_board, of_site = [], []
+    for turn, pause in enumerate(pauses):
+        now += seconds(pause / 30)
+        process = processes[askers[turn % len(askers)]]
+        if process.take_each([BOARD, SITE], None, now) is None:
+            of_board.append(now)
+            of_site.append(now)
+        elif turn % 3 == 0 and process.take(SITE, None, now) is None:
+            of_site.append(now)
+    assert most_in_a_window(of_board, seconds(2)) <= 1
+    assert most_in_a_window(of_site, seconds(1)) <= 1
+
+
+def test_nothing_is_taken_from_a_narrow_budget_while_the_wider_one_is_used_up():
+    shared = MemoryBudgets()
+    tokens = Tokens(shared)
+    assert tokens.take(SITE, None, NOW) is None
+    budget, until = tokens.take_each([BOARD, SITE], None, NOW)
+    assert (budget, until > NOW) == (SITE, True)
+    assert shared.levels([(BOARD, None)], NOW)[0].used == 0
+    assert tokens.take_each([BOARD, SITE], None, until) is None
+
+
+def test_the_stricter_of_two_budgets_decides_how_long_a_request_waits(door, server):
+    door.platform = SomePlatform(budget=SITE)
+    url = server.on("/", reply())
+    door.ask(url, budget=BOARD)
+    door.ask(url)
+    door.ask(url, budget=BOARD)
+    # A window and the life of its token after the site's first request, and after the board's.
+    assert [round(wait, 3) for wait in door.clock.waits] == [1.083, 1.083]
+    door.ask(url, budget=BOARD.replace(name="board 8", window_seconds=4.0))
+    door.ask(url, budget=BOARD.replace(name="board 8", window_seconds=4.0))
+    assert round(sum(door.clock.waits), 3) == 2.167 + 1.083 + 4.333
+
+
+def test_a_budget_of_a_request_holds_without_one_of_the_platform(door, server):
+    url = server.on("/", reply())
+    for _ in range(2):
+        door.ask(url, budget=BOARD)
+    assert [round(wait, 3) for wait in door.clock.waits] == [2.167]

@@ -245,6 +245,27 @@ def test_a_cure_is_tried_once(door, server):
     assert len(server.seen) == 2
 
 
+def patient_guest_page(came: Answer) -> Refusal | None:
+    """Hands out a new cookie each time, which is good a moment later; and may want to be asked once more."""
+    cure = RetryWith(cookies={"guestJs": came.body.decode()}, wait_seconds=0.3, most_retries=2)
+    return Refusal(Refused("guests are not let in"), cure=cure) if came.status == 403 else None
+
+
+def test_a_cure_may_need_a_wait_and_a_second_try(door, server):
+    door.platform = SomePlatform(refuses=patient_guest_page)
+    url = server.on("/", reply(b"1_a", 403), reply(b"2_b", 403), reply(b"welcome"))
+    assert door.ask(url).body == b"welcome"
+    assert [seen.headers.get("cookie") for seen in server.seen] == [None, "guestJs=1_a", "guestJs=2_b"]
+    assert door.clock.waits == [0.3, 0.3]
+
+
+def test_a_cure_is_tried_no_more_often_than_it_says(door, server):
+    door.platform = SomePlatform(refuses=patient_guest_page)
+    with pytest.raises(Refused, match="guests"):
+        door.ask(server.on("/", reply(b"1_a", 403)))
+    assert len(server.seen) == 3
+
+
 def test_a_cure_may_ask_for_something_else(door, server):
     there = Request(server.on("/there", reply(b"there")))
     door.platform = SomePlatform(
