@@ -37,11 +37,12 @@ class Reference(Record, frozen=True, omit_defaults=True):
 
 
 class Labels(Record, frozen=True, kw_only=True):
-    """Flags that a platform sets and clears at any time: stored in place, without a revision."""
+    """Flags that a platform sets and clears at any time: stored in place, without a revision. None: not stated; what is
+    stored stays."""
 
-    is_pinned: bool = False
-    is_digest: bool = False
-    is_adult: bool = False
+    is_pinned: bool | None = None
+    is_digest: bool | None = None
+    is_adult: bool | None = None
 
 
 LABELS = Labels.__struct_fields__
@@ -94,9 +95,17 @@ class Item(Labels, frozen=True):
     is_partial: bool = False
     """A short form, as returned without an API key: it creates an item that is not stored yet; for a stored item it
     only confirms that the item exists."""
+    lacks_text: bool = False
+    """A row of a list, which states everything but the text. All it states is current: title, counters, times, flags
+    and tags replace the stored ones; the stored text stays."""
     media: tuple[Media, ...] = ()
     references: tuple[Reference, ...] = ()
     tags: tuple[str, ...] = ()
+    """Topic tags; empty: not stated."""
+    title_prefixes: tuple[str, ...] = ()
+    """Tags in brackets at the beginning of the title, without the brackets. Whoever states the title states these."""
+    aliases: tuple[str, ...] = ()
+    """Other ids under which the platform shows the same item (a mirrored thread)."""
     language: str | None = None
     rank: int | None = None
     """Its position in a ranked listing, from 1, where positions are worth storing (trending)."""
@@ -107,6 +116,15 @@ class Item(Labels, frozen=True):
     def is_counted(self) -> bool:
         """Whether the platform stated any of its counters."""
         return not (self.score is None and self.reply_count is None and self.view_count is None)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its text was not shown as a whole: the first complete form replaces it without a revision."""
+        return self.is_partial or self.lacks_text
+
+    @property
+    def all_tags(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.tags, *self.title_prefixes))) if self.title_prefixes else self.tags
 
     def told_reply(self, answered_at: datetime) -> datetime | None:
         """Returns the time of the last reply as of an answer of that time. A reply dated in the future counts as none:

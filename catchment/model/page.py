@@ -97,6 +97,7 @@ class StoredItem(Labels, frozen=True):
     """As stated by the platform, or taken from the stored replies."""
     fingerprint_rule: int = 0
     """The version of the rule that made its fingerprint."""
+    title_prefixes: tuple[str, ...] = ()
     volatile_count: int = 0
     """How many changes were not written because its content flipped between known ones."""
 
@@ -130,6 +131,9 @@ class PageFacts(Record, frozen=True):
     """The earlier contents of stored items whose content or marks differ from what the page shows."""
     points: Mapping[int, Point] = {}
     """The newest history point of each stored item whose counters or content differ from what the page shows."""
+    retitled: Mapping[int, bytes] = {}
+    """Of stored items that a list shows without text and with another title: the fingerprint of the stored content
+    under the new title."""
     open_gaps: tuple[Gap, ...] = ()
     is_body_seen_before: bool = False
     """An identical body was received before, with different ones since."""

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 
 from catchment.errors import PlatformError
 from catchment.model.item import Item, Skipped
+from catchment.model.outcome import Gap
 from catchment.model.record import Record
 from catchment.model.source import Progress, SettingValues, Source, Target
 
@@ -151,12 +152,57 @@ class Hints(Record, frozen=True):
     """The source says that it will never change again."""
 
 
+class Forum(Record, frozen=True):
+    """Declares that the sources of a kind are boards: a list of threads in order of posting, and threads whose floors
+    are numbered and stand on pages."""
+
+    zone: str = "UTC"
+    """The window of a board is counted in days of this zone."""
+    floors_per_page: int = 20
+    first_floor: int = 0
+    """The number of the opening post: 0 or 1."""
+    most_pages: int = 1_000
+    """Of a longer thread, only the opening post's row is stored."""
+
+    def page_of(self, floor_number: int) -> int:
+        """Returns the page, from 1, on which a floor stands."""
+        return max(0, floor_number - self.first_floor) // self.floors_per_page + 1
+
+
+class ThreadRow(Record, frozen=True):
+    """What a list page says about one thread, besides the row itself, which is an item that `lacks_text`."""
+
+    thread_id: str
+    """`thread_id` of all items of the thread."""
+    last_reply_at: datetime | None = None
+    page_count: int | None = None
+    """As the list says, or as its reply count implies; None: unknown."""
+    is_out_of_order: bool = False
+    """Pinned, mirrored, or from a sub-board: its date says nothing about how far down the list goes."""
+
+
+class ThreadPage(Record, frozen=True):
+    """What an answer says about the page of a thread that it shows; its floors are the reading's items."""
+
+    thread_id: str
+    number: int
+    """From 1."""
+    page_count: int | None = None
+    """How many pages the thread has, as this answer says."""
+    holes: tuple[int, ...] = ()
+    """Floor numbers on this page that the platform itself does not have (any more)."""
+
+
 class Reading(Record, frozen=True):
     """What a parser found in one answer."""
 
     items: tuple[Item, ...] = ()
     listed: tuple[str, ...] = ()
     """Ids that a listing shows without content, in its order; `follow` then requests them one by one."""
+    threads: tuple[ThreadRow, ...] = ()
+    """On the list pages of a forum: one for each thread shown, in the list's order."""
+    thread_page: ThreadPage | None = None
+    """On a page of a thread: which one it is."""
     gone: tuple[str, ...] = ()
     """Ids that were requested and that, according to the platform, do not exist (any more)."""
     skipped: tuple[Skipped, ...] = ()
@@ -247,6 +293,8 @@ class Kind(Record, frozen=True):
     """What pages call it: Reddit community; its name, if empty."""
     is_tiered: bool = False
     """A source's activity decides how often it is read, and which listing is read besides the newest."""
+    forum: Forum | None = None
+    """Set if its sources are boards with threads; the platform then has `floors`."""
 
     @property
     def item_kinds(self) -> tuple[str, ...]:
@@ -273,6 +321,8 @@ class Recheck(Record, frozen=True):
     """A source that showed it."""
     has_key: bool = True
     """A credential may be available; False: there is none."""
+    thread_id: str | None = None
+    floor_number: int | None = None
 
 
 class Platform(Protocol):
@@ -322,6 +372,14 @@ class PlatformOptions(Protocol):
 
     def recheck(self, rechecks: Sequence[Recheck]) -> list[Request]:
         """Requests items by id, as many per request as the platform allows; the answers go to `read`."""
+
+    def floors(self, source: Source, thread_id: str, number: int) -> Request:
+        """Requests a page of a thread, from 1. `read` returns its floors as items, with a `thread_page`; floor 0 is the
+        item of the list's row, complete."""
+
+    def reach(self, source: Source, gap: Gap) -> list[Request]:
+        """Requests the items of a stretch of time that the usual listing does not reach any more; empty: it cannot.
+        `read` returns them, newest first, and follows down the stretch."""
 
     def login(self, secret: Any) -> Request | None:
         """Returns the request that trades a secret for a token; None: the secret is sent as it is."""

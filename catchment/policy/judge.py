@@ -52,8 +52,11 @@ def judge(
     *,
     last_point: Point | None = None,
     recheck_ages: Sequence[timedelta] = (),
+    retitled: bytes | None = None,
 ) -> ItemChange:
-    """Returns what an item shown by an answer of that time changes. `last_point` is the newest of its history."""
+    """Returns what an item shown by an answer of that time changes. `last_point` is the newest of its history,
+    `retitled` the fingerprint of the stored content under the title shown, if that differs and the text is not
+    shown."""
     if stored is None:
         return _new(item, at, recheck_ages)
     # Applied later by more than clocks differ: that was a wrong clock, not a newer answer.
@@ -61,8 +64,10 @@ def judge(
         return _overtaken(stored, item)
     if item.item.is_partial:
         return ItemChange(item, stored, Change.SAME)
+    if item.item.lacks_text:
+        item = _with_stored_text(stored, item, retitled)
     is_kept = is_withheld(item.item)
-    is_completed = stored.is_partial and not is_kept
+    is_completed = stored.is_partial and not is_kept and not item.item.lacks_text
     # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
     # that says less than the complete item is no edit.
     reasons = why_changed(stored, item, is_kept or is_completed)
@@ -75,7 +80,9 @@ def judge(
     is_reindexed = bool(reasons) or is_completed or not values.keys().isdisjoint(("author", "tags"))
     if reasons:
         values |= _revised(stored, item.item, at)
-    if is_completed or (reasons and not is_kept):
+    if item.item.lacks_text:
+        values |= {"title": item.item.title, "fingerprint": item.fingerprint} if reasons else {}
+    elif is_completed or (reasons and not is_kept):
         values |= content_of(item)
     if is_completed:
         values |= _completing(item.item)
@@ -88,6 +95,20 @@ def judge(
         is_reindexed=is_reindexed,
         is_completed=is_completed,
         point=_point(stored, item.item, last_point, at),
+    )
+
+
+def _with_stored_text(stored: StoredItem, item: RefinedItem, retitled: bytes | None) -> RefinedItem:
+    """Returns what a row without text says about a stored item: its text, and whether it is folded, are as stored. Only
+    its own page can say that a deleted item is back."""
+    shown = item.item
+    return item.replace(
+        item=shown.replace(
+            title=shown.title or stored.title,
+            is_deleted=shown.is_deleted or stored.is_deleted,
+            is_folded=shown.is_folded or stored.is_folded,
+        ),
+        fingerprint=retitled or stored.fingerprint,
     )
 
 
@@ -109,7 +130,7 @@ def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> 
 def _overtaken(stored: StoredItem, item: RefinedItem) -> ItemChange:
     """Returns the change of an answer older than the stored state: none, except for its text if that was never seen
     because the platform already withheld it."""
-    if not stored.is_withheld or item.item.is_partial or not (item.item.text or item.item.html):
+    if not stored.is_withheld or item.item.is_short or not (item.item.text or item.item.html):
         return ItemChange(item, stored, Change.SAME)
     values = content_of(item) | _completing(item.item)
     return ItemChange(item, stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
@@ -152,7 +173,7 @@ def _volatile(stored: StoredItem, item: RefinedItem, at: datetime, point: Point 
 
 def is_withheld(item: Item) -> bool:
     """Whether the platform shows the item as deleted without its text: the stored text must not be overwritten."""
-    return item.is_deleted and not item.text and not item.html
+    return item.is_deleted and not item.text and not item.html and not item.lacks_text
 
 
 def is_worth_asking(change: ItemChange) -> bool:
@@ -172,7 +193,8 @@ def why_changed(stored: Said, refined: RefinedItem, is_kept: bool) -> tuple[str,
     item = refined.item
     is_changed = not is_kept and stored.fingerprint != refined.fingerprint
     checks = (
-        (is_changed, "content_fingerprint_changed"),
+        # A row without text can only show that the title changed.
+        (is_changed and not item.lacks_text, "content_fingerprint_changed"),
         (item.is_deleted and not stored.is_deleted, "marked_deleted_by_source"),
         (item.is_folded and not stored.is_folded, "marked_folded_by_source"),
         (stored.is_deleted and not item.is_deleted, "restored_by_source"),
@@ -193,7 +215,7 @@ def content_of(refined: RefinedItem) -> ItemValues:
         "target_url": item.target_url,
         "media": item.media,
         "is_text_cut": refined.is_text_cut,
-        "is_partial": item.is_partial,
+        "is_partial": item.is_short,
     }
 
 
@@ -220,16 +242,25 @@ def _updates(stored: StoredItem, item: Item, at: datetime) -> ItemValues:
     if (replied_at := item.told_reply(at)) not in (None, stored.last_reply_at):
         values["last_reply_at"] = replied_at
     for name in LABELS:
-        if (mark := getattr(item, name)) != getattr(stored, name):
+        if (mark := getattr(item, name)) not in (None, getattr(stored, name)):
             values[name] = mark
     for name in _DETAILS:
         if (detail := getattr(item, name)) and detail != getattr(stored, name):
             values[name] = detail
     if stored.is_deleted and item.deleted_by not in (None, stored.deleted_by):
         values["deleted_by"] = item.deleted_by
-    if item.tags and set(item.tags) != set(stored.tags):
-        values["tags"] = item.tags
-    return values
+    return values | new_tags(stored, item)
+
+
+def new_tags(stored: StoredItem, item: Item) -> ItemValues:
+    """Returns the tags, and those of them that stand before the title, if they change."""
+    if not item.tags and item.title is None:
+        return {}
+    prefixes = item.title_prefixes if item.title is not None else stored.title_prefixes
+    topics = item.tags or tuple(tag for tag in stored.tags if tag not in stored.title_prefixes)
+    tags = tuple(dict.fromkeys((*topics, *prefixes))) if prefixes else topics
+    values: ItemValues = {"tags": tags} if set(tags) != set(stored.tags) else {}
+    return values | ({"title_prefixes": prefixes} if set(prefixes) != set(stored.title_prefixes) else {})
 
 
 # Counters

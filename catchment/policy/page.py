@@ -58,8 +58,8 @@ def changes_of(
             changes.append(ItemChange(item, stored, Change.SAME))
         else:
             known = stored or renamed.get(item.item.external_id)
-            last_point = facts.points.get(known.id) if known else None
-            change = judge(known, item, at, last_point=last_point, recheck_ages=recheck_ages)
+            last_point, retitled = (facts.points.get(known.id), facts.retitled.get(known.id)) if known else (None, None)
+            change = judge(known, item, at, last_point=last_point, recheck_ages=recheck_ages, retitled=retitled)
             changes.append(change if known is stored else change.replace(is_alias=True))
     return tuple(changes)
 

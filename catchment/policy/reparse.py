@@ -14,6 +14,7 @@ from catchment.model import (
     Correction,
     History,
     How,
+    Item,
     ItemCorrection,
     ItemValues,
     RefinedItem,
@@ -22,7 +23,7 @@ from catchment.model import (
     StoredItem,
     Version,
 )
-from catchment.policy.judge import COUNTERS, better_counters, content_of, is_withheld, judge, why_changed
+from catchment.policy.judge import COUNTERS, better_counters, content_of, is_withheld, judge, new_tags, why_changed
 from catchment.policy.page import identified, recognised
 from catchment.policy.schedule import next_recheck
 
@@ -58,7 +59,9 @@ def decide_reparse(
                 continue
             history = facts.histories[stored.id]
             may_add = not is_stale and not stored.volatile_count
-            corrected = correction(history.versions, item, at, may_add=may_add, is_read=is_read)
+            # A row without text says nothing about a content that was completed since.
+            is_row = item.item.lacks_text and not stored.is_partial
+            corrected = None if is_row else correction(history.versions, item, at, may_add=may_add, is_read=is_read)
             corrections.append(_item_correction(stored, item, history, corrected, at, is_stale=is_stale))
         elif item.key not in facts.page.forgotten:
             # Rechecked at the first of its ages that is still to come: a visit would have handled the earlier ones.
@@ -79,7 +82,7 @@ def correction(
     version = begun[-1]
     reasons = why_changed(version, item, is_kept)
     # A partial item corrects the version it created itself, and no other.
-    if not reasons or (item.item.is_partial and version.since != answered_at):
+    if not reasons or (item.item.is_short and version.since != answered_at):
         return None
     if version.since == answered_at:
         return Correction(How.MENDED, version, is_content_kept=is_kept)
@@ -92,7 +95,7 @@ def _before_all(first: Version, item: RefinedItem, is_withheld: bool) -> Correct
     """Returns the version that was shown before any part of it could be parsed."""
     if is_withheld:
         return None
-    reasons = () if item.item.is_partial else why_changed(first, item, False)
+    reasons = () if item.item.is_short else why_changed(first, item, False)
     return Correction(How.ADDED, first, reasons) if reasons else Correction(How.EARLIER, first)
 
 
@@ -135,20 +138,23 @@ def _details(
     if replied_at is not None and (is_newest or stored.last_reply_at is None):
         values["last_reply_at"] = replied_at
     if is_newest or at == history.content_last_changed_at:
-        values |= {name: value for name in _DETAILS if (value := getattr(shown, name)) is not None}
-        values |= {name: getattr(shown, name) for name in LABELS if name not in _OF_THE_MOMENT}
+        values |= _stated(shown, _DETAILS)
+        values |= _stated(shown, [name for name in LABELS if name not in _OF_THE_MOMENT])
         if shown.is_deleted and stored.is_deleted and shown.deleted_by is not None:
             values["deleted_by"] = shown.deleted_by
         if shown.edited_at is not None:
             values["edited_at"] = shown.edited_at
         if corrected is None and item.fingerprint == stored.fingerprint:
             values |= {"html": shown.html, "media": shown.media}
-        if shown.tags and set(shown.tags) != set(stored.tags):
-            values["tags"] = shown.tags
+        values |= new_tags(stored, shown)
     if is_newest:
-        values |= {name: getattr(shown, name) for name in _OF_THE_MOMENT}
+        values |= _stated(shown, _OF_THE_MOMENT)
     created_at = shown.created_at
     if created_at is not None and (stored.is_created_at_guessed or at == history.first_seen_at):
         ordered_at = min(created_at, history.first_seen_at)
         values |= {"created_at": created_at, "is_created_at_guessed": False, "ordered_at": ordered_at}
     return values
+
+
+def _stated(item: Item, names: Sequence[str]) -> ItemValues:
+    return {name: value for name in names if (value := getattr(item, name)) is not None}

@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from catchment.clock import micros, moment
 from catchment.messages import Message
-from catchment.model import Item, Media, Record, Reference, StoredItem
+from catchment.model import LABELS, Item, Media, Record, Reference, StoredItem
 from catchment.store.row_mappers import field_types, mapper, row_builder
 
 
@@ -64,7 +64,10 @@ class ItemColumn(NamedTuple):
     is_small: bool = False
     """A number of 32 bits."""
     is_large: bool = False
-    """Large texts come last in a row: SQLite then reads the small columns without touching the pages that hold them."""
+    """Large texts come last in a row: SQLite then reads the small columns without touching the pages that hold them.
+    Columns that were added after a release come after them."""
+    default: str | None = None
+    """What rows from before the column was added have."""
 
 
 IDENTITY, CONTENT, COUNTER = ItemColumn(Group.IDENTITY), ItemColumn(Group.CONTENT), ItemColumn(Group.COUNTER)
@@ -122,6 +125,12 @@ class ItemView(Record, frozen=True):
     author_display_name: Annotated[str | None, LABEL]
     media: Annotated[tuple[Media, ...], ItemColumn(Group.CONTENT, is_large=True)]
     tags: Annotated[tuple[str, ...], LABEL]
+    title_prefixes: Annotated[
+        tuple[str, ...],
+        ItemColumn(
+            Group.LABEL, "Those of its tags that stand in brackets before its title.", is_large=True, default="[]"
+        ),
+    ]
     scope: Annotated[str, IDENTITY]
     target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]
     is_adult: Annotated[bool, LABEL]
@@ -187,7 +196,12 @@ def names_of(group: Group) -> tuple[str, ...]:
 
 SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
-_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at"}
+_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {
+    "created_at",
+    "last_reply_at",
+    "tags",
+    *LABELS,
+}
 """Columns that hold what the platform stated, as it stated it."""
 GIVEN = frozenset(COLUMNS.keys() - _STATED)
 """Columns whose values the writer decides."""

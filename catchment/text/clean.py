@@ -153,6 +153,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
         target_url=target_url,
         media=media,
         tags=_tags(item.tags),
+        title_prefixes=_tags(item.title_prefixes),
         **_tidied(item, base, text_limit),
     )
     return RefinedItem(

@@ -70,6 +70,7 @@ def test_an_item_is_shown_with_these_fields_and_in_this_form(desk: Desk) -> None
         "author_display_name": None,
         "media": [{"url": "https://m.example/1.png", "width": 640}],
         "tags": ["news"],
+        "title_prefixes": [],
         "scope": "",
         "target_url": None,
         "is_adult": False,

@@ -145,3 +145,102 @@ def test_an_export_tells_both(desk: Desk) -> None:
         ("t3_a", True, None),
         ("t3_b", False, "moderator"),
     ]
+
+
+# ── rows of a list, which lack only the text ──────────────────────────────────────────────────────────────────────
+
+ROW = Item(
+    "t3_a",
+    kind="post",
+    title="[水] Locks",
+    title_prefixes=("水",),
+    tags=("boats",),
+    author="ada",
+    thread_id="a",
+    is_head=True,
+    reply_count=2,
+    is_pinned=True,
+    lacks_text=True,
+)
+FLOOR = ROW.replace(text="Opened at 8.", lacks_text=False, reply_count=None, is_pinned=None, floor_number=0)
+
+
+def tags(desk: Desk) -> list[tuple[str, str]]:
+    question = """
+        SELECT t.origin, t.name FROM item_tags m JOIN tags t ON t.id = m.tag_id JOIN items i ON i.id = m.item_id
+         WHERE i.external_id = 't3_a' ORDER BY t.origin, t.name
+    """
+    return [(origin, name) for origin, name in desk.store.database.read(lambda tx: tx.all(question))]
+
+
+def test_text_that_comes_after_the_row_completes_it_and_is_no_revision(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    assert [desk.show(source, item).counts for item in (ROW, FLOOR, ROW, FLOOR)] == [
+        Counts(new=1),
+        Counts(updated=1),
+        Counts(duplicate=1),
+        Counts(duplicate=1),
+    ]
+    assert told(desk, "title", "text", "is_brief", "reply_count", "is_pinned", "version", "floor_number") == (
+        *("[水] Locks", "Opened at 8.", False, 2, True, 1, 0),
+    )
+
+
+def test_what_a_row_states_is_taken_over_in_place(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, ROW)
+    desk.show(source, FLOOR)
+    replied_at = desk.now - timedelta(hours=1)
+    row = ROW.replace(reply_count=5, view_count=90, is_pinned=False, is_digest=True, last_reply_at=replied_at)
+    assert desk.show(source, row).counts == Counts(updated=1)
+    assert told(desk, "reply_count", "view_count", "is_pinned", "is_digest", "last_reply_at", "version", "text") == (
+        *(5, 90, False, True, replied_at.isoformat(), 1, "Opened at 8."),
+    )
+
+
+def test_a_row_with_a_new_title_writes_one_revision_and_keeps_the_text(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, ROW)
+    desk.show(source, FLOOR)
+    retitled = ROW.replace(title="[公告] Locks", title_prefixes=("公告",))
+    before = desk.now
+    assert desk.show(source, retitled).counts == Counts(updated=1)
+    assert told(desk, "title", "text", "version", "tags", "title_prefixes") == (
+        *("[公告] Locks", "Opened at 8.", 2, ["boats", "公告"], ["公告"]),
+    )
+    assert [(one["title"], one["text"], one["reasons"]) for one in desk.revisions("t3_a")] == [
+        ("[水] Locks", "Opened at 8.", ["title_changed"])
+    ]
+    assert (at(desk, before)["title"], at(desk, before)["text"]) == ("[水] Locks", "Opened at 8.")
+    # Its own page, read later, shows the same: the fingerprint is that of the new title with the stored text.
+    whole = FLOOR.replace(title="[公告] Locks", title_prefixes=("公告",))
+    assert [desk.show(source, item).counts for item in (retitled, whole)] == [Counts(duplicate=1)] * 2
+    desk.store.index.advance()
+    assert desk.store.search.find("公告").count == 1
+    assert desk.store.search.find("Opened").count == 1
+
+
+def test_a_row_never_takes_a_deletion_back(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, FLOOR)
+    desk.show(source, FLOOR.replace(text=None, is_deleted=True))
+    assert desk.show(source, ROW.replace(is_pinned=None, reply_count=None)).counts == Counts(duplicate=1)
+    assert told(desk, "is_deleted", "text", "version") == (True, "Opened at 8.", 2)
+
+
+def test_tags_know_their_origin(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, ROW.replace(tags=("boats", "水")))
+    assert tags(desk) == [("title_prefix", "水"), ("topic_tag", "boats"), ("topic_tag", "水")]
+    assert told(desk, "tags", "title_prefixes") == (["boats", "水"], ["水"])
+    desk.show(source, ROW.replace(title="Locks", title_prefixes=(), tags=("boats",)))
+    assert tags(desk) == [("topic_tag", "boats")]
+    assert told(desk, "tags", "title_prefixes") == (["boats"], [])
+
+
+def test_an_item_is_found_by_its_other_ids(desk: Desk) -> None:
+    source = desk.follow("r", "reddit")
+    desk.show(source, ROW)
+    mirror = ROW.replace(external_id="t3_m", aliases=("t3_a",))
+    assert desk.show(source, mirror).counts == Counts(duplicate=1)
+    assert desk.show(source, ROW.replace(external_id="t3_m")).counts == Counts(duplicate=1)

@@ -15,6 +15,7 @@ import msgspec
 
 from catchment.clock import micros, moment
 from catchment.model import (
+    LABELS,
     Change,
     Counts,
     FollowUp,
@@ -144,7 +145,7 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
     points = ((item_id, change.point) for item_id, change in rows if change.point)
     add_points(tx, [(item_id, now, point.score, point.reply_count, point.view_count) for item_id, point in points])
     owe(tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now)
-    _note_aliases(tx, page, [(item_id, change.item.item) for item_id, change in rows if change.is_alias], now)
+    _note_aliases(tx, page, rows, now)
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
     return Written(number, tuple(answered))
 
@@ -185,11 +186,13 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "is_text_cut": item.is_text_cut,
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
-            "is_brief": item.item.is_partial,
+            "is_brief": item.item.is_short,
+            "tags": encode(item.item.all_tags),
         }
+        decided |= {name: bool(getattr(item.item, name)) for name in LABELS}
         rows.append(item_row(item.item, decided))
         seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
-        tagged += [(tag, item_id) for tag in item.item.tags]
+        tagged += [(tag, item_id) for tag in _tags_of(item.item.all_tags, item.item)]
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
     tx.insert("items", tuple(COLUMNS), rows)
@@ -236,9 +239,9 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
     tag_again(
         tx,
         [
-            (change.stored, cast(tuple[str, ...], change.values["tags"]))
+            (change.stored.id, change.item.item, cast(tuple[str, ...] | None, change.values.get("tags")))
             for change in changed
-            if "tags" in change.values
+            if change.stored and not change.values.keys().isdisjoint(("tags", "title_prefixes"))
         ],
         now,
     )
@@ -253,31 +256,60 @@ def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
     return columns | ({"fingerprint_rule": fingerprint_rule} if "fingerprint" in columns else {})
 
 
-def _tag(tx: Transaction, tagged: Sequence[tuple[str, int]], now: int) -> None:
-    """`tagged`: (tag, item id)."""
-    names = sorted({tag for tag, _ in tagged})
+Tag = tuple[str, str]
+"""Origin and name."""
+
+
+def _tags_of(names: Sequence[str], item: Item) -> list[Tag]:
+    """Returns these tags with their origins. One that is both a topic tag and a title's prefix has two."""
+    prefixes = [("title_prefix", name) for name in item.title_prefixes]
+    return prefixes + [("topic_tag", name) for name in names if name in item.tags or name not in item.title_prefixes]
+
+
+def _tag(tx: Transaction, tagged: Sequence[tuple[Tag, int]], now: int) -> None:
+    """Attaches tags to items, by id."""
+    names = sorted({name for (_, name), _ in tagged})
     if not names:
         return
-    known: dict[str, int] = dict(tx.select_in("SELECT name, id FROM tags WHERE name IN {values}", names))
-    if missing := [(name, now) for name in names if name not in known]:
-        tx.insert("tags", ("name", "first_seen_at"), missing, "ON CONFLICT (name) DO NOTHING")
-        known = dict(tx.select_in("SELECT name, id FROM tags WHERE name IN {values}", names))
+
+    def known() -> dict[Tag, int]:
+        rows = tx.select_in("SELECT origin, name, id FROM tags WHERE name IN {values}", names)
+        return {(origin, name): tag_id for origin, name, tag_id in rows}
+
+    ids = known()
+    if missing := sorted({tag for tag, _ in tagged if tag not in ids}):
+        rows = [(*tag, now) for tag in missing]
+        tx.insert("tags", ("origin", "name", "first_seen_at"), rows, "ON CONFLICT (origin, name) DO NOTHING")
+        ids = known()
     tx.insert(
         "item_tags",
         ("item_id", "tag_id", "first_seen_at"),
-        [(item_id, known[tag], now) for tag, item_id in tagged],
+        [(item_id, ids[tag], now) for tag, item_id in tagged],
         "ON CONFLICT DO NOTHING",
     )
 
 
-def tag_again(tx: Transaction, retagged: Sequence[tuple[StoredItem | None, Sequence[str]]], now: int) -> None:
-    """Replace the tags of these items by new ones."""
-    pairs = [(stored, set(tags)) for stored, tags in retagged if stored]
-    tx.many(
-        "DELETE FROM item_tags WHERE item_id = ? AND tag_id = (SELECT id FROM tags WHERE name = ?)",
-        [(stored.id, tag) for stored, tags in pairs for tag in stored.tags if tag not in tags],
-    )
-    _tag(tx, [(tag, stored.id) for stored, tags in pairs for tag in tags - set(stored.tags)], now)
+def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str] | None]], now: int) -> None:
+    """Replace the tags of these items, by id, by the names; None: only their origins change."""
+    if not retagged:
+        return
+    held: dict[int, dict[Tag, int]] = {}
+    for item_id, origin, name, tag_id in tx.select_in(
+        """
+        SELECT m.item_id, t.origin, t.name, m.tag_id FROM item_tags m JOIN tags t ON t.id = m.tag_id
+         WHERE m.item_id IN {values}
+        """,
+        [item_id for item_id, _, _ in retagged],
+    ):
+        held.setdefault(item_id, {})[origin, name] = tag_id
+    added, removed = [], []
+    for item_id, item, names in retagged:
+        before = held.get(item_id, {})
+        after = set(_tags_of(list(dict.fromkeys(name for _, name in before)) if names is None else names, item))
+        added += [(tag, item_id) for tag in sorted(after - before.keys())]
+        removed += [(item_id, tag_id) for tag, tag_id in before.items() if tag not in after]
+    tx.many("DELETE FROM item_tags WHERE item_id = ? AND tag_id = ?", removed)
+    _tag(tx, added, now)
 
 
 def insert_references(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
@@ -331,14 +363,18 @@ def add_sightings(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) 
         )
 
 
-def _note_aliases(tx: Transaction, page: Page, renamed: Sequence[tuple[int, Item]], now: int) -> None:
+def _note_aliases(tx: Transaction, page: Page, rows: Sequence[tuple[int, ItemChange]], now: int) -> None:
+    aliases = []
+    for item_id, change in rows:
+        item, own = change.item.item, change.stored.external_id if change.stored else change.item.item.external_id
+        if change.is_alias:
+            aliases.append((item_id, item.scope, item.external_id, "ids changed"))
+        others = (item.external_id, *item.aliases) if item.aliases else ()
+        aliases += [(item_id, item.scope, other, "stated by the platform") for other in others if other != own]
     tx.insert(
         "aliases",
         ("platform", "scope", "external_id", "item_id", "noticed_at", "reason"),
-        [
-            (page.source.platform, item.scope, item.external_id, item_id, now, "ids changed")
-            for item_id, item in renamed
-        ],
+        [(page.source.platform, scope, alias, item_id, now, reason) for item_id, scope, alias, reason in aliases],
         "ON CONFLICT DO NOTHING",
     )
 

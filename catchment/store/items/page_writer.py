@@ -167,6 +167,7 @@ class PageWriter:
             frozenset(forgotten_names(tx, page.source.platform, names)),
             _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
             last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
+            self._retitled(tx, {known.id: item for item, known in shown if _is_retitled(item, known)}),
             _open_gaps(tx, page.source.id) if page.items else (),
             page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
             _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,
@@ -178,6 +179,7 @@ class PageWriter:
         for item in page.items:
             for scope, external_id in _keys(item):
                 scopes.setdefault(scope, {})[external_id] = None
+            scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
         for scope, ids in scopes.items():
             rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, list(ids))}
             taken = {row[0] for row in rows.values()}
@@ -186,6 +188,10 @@ class PageWriter:
                 if row[0] not in taken:
                     taken.add(row[0])
                     rows[scope, alias] = tuple(row)
+        for item in page.items:
+            aliases = ((item.item.scope, alias) for alias in item.item.aliases)
+            if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
+                rows[item.key] = known
         seen = _seen(tx, page, [row[0] for row in rows.values()])
         return {
             key: known_from(row, *seen.get(row[0], (0, False, False)))
@@ -228,6 +234,11 @@ class PageWriter:
         cache.changed_items(tx, list(old))
         return current
 
+    def _retitled(self, tx: Transaction, shown: Mapping[int, RefinedItem]) -> dict[int, bytes]:
+        """Returns the fingerprints of stored contents under the titles shown."""
+        rows = tx.select_in("SELECT id, text, target_url, media FROM items WHERE id IN {values}", list(shown))
+        return {item_id: self._mark(None, shown[item_id].item.title, *content) for item_id, *content in rows}
+
     def _mark(
         self, whole: RefinedItem | None, title: str | None, text: str | None, target_url: str | None, media: str
     ) -> bytes:
@@ -256,6 +267,10 @@ def _keys(item: RefinedItem) -> list[Key]:
 def _is_edited(item: RefinedItem, stored: StoredItem) -> bool:
     shown = item.fingerprint, item.item.is_deleted, item.item.is_folded
     return shown != (stored.fingerprint, stored.is_deleted, stored.is_folded)
+
+
+def _is_retitled(item: RefinedItem, stored: StoredItem) -> bool:
+    return item.item.lacks_text and item.item.title not in (None, stored.title)
 
 
 def _is_counted(item: RefinedItem, stored: StoredItem) -> bool:

@@ -330,8 +330,9 @@ def _set(tx: Transaction, table: str, row_id: int, values: Mapping[str, Any]) ->
 
 def _follow(tx: Transaction, page: Page, item: ItemCorrection, values: ItemValues) -> None:
     """Updates what depends on the corrected details."""
-    if "tags" in values:
-        tag_again(tx, [(item.stored, cast(tuple[str, ...], item.details["tags"]))], micros(page.answered_at))
+    if not values.keys().isdisjoint(("tags", "title_prefixes")):
+        tags = cast(tuple[str, ...] | None, item.details.get("tags"))
+        tag_again(tx, [(item.stored.id, item.item.item, tags)], micros(page.answered_at))
     if "ordered_at" in values:
         for table in copies_of_the_order():
             tx.run(f"UPDATE {table} SET ordered_at = ? WHERE item_id = ?", values["ordered_at"], item.stored.id)

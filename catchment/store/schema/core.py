@@ -58,7 +58,7 @@ def item_columns(names: Iterable[str]) -> Iterator[Column[Any]]:
     for name in names:
         field = TYPES[name]
         sql_type = Integer if COLUMNS[name].is_small else Json if field.is_list else _SQL_TYPES[field.type]
-        yield Column(name, sql_type, nullable=field.is_optional)
+        yield Column(name, sql_type, nullable=field.is_optional, server_default=COLUMNS[name].default)
 
 
 VISIT_COUNTS = ("new_count", "updated_count", "duplicate_count", "invalid_count", "request_count")
@@ -229,8 +229,12 @@ tags = Table(
     "tags",
     metadata,
     Column("id", RowId, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
+    Column("name", Text, nullable=False),
     Column("first_seen_at", Moment, nullable=False),
+    # topic_tag: stated by the platform; title_prefix: in brackets at the beginning of a title.
+    Column("origin", Text, nullable=False, server_default="topic_tag"),
+    UniqueConstraint("origin", "name"),
+    Index(None, "name"),
 )
 
 item_tags = Table(

@@ -1,0 +1,19 @@
+"""Forums and work."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    with op.batch_alter_table("items", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("title_prefixes", sa.Text(), server_default="[]", nullable=False))
+    with op.batch_alter_table("tags", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("origin", sa.Text(), server_default="topic_tag", nullable=False))
+        batch_op.drop_constraint(batch_op.f("uq_tags_name"), type_="unique")
+        batch_op.create_index(batch_op.f("ix_tags_name"), ["name"], unique=False)
+        batch_op.create_unique_constraint(batch_op.f("uq_tags_origin_name"), ["origin", "name"])
