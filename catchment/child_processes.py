@@ -62,7 +62,9 @@ def run(module: str, function: str, payload: bytes) -> bytes:
         finally:
             _SLOTS.release()
     if answer[:1] == _FAILED:
-        raise CatchmentError(f"a child process failed ({answer[1:].decode()})", "the log of this moment tells more")
+        raise CatchmentError(
+            "a child process failed ({error_type})", "the log has the details", error_type=answer[1:].decode()
+        )
     return answer[1:]
 
 

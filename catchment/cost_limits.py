@@ -65,7 +65,7 @@ class WorkLimit:
             raise TooComplex(what, _HELPS)
 
 
-_HELPS = "look at the address in a browser: it may be broken, or made to keep its readers busy"
+_HELPS = "check the address in a browser: it may be broken, or designed to waste a crawler's resources"
 _CURRENT: ContextVar[WorkLimit | None] = ContextVar("work limit", default=None)
 
 
@@ -107,7 +107,13 @@ def _first(body: bytes) -> bytes:
 
 def _refuse_more(of_what: str, count: int, most: int) -> None:
     if count > most:
-        raise TooComplex(f"the answer has {count:,} {of_what}; {most:,} is the most that is read", _HELPS)
+        raise TooComplex(
+            "the answer has {count:,} {of_what}; at most {most:,} are read",
+            _HELPS,
+            count=count,
+            of_what=of_what,
+            most=most,
+        )
 
 
 def _nodes(body: bytes) -> int:

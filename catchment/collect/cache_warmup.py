@@ -70,7 +70,7 @@ class CacheWarmup:
             result, cached = crawl.crawl(), crawl.cached
         except Exception as error:
             log.error("a cache-only crawl failed inside", source=claimed.source.id, exc_info=error)
-            inside = CatchmentError(f"an error inside catchment ({type(error).__name__})")
+            inside = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
             result, cached = crawl.failed(inside), None
         try:
             self.store.cached_sources.ended(

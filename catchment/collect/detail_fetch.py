@@ -197,7 +197,12 @@ def _detail(client: SourceClient, request: Request, platform: Platform) -> Detai
     except Exception as error:  # a parser bug that one item triggers must not cost the others
         item = request.item_id or request.about_item
         log.error("an item could not be read", item=item, subject=client.subject, exc_info=error)
-        return Detail(request, error=Unreadable(f"{client.subject}: the reader failed ({type(error).__name__})"))
+        return Detail(
+            request,
+            error=Unreadable(
+                "{subject}: the parser failed ({error_type})", subject=client.subject, error_type=type(error).__name__
+            ),
+        )
 
 
 def _answered(client: SourceClient, request: Request, platform: Platform) -> Detail:

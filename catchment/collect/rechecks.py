@@ -175,7 +175,7 @@ class _SourceRechecks:
             broke = error
         except Exception as error:  # a bug of ours or in the platform's module that one source triggers
             log.error("a second look failed inside", source=self._source.id, exc_info=error)
-            broke = CatchmentError(f"an error inside catchment ({type(error).__name__})")
+            broke = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
         if broke is None and len(self._waiting) == asked:
             # Nothing but failures: a few of them do not end the requests, and are no success either.
             broke = self._trouble

@@ -308,7 +308,11 @@ class Scheduler:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
         except Exception as error:  # a bug of ours must not keep the run waiting for ever
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
-            inside = StoreError(f"{claimed.source.name}: an error inside catchment ({type(error).__name__})")
+            inside = StoreError(
+                "{source}: internal error ({error_type})",
+                source=claimed.source.name,
+                error_type=type(error).__name__,
+            )
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
 
     def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[VisitResult]:

@@ -139,7 +139,14 @@ def checked_settings(kind: Kind, given: SettingValues) -> SettingValues:
     for name in given:
         if name not in fields:
             known = ", ".join(fields) or "none"
-            raise InvalidInput(f"{kind.name} has no setting {name!r}", f"its settings: {known}", field=name)
+            raise InvalidInput(
+                "{kind} has no setting {name!r}",
+                "its settings: {known}",
+                field=name,
+                kind=kind.name,
+                name=name,
+                known=known,
+            )
     return {name: _checked(fields[name], value) for name, value in given.items()}
 
 
@@ -151,22 +158,46 @@ def merged_settings(kind: Kind, known: SettingValues, given: SettingValues) -> S
 
 def _checked(field: Field, value: Any) -> Any:
     if field.choices and value not in field.choices:
-        raise InvalidInput(f"{field.name}={value!r}", f"one of {', '.join(field.choices)}", field=field.name)
+        raise InvalidInput(
+            "{setting}={value!r}",
+            "one of {choices}",
+            field=field.name,
+            setting=field.name,
+            value=value,
+            choices=", ".join(field.choices),
+        )
     if field.check is not None:
         try:
             return field.check(value)
         except ValueError as error:
             # The value of a header may be a secret in the wrong field.
-            raise InvalidInput(f"{field.name}={redact(repr(value))[:100]}", str(error), field=field.name) from None
+            raise InvalidInput(
+                "{setting}={value}",
+                "{hint}",
+                field=field.name,
+                setting=field.name,
+                value=redact(repr(value))[:100],
+                hint=str(error),
+            ) from None
     if field.minimum is None and field.maximum is None:
         return value
     try:
         number = int(value)
     except (TypeError, ValueError):
-        raise InvalidInput(f"{field.name}={value!r} is not a whole number", field=field.name) from None
+        raise InvalidInput(
+            "{setting}={value!r} is not a whole number", field=field.name, setting=field.name, value=value
+        ) from None
     low, high = field.minimum, field.maximum
     if (low is not None and number < low) or (high is not None and number > high):
-        raise InvalidInput(f"{field.name}={number}", f"from {low} to {high}", field=field.name)
+        raise InvalidInput(
+            "{setting}={number}",
+            "from {low} to {high}",
+            field=field.name,
+            setting=field.name,
+            number=number,
+            low=low,
+            high=high,
+        )
     return number
 
 
@@ -206,8 +237,8 @@ class Visitor:
             self._fail(visit, error)
         except Exception as error:  # a bug of ours that one source triggers must not stop the others
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
-            what = f"an error inside catchment ({type(error).__name__})"
-            self._fail(visit, CatchmentError(what, "the log of this moment tells more"))
+            details = {"error_type": type(error).__name__}
+            self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
         if visit.wait is not None:
             self._cool_down(claimed.source, visit.wait)
         result = visit.state.result

@@ -111,7 +111,7 @@ class Visit:
             # Nothing was learnt that a kill could lose: such ends are written many at a time.
             self.unwritten = closing
         elif self.store.page_writer.end([closing]):
-            self.lose(LeaseLost(f"another process has taken over {self.source.name}"))
+            self.lose(LeaseLost("another process has taken over {source}", source=self.source.name))
 
     def lose(self, error: LeaseLost) -> None:
         """Ends without writing: another process holds the lease now, and its data would be overwritten."""
@@ -151,7 +151,11 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
             page = _write_details(visit, exchange, page.details, is_queue_empty=not waiting)
         if page.is_walk_over or not waiting:
             return
-    raise Unreadable(f"{visit.client.subject}: it leads on and on without showing anything", "look at it in a browser")
+    raise Unreadable(
+        "{subject}: page after page without a single item",
+        "check it in a browser",
+        subject=visit.client.subject,
+    )
 
 
 def _head(visit: Visit, exchange: Exchange) -> AnswerHead:

@@ -61,7 +61,7 @@ log = logger(__name__)
 SALT = b"catchment vault 1"
 """The same everywhere: a stored one would be one more thing whose loss loses every credential."""
 SHORTEST = 8
-MAKES_ONE = "`catchment credentials new-key` makes one; set it as COOKIE_MASTER_KEY"
+MAKES_ONE = "`catchment credentials new-key` creates one; set it as COOKIE_MASTER_KEY"
 
 
 class Sealed(Record, frozen=True):
@@ -114,8 +114,10 @@ class Cipher:
         keys = self._keys()
         if sealed.key_id not in keys:
             raise VaultError(
-                f"this secret was locked with key {sealed.key_id}; given: {', '.join(keys)}",
-                "start this process anew with that key in COOKIE_MASTER_KEY, too (KEY,KEY); or give the secret again",
+                "this secret was encrypted with key {key_id}; available keys: {keys}",
+                "restart with that key added to COOKIE_MASTER_KEY (KEY,KEY), or enter the secret again",
+                key_id=sealed.key_id,
+                keys=", ".join(keys),
             )
         try:
             return keys[sealed.key_id].decrypt(sealed.token.encode()).decode()
@@ -139,7 +141,9 @@ class Cipher:
             keys = _split(self.file.read_text())
         except (OSError, UnicodeDecodeError):
             raise VaultError(
-                f"the master key in {self.file} cannot be read", "see that it is whole, and belongs to this user"
+                "the master key in {file} cannot be read",
+                "check that the file is complete and belongs to this user",
+                file=str(self.file),
             ) from None
         for master in keys:
             know_secret(master)
@@ -161,9 +165,11 @@ class Cipher:
         locked = "1 secret is locked with one" if count == 1 else f"{count:,} secrets are locked with one"
         back = f", or put {self.file.name} back into {self.file.parent}" if self.file else ""
         return VaultError(
-            f"there is no master key, and {locked}",
-            f"set COOKIE_MASTER_KEY as it was{back}; if it is lost: `catchment credentials new-key` makes one for "
-            "COOKIE_MASTER_KEY; then give the secrets again",
+            "there is no master key, and {locked}",
+            "set COOKIE_MASTER_KEY to the previous key{back}; if it is lost, create one with `catchment credentials "
+            "new-key`, then enter the secrets again",
+            locked=locked,
+            back=back,
         )
 
     def _keys(self) -> dict[str, Fernet]:
@@ -171,7 +177,7 @@ class Cipher:
         if not masters:
             raise self.loss or VaultError("there is no master key", MAKES_ONE)
         if any(len(master) < SHORTEST for master in masters):
-            raise VaultError(f"a master key has fewer than {SHORTEST} characters", MAKES_ONE)
+            raise VaultError("the master key has fewer than {shortest} characters", MAKES_ONE, shortest=SHORTEST)
         return dict(_derived(master) for master in masters)
 
 

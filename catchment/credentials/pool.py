@@ -190,9 +190,11 @@ class CredentialPool:
                 hindered = lifecycle.hindrance(credential, now)
                 if hindered is not None:
                     raise CredentialsExhausted(
-                        f"the credential {name!r} is {hindered}",
-                        "`catchment credentials list` shows how it stands",
+                        "the credential {name!r} is {state}",
+                        "`catchment credentials list` shows its state",
                         retry_at=lifecycle.usable_from(credential, now),
+                        name=name,
+                        state=hindered,
                     )
                 settled = [credential]
             left = lifecycle.left_today(credential, now)

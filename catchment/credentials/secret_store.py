@@ -80,7 +80,10 @@ class SecretStore:
             raise InvalidInput("a credential needs a name of at most 100 characters, without /", field="name")
         if name.endswith(ENDING):
             raise InvalidInput(
-                f"names that end with {ENDING} are for what stands in the environment", "take another one", field="name"
+                "names that end with {ending} are reserved for credentials from the environment",
+                "choose another name",
+                field="name",
+                ending=ENDING,
             )
         if not secret.values():
             raise InvalidInput("there is no secret in what was given", "pipe it in: `… | catchment credentials add`")
@@ -111,8 +114,9 @@ class SecretStore:
                     secret = self.lent[name].secret
                 else:
                     raise VaultError(
-                        f"the credential {name!r} stands in the environment of another process",
+                        "the credential {name!r} comes from the environment of another process",
                         "give this process the same settings, or remove the credential",
+                        name=name,
                     )
                 for value in secret.values():
                     know_secret(value)

@@ -248,7 +248,12 @@ class Hook:
             self._entry.load()(as_document(event))
         except (Exception, SystemExit) as error:
             # Third-party code: nothing it raises may stop the delivery.
-            raise HookFailed(f"hook {self._entry.name} raised {type(error).__name__}: {error}") from error
+            raise HookFailed(
+                "hook {hook} raised {error_type}: {why}",
+                hook=self._entry.name,
+                error_type=type(error).__name__,
+                why=str(error),
+            ) from error
 
 
 def installed_hooks() -> dict[str, Hook]:

@@ -31,14 +31,16 @@ def checked(watch: Watch) -> Watch:
     if not (wanted or watch.kinds or watch.source_ids or watch.authors):
         raise InvalidInput("a watch needs something to look for", "give words, a source, an author or a kind", "words")
     if not watch.name.strip() or len(watch.name) > _LONGEST_NAME or not watch.name.isprintable():
-        raise InvalidInput(f"a watch needs a name of at most {_LONGEST_NAME} characters", field="name")
+        raise InvalidInput("a watch needs a name of at most {longest} characters", field="name", longest=_LONGEST_NAME)
     if len(watch.words) > _MOST_WORDS:
-        raise InvalidInput(f"a watch has at most {_MOST_WORDS} words", "make several watches of it", "words")
+        raise InvalidInput(
+            "a watch has at most {most_words} words", "split it into several watches", "words", most_words=_MOST_WORDS
+        )
     for word in (*wanted, *unwanted):
         try:
             understand(word)
         except InvalidInput as error:
-            raise InvalidInput(f"{word!r} has no letter or digit that could be found", field="words") from error
+            raise InvalidInput("{word!r} has no letter or digit to search for", field="words", word=word) from error
     return watch
 
 

@@ -116,7 +116,11 @@ class Webhook:
         else:
             if not 200 <= status < 300:
                 raise Refused(
-                    f"webhook {self._sealed.name}: the answer is {status}", "only 2xx is a yes", status=status
+                    "webhook {name}: the receiver answered {answer_status}",
+                    "only 2xx counts as accepted",
+                    status=status,
+                    name=self._sealed.name,
+                    answer_status=status,
                 )
 
 
@@ -132,7 +136,9 @@ def add(
 ) -> tuple[int, str]:
     """Add a webhook; returns its id and the secret, which cannot be shown again. Raises InvalidInput."""
     if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise InvalidInput(f"a webhook needs a name of at most {_LONGEST_NAME} characters", field="name")
+        raise InvalidInput(
+            "a webhook needs a name of at most {longest} characters", field="name", longest=_LONGEST_NAME
+        )
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -142,13 +148,17 @@ def add(
         raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
     for event in events:
         if event not in EVENTS:
-            raise InvalidInput(f"there is no event {event!r}", f"one of {', '.join(EVENTS)}", "events")
+            raise InvalidInput(
+                "there is no event {event!r}", "one of {events}", "events", event=event, events=", ".join(EVENTS)
+            )
     secret = secrets.token_urlsafe(32) if secret is None else secret
     if not _SHORTEST_SECRET <= len(secret) <= _MOST_CHARACTERS or not secret.isprintable():
         raise InvalidInput(
-            f"a secret has {_SHORTEST_SECRET} to {_MOST_CHARACTERS} characters, all on one line",
-            "give none, and one is made",
+            "a secret has {shortest} to {longest} characters, on one line",
+            "leave it out to have one generated",
             "secret",
+            shortest=_SHORTEST_SECRET,
+            longest=_MOST_CHARACTERS,
         )
     address, of_address = strip_url(url)
     parts = urlsplit(address)

@@ -248,7 +248,9 @@ class Fetch:
                 return answer, slot
             step = next_step(step, response.status, location, way)
             if (step.method, step.place.url) in seen:
-                raise AddressRefused(f"{step.place.host} redirects in a circle", "check the address in a browser")
+                raise AddressRefused(
+                    "{host} redirects in a circle", "check the address in a browser", host=step.place.host
+                )
             seen.add((step.method, step.place.url))
         most = settings.max_redirects
         what = f"more than {most} redirects" if most else f"{step.place.host}: redirects are not followed here"

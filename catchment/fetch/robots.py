@@ -68,8 +68,9 @@ class Robots:
                     self._kept.pop(next(iter(self._kept)), None)
         if not rules.rules.can_fetch(place.url, US):
             raise Disallowed(
-                f"the robots.txt of {place.site} asks programs to stay away from this address",
+                "the robots.txt of {site} asks programs to stay away from this address",
                 "follow a page that it allows, or ask the site's operator",
+                site=place.site,
             )
         return rules.turns.take(place.site, now) if rules.turns else timedelta(0)
 

@@ -229,7 +229,13 @@ class Throttle:
 
 
 def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> SlowDown:
-    error = SlowDown(f"{what} until {until:%Y-%m-%d %H:%M:%S} UTC", "it goes on by itself then", retry_at=until)
+    error = SlowDown(
+        "{subject} until {until} UTC",
+        "it continues automatically then",
+        retry_at=until,
+        subject=what,
+        until=f"{until:%Y-%m-%d %H:%M:%S}",
+    )
     error.is_credentials = is_credentials
     return error
 

@@ -57,7 +57,7 @@ def decoded(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
     if content_encoding:
         names = [name.strip() for name in content_encoding.lower().split(",")]
         if len(names) > _MOST_ENCODINGS:
-            raise Unreadable(f"the answer is encoded {len(names)} times over", "the server is at fault")
+            raise Unreadable("the answer is compressed {count} times over", "the server is at fault", count=len(names))
         # The header names the encodings in the order in which they were applied.
         for name in reversed(names):
             body = _decoded_once(body, name, max_bytes)
@@ -67,7 +67,11 @@ def decoded(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
 
 
 def too_large(max_bytes: int) -> TooLarge:
-    return TooLarge(f"the answer is larger than {max_bytes:,} bytes", "raise the size limit if that is to be expected")
+    return TooLarge(
+        "the answer is larger than {max_bytes:,} bytes",
+        "raise the size limit if this is expected",
+        max_bytes=max_bytes,
+    )
 
 
 def _decoded_once(body: bytes, name: str, max_bytes: int) -> bytes:
@@ -75,11 +79,13 @@ def _decoded_once(body: bytes, name: str, max_bytes: int) -> bytes:
         return body
     decode = _DECODERS.get(name)
     if decode is None:
-        raise Unreadable(f"the answer is encoded as {name[:20]!r}, which was not asked for", "the server is at fault")
+        raise Unreadable(
+            "the answer has the encoding {name!r}, which was not requested", "the server is at fault", name=name[:20]
+        )
     try:
         return decode(body, max_bytes)
     except (zlib.error, brotli.error):
-        raise Unreadable(f"the answer says that it is {name}, but is not", "the server is at fault") from None
+        raise Unreadable("the answer claims to be {name}, but is not", "the server is at fault", name=name) from None
 
 
 def _gunzipped(body: bytes, max_bytes: int) -> bytes:
@@ -87,7 +93,11 @@ def _gunzipped(body: bytes, max_bytes: int) -> bytes:
     at, room = 0, max_bytes
     while body.startswith(_GZIP_MAGIC, at) or not members:
         if len(members) == _MOST_MEMBERS:
-            raise Unreadable(f"the answer is in more than {_MOST_MEMBERS:,} pieces", "the server is at fault")
+            raise Unreadable(
+                "the compressed answer has more than {most:,} parts",
+                "the server is at fault",
+                most=_MOST_MEMBERS,
+            )
         member, at = _inflated(body, at, zlib.MAX_WBITS | 16, room)
         members.append(member)
         room -= len(member)
@@ -314,7 +324,9 @@ class Wire:
             resolved = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
         except OSError:
             raise NetworkError(
-                f"{host} is not known here", "the name must be known on this side of the proxy, to be checked"
+                "{host} cannot be resolved",
+                "the name must be resolvable on this side of the proxy, so that its address can be checked",
+                host=host,
             ) from None
         addresses = [str(address[0]) for *_, address in resolved]
         for address in addresses:
@@ -337,13 +349,17 @@ class Wire:
         if transfer.is_too_large:
             return too_large(transfer.max_wire_bytes)
         if transfer.is_too_slow:
-            failure: PlatformError = TimedOut(f"{host} answers too slowly ({transfer.least_speed})", _AGAIN)
+            failure: PlatformError = TimedOut(
+                "{host} answers too slowly ({least_speed})", _AGAIN, host=host, least_speed=transfer.least_speed
+            )
         elif code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
             return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
         elif transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             return _refused(host, transfer.objections[0])
         elif self._is_proxied and (status := self._curl.getinfo(pycurl.HTTP_CONNECTCODE)) >= 400:
-            return NetworkError(f"the proxy opens no tunnel to {host} (HTTP {status})", _TUNNELS)
+            return NetworkError(
+                "the proxy refused a tunnel to {host} (HTTP {answer_status})", _TUNNELS, host=host, answer_status=status
+            )
         else:
             error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
             failure = error(what.format(host=host, words=words), helps)
@@ -364,8 +380,8 @@ class Wire:
 
 def _refused(host: str, no: str) -> AddressRefused:
     is_own = no in ("loopback", "private")
-    helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true opens your own networks" if is_own else "no setting opens it"
-    return AddressRefused(f"{host} is at a {no} address, which is not asked", helps)
+    helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true allows your own networks" if is_own else "no setting allows it"
+    return AddressRefused("{host} has a {range} address, which is not allowed", helps, host=host, range=no)
 
 
 def _milliseconds(seconds: float) -> int:
@@ -373,7 +389,7 @@ def _milliseconds(seconds: float) -> int:
     return max(1, round(seconds * 1000))
 
 
-_AGAIN = "it is tried again"
+_AGAIN = "it is retried"
 _TUNNELS = "the proxy must allow CONNECT, for http:// addresses (port 80) too: see CATCHMENT_PROXY"
 _CERTIFICATE = (Refused, "the certificate of {host} is not accepted ({words})", "the site's operator must renew it")
 _NO_HTTP = (Unreadable, "{host} does not answer in HTTP ({words})", "check the address")
@@ -439,7 +455,7 @@ COMMON_HEADERS = (f"Accept-Encoding: {ACCEPTED}".encode(), b"Expect:")
 def header_line(name: str, value: str) -> bytes:
     line = f"{name}: {value}"
     if "\n" in line or "\r" in line:
-        raise InvalidInput(f"the header {name[:40]!r} has a line break in it", "check the source's settings")
+        raise InvalidInput("the header {name!r} contains a line break", "check the source's settings", name=name[:40])
     # Headers are decoded as Latin-1: a server's value (an ETag) goes back to it byte by byte.
     try:
         return line.encode("latin-1")

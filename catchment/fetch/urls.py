@@ -52,7 +52,9 @@ def parse_url(url: str) -> ParsedUrl:
         if port == 0:
             raise ValueError("no port")
         if scheme not in _DEFAULT_PORTS:
-            raise AddressRefused(f"{scheme[:20] or 'no scheme'}: is not http", "only http and https are followed")
+            raise AddressRefused(
+                "{scheme}: is not http", "only http and https are supported", scheme=scheme[:20] or "no scheme"
+            )
         if parts.username is not None or parts.password is not None:
             raise AddressRefused("the address has a login in it", "store the login as a credential")
         if ":" in host:
@@ -75,7 +77,9 @@ def parse_url(url: str) -> ParsedUrl:
 
 def _check_length(url: str) -> None:
     if len(url) > _LONGEST:
-        raise AddressRefused(f"the address has {len(url):,} characters", f"{_LONGEST:,} is the most")
+        raise AddressRefused(
+            "the address has {size:,} characters", "at most {longest:,} are allowed", size=len(url), longest=_LONGEST
+        )
 
 
 def may_share(name: str, other: str) -> bool:
@@ -154,7 +158,7 @@ class Way(Record, frozen=True):
             target = urljoin(place.url, location)
         except ValueError:
             raise AddressRefused(
-                f"{place.host} redirects to an address that makes no sense", "check it there"
+                "{host} redirects to an invalid address", "check it in a browser", host=place.host
             ) from None
         base = self.base_url and self.base_url.rstrip("/")
         if base and target.startswith(f"{base}/"):
@@ -181,7 +185,14 @@ def next_step(step: Step, status: int, location: str, way: Way) -> Step:
         step.is_permanent and status in _PERMANENT,
     )
     if step.sent_to.startswith("https:") and not following.sent_to.startswith("https:"):
-        raise AddressRefused(f"{step.place.host} redirects from https to http", "the site's operator must mend it")
+        raise AddressRefused(
+            "{host} redirects from https to http", "only the site's operator can correct this", host=step.place.host
+        )
     if following.body is not None and not is_same_site:
-        raise AddressRefused(f"{step.place.host} wants our form sent to {target.host}", "check the source's address")
+        raise AddressRefused(
+            "{host} redirects a form to {target}",
+            "check the source's address",
+            host=step.place.host,
+            target=target.host,
+        )
     return following

@@ -147,7 +147,15 @@ def unknown(what: str, name: str, known: Iterable[str], field: str | None = None
     lowered = {text.lower(): text for text in names}
     near = get_close_matches(name.lower(), lowered, n=1)
     meant = f"did you mean {lowered[near[0]]}? " if near else ""
-    return InvalidInput(f"unknown {what} {name[:_LONGEST]!r}", f"{meant}known: {', '.join(names)}", field or what)
+    return InvalidInput(
+        "unknown {subject} {name!r}",
+        "{meant}known: {names}",
+        field or what,
+        subject=what,
+        name=name[:_LONGEST],
+        meant=meant,
+        names=", ".join(names),
+    )
 
 
 def listing_of(kind: Kind, name: str) -> Listing:

@@ -227,7 +227,9 @@ def _language(name: str) -> str | None:
 
 def _period(since: str) -> str:
     if since.lower() not in PERIODS:
-        raise InvalidInput(f"since={since[:40]!r}", f"one of {', '.join(PERIODS)}", field="since")
+        raise InvalidInput(
+            "since={since!r}", "one of {periods}", field="since", since=since[:40], periods=", ".join(PERIODS)
+        )
     return since.lower()
 
 

@@ -82,7 +82,9 @@ def _toml_text(value: Any, name: str, file: Path) -> str:
         return str(value).lower()
     if isinstance(value, str | int | float):
         return str(value).strip()
-    raise BadSetting(f"{name} ({file.name}): is neither text nor number, truth nor a list of these", field=name)
+    raise BadSetting(
+        "{name} ({file}) is not a text, a number, a boolean or a list of these", field=name, name=name, file=file.name
+    )
 
 
 def _text(file: Path) -> str:
@@ -91,9 +93,9 @@ def _text(file: Path) -> str:
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except OSError as error:
-        raise BadSetting(f"{file} cannot be read: {error.strerror}") from None
+        raise BadSetting("{file} cannot be read: {why}", file=str(file), why=error.strerror) from None
     except UnicodeDecodeError:
-        raise BadSetting(f"{file} cannot be read: it is not UTF-8") from None
+        raise BadSetting("{file} cannot be read: it is not UTF-8", file=str(file)) from None
 
 
 OURS = (

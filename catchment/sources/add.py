@@ -105,12 +105,14 @@ def settings_from(platforms: Platforms, kind: str, texts: Sequence[str]) -> Sett
     for text in texts:
         key, sign, value = (part.strip() for part in text.partition("="))
         if not sign or not key:
-            raise InvalidInput(f"--set {text!r} is not a setting", "write it as key=value", field="set")
+            raise InvalidInput("--set {text!r} is not a setting", "write it as key=value", field="set", text=text)
         is_json = key not in plain and (value in ("true", "false") or value.startswith(("{", "[")))
         try:
             settings[key] = msgspec.json.decode(value) if is_json else value
         except msgspec.DecodeError:
-            raise InvalidInput(f"{value!r} is not valid JSON", "quote it for the shell", field="set") from None
+            raise InvalidInput(
+                "{value!r} is not valid JSON", "quote it for the shell", field="set", value=value
+            ) from None
     return settings
 
 
@@ -223,9 +225,12 @@ def recognised(platforms: Platforms, text: str) -> tuple[Kind, str]:
     it, or several do."""
     declared = platforms.kind(text)
     if declared is not None:
-        what = f"{text} is a kind of source: its target is missing"
         raise InvalidInput(
-            what, f"for example: `catchment sources add {text} {shlex.quote(declared.example)}`", field="target"
+            "{kind} is a kind of source: its target is missing",
+            "for example: `catchment sources add {kind} {example}`",
+            field="target",
+            kind=text,
+            example=shlex.quote(declared.example),
         )
     # A host without a scheme could pass for a name.
     target = f"https://{text}" if _HOST.match(text) else text
@@ -234,11 +239,22 @@ def recognised(platforms: Platforms, text: str) -> tuple[Kind, str]:
     own = [kind for kind in accepting if platforms.needed(kind.name).HOSTS]
     if len(own) > 1:
         commands = ", or ".join(f"`catchment sources add {kind.name} {shlex.quote(plain)}`" for kind in own)
-        raise InvalidInput(f"{redact(plain)[:100]!r} may be several things", f"say which: {commands}", field="target")
+        raise InvalidInput(
+            "{text!r} is ambiguous",
+            "say which: {commands}",
+            field="target",
+            text=redact(plain)[:100],
+            commands=commands,
+        )
     if not accepting:
         kinds = ", ".join(sorted(kind.name for kind in platforms.kinds()))
-        what = f"nothing here recognises {redact(plain)[:100]!r}"
-        raise InvalidInput(what, f"give an address, or the kind before the target: {kinds}", field="target")
+        raise InvalidInput(
+            "no platform recognises {text!r}",
+            "give a URL, or the kind before the target: {kinds}",
+            field="target",
+            text=redact(plain)[:100],
+            kinds=kinds,
+        )
     return accepting[0], target
 
 
@@ -344,7 +360,10 @@ def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
 def _check_length(target: Target) -> None:
     if len(target.address.encode()) > _LONGEST_ADDRESS:
         raise InvalidInput(
-            "this address is too long to be followed", f"at most {_LONGEST_ADDRESS} bytes", field="target"
+            "this address is too long",
+            "at most {longest} bytes",
+            field="target",
+            longest=_LONGEST_ADDRESS,
         )
 
 
@@ -454,10 +473,20 @@ def _with_settings(platforms: Platforms, source: Source, fields: Mapping[str, An
 def check_pace(interval_minutes: int | None, priority: str = "medium") -> None:
     if interval_minutes is not None and not 1 <= interval_minutes <= _MOST_MINUTES:
         raise InvalidInput(
-            f"an interval of {interval_minutes} minutes is not possible", f"1 to {_MOST_MINUTES}", field="interval"
+            "an interval of {minutes} minutes is not allowed",
+            "1 to {most}",
+            field="interval",
+            minutes=interval_minutes,
+            most=_MOST_MINUTES,
         )
     if priority not in PRIORITIES:
-        raise InvalidInput(f"unknown priority {priority!r}", f"one of {', '.join(PRIORITIES)}", field="priority")
+        raise InvalidInput(
+            "unknown priority {priority!r}",
+            "one of {priorities}",
+            field="priority",
+            priority=priority,
+            priorities=", ".join(PRIORITIES),
+        )
 
 
 def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> Source:
@@ -476,7 +505,13 @@ def ask_now(store: Store, source_id: int, now: datetime) -> None:
     """Requests immediate collection by the collecting process, whatever the schedule says."""
     source = store.sources.get(source_id)
     if source.state != SourceState.ACTIVE:
-        raise Conflict(f"source {source_id} ({source.name}) is {source.state}", "resume it first")
+        raise Conflict(
+            "source {source_id} ({source}) is {state}",
+            "resume it first",
+            source_id=source_id,
+            source=source.name,
+            state=source.state,
+        )
     _request(store, source_id, now, REQUESTED)
 
 

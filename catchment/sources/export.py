@@ -43,12 +43,19 @@ Writer = Callable[[IO[bytes], Iterable[ItemView], type[ItemView]], None]
 def needed(format: str) -> Writer:
     """Returns the writer of this format; raises an error that says what would help if there is none."""
     if format not in FORMATS:
-        raise InvalidInput(f"unknown format {format!r}", f"known formats: {', '.join(FORMATS)}", field="format")
+        raise InvalidInput(
+            "unknown format {format!r}",
+            "known formats: {formats}",
+            field="format",
+            format=format,
+            formats=", ".join(FORMATS),
+        )
     if format == "parquet" and not installation.is_installed("parquet"):
         raise InvalidInput(
             "Parquet needs pyarrow, which is not installed",
-            f"run `{installation.install_command('parquet')}`, or export as jsonl or csv",
+            "run `{command}`, or export as jsonl or csv",
             field="format",
+            command=installation.install_command("parquet"),
         )
     return FORMATS[format]
 

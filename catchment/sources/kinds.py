@@ -43,8 +43,13 @@ class Names:
             return name
         kinds = followed | self._installed_kinds() | set(ANNOUNCED)
         if name in self._platforms().item_kinds() or self._store.items.has_kind(name):
-            what = f"{name!r} is a kind of items, not of sources"
-            raise InvalidInput(what, f"known: {', '.join(sorted(kinds))}", field="kind")
+            raise InvalidInput(
+                "{name!r} is a kind of items, not of sources",
+                "known: {kinds}",
+                field="kind",
+                name=name,
+                kinds=", ".join(sorted(kinds)),
+            )
         raise unknown("kind", name, kinds)
 
     def kind(self, name: str, field: str = "kind") -> str:
@@ -78,7 +83,10 @@ class Names:
             return name
         if not categories:
             raise InvalidInput(
-                f"unknown category {name[:100]!r}", "no source has a category yet; give one to a source", "category"
+                "unknown category {name!r}",
+                "no source has a category yet; give one to a source",
+                "category",
+                name=name[:100],
             )
         # Only the largest: a list of hundreds helps nobody.
         raise unknown("category", name, list(categories)[:_MOST_NAMED])
@@ -89,18 +97,23 @@ class Names:
         typed = text.strip()
         if typed.isascii() and typed.isdecimal():
             if not 1 <= len(typed) <= _LONGEST_NUMBER:
-                raise InvalidInput(f"{text[:50]!r} is not the number of a source", _LISTED, "source")
+                raise InvalidInput("{text!r} is not the number of a source", _LISTED, "source", text=text[:50])
             return int(typed)
         plain, _ = secret.strip_url(typed)
         matches = self._store.sources.matching(plain, _MOST_NAMED + 1) or list(self._of_target(plain))
         if len(matches) == 1:
             return matches[0][0]
         if not matches:
-            raise NotFound(f"there is no source called {text[:100]!r}", _LISTED)
+            raise NotFound("there is no source called {text!r}", _LISTED, text=text[:100])
         choices = ", ".join(f"{source_id} ({name})" for source_id, name in matches[:_MOST_NAMED])
         more = " …" if len(matches) > _MOST_NAMED else ""
         raise InvalidInput(
-            f"{text[:100]!r} may be several sources", f"give the number of one: {choices}{more}", "source"
+            "{text!r} matches several sources",
+            "give the number of one: {choices}{more}",
+            "source",
+            text=text[:100],
+            choices=choices,
+            more=more,
         )
 
     def _of_target(self, text: str) -> Iterator[tuple[int, str]]:

@@ -85,7 +85,7 @@ class SourceList(Record, frozen=True):
 def read(body: bytes) -> SourceList:
     """Returns the sources that a file lists. Raises InvalidInput if it is no list at all."""
     if len(body) > MOST_BYTES:
-        raise InvalidInput(f"the list is larger than {MOST_BYTES // 1_000_000} MB", "split it")
+        raise InvalidInput("the list is larger than {size} MB", "split it", size=MOST_BYTES // 1_000_000)
     try:
         cost_limits.check_json_size(body)
     except TooComplex as error:
@@ -111,7 +111,7 @@ def _read(format: str, rows: Iterable[Row]) -> SourceList:
     bad: list[BadRow] = []
     for count, (position, row) in enumerate(rows):
         if count >= MOST_ROWS:
-            raise InvalidInput(f"the list has more than {MOST_ROWS} rows", "split it")
+            raise InvalidInput("the list has more than {most_rows} rows", "split it", most_rows=MOST_ROWS)
         try:
             listed = _listed(row, position)
         except ValueError as error:
@@ -224,7 +224,7 @@ def _json_rows(text: str) -> Iterator[Row]:
     except (msgspec.DecodeError, RecursionError) as error:
         at = re.search(r"byte (\d+)", str(error))
         where = f" (from byte {at[1]} on)" if at else ""
-        raise InvalidInput(f"the list is not valid JSON{where}", HELPS) from None
+        raise InvalidInput("the list is not valid JSON{where}", HELPS, where=where) from None
     alone = "target"
     if isinstance(document, dict):
         list_name = next((name for name in ("sources", "communities", "feeds") if name in document), None)
@@ -260,7 +260,7 @@ def _csv_rows(text: str) -> Iterator[Row]:
             values = (cell[1:] if _HARMLESS.match(cell) else cell for cell in cells)
             yield f"line {lines.line_num}", dict(zip(names, values, strict=False))
     except csv.Error:
-        raise InvalidInput(f"the list cannot be read as CSV, from line {lines.line_num} on", HELPS) from None
+        raise InvalidInput("the list cannot be read as CSV, from line {line} on", HELPS, line=lines.line_num) from None
 
 
 def _header(cells: Sequence[str]) -> list[str]:
@@ -282,7 +282,9 @@ def _opml_rows(text: str) -> Iterable[Row]:
         try:
             _parse(_NOT_XML.sub("", _BARE_AMPERSAND.sub("&amp;", text)), outlines)
         except expat.ExpatError as error:
-            raise InvalidInput(f"the list is not well-formed OPML, from line {error.lineno} on", HELPS) from None
+            raise InvalidInput(
+                "the list is not well-formed OPML, from line {line} on", HELPS, line=error.lineno
+            ) from None
     return outlines.rows
 
 
@@ -312,9 +314,9 @@ class _Outlines:
 
     def start(self, name: str, attributes: Mapping[str, str]) -> None:
         if not self._above and name.lower() != "opml":
-            raise InvalidInput(f"this is XML, but no OPML: <{name[:50]}>", HELPS)
+            raise InvalidInput("this is XML, but not OPML: <{name}>", HELPS, name=name[:50])
         if len(self._above) >= _DEEPEST:
-            raise InvalidInput(f"the list is nested more than {_DEEPEST} deep", HELPS)
+            raise InvalidInput("the list is nested more than {deepest} deep", HELPS, deepest=_DEEPEST)
         if (longest := max(map(len, attributes.values()), default=0)) > LONGEST_ATTRIBUTE:
             what = f"an attribute of the list has {longest:,} characters; {LONGEST_ATTRIBUTE:,} is the most"
             raise InvalidInput(what, "export the list anew")
@@ -335,8 +337,8 @@ class _Outlines:
 def write(entries: Sequence[ListedSource], format: str) -> tuple[str, int]:
     """Returns the file's text, and how many sources it cannot hold: OPML holds feeds only, a pool communities."""
     if format not in FORMATS:
-        what = f"unknown format {format!r}" if format else "the format is missing"
-        raise InvalidInput(what, f"one of {', '.join(FORMATS)}", field="format")
+        what = "unknown format {format!r}" if format else "the format is missing"
+        raise InvalidInput(what, "one of {formats}", field="format", format=format, formats=", ".join(FORMATS))
     kinds = {"opml": FEED_KINDS, "communities": (COMMUNITY_KIND,)}.get(format)
     held = [entry for entry in entries if kinds is None or entry.kind in kinds]
     writers: dict[str, Callable[[Sequence[ListedSource]], str]] = {

@@ -108,7 +108,7 @@ def _asked(visitor: Visitor, source: Source) -> Preview:
         if reading.items or reading.skipped or reading.listed or not reading.follow:
             return _previewed(_with_details(reading, client, platform), visitor, source, exchange.answer.url)
         waiting = list(reading.follow)
-    raise Unreadable(f"{source.name}: it leads on and on without showing anything", "look at it in a browser")
+    raise Unreadable("{source}: page after page without a single item", "check it in a browser", source=source.name)
 
 
 def _with_details(reading: Reading, client: SourceClient, platform: Platform) -> Reading:
@@ -128,7 +128,9 @@ def _previewed(reading: Reading, visitor: Visitor, source: Source, url: str) -> 
     refined = refine(reading, scope=source.key, answer_url=url, text_limit=visitor.rules.text_limit)
     if refined.skipped and not refined.items:
         why = ", ".join(f"{reason} ({count})" for reason, count in _reasons(refined.skipped))
-        raise Unreadable(f"{source.name}: none of its items can be used: {why}", "check the source's settings")
+        raise Unreadable(
+            "{source}: none of its items is usable: {why}", "check the source's settings", source=source.name, why=why
+        )
     shown = max(len(refined.items) + len(refined.skipped), len(reading.listed))
     items = tuple(item.item for item in refined.items[:FIRST_ITEMS])
     return Preview(items, shown, refined.skipped, reading.notes, reading.title, reading.target)

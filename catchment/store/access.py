@@ -53,7 +53,9 @@ class ApiKeys(StorePart):
 
         sql = "INSERT INTO api_keys (name, key_hash, created_at) VALUES (?, ?, ?) ON CONFLICT (name) DO NOTHING"
         if not self._run(sql, name, _hash(key), micros(now)):
-            raise Conflict(f"there is an API key named {name!r} already", "choose another name, or revoke that one")
+            raise Conflict(
+                "there is already an API key named {name!r}", "choose another name, or revoke that one", name=name
+            )
 
     def is_known(self, key: str, now: datetime) -> bool:
         """Whether the key is valid. Its last use is recorded at most once a minute."""
@@ -73,7 +75,7 @@ class ApiKeys(StorePart):
 
     def revoke(self, name: str) -> None:
         if not self._run("DELETE FROM api_keys WHERE name = ?", name):
-            raise NotFound(f"there is no API key named {name!r}", "`catchment keys list` shows them")
+            raise NotFound("there is no API key named {name!r}", "`catchment keys list` shows them", name=name)
 
 
 class Sessions(StorePart):
@@ -108,7 +110,9 @@ class Sessions(StorePart):
 
     def end(self, session_id: int) -> None:
         if not self._run("DELETE FROM sessions WHERE id = ?", session_id):
-            raise NotFound(f"there is no session {session_id}", "`catchment sessions list` shows them")
+            raise NotFound(
+                "there is no session {session_id}", "`catchment sessions list` shows them", session_id=session_id
+            )
 
     def end_all(self, but: int | None = None) -> int:
         """End all sessions, except one; returns how many there were."""

@@ -303,7 +303,7 @@ def _note(
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no credential named {name!r}", "`catchment credentials list` shows them")
+    return NotFound("there is no credential named {name!r}", "`catchment credentials list` shows them", name=name)
 
 
 def tables() -> list[str]:

@@ -197,7 +197,9 @@ class Database:
         self.file = None if self.is_postgres or not parts["database"] else Path(parts["database"])
         if self.is_postgres and not installation.is_installed("postgres"):
             raise InvalidInput(
-                "the driver for PostgreSQL is not installed", f"run `{installation.install_command('postgres')}`"
+                "the driver for PostgreSQL is not installed",
+                "run `{command}`",
+                command=installation.install_command("postgres"),
             )
         if self.file and creates:
             _make_folder(self.file.parent)
@@ -312,11 +314,13 @@ class Database:
         try:
             yield
         except NoFreeConnection as error:
-            raise StoreError(f"no connection to {self.shown_url} came free in time", "ask again later") from error
+            raise StoreError("all connections to {url} stayed busy", "try again later", url=self.shown_url) from error
         except OSError as error:
             # A lock, a copy or a note beside the database: no space, no permission.
             where = error.filename or f"the files of {self.shown_url}"
-            raise StoreError(f"{where}: {error.strerror or error}", _what_helps(str(error))) from error
+            raise StoreError(
+                "{where}: {why}", _what_helps(str(error)), where=where, why=str(error.strerror or error)
+            ) from error
         except Exception as error:
             # SQLAlchemy, which changes the schema, wraps the driver's error.
             cause = getattr(error, "orig", None) or error
@@ -325,7 +329,12 @@ class Database:
             raise self._plain(cause) from error
 
     def _plain(self, error: BaseException) -> StoreError:
-        plain = StoreError(f"the database {self.shown_url} failed: {_first_line(error)}", _what_helps(str(error)))
+        plain = StoreError(
+            "the database {url} failed: {why}",
+            _what_helps(str(error)),
+            url=self.shown_url,
+            why=_first_line(error),
+        )
         if is_connection_error(error):
             self._outage.count(plain)
             plain.is_logged = True
@@ -427,7 +436,9 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"the folder {folder} for the database cannot be made: {error.strerror}") from error
+        raise StoreError(
+            "the folder {folder} for the database cannot be created: {why}", folder=str(folder), why=error.strerror
+        ) from error
 
 
 def is_database_down(error: BaseException) -> bool:

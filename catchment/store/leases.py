@@ -74,7 +74,11 @@ def lost(tx: Transaction, leases: Sequence[Lease]) -> set[Lease]:
 def check(tx: Transaction, *leases: Lease) -> None:
     """Raises LeaseLost if one of the leases was taken over: nothing may be written then."""
     for lease in lost(tx, leases):
-        raise LeaseLost(f"another process has taken over {lease.resource} {lease.resource_id}")
+        raise LeaseLost(
+            "another process has taken over {resource} {resource_id}",
+            resource=lease.resource,
+            resource_id=lease.resource_id,
+        )
 
 
 def release(tx: Transaction, *leases: Lease) -> None:
@@ -215,7 +219,9 @@ def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
         # Damaged, which may be the reason to restore it.
         return
     for process in processes:
-        raise Conflict(f"the database is in use by {process.work} (process {process.pid})", "stop it first")
+        raise Conflict(
+            "the database is in use by {work} (process {pid})", "stop it first", work=process.work, pid=process.pid
+        )
 
 
 class _Owner(Record, frozen=True):

@@ -81,9 +81,10 @@ def revision(database: Database) -> str | None:
             found = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
     if found is None:
         raise SchemaMismatch(
-            f"{database.shown_url} has tables of the same names that are not catchment's "
-            f"({', '.join(sorted(tables & _OURS)[:3])}, …)",
+            "{url} has tables of the same names that are not catchment's ({names}, …)",
             "give catchment a database of its own",
+            url=database.shown_url,
+            names=", ".join(sorted(tables & _OURS)[:3]),
         )
     return found
 
@@ -128,7 +129,12 @@ def _upgrade(database: Database, schema: Schema) -> None:
         try:
             command.upgrade(config, schema.head)
         except CommandError as error:
-            raise SchemaMismatch(f"{database.shown_url} could not be migrated: {error}", "restore a backup") from error
+            raise SchemaMismatch(
+                "{url} could not be migrated: {why}",
+                "restore a backup",
+                url=database.shown_url,
+                why=str(error),
+            ) from error
 
 
 @contextmanager
@@ -164,7 +170,11 @@ def changing(database: Database) -> Iterator[Connection]:
 def _refuse_broken_references(connection: Connection) -> None:
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchone()
     if broken is not None:
-        raise SchemaMismatch(f"after the migration, {broken[0]} would refer to rows of {broken[2]} that are not there")
+        raise SchemaMismatch(
+            "after the migration, {table} would refer to missing rows of {other}",
+            table=broken[0],
+            other=broken[2],
+        )
 
 
 @contextmanager
@@ -189,8 +199,11 @@ def _only_one(database: Database, home: Path) -> Iterator[None]:
 def _refuse_if_it_was_full(database: Database, home: Path) -> None:
     if was_full(database, home):
         raise SchemaMismatch(
-            f"{database.shown_url} is empty, but {home} knows it with items in it",
-            f"restore a backup (`catchment restore FILE`), or, to begin anew, delete {home / 'databases.json'}",
+            "{url} is empty, but according to {home} it held items",
+            "restore a backup (`catchment restore FILE`), or, to start from scratch, delete {file}",
+            url=database.shown_url,
+            home=str(home),
+            file=str(home / "databases.json"),
         )
 
 
@@ -205,7 +218,7 @@ def back_up(database: Database, to: Path) -> Path:
     file = _sqlite_file(database, "`pg_dump` makes backups of PostgreSQL")
     to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to.exists():
-        raise InvalidInput(f"{to} exists already", "give another name")
+        raise InvalidInput("{file} already exists", "give another name", file=str(to))
     # Under another name until it is complete and checked: a file that cannot be restored must not look like a backup.
     part = to.with_name(to.name + ".part")
     try:
@@ -213,7 +226,12 @@ def back_up(database: Database, to: Path) -> Path:
             _remove(part)
             _copy(file, part)
             if (fault := _fault_of_file(part)) is not None:
-                raise StoreError(f"{file} {fault}: no backup was made", "keep the earlier backups, and restore one")
+                raise StoreError(
+                    "{file} {fault}: no backup was made",
+                    "keep the earlier backups, and restore one",
+                    file=str(file),
+                    fault=fault,
+                )
             part.replace(to)
     finally:
         with suppress(OSError):
@@ -270,15 +288,27 @@ def _copy(path: Path, other: Path) -> None:
 
 def _check_backup(backup: Path) -> None:
     if not backup.is_file():
-        raise InvalidInput(f"there is no file {backup}", "give the path of a backup")
+        raise InvalidInput("there is no file {backup}", "give the path of a backup", backup=str(backup))
     if (fault := _fault_of_file(backup)) is not None:
-        raise InvalidInput(f"{backup} {fault}", "use another backup")
+        raise InvalidInput("{backup} {fault}", "use another backup", backup=str(backup), fault=fault)
     with closing(_read_only(backup)) as connection:
         found: str = connection.execute("SELECT version_num FROM alembic_version").fetchone()[0]
     if found > HEAD:
-        raise InvalidInput(f"{backup} has schema {found}, newer than this program's {HEAD}", "update catchment")
+        raise InvalidInput(
+            "{backup} has schema {found}, newer than this program's {head}",
+            "update catchment",
+            backup=str(backup),
+            found=found,
+            head=HEAD,
+        )
     if found < BASELINE:
-        raise InvalidInput(f"{backup} has schema {found}, older than {BASELINE}", "use a backup of this program's own")
+        raise InvalidInput(
+            "{backup} has schema {found}, older than {baseline}",
+            "use a backup made by this version",
+            backup=str(backup),
+            found=found,
+            baseline=BASELINE,
+        )
 
 
 # Integrity checks

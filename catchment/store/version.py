@@ -49,15 +49,21 @@ def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
         return None
     if found < BASELINE:
         return SchemaMismatch(
-            f"the database has schema {found}, from before {BASELINE}, the oldest that this program can open",
-            "it is left as it is; give catchment a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
+            "the database has schema {found}, from before {baseline}, the oldest that this program can open",
+            "it was not changed; use a new database (CATCHMENT_HOME, CATCHMENT_DATABASE_URL)",
+            found=found,
+            baseline=BASELINE,
         )
     if found > head:
         return SchemaMismatch(
-            f"the database has schema {found}, newer than this program's {head}",
+            "the database has schema {found}, newer than this program's {head}",
             "update catchment; or restore the backup that was made before the update",
+            found=found,
+            head=head,
         )
-    return SchemaMismatch(f"the database has schema {found}, this program needs {head}", "run `catchment migrate`")
+    return SchemaMismatch(
+        "the database has schema {found}, this program needs {head}", "run `catchment migrate`", found=found, head=head
+    )
 
 
 def remember(database: Database, home: Path) -> None:

@@ -181,7 +181,9 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
         family, kind, protocol, _, address = addresses[0]
         listener = socket.socket(family, kind, protocol)
     except OSError as error:
-        raise InvalidInput(f"{host!r} is no address to listen on: {error}", "127.0.0.1 is the usual one") from error
+        raise InvalidInput(
+            "{host!r} is not an address to listen on: {why}", "127.0.0.1 is the usual one", host=host, why=str(error)
+        ) from error
     with listener:
         # A port that the last process has just released may be reused; one with a listener may not.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -196,11 +198,15 @@ def listening(host: str, port: int) -> Iterator[socket.socket]:
 def _cannot_listen(host: str, port: int, error: OSError) -> CatchmentError:
     where = f"{host}:{port}"
     if error.errno == errno.EADDRINUSE:
-        helps = "another catchment? Choose another with --port or CATCHMENT_PORT; 0 takes any free one"
-        return Conflict(f"another program listens on {where} already", helps)
+        helps = "perhaps another catchment; choose another port with --port or CATCHMENT_PORT (0: any free one)"
+        return Conflict("another program already listens on {where}", helps, where=where)
     if error.errno == errno.EACCES:
-        return InvalidInput(f"this user may not listen on {where}", "ports from 1024 on are open to everyone")
-    return InvalidInput(f"cannot listen on {where}: {error.strerror}", "127.0.0.1 is the usual address")
+        return InvalidInput(
+            "this user may not listen on {where}", "ports from 1024 on are open to everyone", where=where
+        )
+    return InvalidInput(
+        "cannot listen on {where}: {why}", "127.0.0.1 is the usual address", where=where, why=error.strerror
+    )
 
 
 def _announce(announce: Announce, context: WebContext, host: str, port: int) -> None:

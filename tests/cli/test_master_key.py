@@ -70,7 +70,7 @@ def test_a_key_taken_away_is_missed_by_name_and_none_is_made_in_its_place(
     monkeypatch.delenv("COOKIE_MASTER_KEY")
     said = catchment("credentials", "add", "feeds", "more", "--json", stdin=SECRET)
     assert said.failure == (7, "VAULT_ERROR")
-    assert "set COOKIE_MASTER_KEY as it was" in said.json["error"]["message"]
+    assert "set COOKIE_MASTER_KEY to the previous key" in said.json["error"]["message"]
     assert not (home / "master-key").exists()
     # Whoever reads a secret is not told to make a new key either: it would open nothing.
     lost = ("wrong", "there is no master key, and 1 secret is locked with one")

@@ -41,7 +41,7 @@ def test_a_site_whose_feed_is_added_already_is_not_added_again(catchment: Catchm
     page = site.server.on("/", reply(PAGE.replace(b"</head>", link), content_type="text/html"))
     assert catchment("sources", "add", feed.url).code == 0
     said = catchment("sources", "add", page)
-    assert (said.code, "as source 1" in said.err) == (5, True)
+    assert (said.code, "is already source 1" in said.err) == (5, True)
     assert targets(catchment) == [("rss", feed.url)]
 
 
@@ -104,7 +104,7 @@ def test_without_a_look_the_form_of_the_target_decides_and_nobody_is_asked(
     ("text", "says"),
     [
         ("top", ["catchment sources add hackernews top", "catchment sources add github_trending top"]),
-        ("!!", ["nothing here recognises", "the kind before the target"]),
+        ("!!", ["no platform recognises", "the kind before the target"]),
         ("rss", ["its target is missing", "catchment sources add rss https://"]),
     ],
 )

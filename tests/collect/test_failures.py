@@ -54,9 +54,7 @@ def test_a_bug_in_a_reader_is_one_sources_failure_and_shows_no_inside(here: Town
     bad.says.append(broken)
     (result,) = [one for one in here.collect() if one.source_id == source.id]
     assert (result.outcome, result.error_code) == (Outcome.FAILED, "INTERNAL")
-    assert (result.error or "").startswith(
-        f"{source.name} (source {source.id}): an error inside catchment (ZeroDivision"
-    )
+    assert (result.error or "").startswith(f"{source.name} (source {source.id}): internal error (ZeroDivision")
     assert "a detail" not in (result.error or "")
 
 

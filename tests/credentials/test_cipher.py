@@ -23,7 +23,9 @@ def test_the_same_text_is_sealed_differently_each_time() -> None:
 
 def test_another_key_does_not_open_it_and_says_which_one_would() -> None:
     sealed = Cipher(OLD).seal("a")
-    with pytest.raises(VaultError, match=f"locked with key {Cipher(OLD).key_id}; given: {Cipher(NEW).key_id}"):
+    with pytest.raises(
+        VaultError, match=f"encrypted with key {Cipher(OLD).key_id}; available keys: {Cipher(NEW).key_id}"
+    ):
         Cipher(NEW).open(sealed)
 
 

@@ -413,7 +413,7 @@ def test_a_secret_that_no_longer_opens_is_a_failure_of_its_webhook_alone(
     with monkeypatch.context() as patch:
         patch.setitem(teller.app.__dict__, "cipher", Cipher("quite another master key"))
         teller.round()
-    assert "locked with key" in teller.state().last_error
+    assert "encrypted with key" in teller.state().last_error
     teller.round(HOUR)
     assert heard(receiver.seen) == ["one"]
 

@@ -225,7 +225,7 @@ def test_a_secure_request_through_a_proxy_is_tunnelled_to_the_address_that_was_j
     rebinding(monkeypatch, "2606:2800:220:1:248:1893:25c8:1946")
     door = new_door(allow_private_networks=False, proxy=server.url, retry_waits=())
     server.on("[2606:2800:220:1:248:1893:25c8:1946]:443", status(403))
-    with pytest.raises(NetworkError, match=r"the proxy opens no tunnel to rebinding\.example"):
+    with pytest.raises(NetworkError, match=r"the proxy refused a tunnel to rebinding\.example"):
         door.ask("https://rebinding.example/page")
     assert [one.path for one in server.seen] == ["[2606:2800:220:1:248:1893:25c8:1946]:443"]
 

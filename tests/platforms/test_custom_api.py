@@ -95,7 +95,7 @@ def test_an_expression_that_finds_nothing_is_told_and_one_that_finds_no_list_is_
     assert read({"a": []}, items="b").notes == ("`items` finds nothing in the answer",)
     with pytest.raises(Unreadable, match="finds a str"):
         read({"a": "text"}, items="a")
-    with pytest.raises(Unreadable, match="cannot be used"):
+    with pytest.raises(Unreadable, match="does not fit the answer"):
         read({"a": "text"}, items="sum(a)")
 
 

@@ -188,7 +188,7 @@ def test_without_a_key_the_feed_is_read_which_is_a_window() -> None:
 
 def test_a_source_that_wants_no_feed_says_that_a_key_is_missing() -> None:
     source = SOURCE.replace(settings={"without_key": "refuse"})
-    with pytest.raises(LoginNeeded, match=r"no key.*credentials add reddit.*on request only.*without_key=atom"):
+    with pytest.raises(LoginNeeded, match=r"no API key.*credentials add reddit.*on request only.*without_key=atom"):
         reddit.first(source, Progress(), WalkPlan("new", 100))
     assert reddit.first(source, Progress(), WalkPlan("new", 100, has_key=True))
 

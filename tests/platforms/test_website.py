@@ -224,7 +224,7 @@ def test_a_wall_without_such_a_link_is_called_a_wall():
 
 @pytest.mark.parametrize("selector", ["a[", "a,,b", "p::before", "> > a"])
 def test_a_selector_that_is_none_is_said_so(selector):
-    with pytest.raises(InvalidInput, match="no CSS selector") as failure:
+    with pytest.raises(InvalidInput, match="not a CSS selector") as failure:
         read(sample("index.html"), Request(URL, state={"links": selector}))
     assert failure.value.field == "links"
 

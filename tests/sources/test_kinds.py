@@ -83,7 +83,7 @@ def test_a_source_is_found_by_id_name_target_or_words_of_its_own(desk: Desk) -> 
         *(("webdev", web), ("https://www.reddit.com/r/webdev/", web), ("News of others", other)),
     ):
         assert names.source(text) == source.id
-    with pytest.raises(InvalidInput, match=r"'news' may be several sources .* 1 \(Daily news\), 3 \(News of others\)"):
+    with pytest.raises(InvalidInput, match=r"'news' matches several sources .* 1 \(Daily news\), 3 \(News of others\)"):
         names.source("news")
     with pytest.raises(NotFound):
         names.source("weather")

@@ -187,7 +187,7 @@ def test_those_to_avoid_are_left_out_and_that_is_no_exhaustion(desk: Desk) -> No
 def test_one_that_this_process_cannot_open_does_not_keep_it_from_the_others(desk: Desk) -> None:
     keep(desk, "locked", priority=9, key="another master key")
     pool = pool_of(desk)
-    with pytest.raises(VaultError, match="locked with key"):
+    with pytest.raises(VaultError, match="encrypted with key"):
         pool.take("reddit")
     keep(desk, "mine")
     assert taken(pool) == ["mine"]
@@ -388,7 +388,7 @@ def test_it_is_nobody_to_a_process_that_does_not_have_it(desk: Desk) -> None:
     taken(pool_of(desk, lent=lent()))
     assert taken(pool_of(desk)) == [None]
     assert keeper_of(desk).platforms() == frozenset()
-    with pytest.raises(VaultError, match="stands in the environment of another process"):
+    with pytest.raises(VaultError, match="comes from the environment of another process"):
         pool_of(desk).take("reddit", "reddit-environment")
 
 

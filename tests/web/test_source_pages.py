@@ -191,7 +191,7 @@ def test_what_is_followed_already_is_shown(desk: Desk) -> None:
         ({"target": ""}, "it needs an address or a name", 'class="wide is-wrong"'),
         ({"target": "ftp://x.example"}, "ftp", ""),
         ({"target": "https://x.example/", "interval": "soon"}, "is not a number of minutes", 'class="is-wrong"'),
-        ({"target": "https://x.example/", "interval": "0"}, "an interval of 0 minutes is not possible", "is-wrong"),
+        ({"target": "https://x.example/", "interval": "0"}, "an interval of 0 minutes is not allowed", "is-wrong"),
         ({"target": "https://x.example/", "priority": "huge"}, "unknown priority", ""),
         ({"target": "https://x.example/", "credential": "nobody"}, "nobody", ""),
         ({"target": "https://x.example/\0"}, "cannot be kept", ""),

@@ -41,7 +41,7 @@ TAG = re.compile(
     r"|<(/?)([a-z][^\s/>]*)((?:[^\"'<>]|\"[^\"]*\"|'[^']*')*+)",
     re.DOTALL | re.IGNORECASE,
 )
-_HELPS = "look at it in a browser"
+_HELPS = "check it in a browser"
 QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 # They are empty, or their end may be left out: a thousand of them are siblings, not nested.
@@ -75,15 +75,24 @@ def parsed(text: str) -> LexborHTMLParser:
 def check_shape(page: Shape) -> None:
     """Raises Unreadable for a page that was made to keep parsers busy."""
     if page.deepest > DEEPEST:
-        raise Unreadable(f"the page has tags more than {DEEPEST:,} deep, or with so many attributes", _HELPS)
+        raise Unreadable(
+            "the page has tags nested more than {deepest:,} deep, or with as many attributes", _HELPS, deepest=DEEPEST
+        )
     if page.tags > MOST_TAGS or page.labour > MOST_LABOUR:
-        raise TooComplex(f"the page has more than {MOST_TAGS:,} tags, or too many of them too deep", _HELPS)
+        raise TooComplex(
+            "the page has more than {most_tags:,} tags, or too many deeply nested ones", _HELPS, most_tags=MOST_TAGS
+        )
 
 
 def shape(text: str) -> Shape:
     """Returns how much work a page makes. Raises Unreadable or TooComplex where that alone is too much to find out."""
     if len(text) > MOST_CHARACTERS:
-        raise Unreadable(f"the page has {len(text):,} characters", f"{MOST_CHARACTERS:,} is the most that is read")
+        raise Unreadable(
+            "the page has {size:,} characters",
+            "at most {longest:,} are read",
+            size=len(text),
+            longest=MOST_CHARACTERS,
+        )
     apparent = apparent_shape(text)
     is_tiny = text.count("<") <= TINY_TAGS and len(text) <= TINY_CHARACTERS
     return apparent if is_tiny or not apparent.is_bearable else _measured_shape(text)

@@ -208,5 +208,5 @@ def _entries(document: Any, expression: str | None, search: Searching) -> tuple[
     except items.Shapeless as error:
         raise Unreadable(str(error), "say where the list is: --set items=EXPRESSION") from None
     except ValueError as error:
-        raise Unreadable(f"`items` cannot be used on what came: {error}", "correct that setting") from None
+        raise Unreadable("`items` does not fit the answer: {why}", "correct that setting", why=str(error)) from None
     return ([], ("`items` finds nothing in the answer",)) if entries is None else (entries, ())

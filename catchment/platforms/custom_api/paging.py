@@ -153,7 +153,12 @@ def turn(
             helps = f"the API does not heed the parameter {name!r}: set {parameter}, or another paging"
         else:
             helps = f"the API does not turn its pages by paging={paging}: choose another, or none"
-        raise Unreadable(f"page {number} of the list shows the same items as page {number - 1}", helps)
+        raise Unreadable(
+            "page {number} of the list shows the same items as page {previous}",
+            helps,
+            number=number,
+            previous=number - 1,
+        )
     seen = request.state.get("seen", 0) + shown.count
     following = _next(document, shown.count, answer, request, settings, search)
     if following is None:

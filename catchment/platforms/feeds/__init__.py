@@ -138,8 +138,15 @@ def nothing_found(request: Request) -> NoFeed | None:
     if site is None:
         return None
     announced = request.state.get("announced")
-    what = f"no feed was found at {site}" + (f": {announced}, which it announces, cannot be read" if announced else "")
-    return NoFeed(what, f"to add the page itself: `catchment sources add website {shlex.quote(site)}`")
+    return NoFeed(
+        "no feed was found at {site}: {announced}, which it announces, cannot be read"
+        if announced
+        else "no feed was found at {site}",
+        "to add the page itself: `catchment sources add website {quoted}`",
+        site=site,
+        announced=announced,
+        quoted=shlex.quote(site),
+    )
 
 
 TYPES = {

@@ -180,9 +180,11 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
     is_search = source.target.startswith(PREFIX)
     if (plan.listing == SEARCH) != is_search:
         raise InvalidInput(
-            f"{source.target!r} cannot be read as the listing {plan.listing!r}",
-            "a search is read as search, a list as one of the lists: change the setting listing",
+            "{target!r} cannot be read as the listing {listing!r}",
+            "change the setting `listing`: `search` for a search, the name of a list for a list",
             field="listing",
+            target=source.target,
+            listing=plan.listing,
         )
     return [algolia.request(source.target[len(PREFIX) :]) if is_search else firebase.list_request(plan.listing)]
 

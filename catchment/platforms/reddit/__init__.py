@@ -220,7 +220,9 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
     if plan.has_key:
         return [requests.listing(source, plan, is_known=progress.watermark is not None)]
     if source.settings.get("without_key") == REFUSE:
-        raise LoginNeeded("there is no key to read it with", f"{errors.ADD_A_KEY}; or set without_key=atom")
+        raise LoginNeeded(
+            "there is no API key to read it with", "{add_a_key}; or set without_key=atom", add_a_key=errors.ADD_A_KEY
+        )
     return [requests.feed(source, plan)]
 
 

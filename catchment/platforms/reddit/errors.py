@@ -39,7 +39,7 @@ CLOSED: dict[str, tuple[type[PlatformError], str, str]] = {
     "gated": (Refused, f"gated: {_FOR_ACCOUNTS[0]}", _FOR_ACCOUNTS[1]),
 }
 """Reasons why a community cannot be read."""
-TELL_WHO = "set REDDIT_USER_AGENT to something that tells who you are; data centres are often blocked as a whole"
+TELL_WHO = "set REDDIT_USER_AGENT to something that identifies you; whole data centres are often blocked"
 _LONGEST_WORDS = 200
 _HEAD_BYTES = 60_000
 _TOO_MANY = re.compile(rb"seen too many requests|<title>\s*too many requests", re.IGNORECASE)
@@ -118,7 +118,7 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
         return _in_the_way("Reddit asks to prove that a browser is reading", answer, asked)
     if _ADULT.search(head):
         what = "the community is for adults, and Reddit asks for the reader's age first"
-        return Refusal(Refused(what, f"with a key it does not: {ADD_A_KEY}"))
+        return Refusal(Refused(what, "with an API key it does not: {add_a_key}", add_a_key=ADD_A_KEY))
     if answer.status >= 300:
         return _of_community(answer, RedditErrorBody(), asked)
     return _elsewhere(answer, asked) or Refusal(
@@ -174,7 +174,7 @@ def _elsewhere(answer: Answer, asked: Request) -> Refusal | None:
     if match is None or match[1] == name:
         return None
     helps = f"follow r/{match[1]} instead, and remove this source"
-    return Refusal(Missing(f"r/{name} leads to r/{match[1]} now", helps))
+    return Refusal(Missing("r/{name} now leads to r/{target}", helps, name=name, target=match[1]))
 
 
 def _community(asked: Request) -> str | None:
@@ -184,7 +184,9 @@ def _community(asked: Request) -> str | None:
 
 
 def _no_such(name: str) -> Refusal:
-    return Refusal(Missing(f"there is no community r/{name}", "check how its name is written; it may have been closed"))
+    return Refusal(
+        Missing("there is no community r/{name}", "check the spelling of its name; it may have been closed", name=name)
+    )
 
 
 def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
@@ -204,5 +206,7 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
         return Refusal(ServerTrouble("Reddit has trouble of its own", AGAIN))
     # The status itself says enough, except for Reddit's own words.
     is_news = bool(complaint.words) or answer.status < 300
-    error = Refused(f"Reddit says: {complaint.words or f'error {status}'}", "check the source's target and settings")
+    error = Refused(
+        "Reddit says: {words}", "check the source's target and settings", words=complaint.words or f"error {status}"
+    )
     return Refusal(error) if is_news else None

@@ -125,8 +125,9 @@ def read(answer: Answer, request: Request) -> Reading:
             return Reading(items=items, skipped=skipped, title=about.title)
         _check_is_page(page, answer.url)
         raise Unreadable(
-            f"no link on the page matches {str(selector)!r}",
-            "the page may have changed: look at it, and mend the setting `links`",
+            "no link on the page matches {selector!r}",
+            "the page may have changed: check it, and correct the setting `links`",
+            selector=str(selector),
         )
     _check_is_page(page, answer.url)
     item = Item(
@@ -150,7 +151,11 @@ def _main_text(text: str) -> str:
     process, which can be killed and takes its memory with it."""
     shape = html.shape(text)
     if shape.tags > MAIN_TEXT_TAGS or shape.labour > MAIN_TEXT_LABOUR:
-        raise Unreadable(f"the page has {shape.tags:,} tags, too many or too deep to find its main text", FOLLOW_LINKS)
+        raise Unreadable(
+            "the page has {tags:,} tags, too many or too deeply nested to find its main text",
+            FOLLOW_LINKS,
+            tags=shape.tags,
+        )
     if len(text) <= QUICK_CHARACTERS:
         extracted = _extract(text)
     else:
@@ -182,8 +187,9 @@ def _extract(text: str) -> str:
         import trafilatura  # heavy: loaded when a page is parsed
     except ImportError as error:
         raise CatchmentError(
-            f"main texts cannot be read: a package is missing ({str(error).partition(chr(10))[0]})",
-            "install catchment's packages anew, as `make run` does",
+            "main texts cannot be read: a package is missing ({why})",
+            "reinstall catchment's packages, as `make run` does",
+            why=str(error).partition(chr(10))[0],
         ) from error
     # It logs everything that it cannot use; we report it ourselves, once.
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
@@ -269,7 +275,9 @@ def _check_is_page(page: LexborHTMLParser, url: str) -> None:
         raise error
     if size < LEAST_BYTES:
         raise Unreadable(
-            f"the page has hardly any words ({size} bytes)", "look at it in a browser; it may need one to be shown"
+            "the page has hardly any words ({size} bytes)",
+            "check it in a browser; it may need JavaScript",
+            size=size,
         )
 
 

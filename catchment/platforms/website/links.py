@@ -30,7 +30,7 @@ QUICK_TEXT = 50_000_000
 """Characters: the text of a match is read once for every tag around it."""
 _RISKY = re.compile(r"[:~+]")
 _PART_END = re.compile(r"(?<=[^\s>~+,(])\s*[\s>~+,]\s*(?=[^\s>~+,)])")
-HELPS = "give one as in: main h2 a"
+HELPS = "an example: main h2 a"
 PORTS = {"http": 80, "https": 443}
 
 
@@ -53,8 +53,10 @@ def read(text: str, url: str, selector: str) -> tuple[tuple[Item, ...], tuple[Sk
             answer = child_processes.run(__name__, find_encoded.__name__, msgspec.msgpack.encode((text, url, selector)))
         except child_processes.JobKilled:
             raise TooComplex(
-                f"the selector {selector[:100]!r} takes too long on this page of {shape.tags:,} tags",
-                "write a simpler one into the setting `links`: without ~, nth-child and the like, and of fewer parts",
+                "the selector {selector!r} takes too long on this page of {tags:,} tags",
+                "use a simpler one in the setting `links`: fewer parts, and no ~ or nth-child",
+                selector=selector[:100],
+                tags=shape.tags,
             ) from None
         links = msgspec.msgpack.decode(answer, type=FoundLinks)
     items = tuple(Item(link_url, kind="link", text=words or None, url=link_url) for link_url, words in links.links)
@@ -144,7 +146,9 @@ def _matching(page: LexborHTMLParser, selector: str) -> list[LexborNode]:
     try:
         return page.css(selector)
     except (SelectolaxError, ValueError) as error:
-        raise InvalidInput(f"{selector[:100]!r} is no CSS selector", HELPS, field="links") from error
+        raise InvalidInput(
+            "{selector!r} is not a CSS selector", HELPS, field="links", selector=selector[:100]
+        ) from error
 
 
 def _words(link: LexborNode) -> str:

@@ -82,7 +82,7 @@ class Webhooks(StorePart):
     ) -> int:
         """Add a webhook; it begins with events after it. Raises Conflict."""
         if tx.one("SELECT 1 FROM webhooks WHERE name = ?", name):
-            raise Conflict(f"there is a webhook named {name!r} already", "remove it first")
+            raise Conflict("there is already a webhook named {name!r}", "remove it first", name=name)
         sql = """
             INSERT INTO webhooks (name, url, events, key_id, sealed, created_at) VALUES (?, ?, ?, ?, ?, ?)
             RETURNING id
@@ -284,4 +284,4 @@ def _waiting(tx: Transaction, listener: WebhookView, newest: int) -> int:
 
 
 def _missing(which: str) -> NotFound:
-    return NotFound(f"there is no webhook {which}", "`catchment webhooks list` shows them")
+    return NotFound("there is no webhook {which}", "`catchment webhooks list` shows them", which=which)

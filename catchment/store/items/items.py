@@ -41,14 +41,15 @@ def as_it_was(tx: Transaction, item_id: int, at: datetime) -> PastItemView | Non
     (item,), (applied_at,) = items, row
     if at < item.first_seen_at:
         raise NotFound(
-            f"item {item_id} was first seen at {item.first_seen_at.isoformat()}: what it said before, if anything, is "
-            "not known",
-            "ask for that moment or a later one",
+            "item {item_id} was first seen at {first_seen_at}: its earlier content is unknown",
+            "choose that time or a later one",
+            item_id=item_id,
+            first_seen_at=item.first_seen_at.isoformat(),
         )
     # Read after the item: an edit in between is found here, as it was in the item.
     past = revisions(tx, "item_id = ? AND valid_from <= ? AND valid_to > ?", item_id, micros(at), micros(at))
     if not past and at < item.content_last_changed_at:
-        raise NotFound(f"what item {item_id} said at {at.isoformat()} is not kept any more")
+        raise NotFound("the version of item {item_id} of {at} is no longer stored", item_id=item_id, at=at.isoformat())
     valid_to = None
     if past:
         revision, valid_to = past[-1], past[-1].valid_to
@@ -223,7 +224,7 @@ def key_from(text: str | None) -> tuple[int, int] | None:
         if not all(0 <= part < 2**63 for part in key):
             raise ValueError
     except ValueError:
-        raise InvalidInput(f"{text!r} is not a place in a list", "use the `next` of the page before", "after") from None
+        raise InvalidInput("{text!r} is not a cursor", "use `next` of the previous page", "after", text=text) from None
     return key
 
 

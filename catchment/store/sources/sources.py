@@ -317,7 +317,7 @@ class Sources(StorePart):
             return True
 
         if not self._db.write(change):
-            raise Conflict(f"{address} is followed already by another source", "remove this one")
+            raise Conflict("{address} is already another source", "remove this one", address=address)
         return self.get(source.id)
 
     def merge(self, described: Mapping[int, Described]) -> set[int]:
@@ -581,5 +581,10 @@ def rename(tx: Transaction, source_id: int, name: str) -> None:
 
 def refuse_twice(source: Source, is_new: bool) -> Source:
     if not is_new:
-        raise Conflict(f"{source.target} is followed already, as source {source.id} ({source.name})")
+        raise Conflict(
+            "{target} is already source {id} ({source})",
+            target=source.target,
+            id=source.id,
+            source=source.name,
+        )
     return source

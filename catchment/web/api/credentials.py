@@ -83,7 +83,9 @@ def credential_of(app: App, credential_id: int) -> CredentialView:
     for credential in credential_views(app):
         if credential.id == credential_id:
             return credential
-    raise NotFound(f"there is no credential {credential_id}", "GET /api/credentials lists them")
+    raise NotFound(
+        "there is no credential {credential_id}", "GET /api/credentials lists them", credential_id=credential_id
+    )
 
 
 def credential_views(app: App) -> list[CredentialView]:

@@ -155,7 +155,13 @@ def format_of(request: Request) -> Format | None:
     if not asked:
         return None
     if asked not in FORMATS:
-        raise InvalidInput(f"unknown format {asked[:20]!r}", f"known formats: {', '.join(FORMATS)}", field="format")
+        raise InvalidInput(
+            "unknown format {asked!r}",
+            "known formats: {formats}",
+            field="format",
+            asked=asked[:20],
+            formats=", ".join(FORMATS),
+        )
     return FORMATS[asked]
 
 

@@ -267,7 +267,9 @@ def _number(text: str | None) -> int | None:
         return None
     number = whole_number(text)
     if number is None:
-        raise InvalidInput(f"{text[:50]!r} is not the number of a source", "the page of a source shows it", "source")
+        raise InvalidInput(
+            "{text!r} is not the number of a source", "the page of a source shows it", "source", text=text[:50]
+        )
     return number
 
 
@@ -276,4 +278,4 @@ def _moment(text: str, reader: Reader, field: str, *, is_end: bool = False) -> d
     try:
         return asked_time(text).at(reader.now, reader.tzinfo, is_end=is_end)
     except ValueError as error:
-        raise InvalidInput(f"{text[:50]!r} is {error}", field=field) from None
+        raise InvalidInput("{text!r} is {why}", field=field, text=text[:50], why=str(error)) from None

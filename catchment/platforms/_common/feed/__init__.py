@@ -59,7 +59,9 @@ def _feed(text: str, url: str, tree: markup.Tree | None) -> Reading | None:
     root_name = markup.name_of(tree.root)
     if root_name not in markup.ROOTS:
         raise Unreadable(
-            f"XML came that is no feed: <{root_name[:40]}>", "give the address of a feed; a list of feeds is imported"
+            "the answer is XML, but not a feed: <{element}>",
+            "give the address of a feed; lists of feeds can be imported",
+            element=root_name[:40],
         )
     reading = entries.read(tree, url)
     return _fullest(reading, text, url) if tree.is_forgiven else reading

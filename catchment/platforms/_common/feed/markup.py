@@ -125,8 +125,12 @@ def repaired(text: str) -> Tree | None:
     marks = text.count("&") + text.count("<")
     if len(text) > MOST_REPAIRED or marks > MOST_MARKS:
         raise TooComplex(
-            f"the feed is broken, and too large to be repaired ({len(text):,} characters, {marks:,} times < or &)",
-            f"{MOST_REPAIRED:,} and {MOST_MARKS:,} are the most; its publisher must correct it",
+            "the feed is malformed and too large to repair ({size:,} characters, {marks:,} of < or &)",
+            "the limits are {most_size:,} and {most_marks:,}; only its publisher can correct it",
+            size=len(text),
+            marks=marks,
+            most_size=MOST_REPAIRED,
+            most_marks=MOST_MARKS,
         )
     clean = CONTROL.sub("", text)
     notes = ["control characters"] if clean != text else []
