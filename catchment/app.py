@@ -101,7 +101,7 @@ class App:
         return secret_store.SecretStore(
             self.store.credentials,
             self.cipher,
-            secret_store.lent(secret_store.declared(self.platforms), self.settings.declared),
+            secret_store.lent(secret_store.declared(self.platforms.services.values()), self.settings.declared),
         )
 
     @part
@@ -188,10 +188,12 @@ class App:
         return request_budgets.budgets_in(self.store.budgets, self.redis)
 
     def budgets_by_credential(self) -> dict[str, list[Asked]]:
-        """The budgets of each platform that declares one, with the credentials that are usable now."""
+        """The budgets of each platform or service that declares one, with the credentials that are usable now."""
         usable, settings = self.credential_manager.usable(), fetch_settings(self.settings)
         budgets = {
-            platform.NAME: budget for platform in self.platforms if (budget := settings.budget(platform)) is not None
+            name: budget
+            for name, service in self.platforms.services.items()
+            if (budget := settings.budget(service)) is not None
         }
         return {name: _counted_by(budget, usable.get(name, [])) for name, budget in budgets.items()}
 
@@ -218,7 +220,8 @@ class App:
             self.store,
             self.platforms,
             lambda kind: intervals.get(kind, UNKNOWN_KIND_MINUTES),
-            self.budgets(),
+            # Which service a source is read through is decided by each visit.
+            {name: budget for name, budget in self.budgets().items() if name in self.platforms.without_services},
             taken or budget_plan.taken_lately(self.store, now),
         )
 
@@ -394,12 +397,12 @@ def settings_from(environ: Mapping[str, str], folder: Path, jobs: list[str]) -> 
     """Read the settings once, at start, and set up logging by them."""
     platforms = installed()
     kinds = [*kind_intervals(platforms.kinds())]
-    declarations = secret_store.declared(platforms)
+    declarations = secret_store.declared(platforms.services.values())
     settings = read_settings(
         environ,
         folder,
         kinds=kinds,
-        platforms=[platform.NAME for platform in platforms],
+        platforms=sorted({*platforms.by_name, *platforms.services}),
         jobs=jobs,
         declared=secret_store.names(declarations.values()),
     )

@@ -212,7 +212,7 @@ class DeploymentStatus:
             now=self.now,
             patience=self._patience,
             is_collecting=self.is_collected,
-            closed=cooldowns.until((platform.NAME for platform in self._app.platforms), self.now),
+            closed=cooldowns.until(self._app.platforms.without_services, self.now),
             waiting_count=len(self.overdue(MOST_WAITING)),
         )
 

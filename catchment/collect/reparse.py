@@ -10,6 +10,7 @@ from threading import Event
 import zstandard
 
 from catchment import logs
+from catchment.collect.source_client import text_limit_of
 from catchment.errors import Unreadable
 from catchment.model import (
     Answer,
@@ -105,7 +106,7 @@ class Reparsing:
             _UNCLAIMED,
             kept.run_id,
             kept.answered_at,
-            refine(reading, scope=scope, answer_url=url, text_limit=self._text_limit).items,
+            refine(reading, scope=scope, answer_url=url, text_limit=text_limit_of(platform, self._text_limit)).items,
             FINGERPRINT_RULE,
             may_have_new_ids=platform.IS_SCOPED,
         )
@@ -139,6 +140,7 @@ def _asked_and_answered(kept: KeptAnswer, answered_at: datetime) -> tuple[Answer
         method=asked.get("method", "GET"),
         params=asked.get("params", {}),
         step=kept.step,
+        service=asked.get("service", ""),
         listing=asked.get("listing", ""),
         state=asked.get("state", {}),
         item_id=asked.get("item_id"),

@@ -240,6 +240,8 @@ class SourceClient:
         self._attempts_told = 0
         self._effort = Effort()
         self._bytes = 0
+        self.service = source.platform
+        """The platform, or its service, that the last request was sent to."""
 
     @property
     def requests(self) -> int:
@@ -251,7 +253,9 @@ class SourceClient:
         if request.identity is not Identity.NONE and request.credential is None:
             request = request.replace(credential=self._source.credential)
         try:
-            answer = self._context.fetch(request, platform, subject=self.subject, attempts=self._attempts)
+            recipient = self._context.platforms.recipient(platform, request)
+            self.service = recipient.NAME
+            answer = self._context.fetch(request, recipient, subject=self.subject, attempts=self._attempts)
         except _TRY_OTHERWISE as error:
             if request.fallback is None:
                 raise self._nothing_found(request, platform) or error from error
@@ -289,7 +293,7 @@ class SourceClient:
         """Returns what was read from an answer of `size` bytes, cleaned for storage."""
         scope = self._source.key if platform.IS_SCOPED else ""
         with self.reading(size):
-            return refine(reading, scope=scope, answer_url=url, text_limit=self._text_limit)
+            return refine(reading, scope=scope, answer_url=url, text_limit=text_limit_of(platform, self._text_limit))
 
     def _nothing_found(self, request: Request, platform: Platform) -> PlatformError | None:
         """Returns the platform's error for the case that the last of several requests led nowhere, too."""
@@ -335,6 +339,11 @@ class SourceClient:
         )
 
 
+def text_limit_of(platform: Platform, operators: int) -> int:
+    """Returns how many characters of a text are stored: the operator's limit, or the platform's own if that is less."""
+    return min(operators, options(platform).TEXT_LIMIT) if hasattr(platform, "TEXT_LIMIT") else operators
+
+
 def subject_of(source: Source) -> str:
     """Returns the subject of an error about this source."""
     return f"{source.name} (source {source.id})" if source.id else source.name
@@ -349,6 +358,7 @@ def _shown_request(request: Request) -> dict[str, Any]:
             name: HIDDEN if is_secret_parameter(name, value) else redact(value)
             for name, value in request.params.items()
         },
+        "service": request.service,
         "listing": request.listing,
         "state": request.state,
         "item_id": request.item_id,

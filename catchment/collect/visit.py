@@ -35,7 +35,7 @@ from catchment.model import (
     Source,
     VisitResult,
 )
-from catchment.platforms import ANNOUNCED, no_platform
+from catchment.platforms import ANNOUNCED, no_platform, services_of
 from catchment.policy.page import decide_follow_ups
 from catchment.policy.visit import Cause, VisitRules, after_error, after_unchanged, skip, succeed
 from catchment.store.sources.sources import Claimed
@@ -240,7 +240,7 @@ class Visitor:
             details = {"error_type": type(error).__name__}
             self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
         if visit.wait is not None:
-            self._cool_down(claimed.source, visit.wait)
+            self._cool_down(claimed.source, visit.client.service, visit.wait)
         result = visit.state.result
         if result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) or result.counts.shown:
             # After the commit: a kill before this loses nothing, because the cached set is then not used.
@@ -303,19 +303,30 @@ class Visitor:
     def kinds_in_cooldown(self) -> Mapping[str, datetime]:
         """Returns the kinds in cooldown and its end; their sources stay due."""
         # Where sources have their own hosts, a wait for one starts no cooldown of the platform.
-        closable = {platform.NAME: platform for platform in self.platforms if platform.HOSTS}
-        closed = self.context.cooldowns.until(closable, self.clock.now())
-        return {kind.name: until for platform_name, until in closed.items() for kind in closable[platform_name].KINDS}
+        closable = [(platform, self._services(platform)) for platform in self.platforms if platform.HOSTS]
+        names = {name for _, services in closable for name in services}
+        closed = self.context.cooldowns.until(names, self.clock.now())
+        return {
+            kind.name: min(closed[name] for name in services)
+            for platform, services in closable
+            if all(name in closed for name in services)
+            for kind in platform.KINDS
+        }
 
-    def _cool_down(self, source: Source, error: SlowDown) -> None:
-        """Puts the platform into cooldown if the wait applies to all of it."""
+    def _services(self, platform: Platform) -> list[str]:
+        """Returns what a source of the platform may be read through: its services with a credential, or all."""
+        names = [service.name for service in services_of(platform)] or [platform.NAME]
+        return [name for name in names if name in self.rules.keyed] or names
+
+    def _cool_down(self, source: Source, service: str, error: SlowDown) -> None:
+        """Puts the platform, or its service, into cooldown if the wait applies to all of it."""
         platform = self.platforms.of_kind(source.kind)
         # A source with a credential of its own has a budget of its own; one with a host of its own shares it with no
         # other. And what a platform says about one request says nothing about the next.
         is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
         if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
             return
-        self.context.cooldowns.start(platform.NAME, error.retry_at, self.clock.now())
+        self.context.cooldowns.start(service, error.retry_at, self.clock.now())
 
     def _no_platform(self, source: Source) -> str:
         """Reports that the kind has no platform; logs it once, for any number of sources and runs."""

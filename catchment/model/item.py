@@ -25,8 +25,9 @@ class Media(Record, frozen=True, omit_defaults=True):
     alt: str | None = None
 
 
-class Reference(Record, frozen=True, omit_defaults=True):
-    """A link from an item to another one: what it replies to, quotes, reposts, or where it came from."""
+class Reference(Record, frozen=True):
+    """A link from an item to another one: what it replies to, quotes, reposts, or where it came from; with what the
+    platform showed of that other one."""
 
     relation: str
     """replied_to, quoted, retweeted, crossposted, discussed_at, via"""
@@ -34,6 +35,9 @@ class Reference(Record, frozen=True, omit_defaults=True):
     url: str | None = None
     author: str | None = None
     text: str | None = None
+    author_display_name: str | None = None
+    created_at: datetime | None = None
+    media: tuple[Media, ...] = ()
 
 
 class Labels(Record, frozen=True, kw_only=True):

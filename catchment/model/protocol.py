@@ -47,6 +47,8 @@ class WalkPlan(Record, frozen=True):
     """How far back a ranked listing goes, in the platform's own word (hour, day, week …)."""
     has_key: bool = False
     """A credential is available: the source's own, or one in the pool."""
+    keyed: frozenset[str] = frozenset()
+    """The platforms and services whose pool has a credential."""
 
 
 class Identity(StrEnum):
@@ -70,6 +72,8 @@ class Request(Record, frozen=True):
     """Small state the parser needs to read the answer (page number, cursor, thread)."""
     timeout_seconds: float | None = None
     max_bytes: int | None = None
+    service: str = ""
+    """The service that it is sent to, for a platform that declares `SERVICES`; its name is also that of the pool."""
     identity: Identity = Identity.NONE
     credential: str | None = None
     secret_header: str | None = None
@@ -311,6 +315,20 @@ class CredentialSettings(Record, frozen=True):
     headers: dict[str, str] = {}
 
 
+class Service(Record, frozen=True):
+    """One of several ways to reach a platform, each with hosts, a budget and credentials of its own.
+
+    Items have the same ids, whichever service showed them.
+    """
+
+    name: str
+    """Unique among platforms and services: that of its credentials (`credentials add NAME …`) and of its base URL."""
+    hosts: tuple[str, ...]
+    budget: Budget | None = None
+    credential_settings: CredentialSettings | None = None
+    probe: Request | None = None
+
+
 class Recheck(Record, frozen=True):
     """An item that is due to be requested again."""
 
@@ -359,12 +377,17 @@ class PlatformOptions(Protocol):
 
     OBEYS_ROBOTS: bool
     """Every site's robots.txt is checked first: for platforms that read pages made for people."""
+    TEXT_LIMIT: int
+    """The most characters of a text that are stored, if fewer than the operator's limit; a cut is marked."""
     USER_AGENT: str
     """The user agent that the platform asks for, unless the operator sets another."""
     CREDENTIAL_SETTINGS: CredentialSettings
     """Settings of the deployment that form a credential."""
     PROBE: Request
     """A cheap request that needs a credential, to test one."""
+    SERVICES: tuple[Service, ...]
+    """The services through which it can be reached; `HOSTS` has the hosts of all of them, `BUDGET` is None. Without it
+    the platform is its own only service."""
     TITLE: str
     """What pages call the platform; its NAME, if there is none."""
     CHINESE: dict[str, str]

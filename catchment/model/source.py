@@ -119,6 +119,10 @@ class Progress(Record, frozen=True):
     next_limit: int | None = None
     """How many items to request first, learnt from recent visits; None: not known yet."""
     last_shown_count: int | None = None
+    last_fetched_count: int | None = None
+    """How many items the last successful visit showed …"""
+    last_new_count: int | None = None
+    """… and how many of them were new."""
     success_count: int = 0
     empty_count: int = 0
     """The successes that brought nothing new."""

@@ -21,7 +21,17 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 from catchment.errors import InvalidInput
 from catchment.lazy import lazy_imports
 from catchment.messages import Message, message
-from catchment.model import Kind, Listing, Order, PlanPart, Platform, PlatformOptions
+from catchment.model import (
+    Kind,
+    Listing,
+    Order,
+    PlanPart,
+    Platform,
+    PlatformOptions,
+    Request,
+    Service,
+    options,
+)
 
 with lazy_imports():
     from importlib import metadata
@@ -35,6 +45,7 @@ __all__ = [
     "no_platform",
     "platform_named",
     "protocol_faults",
+    "services_of",
     "unknown",
 ]
 
@@ -76,6 +87,9 @@ class Platforms:
     def __init__(self, modules: tuple[Platform, ...]) -> None:
         self.by_name = {module.NAME: module for module in modules}
         self._by_kind = {kind.name: (module, kind) for module in modules for kind in module.KINDS}
+        self.services = {service.NAME: service for module in modules for service in _services(module)}
+        """What requests are sent to, by name: the services of platforms that declare some, else the platform itself."""
+        self.without_services = frozenset(module.NAME for module in modules if not services_of(module))
         self.of_one_site = frozenset(module.NAME for module in modules if module.HOSTS)
         """Platforms whose sources share a host; elsewhere each source has a host of its own."""
         self.titles = {
@@ -128,12 +142,47 @@ class Platforms:
         """Returns the platform of a known kind if it is not installed."""
         return ANNOUNCED[kind][0] if kind in ANNOUNCED and self.of_kind(kind) is None else None
 
+    def service(self, name: str) -> Platform:
+        """Returns what has credentials, a budget and a base URL of its own under that name."""
+        if name not in self.services:
+            raise unknown("platform", name, self.services)
+        return self.services[name]
+
+    def recipient(self, platform: Platform, request: Request) -> Platform:
+        """Returns what the request is sent to: the service that it names, else the platform."""
+        return self.services[request.service] if request.service else platform
+
     def named(self, name: str, *others: str) -> str:
         """Returns the name if a platform has it: one of this installation, or of the known `others`."""
         names = {*self.by_name, *others}
         if name not in names:
             raise unknown("platform", name, names)
         return name
+
+
+class _ServiceOf:
+    """A platform as one of its services is reached: its own name, hosts, budget, credential settings and probe."""
+
+    def __init__(self, platform: Platform, service: Service) -> None:
+        self._platform = platform
+        self.NAME, self.HOSTS, self.BUDGET = service.name, service.hosts, service.budget
+        if service.credential_settings is not None:
+            self.CREDENTIAL_SETTINGS = service.credential_settings
+        if service.probe is not None:
+            self.PROBE = service.probe
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._platform, name)
+
+
+def _services(platform: Platform) -> tuple[Platform, ...]:
+    declared = services_of(platform)
+    return tuple(cast(Platform, _ServiceOf(platform, service)) for service in declared) or (platform,)
+
+
+def services_of(platform: Platform) -> tuple[Service, ...]:
+    """Returns the services that a platform declares; empty: it is its own only one."""
+    return options(platform).SERVICES if hasattr(platform, "SERVICES") else ()
 
 
 def no_platform(kind: str) -> Message:
@@ -212,14 +261,30 @@ def protocol_faults(module: ModuleType, others: Iterable[Platform] = ()) -> list
     if missing or faults:
         return missing + faults + _misspelt(module, members)
     taken = {kind.name for other in others for kind in other.KINDS} | {other.NAME for other in others}
-    names = [module.NAME, *(kind.name for kind in module.KINDS)]
+    taken |= {service.name for other in others for service in services_of(other)}
+    names = [module.NAME, *(kind.name for kind in module.KINDS), *(service.name for service in services_of(module))]
     is_half_a_login = hasattr(module, "login") != hasattr(module, "token")
     return [
         *_misspelt(module, members),
         *(f"another platform has the name {name}" for name in dict.fromkeys(names) if name in taken),
         *(f"kind {kind.name}: {fault}" for kind in module.KINDS for fault in _kind_faults(kind, module)),
         *(["login and token go together: it has one of them"] if is_half_a_login else []),
+        *_service_faults(module),
     ]
+
+
+def _service_faults(module: ModuleType) -> Iterator[str]:
+    services: tuple[Service, ...] = getattr(module, "SERVICES", ())
+    if not services:
+        return
+    if len({service.name for service in services}) < len(services):
+        yield "its services need different names"
+    if {host for service in services for host in service.hosts} != set(module.HOSTS):
+        yield "HOSTS are not the hosts of its services"
+    if sum(len(service.hosts) for service in services) > len(module.HOSTS):
+        yield "two services share a host: a credential of the one would be sent to the other"
+    if module.BUDGET is not None:
+        yield "its services have the budgets: BUDGET must be None"
 
 
 def _members(protocol: type) -> dict[str, Any]:

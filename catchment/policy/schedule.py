@@ -154,7 +154,9 @@ def _own_wish(kind: Kind, source: Source) -> Wish:
 
 def after_success(progress: Progress, counts: Counts) -> Progress:
     """Records a successful visit, and what it says about how much to expect."""
-    progress = _learnt(progress, counts).replace(success_count=progress.success_count + 1)
+    progress = _learnt(progress, counts).replace(
+        success_count=progress.success_count + 1, last_fetched_count=counts.shown, last_new_count=counts.new
+    )
     if counts.new:
         return progress.replace(empty_in_a_row=0)
     rhythm = progress.posts_per_day

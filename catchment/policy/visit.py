@@ -70,7 +70,7 @@ class VisitRules(Record, frozen=True):
     intervals: Mapping[str, int]
     tiers: Tiers
     keyed: frozenset[str] = frozenset()
-    """The platforms whose pool has a credential, usable or not."""
+    """The platforms and services whose pool has a credential, usable or not."""
     failures_before_probation: int = 5
     text_limit: int = 1_000_000
     keeps_raw: bool = True
@@ -81,7 +81,8 @@ class VisitRules(Record, frozen=True):
         """Returns the walks of a visit to this source: its tier's come before those wanted for all communities."""
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
-        return schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
+        plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
+        return tuple(plan.replace(keyed=self.keyed) for plan in plans)
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential for requests: the source's own, or one in the pool."""

@@ -37,7 +37,7 @@ from catchment.model import (
     Target,
     options,
 )
-from catchment.platforms import Platforms, no_platform
+from catchment.platforms import Platforms, no_platform, services_of
 from catchment.sources.list_formats import UNTOLD_KIND
 from catchment.sources.preview import Preview, preview, unfollowed
 from catchment.store import Store
@@ -45,6 +45,8 @@ from catchment.store.credentials import Terms
 from catchment.store.sources.sources import SourceRequest, key_of, refuse_twice
 from catchment.text.printable import one_line
 
+SERVICE = "service"
+"""The setting of a source that chooses among the services of its platform."""
 _MOST_MINUTES = 525_600
 _HOST = re.compile(r"(?:[^\s:/?#@]+\.[^\s:/?#@.]+|localhost)(?::\d+)?(?:[/?#]|$)")
 _ALSO = "digest_feed"
@@ -331,6 +333,7 @@ def source_request(
             credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
         elif credential is not None:
             bind_credential(store, safe, platform, target.address, credential, now, is_from_list=is_from_list)
+            checked = _with_service(store, platform, checked, credential)
     return SourceRequest(
         target,
         platform_name,
@@ -391,7 +394,7 @@ def bind_credential(
     NotFound if there is none of that name, and InvalidInput if it is for another platform or another host.
     """
     credential, parsed = store.credentials.get(name), place_of(address)
-    if credential.platform != platform.NAME:
+    if credential.platform not in ([service.name for service in services_of(platform)] or [platform.NAME]):
         raise InvalidInput(*mismatch(credential, platform, parsed), "credential")
     if platform.HOSTS or parsed is None:
         # Its requests go to its own hosts, or to hosts that the URL does not show: checked when they are sent.
@@ -400,6 +403,17 @@ def bind_credential(
         safe.bind(name, (bound_host(parsed),), now)
     elif not is_for(credential, platform, parsed):
         raise InvalidInput(*mismatch(credential, platform, parsed), "credential")
+
+
+def _with_service(store: Store, platform: Platform, settings: SettingValues, credential: str) -> SettingValues:
+    """Returns the settings with the service that the credential is for. Raises InvalidInput if they name another."""
+    if not services_of(platform):
+        return settings
+    service = store.credentials.get(credential).platform
+    if settings.get(SERVICE, service) != service:
+        what = f"the credential {credential!r} is for {service}, and the source is read through {settings[SERVICE]}"
+        raise InvalidInput(what, f"set service={service}, or name another credential", "credential")
+    return {**settings, SERVICE: service}
 
 
 def _keep_secret(
@@ -440,6 +454,12 @@ def change(
     if "settings" in fields:
         fields = _with_settings(platforms, source, fields)
     check_new_credential(store, safe, platforms, source, fields.get("credential"), now)
+    credential = fields.get("credential", source.credential)
+    if credential is not None and (platform := platforms.of_kind(source.kind)) is not None and services_of(platform):
+        settings = fields.get("settings", source.settings)
+        if "credential" in fields and "settings" not in fields:
+            settings = {name: value for name, value in settings.items() if name != SERVICE}
+        fields["settings"] = _with_service(store, platform, settings, credential)
     if fields.get("name") is not None:
         fields["name"] = one_line(fields["name"]) or source.name
     if "categories" in fields:

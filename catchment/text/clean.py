@@ -377,6 +377,9 @@ def _references(references: tuple[Reference, ...], base: str, text_limit: int) -
             external_id=(reference.external_id and clean_id(reference.external_id)) or None,
             url=_url(reference.url, base),
             author=_name(reference.author),
+            author_display_name=_name(reference.author_display_name),
+            created_at=_time(reference.created_at)[0],
+            media=_media(reference.media, base),
             text=(reference.text and clean_text(reference.text[: MUCH_MORE * text_limit])[:text_limit].rstrip())
             or None,
         )

@@ -73,7 +73,7 @@ def add(
     or, without that, to the host of the first source that names it.
     """
     with context.opened_app("credentials add", creates=True) as app:
-        own_hosts = app.platforms.by_name[app.platforms.named(platform)].HOSTS
+        own_hosts = app.platforms.service(platform).HOSTS
         hosts = _hosts(platform, own_hosts, host)
         now = app.clock.now()
         if expires is not None and expires <= now:
@@ -189,7 +189,7 @@ def change(
     with context.opened_app("credentials change") as app:
         if host:
             platform = _stored(app, name).credential.platform
-            changes["hosts"] = _hosts(platform, app.platforms.by_name[app.platforms.named(platform)].HOSTS, host)
+            changes["hosts"] = _hosts(platform, app.platforms.service(platform).HOSTS, host)
         app.credential_manager.change(name, lambda credential, now: credential.replace(**changes))
         now, credential = app.clock.now(), _view(app, name)
     limit = f"{credential.daily_limit:,} uses per day" if credential.daily_limit else "no daily limit"
@@ -226,7 +226,7 @@ def check(name: Name, as_json: AsJson = False) -> int:
     """
     with context.opened_app("credentials test") as app:
         credential = _stored(app, name).credential
-        proof = prove(app.fetch, app.platforms.by_name[app.platforms.named(credential.platform)], credential)
+        proof = prove(app.fetch, app.platforms.service(credential.platform), credential)
         state = _view(app, name).state
     output.result(
         as_json,

@@ -305,7 +305,14 @@ def _quotes_of(tx: Transaction, names: Sequence[Row]) -> list[tuple[int, int]]:
 
 
 def _unquote(tx: Transaction, keys: Sequence[tuple[int, int]]) -> None:
-    tx.many("UPDATE item_references SET author = NULL, text = NULL WHERE item_id = ? AND position = ?", keys)
+    tx.many(
+        """
+        UPDATE item_references
+           SET author = NULL, text = NULL, author_display_name = NULL, created_at = NULL, url = NULL, media = '[]'
+         WHERE item_id = ? AND position = ?
+        """,
+        keys,
+    )
     cache.changed_items(tx, [item_id for item_id, _ in keys])
 
 

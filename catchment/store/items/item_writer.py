@@ -25,6 +25,7 @@ from catchment.model import (
     Page,
     PageWrite,
     RawAnswer,
+    Reference,
     Request,
     Source,
     StoredItem,
@@ -32,6 +33,7 @@ from catchment.model import (
 from catchment.store.database import StorePart, Transaction
 from catchment.store.delivery import events
 from catchment.store.item_fields import COLUMNS, item_row, to_json
+from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.views import add_appearances, add_points
 from catchment.store.row_mappers import encode
 from catchment.store.search.lists import (
@@ -146,6 +148,8 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
     add_points(tx, [(item_id, now, point.score, point.reply_count, point.view_count) for item_id, point in points])
     owe(tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now)
     _note_aliases(tx, page, rows, now)
+    seen_again = [(change.stored.id, change.item.item) for change in write.changes if change.stored]
+    complete_references(tx, page.source.platform, [(item_id, item) for item_id, item in seen_again if item.references])
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
     return Written(number, tuple(answered))
 
@@ -198,7 +202,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
     tx.insert("items", tuple(COLUMNS), rows)
     add_sightings(tx, page, seen)
     _tag(tx, tagged, now)
-    insert_references(tx, [(item_id, change.item.item) for item_id, change in new])
+    insert_references(tx, page.source.platform, [(item_id, change.item.item) for item_id, change in new])
     tx.insert("looks", ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"), rechecks)
 
 
@@ -247,7 +251,7 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
     )
     completed = [(change.stored.id, change.item.item) for change in changed if change.stored and change.is_completed]
     tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id, _ in completed])
-    insert_references(tx, completed)
+    insert_references(tx, page.source.platform, completed)
 
 
 def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
@@ -312,16 +316,46 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
     _tag(tx, added, now)
 
 
-def insert_references(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
-    tx.insert(
-        "item_references",
-        ("item_id", "position", "relation", "external_id", "url", "author", "text"),
-        [
-            (item_id, position, to.relation, to.external_id, to.url, to.author, to.text)
-            for item_id, item in referring
-            for position, to in enumerate(item.references)
-        ],
+_REFERENCE = Reference.__struct_fields__
+_TOLD = ("url", "author", "text", "author_display_name", "created_at")
+"""What a later answer may add to a reference; and its media."""
+
+
+def insert_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]], more: str = "") -> None:
+    tx.insert("item_references", ("item_id", "position", *_REFERENCE), _reference_rows(tx, platform, referring), more)
+
+
+def complete_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> None:
+    """Add to stored references what was not known of them before; the rest stays, and nothing is written."""
+    missing = [f"(item_references.{name} IS NULL AND excluded.{name} IS NOT NULL)" for name in _TOLD]
+    missing.append("(item_references.media = '[]' AND excluded.media <> '[]')")
+    told = [f"{name} = COALESCE(item_references.{name}, excluded.{name})" for name in _TOLD]
+    told.append("media = CASE item_references.media WHEN '[]' THEN excluded.media ELSE item_references.media END")
+    insert_references(
+        tx,
+        platform,
+        referring,
+        f"""
+        ON CONFLICT (item_id, position) DO UPDATE SET {", ".join(told)}
+         WHERE item_references.relation = excluded.relation AND item_references.external_id = excluded.external_id
+           AND ({" OR ".join(missing)})
+        """,
     )
+
+
+def _reference_rows(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> list[tuple[Any, ...]]:
+    """Returns the rows of references. Of what was deleted for good, only the id is kept."""
+    rows = [(item_id, item.scope, pair) for item_id, item in referring for pair in enumerate(item.references)]
+    forgotten = forgotten_names(
+        tx, platform, [(scope, to.external_id or "", to.author, None) for _, scope, (_, to) in rows]
+    )
+    return [
+        (item_id, position, *(encode(getattr(to, name)) for name in _REFERENCE))
+        for item_id, scope, (position, told) in rows
+        for to in (
+            Reference(told.relation, told.external_id) if (scope, told.external_id or "") in forgotten else told,
+        )
+    ]
 
 
 def _note_appearances(tx: Transaction, page: Page, rows: Sequence[tuple[int, ItemChange]], now: int) -> None:

@@ -338,7 +338,7 @@ def _follow(tx: Transaction, page: Page, item: ItemCorrection, values: ItemValue
             tx.run(f"UPDATE {table} SET ordered_at = ? WHERE item_id = ?", values["ordered_at"], item.stored.id)
     if item.replaces_references:
         tx.run("DELETE FROM item_references WHERE item_id = ?", item.stored.id)
-        insert_references(tx, [(item.stored.id, item.item.item)])
+        insert_references(tx, page.source.platform, [(item.stored.id, item.item.item)])
 
 
 def copies_of_the_order() -> list[str]:

@@ -143,6 +143,7 @@ progress = Table(
     Column("next_limit", Integer),
     # A copy of its priority: the smaller, the earlier.
     Column("precedence", Integer, nullable=False, server_default="1"),
+    *optional(Integer, "last_fetched_count", "last_new_count"),
     partial_index(
         "ix_progress_due_by_kind", "kind", "precedence", "last_polled_at", where="is_active AND next_due_at IS NULL"
     ),
@@ -208,7 +209,9 @@ item_references = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("relation", Text, nullable=False),
     Column("external_id", Text, index=True),
-    *optional(Text, "url", "author", "text"),
+    *optional(Text, "url", "author", "text", "author_display_name"),
+    Column("created_at", Moment),
+    Column("media", Json, nullable=False, server_default="[]"),
 )
 
 revisions = Table(

@@ -10,8 +10,15 @@ depends_on = None
 
 
 def upgrade() -> None:
+    with op.batch_alter_table("item_references", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("author_display_name", sa.Text(), nullable=True))
+        batch_op.add_column(sa.Column("created_at", sa.BigInteger(), nullable=True))
+        batch_op.add_column(sa.Column("media", sa.Text(), server_default="[]", nullable=False))
     with op.batch_alter_table("items", schema=None) as batch_op:
         batch_op.add_column(sa.Column("title_prefixes", sa.Text(), server_default="[]", nullable=False))
+    with op.batch_alter_table("progress", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("last_fetched_count", sa.Integer(), nullable=True))
+        batch_op.add_column(sa.Column("last_new_count", sa.Integer(), nullable=True))
     with op.batch_alter_table("tags", schema=None) as batch_op:
         batch_op.add_column(sa.Column("origin", sa.Text(), server_default="topic_tag", nullable=False))
         batch_op.drop_constraint(batch_op.f("uq_tags_name"), type_="unique")
