@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Barrier
 
@@ -20,6 +21,7 @@ from catchment.model import (
 )
 from catchment.store import Store
 from catchment.store.database import RETRIES, Database, Transaction
+from catchment.store.items.deletion import Forget
 from catchment.store.items.items import Chosen
 from catchment.text.clean import FINGERPRINT_RULE, fingerprint
 from tests.store.desk import Desk, later, opened, post
@@ -299,3 +301,41 @@ def test_a_reader_never_keeps_the_log_of_a_sqlite_file_from_shrinking(tmp_path: 
     assert is_busy == 0
     assert len(list(export)) == 19
     desk.close()
+
+
+# ── references ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def told(desk: Desk, *references: Reference, body: bytes) -> tuple[Reference, ...]:
+    """What is stored of the references of a post that is shown with these."""
+    source = desk.follow("r/quoting", "reddit")
+    desk.clock.advance(60)
+    desk.write(desk.claim(source), [post("quoting", "said", references=references)], body=body)
+    [item] = desk.store.items.newest(10, source_id=source.id)
+    return item.references
+
+
+def test_what_a_later_answer_shows_of_a_referenced_item_completes_the_reference(desk: Desk) -> None:
+    bare, url_only = Reference("quoted", "7"), Reference("via", url="https://a.example/")
+    assert told(desk, bare, url_only, body=b"1") == (bare, url_only)
+    whole = Reference(
+        "quoted",
+        "7",
+        author="ada",
+        text="the whole of it",
+        author_display_name="Ada L.",
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        media=(Media("https://m.example/7.png", width=3, alt="a boat"),),
+    )
+    assert told(desk, whole, url_only, body=b"2") == (whole, url_only)
+    # What is known stays, also when the platform shows less of it later, or something else in its place.
+    assert told(desk, bare, body=b"3") == (whole, url_only)
+    assert told(desk, Reference("quoted", "8", text="another"), body=b"4") == (whole, url_only)
+
+
+def test_a_reference_to_somebody_forgotten_keeps_nothing_but_the_id(desk: Desk) -> None:
+    now = desk.clock.now()
+    desk.store.deletion.forget(Forget("author", "reddit", "test", author="ada"), now)
+    told_of_ada = Reference("quoted", "7", author="ada", text="mine", author_display_name="Ada")
+    assert told(desk, told_of_ada, body=b"1") == (Reference("quoted", "7"),)
+    assert told(desk, told_of_ada, body=b"2") == (Reference("quoted", "7"),)

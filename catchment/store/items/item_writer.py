@@ -148,8 +148,11 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
     add_points(tx, [(item_id, now, point.score, point.reply_count, point.view_count) for item_id, point in points])
     owe(tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now)
     _note_aliases(tx, page, rows, now)
-    seen_again = [(change.stored.id, change.item.item) for change in write.changes if change.stored]
-    complete_references(tx, page.source.platform, [(item_id, item) for item_id, item in seen_again if item.references])
+    write_references(
+        tx,
+        page.source.platform,
+        [(item_id, change.item.item) for item_id, change in rows if _is_referring(change)],
+    )
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
     return Written(number, tuple(answered))
 
@@ -202,7 +205,6 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
     tx.insert("items", tuple(COLUMNS), rows)
     add_sightings(tx, page, seen)
     _tag(tx, tagged, now)
-    insert_references(tx, page.source.platform, [(item_id, change.item.item) for item_id, change in new])
     tx.insert("looks", ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"), rechecks)
 
 
@@ -249,9 +251,8 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
         ],
         now,
     )
-    completed = [(change.stored.id, change.item.item) for change in changed if change.stored and change.is_completed]
-    tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id, _ in completed])
-    insert_references(tx, page.source.platform, completed)
+    completed = [change.stored.id for change in changed if change.stored and change.is_completed]
+    tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id in completed])
 
 
 def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
@@ -316,25 +317,28 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
     _tag(tx, added, now)
 
 
+def _is_referring(change: ItemChange) -> bool:
+    """Whether it has references that may have to be written; a stored one is found again by its id only."""
+    references = change.item.item.references
+    is_first = change.stored is None or change.is_completed
+    return bool(references) and (is_first or any(reference.external_id for reference in references))
+
+
 _REFERENCE = Reference.__struct_fields__
 _TOLD = ("url", "author", "text", "author_display_name", "created_at")
 """What a later answer may add to a reference; and its media."""
 
 
-def insert_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]], more: str = "") -> None:
-    tx.insert("item_references", ("item_id", "position", *_REFERENCE), _reference_rows(tx, platform, referring), more)
-
-
-def complete_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> None:
-    """Add to stored references what was not known of them before; the rest stays, and nothing is written."""
+def write_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> None:
+    """Write references, and add to stored ones what was not known of them before; what is known stays."""
     missing = [f"(item_references.{name} IS NULL AND excluded.{name} IS NOT NULL)" for name in _TOLD]
     missing.append("(item_references.media = '[]' AND excluded.media <> '[]')")
     told = [f"{name} = COALESCE(item_references.{name}, excluded.{name})" for name in _TOLD]
     told.append("media = CASE item_references.media WHEN '[]' THEN excluded.media ELSE item_references.media END")
-    insert_references(
-        tx,
-        platform,
-        referring,
+    tx.insert(
+        "item_references",
+        ("item_id", "position", *_REFERENCE),
+        _reference_rows(tx, platform, referring),
         f"""
         ON CONFLICT (item_id, position) DO UPDATE SET {", ".join(told)}
          WHERE item_references.relation = excluded.relation AND item_references.external_id = excluded.external_id
@@ -346,9 +350,8 @@ def complete_references(tx: Transaction, platform: str, referring: Sequence[tupl
 def _reference_rows(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> list[tuple[Any, ...]]:
     """Returns the rows of references. Of what was deleted for good, only the id is kept."""
     rows = [(item_id, item.scope, pair) for item_id, item in referring for pair in enumerate(item.references)]
-    forgotten = forgotten_names(
-        tx, platform, [(scope, to.external_id or "", to.author, None) for _, scope, (_, to) in rows]
-    )
+    named = [(scope, to.external_id, to.author, None) for _, scope, (_, to) in rows if to.external_id]
+    forgotten = forgotten_names(tx, platform, named)
     return [
         (item_id, position, *(encode(getattr(to, name)) for name in _REFERENCE))
         for item_id, scope, (position, told) in rows

@@ -34,7 +34,7 @@ from catchment.store import cache
 from catchment.store.database import Database, StorePart, Transaction, placeholders
 from catchment.store.item_fields import COLUMNS, Group, names_of, to_micros
 from catchment.store.items.deletion import hanging
-from catchment.store.items.item_writer import add_sightings, insert_references, stored_values, tag_again, write_items
+from catchment.store.items.item_writer import add_sightings, stored_values, tag_again, write_items, write_references
 from catchment.store.items.page_writer import PageWriter
 from catchment.store.row_mappers import columns
 from catchment.store.search import index
@@ -338,7 +338,7 @@ def _follow(tx: Transaction, page: Page, item: ItemCorrection, values: ItemValue
             tx.run(f"UPDATE {table} SET ordered_at = ? WHERE item_id = ?", values["ordered_at"], item.stored.id)
     if item.replaces_references:
         tx.run("DELETE FROM item_references WHERE item_id = ?", item.stored.id)
-        insert_references(tx, page.source.platform, [(item.stored.id, item.item.item)])
+        write_references(tx, page.source.platform, [(item.stored.id, item.item.item)])
 
 
 def copies_of_the_order() -> list[str]:
