@@ -20,6 +20,7 @@ from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
+from catchment.store.connections import OVERFLOW
 
 # A command pays only for the parts that it uses: `sources add` needs neither the HTTP client nor the collector.
 with lazy_imports():
@@ -66,6 +67,8 @@ if TYPE_CHECKING:
     from catchment.sources.kinds import Names
     from catchment.store.sources.stats import Taken
 
+REQUEST_CONNECTIONS = 8
+"""Connections to the database besides those of the workers: for requests to the server, for example."""
 _POST_SECONDS = 10.0
 """How long a webhook's receiver may take: it should record the event and process it later."""
 
@@ -173,6 +176,15 @@ class App:
     def redis(self) -> RedisLink | None:
         """None if the settings name no Redis."""
         return redis_link.open_link(self.settings, self.store, self.clock)
+
+    @part
+    def broker(self) -> RedisLink | None:
+        """The message broker of the distributed engine; None: the jobs run inside `serve`."""
+        if self.settings.broker_url is None:
+            return None
+        return redis_link.RedisLink(
+            self.settings.broker_url, "", away="the message broker is away, no worker gets anything to do"
+        )
 
     @part
     def names(self) -> Names:
@@ -292,7 +304,7 @@ class App:
         built = self.__dict__
         with ExitStack() as stack:
             stack.callback(self.store.close)
-            for name in ("redis", "cache", "pool", "presence", "fetch", "post", "deliverer"):
+            for name in ("broker", "redis", "cache", "pool", "presence", "fetch", "post", "deliverer"):
                 if name == "presence" and name in built:
                     stack.callback(self.presence.leave, self.clock.now())
                 elif built.get(name) is not None:
@@ -374,12 +386,13 @@ def open_app(
     platforms: Platforms | None = None,
     clock: Clock | None = None,
     fetch: Send | None = None,
+    connections: int | None = None,
 ) -> App:
-    """Open the database and build the app. `creates`: set up the database if there is none. Nothing is claimed or
-    requested yet."""
+    """Open the database and build the app. `creates`: set up the database if there is none. `connections`: at most so
+    many, and one that shows that the process lives. Nothing is claimed or requested yet."""
     clock = clock or clock_from(settings.clock, settings.home)
     # One connection for each worker, and a few for requests in the meantime.
-    pool_size = settings.concurrency + 8
+    pool_size = connections or settings.concurrency + REQUEST_CONNECTIONS
     store = open_store(
         settings.database_url,
         settings.home,
@@ -388,6 +401,7 @@ def open_app(
         may_migrate=may_migrate,
         creates=creates,
         pool_size=pool_size,
+        overflow=OVERFLOW if connections is None else 0,
         tells_ready=settings.is_ready_told,
     )
     return App(settings, store, clock, platforms or installed(), work, fetch=fetch)

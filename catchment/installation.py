@@ -48,7 +48,7 @@ def as_typed(text: str) -> str:
     return text.replace(f"`{NAME} ", f"`{command()} ") if command() != NAME else text
 
 
-PACKAGES = {"parquet": "pyarrow", "postgres": "psycopg", "redis": "redis"}
+PACKAGES = {"distributed": "celery", "parquet": "pyarrow", "postgres": "psycopg", "redis": "redis"}
 """The package that an extra installs, by the extra's name."""
 
 

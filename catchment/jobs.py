@@ -16,7 +16,7 @@ from catchment.collect.scheduler import emptiness
 from catchment.errors import StoreError
 from catchment.events import watches
 from catchment.health.monitors import HITS_LOOKED_AT, alarms_for, canaries_among
-from catchment.model import Record, View, as_dict
+from catchment.model import Record, View, VisitResult, as_dict
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
 from catchment.sources import intervals as source_intervals
@@ -28,6 +28,8 @@ log = logs.logger(__name__)
 
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 WARM_UP, SEEDS = 2 * HOUR, 30 * MINUTE
+COLLECT_DUE, INCREMENTAL = "collect-due", "auto-crawl-incremental"
+CRAWL_SEEDS = "tasks.crawler.crawl_seed_communities"
 
 
 class Job(Record, frozen=True):
@@ -43,6 +45,19 @@ class Job(Record, frozen=True):
     """Runs only if a setting gives it a period."""
     is_on_the_clock: bool = False
     """Runs at whole multiples of its period: hourly on the hour, daily at 00:00 UTC."""
+    task: str = ""
+    """The name of its Celery task, where it is not `catchment.` and the job's name."""
+    expires: timedelta | None = None
+    """How long a message about it is worth reading; None: for a period."""
+
+    @property
+    def task_name(self) -> str:
+        return self.task or f"catchment.{self.name}"
+
+    @property
+    def queue_name(self) -> str:
+        """Its Celery queue."""
+        return "analysis_queue" if self.queue == "events" else f"{self.queue}_queue"
 
     def period(self, settings: Settings) -> timedelta | None:
         """How often the job runs, by the settings; None if it is switched off."""
@@ -58,6 +73,16 @@ class Job(Record, frozen=True):
         return max(started_at + period, now)
 
 
+def communities(app: App) -> list[str]:
+    """Returns the kinds of communities, as specified for Reddit."""
+    return [kind.name for kind in app.platforms.kinds() if kind.is_tiered]
+
+
+def crawl_incremental(app: App) -> None:
+    """Collect the communities that are due. The tick does so, too: this run is for schedules that rely on its name."""
+    app.scheduler().due(INCREMENTAL, "schedule", kinds=communities(app))
+
+
 def index_items(app: App) -> None:
     index, count = app.store.index, 0
     while not app.stop.is_set() and (indexed := index.advance()):
@@ -69,8 +94,9 @@ def index_items(app: App) -> None:
 
 def crawl_low_quality(app: App) -> None:
     settings, since = app.settings, app.clock.now() - timedelta(hours=app.settings.low_quality_hours)
-    kinds = [kind.name for kind in app.platforms.kinds() if kind.is_tiered]
-    ids = app.store.tier_stats.left_alone(kinds, settings.low_quality_below, since, settings.low_quality_sources)
+    ids = app.store.tier_stats.left_alone(
+        communities(app), settings.low_quality_below, since, settings.low_quality_sources
+    )
     results = app.scheduler().these(ids, "crawl-low-quality", "schedule") if ids else []
     if results:
         log.info("visited communities that were left alone", visited=len(results), **emptiness(results))
@@ -105,17 +131,19 @@ def clear_expired(app: App) -> None:
         log.info("cleared what is no longer hot", entries=cleared)
 
 
-def warm(app: App, job: str, every: timedelta) -> None:
-    """Crawl, into the cache only, what has not been read within half the job's period."""
+def warm(app: App, job: str, every: timedelta, *, is_forced: bool = False) -> list[VisitResult]:
+    """Crawl, into the cache only, what has not been read within half the job's period, or everything."""
     minutes = app.settings.jobs.get(job)
     period = every if minutes is None else timedelta(minutes=minutes)
-    cold = app.store.cached_sources.cold(warmable(app.platforms), app.clock.now() - period / 2)
+    since = app.clock.now() - (timedelta() if is_forced else period / 2)
+    cold = app.store.cached_sources.cold(warmable(app.platforms), since)
     results = app.cache_warmup().these(cold, job, "schedule")
     if results:
         outcomes = Counter(str(result.outcome) for result in results)
         log.info(
             "warmed", communities=len(results), posts=sum(result.counts.duplicate for result in results), **outcomes
         )
+    return results
 
 
 def notice_silence(app: App) -> None:
@@ -168,7 +196,7 @@ def watch_credentials(app: App) -> None:
 
 JOBS = (
     Job(
-        "collect-due", None, lambda app: app.scheduler().due("collect-due", "schedule"), "crawler",
+        COLLECT_DUE, None, lambda app: app.scheduler().due(COLLECT_DUE, "schedule"), "crawler",
         "the tick; silent when nothing is due",
     ),
     Job(
@@ -179,8 +207,13 @@ JOBS = (
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
     Job(
+        INCREMENTAL, 30 * MINUTE, crawl_incremental, "crawler", "communities that are due, at :00 and :30",
+        is_on_the_clock=True, task="tasks.crawler.crawl_seed_communities_incremental", expires=30 * MINUTE,
+    ),
+    Job(
         "crawl-low-quality", 4 * HOUR, crawl_low_quality, "crawler",
         "quiet communities that nobody has visited for long",
+        task="tasks.crawler.crawl_low_quality_communities", expires=HOUR,
     ),
     Job("assign-tiers", DAY, assign_tiers, "maintenance", "communities where their visits put them"),
     Job(
@@ -191,9 +224,12 @@ JOBS = (
     Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "stale but green is a failure"),
     Job(
         "monitor-api-calls", MINUTE, lambda app: app.monitors().api_calls(app.budgets()), "monitoring",
-        "a budget that is nearly used up",
+        "a budget that is nearly used up", task="tasks.monitoring.monitor_api_calls",
     ),
-    Job("monitor-cache-health", 5 * MINUTE, monitor_cache_health, "monitoring", "a hot store that is cold"),
+    Job(
+        "monitor-cache-health", 5 * MINUTE, monitor_cache_health, "monitoring", "a hot store that is cold",
+        task="tasks.monitoring.monitor_cache_health",
+    ),
     Job(
         "monitor-success", 5 * MINUTE, lambda app: app.monitors().success(app.collecting_monitor().explained),
         "monitoring", "a platform where too much fails",
@@ -201,10 +237,11 @@ JOBS = (
     Job(
         outages.JOB, outages.PERIOD, monitor_crawler_health, "monitoring",
         "hosts, platforms or the network do not answer; nothing is collected",
+        task="tasks.monitoring.monitor_crawler_health",
     ),
     Job(
         "monitor-warmup-metrics", 15 * MINUTE, lambda app: app.monitors().warm_up(), "monitoring",
-        "first visits that were begun and do not go on",
+        "first visits that were begun and do not go on", task="tasks.monitoring.monitor_warmup_metrics",
     ),
     Job(
         "watch-credentials", MINUTE, watch_credentials, "monitoring",
@@ -217,18 +254,21 @@ JOBS = (
     ),
     Job(
         "daily-metrics", DAY, lambda app: measure(app, MetricSpan.DAY), "monitoring",
-        "what each full day came to", is_on_the_clock=True,
+        "what each full day came to", is_on_the_clock=True, task="tasks.metrics.generate_daily",
     ),
     Job("clear-old", HOUR, clear_old, "cleanup", "what we keep about running, and of some kinds, is bounded"),
     Job(
         "warm-up", WARM_UP, lambda app: warm(app, "warm-up", WARM_UP), "crawler",
-        "what ranked listings show, kept hot and not stored", is_off=True,
+        "what ranked listings show, kept hot and not stored", is_off=True, task=CRAWL_SEEDS,
     ),
     Job(
         "crawl-seed-communities", SEEDS, lambda app: warm(app, "crawl-seed-communities", SEEDS), "crawler",
-        "the same, more often", is_off=True,
+        "the same, more often", is_off=True, task=CRAWL_SEEDS,
     ),
-    Job("clear-expired", 6 * HOUR, clear_expired, "cleanup", "what is hot is hot for its time only"),
+    Job(
+        "clear-expired", 6 * HOUR, clear_expired, "cleanup", "what is hot is hot for its time only",
+        task="tasks.maintenance.cleanup_expired_posts_hot",
+    ),
 )  # fmt: skip
 NAMES = [job.name for job in JOBS]
 
@@ -265,13 +305,16 @@ def tell_others(app: App) -> None:
             job.run(app)
 
 
-def run_if_due(app: App, job: Job) -> bool:
-    """Run the job if it is due and no other process runs it; returns whether it ran. A failure is recorded, and the job
-    runs again at its next time."""
-    period = job.period(app.settings)
+def run_if_due(app: App, job: Job, *, is_requested: bool = False) -> bool:
+    """Run the job if it is due, or `is_requested`, and no other process runs it; returns whether it ran. A failure is
+    recorded, and the job runs again at its next time."""
+    period = job.period(app.settings) or (job.every if is_requested else None)
     if period is None or app.stop.is_set():
         return False
     started_at = app.clock.now()
+    if is_requested:
+        app.store.jobs.announce(job.name, started_at)
+        app.store.jobs.wake(job.name, started_at)
     lease = app.store.jobs.claim(job.name, app.presence.owner_id, started_at, period)
     if lease is None:
         return False

@@ -309,7 +309,7 @@ def _redact_named(name: str, value: Any, depth: int) -> Any:
 
 # ── events ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-QUIET = ("sqlalchemy", "alembic", "asyncio")
+QUIET = ("sqlalchemy", "alembic", "asyncio", "celery", "kombu")
 """Libraries whose routine messages would drown ours: a tick with nothing due logs nothing."""
 _MULTILINE = frozenset({"exception", "stack"})
 """Tracebacks; every other value stays on one line."""
@@ -422,6 +422,11 @@ class _Logger:
             )
             _Logger.is_configured = True
         return getattr(structlog.get_logger(self._name), method)
+
+
+def context() -> dict[str, Any]:
+    """The fields that `bound` adds to the events of this thread now."""
+    return structlog.contextvars.get_contextvars()
 
 
 def bound(**context: Any) -> AbstractContextManager[None]:

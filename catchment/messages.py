@@ -59,6 +59,11 @@ SENTENCES: dict[str, Text] = {
         "Redis is unavailable, the database is used instead: {why} — check that it is running, or unset "
         "CATCHMENT_REDIS_URL"
     ),
+    "alert.broker": (
+        "the message broker is unavailable: {why} — workers get nothing to do until it is back; nothing is lost"
+    ),
+    "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
+    "alert.beat": "no beat is running: workers finish what they have, and get nothing new — start `catchment beat`",
     "alert.success": (
         "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes — `catchment status` shows which"
     ),

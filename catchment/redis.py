@@ -39,10 +39,17 @@ def open_link(settings: Settings, store: Store, clock: Clock) -> RedisLink | Non
 class RedisLink:
     """A connection to Redis. One per process; thread-safe."""
 
-    def __init__(self, url: str, prefix: str, wall: Callable[[], float] = time.monotonic) -> None:
-        """`prefix` starts the names of all keys: several deployments may share one Redis."""
+    def __init__(
+        self,
+        url: str,
+        prefix: str,
+        wall: Callable[[], float] = time.monotonic,
+        away: str = "Redis is away, the database is used",
+    ) -> None:
+        """`prefix` starts the names of all keys: several deployments may share one Redis. `away`: the log line about an
+        outage."""
         self.shown_url, self.prefix = without_password(url), prefix
-        self._wall = wall
+        self._wall, self._away = wall, away
         self._ask_again_at: float | None = None
         self._lock = Lock()
         self.trouble: str | None = None
@@ -63,7 +70,7 @@ class RedisLink:
                 self._ask_again_at = self._wall() + _PAUSE_SECONDS
                 self.trouble = logs.redact(f"{type(error).__name__}: {error}")
             if is_news:
-                log.warning("Redis is away, the database is used", redis=self.shown_url, why=self.trouble)
+                log.warning(self._away, redis=self.shown_url, why=self.trouble)
             raise Away(self.trouble) from error
         if self._ask_again_at is not None:
             with self._lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -41,7 +42,22 @@ _SHOWN_FAILING = 10
 _SHOWN_LATE = 3
 _STATES = ("active", "paused", "retired")
 # The work that processes which visit sources register with the store.
-_COLLECTORS = ("serve", "collect", "worker", "demo")
+WORKER, BEAT = "worker", "beat"
+_COLLECTORS = ("serve", "collect", WORKER, "demo")
+
+
+def consumers(app: App) -> dict[str, int]:
+    """Returns how many children of workers take tasks from each queue that any of them consumes."""
+    return consumed(living(app.store.database, app.store.home, app.clock.now()))
+
+
+def consumed(processes: Sequence[ProcessView]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for process in processes:
+        work, _, queues = process.work.partition(" ")
+        if work == WORKER:
+            counts.update(f"{name}_queue" for name in queues.split(",") if name)
+    return dict(counts)
 
 
 class JobStatus(JobView, frozen=True):

@@ -16,7 +16,16 @@ from typing import Any, TextIO
 import pytest
 
 ROOT = Path(__file__).parents[1]
-LOADED = ["catchment.web.server", "catchment.engines.embedded", "tests.forked", "tests.store.hands", "tests.town"]
+LOADED = [
+    "catchment.web.server",
+    "catchment.engines.embedded",
+    "catchment.engines.distributed.worker",
+    "catchment.engines.distributed.beat",
+    "tests.engines.deployment",
+    "tests.forked",
+    "tests.store.hands",
+    "tests.town",
+]
 
 
 @cache

@@ -258,7 +258,7 @@ def test_a_misspelt_name_of_a_familiar_family_is_warned_of(folder: Path) -> None
         "REDIT_RATE_LIMIT": "4",
         "REDDIT_CLIENT_IDS": "5",
         "COOKIE_MASTER_KEYS": "6",
-        "CELERY_BROKER_URL": "redis://h/1",
+        "CELERY_BROKER": "redis://h/1",
     }
     settings = read_settings(environ, folder, platforms=["github", "reddit"], declared=["REDDIT_CLIENT_ID"])
     assert settings.warnings == (
@@ -268,7 +268,7 @@ def test_a_misspelt_name_of_a_familiar_family_is_warned_of(folder: Path) -> None
         "REDIT_RATE_LIMIT (environment): no platform of this name; known: github, reddit",
         "REDDIT_CLIENT_IDS (environment) is not a setting; did you mean REDDIT_CLIENT_ID?",
         "COOKIE_MASTER_KEYS (environment) is not a setting; did you mean COOKIE_MASTER_KEY?",
-        "CELERY_BROKER_URL (environment) is not a setting",
+        "CELERY_BROKER (environment) is not a setting; did you mean CELERY_BROKER_URL?",
     )
     assert settings.origins == {}
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from queue import Empty, SimpleQueue
 from threading import Event
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from catchment import logs
 from catchment.clock import Clock
@@ -29,11 +29,11 @@ from catchment.model import (
 )
 from catchment.policy.visit import VisitRules
 from catchment.store import Presence, Store
+from catchment.store.leases import HEARTBEAT
 from catchment.store.sources.sources import Claimed
 
 log = logs.logger(__name__)
 
-HEARTBEAT = timedelta(seconds=20)
 _ENDINGS_AT_ONCE = 50
 _CLAIMED_AHEAD = 45
 """Sources asked for by id that are claimed before a worker is free."""
@@ -169,22 +169,44 @@ class Scheduler:
         self.store, self.clock = visitor.store, visitor.clock
         self._heard_at = self.clock.now()
 
-    def due(self, job: str, started_by: str, seen: Seen = lambda _: None) -> list[VisitResult]:
-        """Visits everything that is due now. Logs and writes nothing if nothing is due."""
+    def due(
+        self,
+        job: str,
+        started_by: str,
+        seen: Seen = lambda _: None,
+        *,
+        at_most: int | None = None,
+        kinds: Collection[str] | None = None,
+    ) -> list[VisitResult]:
+        """Visits everything that is due now, or `at_most` so many, or only `kinds`. Logs and writes nothing if nothing
+        is due."""
         # By the time the run began: a source it has visited cannot become due again within it.
         began = self.clock.now()
+        left = at_most
 
         def claim(queue: Queue) -> list[Claimed]:
+            nonlocal left
             # Kinds in cooldown are skipped, and their sources stay due.
             closed = self.visitor.kinds_in_cooldown()
             self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
             rules, most = self.visitor.rules, {**queue.room(), **dict.fromkeys(closed, 0)}
             room = queue.free + self.concurrency if queue.free else 0
-            return self.store.sources.claim_due(
-                self.presence.owner_id, rules.intervals, rules.minutes(""), began, room, most
+            if kinds is not None:
+                most, room = {kind: most.get(kind, room) for kind in kinds}, 0
+            if left == 0:
+                return []
+            claimed = self.store.sources.claim_due(
+                self.presence.owner_id, rules.intervals, rules.minutes(""), began, room, most, left
             )
+            left = None if left is None else left - len(claimed)
+            return claimed
 
         return self._collect(claim, job, started_by, seen)[0]
+
+    def count_due(self, limit: int) -> int:
+        """Returns how many sources could be claimed now, counted up to `limit`."""
+        rules, closed = self.visitor.rules, dict.fromkeys(self.visitor.kinds_in_cooldown(), 0)
+        return len(self.store.sources.overdue(rules.intervals, rules.minutes(""), self.clock.now(), limit, most=closed))
 
     def requested(self, job: str, started_by: str, seen: Seen = lambda _: None) -> list[VisitResult]:
         """Visits requested sources whatever their schedule says, including those requested while it runs."""
@@ -241,6 +263,12 @@ class Scheduler:
         if not queue:
             return [], []
         run_id = self._begun(job, started_by, queue)
+        # Log lines name the run, and the request or task behind it; the visits have threads of their own.
+        with logs.bound(run=run_id):
+            return self._run(claim, queue, run_id, seen)
+
+    def _run(self, claim: Claim, queue: Queue, run_id: int, seen: Seen) -> tuple[list[VisitResult], list[int]]:
+        context = logs.context()
         done: SimpleQueue[Visited] = SimpleQueue()
         results: list[VisitResult] = []
         unwritten: list[Visited] = []
@@ -249,7 +277,7 @@ class Scheduler:
         with ThreadPoolExecutor(self.concurrency + _MOST_REPLACED, thread_name_prefix="collect") as workers:
             while queue:
                 for claimed_source in queue.begin():
-                    workers.submit(self._visit, claimed_source, run_id, done)
+                    workers.submit(self._visit, claimed_source, run_id, done, context)
                 finished = _waited_for(done)
                 for visited in finished:
                     queue.done(visited.result.kind)
@@ -293,15 +321,16 @@ class Scheduler:
 
     def _begun(self, job: str, started_by: str, queue: Queue) -> int:
         try:
-            return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now())
+            request_id = logs.context().get("request_id")
+            return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now(), request_id)
         except StoreError:
             for claim in queue.leave(lambda _: True):
                 self.presence.owe(claim.lease)
             raise
 
-    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited]) -> None:
+    def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited], context: Mapping[str, Any]) -> None:
         try:
-            with self.store.page_writer.group.member():
+            with logs.bound(**context), self.store.page_writer.group.member():
                 visited = self.visitor.visit(claimed, run_id)
             done.put(visited)
         except StoreError as error:

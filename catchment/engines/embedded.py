@@ -18,6 +18,7 @@ from threading import Event, Thread
 from catchment import logs
 from catchment.app import App
 from catchment.jobs import JOBS, Job, run_if_due
+from catchment.store.leases import HEARTBEAT
 
 log = logs.logger(__name__)
 
@@ -39,7 +40,6 @@ def share_memory() -> None:
         mallopt(_M_ARENA_MAX, _ARENAS)
 
 
-_HEARTBEAT_SECONDS = 20.0
 _LONGEST_SECONDS = 1.0
 """Between two looks at the table: another process has no other way to wake a job here."""
 _SHORTEST_SECONDS = 0.05
@@ -71,7 +71,7 @@ class Embedded:
             self._wake.clear()
             if time.monotonic() >= heartbeat_at:
                 self._start("heartbeat", lambda: self._app.presence.heartbeat(self._app.clock.now()))
-                heartbeat_at = time.monotonic() + self._app.clock.wall_seconds(_HEARTBEAT_SECONDS)
+                heartbeat_at = time.monotonic() + self._app.clock.wall_seconds(HEARTBEAT.total_seconds())
             with self._logged_failures("schedule"):
                 self._wake.wait(min(self._start_due(), _LONGEST_SECONDS))
 

@@ -30,6 +30,7 @@ _USUAL_PER_MINUTE = 60
 
 CALLS, HITS, SUCCESS, STALLED, WARM_UP = " calls", "hot store hits", " visits", "collecting stalled", " warm-up"
 BUDGET, REDIS, GUESSING = " budget", "redis away", "wrong keys"
+BROKER, QUEUE, BEAT = "broker away", " without workers", "no beat"
 """The subject suffixes of each monitor's alerts."""
 
 
@@ -226,6 +227,23 @@ class Monitors:
         """`trouble`: why Redis is unavailable, or None."""
         alarms = [] if trouble is None else [Alarm(REDIS, message("alert.redis", why=trouble), Severity.P2)]
         self._keep(REDIS, alarms)
+
+    def broker(self, trouble: str | None) -> None:
+        """`trouble`: why the message broker is unavailable, or None."""
+        alarms = [] if trouble is None else [Alarm(BROKER, message("alert.broker", why=trouble), Severity.P1)]
+        self._keep(BROKER, alarms)
+
+    def queues(self, unconsumed: Mapping[str, Sequence[str]]) -> None:
+        """`unconsumed`: queues of the distributed engine without a worker, with the jobs that wait there."""
+        alarms = [
+            Alarm(f"{queue}{QUEUE}", message("alert.queue", queue=queue, jobs=", ".join(jobs)), Severity.P1)
+            for queue, jobs in unconsumed.items()
+        ]
+        self._keep(QUEUE, alarms)
+
+    def beat(self, *, is_missing: bool) -> None:
+        """`is_missing`: no beat has led for a while."""
+        self._keep(BEAT, [Alarm(BEAT, message("alert.beat"), Severity.P0)] if is_missing else [])
 
     def success(self, explained: Callable[[], Collection[int]]) -> None:
         """`explained` are sources whose failures the outage monitor already reports."""

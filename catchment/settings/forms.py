@@ -51,6 +51,15 @@ def choice(*choices: str) -> ValueFormat[str]:
     return ValueFormat(f"one of {', '.join(choices)}", read)
 
 
+def choices(*names: str) -> ValueFormat[tuple[str, ...]]:
+    """Several of these names, each once."""
+
+    def read(text: str) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(names[names.index(part.strip().lower())] for part in text.split(",")))
+
+    return ValueFormat(f"some of {', '.join(names)}, separated by commas", read, ",".join)
+
+
 def address(*schemes: str) -> ValueFormat[str]:
     def read(text: str) -> str:
         parts = urlsplit(text)

@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from catchment import __version__
 from catchment.settings.forms import (
     ValueFormat,
     address,
     choice,
+    choices,
     database,
     days,
     flag,
@@ -30,6 +32,12 @@ from catchment.settings.forms import (
 )
 
 T = TypeVar("T")
+QUEUES = ("analysis_queue", "maintenance_queue", "cleanup_queue", "crawler_queue", "monitoring_queue")
+"""The queues of the distributed engine."""
+_MAY_HOLD_PASSWORD = (
+    *("CATCHMENT_DATABASE_URL", "CATCHMENT_REDIS_URL", "CATCHMENT_PROXY"),
+    *("CELERY_BROKER_URL", "CELERY_RESULT_BACKEND"),
+)
 
 
 @dataclass(frozen=True)
@@ -76,7 +84,7 @@ class Setting:
     @property
     def may_hold_secret(self) -> bool:
         """Whether it is a secret, or a URL that may contain a password."""
-        return self.is_secret or self.name in ("CATCHMENT_DATABASE_URL", "CATCHMENT_REDIS_URL", "CATCHMENT_PROXY")
+        return self.is_secret or self.name in _MAY_HOLD_PASSWORD
 
     def show(self, value: Any) -> str:
         if value is None and not self.family:
@@ -128,6 +136,33 @@ class Settings:
         None,
         "Redis, if available: it holds the cache and the request budgets that all processes share; while it "
         "is unavailable, the database does. Needs the extra `redis`.",
+    )
+    broker_url: str | None = setting(
+        "CELERY_BROKER_URL",
+        address("redis", "rediss"),
+        None,
+        "The message broker of the distributed engine, a database of a Redis server, such as "
+        "redis://localhost:6379/1. If set, `catchment beat` and `catchment worker` run the jobs, and `serve` does not. "
+        "Needs the extra `distributed`.",
+    )
+    result_backend: str | None = setting(
+        "CELERY_RESULT_BACKEND",
+        address("redis", "rediss"),
+        None,
+        "Where the distributed engine stores the results of tasks that are called by hand, for an hour.",
+        default_words="database 2 of the broker's Redis server",
+    )
+    worker_count: int = setting(
+        "CELERY_WORKER_COUNT",
+        whole(1, 256),
+        4,
+        "Number of child processes of a `catchment worker`; each runs one task at a time.",
+    )
+    queue_names: tuple[str, ...] = setting(
+        "CELERY_QUEUE_NAMES",
+        choices(*QUEUES),
+        QUEUES,
+        "The queues from which a `catchment worker` takes tasks. Every queue needs a worker that consumes it.",
     )
     host: str = setting("CATCHMENT_HOST", line, "127.0.0.1", "The address that `serve` listens on.")
     port: int = setting("CATCHMENT_PORT", whole(0, 65535), 8700, "The port that `serve` listens on; 0: any free port.")
@@ -489,6 +524,13 @@ class Settings:
     def __post_init__(self) -> None:
         if self.database_url is None:
             object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'catchment.db'}")
+
+    @property
+    def results_url(self) -> str | None:
+        """Where results of tasks are stored; None without a broker."""
+        if self.result_backend is not None or self.broker_url is None:
+            return self.result_backend
+        return urlsplit(self.broker_url)._replace(path="/2").geturl()
 
     def contradictions(self) -> list[str]:
         """Problems with values that are each allowed, but make no sense together."""

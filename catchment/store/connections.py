@@ -15,8 +15,7 @@ from urllib.parse import parse_qsl, unquote
 from catchment.errors import InvalidInput
 
 BUSY_SECONDS = 30
-_OVERFLOW = 4
-"""Connections beyond the pool's size, for moments of high load; these are not kept."""
+OVERFLOW = 4
 _LONGEST_USE = 1800.0
 """Seconds after which a connection to a server is replaced: firewalls drop those that seem idle."""
 _URL = re.compile(
@@ -36,10 +35,11 @@ class Pool:
     """Connections of one database. The last used one is taken first: its page cache is the warmest, and the others
     need not grow."""
 
-    def __init__(self, connect: Callable[[], Any], size: int, *, is_remote: bool) -> None:
-        """`is_remote`: the other side may have closed an idle connection."""
+    def __init__(self, connect: Callable[[], Any], size: int, *, is_remote: bool, overflow: int = OVERFLOW) -> None:
+        """`is_remote`: the other side may have closed an idle connection. `overflow`: connections beyond the pool's
+        size, for moments of high load; these are not kept."""
         self._connect, self._size, self._is_remote = connect, size, is_remote
-        self._free = BoundedSemaphore(size + _OVERFLOW)
+        self._free = BoundedSemaphore(size + overflow)
         self._idle: list[tuple[Any, float]] = []
         self._is_closed = False
 

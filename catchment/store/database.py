@@ -7,7 +7,6 @@ deadlock or that another transaction was first.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,6 +21,7 @@ from catchment.errors import InvalidInput, StoreError
 from catchment.lazy import lazy_imports
 from catchment.model import Record
 from catchment.store.connections import (
+    OVERFLOW,
     NoFreeConnection,
     Pool,
     connect_postgres,
@@ -159,13 +159,6 @@ class Transaction:
             found += self.all(sql.replace("{values}", marks), *before, *part, *after)
         return found
 
-    def values_table(self, name: str) -> str:
-        """Returns a table of one column, `value`, for a list of numbers that `values_of` passes as one value."""
-        return f"unnest(?::bigint[]) AS {name} (value)" if self.is_postgres else f"json_each(?) AS {name}"
-
-    def values_of(self, numbers: Sequence[int]) -> Any:
-        return list(numbers) if self.is_postgres else json.dumps(numbers)
-
     def lock_rows(self) -> str:
         """Returns the suffix of a SELECT whose rows will be written: PostgreSQL locks them, SQLite locks everything."""
         return "FOR UPDATE" if self.is_postgres else ""
@@ -189,8 +182,8 @@ class Database:
 
     transaction = Transaction
 
-    def __init__(self, url: str, *, pool_size: int = 12, creates: bool = True) -> None:
-        """`creates`: the folder of a SQLite file is created if missing."""
+    def __init__(self, url: str, *, pool_size: int = 12, overflow: int = OVERFLOW, creates: bool = True) -> None:
+        """`creates`: the folder of a SQLite file is created if missing. `overflow`: see `Pool`."""
         parts = url_parts(url)
         self.is_postgres = str(parts["scheme"]).startswith("postgresql")
         self.url, self.shown_url = url, without_password(url)
@@ -204,7 +197,7 @@ class Database:
         if self.file and creates:
             _make_folder(self.file.parent)
         self.pool_size = pool_size
-        self._pool = Pool(self.connect, pool_size, is_remote=self.is_postgres)
+        self._pool = Pool(self.connect, pool_size, is_remote=self.is_postgres, overflow=overflow)
         # Threads of one process queue here instead of polling SQLite's lock: fair, and it costs nothing.
         self._gate = RLock()
         self._outage = _Outage("cannot be reached", "can be reached again")

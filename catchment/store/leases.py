@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -23,25 +24,94 @@ from catchment.errors import Conflict, LeaseLost, StoreError
 from catchment.model import Lease, Record, View
 from catchment.store.database import Database, Transaction
 
-# Across machines, a process without a heartbeat for this long is presumed dead.
 HEARTBEAT_LIMIT = timedelta(seconds=90)
+"""Across machines, the leases of a process without a heartbeat are free after this time."""
+HEARTBEAT = timedelta(seconds=20)
+"""Between two heartbeats of a process."""
+_SILENCE = HEARTBEAT_LIMIT - 2 * HEARTBEAT
+"""How long a process watches a heartbeat that does not change. It looks once per heartbeat of its own, so up to two of
+them pass in addition. Clocks of two machines may differ: the time in a heartbeat cannot be compared with ours."""
+_CLOCKS_DIFFER = timedelta(hours=1)
+"""A heartbeat that is older than this needs no watching."""
 
 
-def take(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: datetime) -> Lease | None:
-    """Claim the resource; returns None if it is taken."""
-    return take_free(tx, resource, [resource_id], owner_id, now).get(resource_id)
-
-
-def take_free(
-    tx: Transaction, resource: str, resource_ids: Sequence[int], owner_id: int, now: datetime
+def claim(
+    tx: Transaction,
+    resource: str,
+    resource_ids: Sequence[int],
+    owner_id: int,
+    now: datetime,
+    limit: int | None = None,
 ) -> dict[int, Lease]:
-    """Claim these resources with one statement; those that are taken are left out."""
-    # In order: two processes that claim overlapping sets must not deadlock.
-    ids = sorted(set(resource_ids))
+    """Claim up to `limit` of these resources, the first of them first; returns the leases by id, without those that
+    somebody else holds or is claiming at this moment. Nobody waits for anybody.
+
+    The only way to claim work of any kind: sources, jobs, webhooks, candidates, threads. `resource` names the kind, and
+    `resource_ids` are ids of its rows. To use it for another kind:
+
+    1. Read the ids of what is due, in order, more than are needed: `… WHERE NOT EXISTS (a lease with an owner)`.
+    2. In a writing transaction, `claim` them, then read the rows again: what another process did between the two reads
+       shows only now. `release` what is no longer due.
+    3. Each transaction that writes results begins with `check`, and the last one ends with `release`.
+
+    `announce` the resource when its row is made. A process that dies needs no repair: `Presence` voids its leases.
+    """
+    ids = list(dict.fromkeys(resource_ids))
+    most = len(ids) if limit is None else limit
+    numbers = _claim_existing(tx, resource, ids, owner_id, now, most) if tx.is_postgres else {}
+    if len(numbers) < min(most, len(ids)):
+        others = [resource_id for resource_id in ids if resource_id not in numbers]
+        numbers |= _claim_new(tx, resource, others, owner_id, now, most - len(numbers))
+    return {resource_id: Lease(resource, resource_id, owner_id, number) for resource_id, number in numbers.items()}
+
+
+def _claim_existing(
+    tx: Transaction, resource: str, ids: Sequence[int], owner_id: int, now: datetime, limit: int
+) -> dict[int, int]:
+    """Claims resources that were announced or claimed before, on PostgreSQL."""
+    rows = tx.all(
+        """
+        UPDATE leases SET number = leases.number + 1, owner_id = ?, taken_at = ?
+          FROM (SELECT l.resource, l.resource_id FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted (value, place)
+                  JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
+                 WHERE l.owner_id IS NULL ORDER BY wanted.place LIMIT ? FOR UPDATE OF l SKIP LOCKED) AS free
+         WHERE leases.resource = free.resource AND leases.resource_id = free.resource_id
+        RETURNING leases.resource_id, leases.number
+        """,
+        owner_id,
+        micros(now),
+        list(ids),
+        resource,
+        limit,
+    )
+    return dict(rows)
+
+
+def _claim_new(
+    tx: Transaction, resource: str, ids: Sequence[int], owner_id: int, now: datetime, limit: int
+) -> dict[int, int]:
+    """Claims resources that may have no row yet; SQLite, where only one writes at a time, claims all of them so. It
+    reads lists in their order."""
+    if tx.is_postgres:
+        # There is no row to lock. Whoever has this lock may insert it; nobody waits for it.
+        free = """
+            SELECT ?, free.value, 1, ?, ?
+              FROM (SELECT wanted.value FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted (value, place)
+                      LEFT JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
+                     WHERE l.resource_id IS NULL ORDER BY wanted.place) AS free
+             WHERE pg_try_advisory_xact_lock(hashtext(?), free.value::integer) LIMIT ?
+        """
+        values = [list(ids), resource, resource, limit]
+    else:
+        free = """
+            SELECT ?, wanted.value, 1, ?, ? FROM json_each(?) AS wanted
+              LEFT JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
+             WHERE l.owner_id IS NULL LIMIT ?
+        """
+        values = [json.dumps(ids), resource, limit]
     rows = tx.all(
         f"""
-        INSERT INTO leases (resource, resource_id, number, owner_id, taken_at)
-        SELECT ?, wanted.value, 1, ?, ? FROM {tx.values_table("wanted")} WHERE true
+        INSERT INTO leases (resource, resource_id, number, owner_id, taken_at) {free}
         ON CONFLICT (resource, resource_id) DO UPDATE
            SET number = leases.number + 1, owner_id = excluded.owner_id, taken_at = excluded.taken_at
          WHERE leases.owner_id IS NULL
@@ -50,9 +120,22 @@ def take_free(
         resource,
         owner_id,
         micros(now),
-        tx.values_of(ids),
+        *values,
     )
-    return {resource_id: Lease(resource, resource_id, owner_id, number) for resource_id, number in rows}
+    return dict(rows)
+
+
+def announce(tx: Transaction, resource: str, resource_ids: Sequence[int], now: datetime) -> None:
+    """Prepare the leases of new resources, where many claimers may meet: a row that exists can be passed over while
+    somebody else claims it."""
+    rows = [(resource, resource_id, 0, micros(now)) for resource_id in resource_ids]
+    tail = "ON CONFLICT (resource, resource_id) DO NOTHING"
+    tx.insert("leases", ("resource", "resource_id", "number", "taken_at"), rows, tail)
+
+
+def claim_one(tx: Transaction, resource: str, resource_id: int, owner_id: int, now: datetime) -> Lease | None:
+    """Claim the resource; returns None if it is taken."""
+    return claim(tx, resource, [resource_id], owner_id, now).get(resource_id)
 
 
 def lost(tx: Transaction, leases: Sequence[Lease]) -> set[Lease]:
@@ -95,6 +178,8 @@ class Presence:
         self._db, self._locks, self._work = database, locks_of(database, home), work
         self._one_at_a_time = Lock()
         self._owed: list[Lease] = []
+        self._heard: dict[int, tuple[datetime, datetime]] = {}
+        """The last heartbeat of each process on another machine, and since when it is the last."""
         self._enter(now)
 
     def _enter(self, now: datetime) -> None:
@@ -162,7 +247,11 @@ class Presence:
                 self.owner_id,
             )
         )
-        dead = [owner for owner in others if _is_dead(self._db, self._locks, owner, now)]
+        heard = {owner.id: (owner.heartbeat_at, now) for owner in others}
+        known = self._heard
+        self._heard = {key: known[key] if known.get(key, (None,))[0] == at[0] else at for key, at in heard.items()}
+        silent = {owner_id for owner_id, (_, since) in self._heard.items() if now - since > _SILENCE}
+        dead = _dead(self._db, self._locks, others, now, silent)
         for owner in dead:
             self._db.write(lambda tx, gone=owner.id: _forget_owner(tx, gone, now))  # type: ignore[misc]
             self._path(owner.lock_name).unlink(missing_ok=True)
@@ -202,11 +291,9 @@ def living(database: Database, home: Path, now: datetime) -> list[ProcessView]:
         rows = tx.all("SELECT id, machine, pid, work, lock_name, started_at, heartbeat_at FROM owners ORDER BY id")
         return tx.as_records(_Owner, rows), tx.as_records(ProcessView, rows)
 
-    locks = locks_of(database, home)
     owners, processes = database.read(query)
-    return [
-        process for owner, process in zip(owners, processes, strict=True) if not _is_dead(database, locks, owner, now)
-    ]
+    dead = {owner.id for owner in _dead(database, locks_of(database, home), owners, now)}
+    return [process for owner, process in zip(owners, processes, strict=True) if owner.id not in dead]
 
 
 def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
@@ -233,14 +320,26 @@ class _Owner(Record, frozen=True):
     heartbeat_at: datetime
 
 
-def _is_dead(database: Database, locks: Path, owner: _Owner, now: datetime) -> bool:
-    lock_name = owner.lock_name
+def _dead(
+    database: Database, locks: Path, owners: Sequence[_Owner], now: datetime, silent: Collection[int] = ()
+) -> list[_Owner]:
+    """Returns those that are not alive. `silent`: processes whose heartbeat has not changed for long."""
     if not database.is_postgres:
-        return _FileLock(locks / f"{lock_name}.lock").is_free()
-    if _SessionLock(database, lock_name).is_free():
-        return True
-    # A machine that lost power may keep its session open at the server for hours.
-    return owner.machine != os.uname().nodename and owner.heartbeat_at < now - HEARTBEAT_LIMIT
+        return [owner for owner in owners if _FileLock(locks / f"{owner.lock_name}.lock").is_free()]
+    if not owners:
+        return []
+    # Held for this statement at most: none can be left behind on a pooled connection.
+    sql = "SELECT id FROM unnest(?::bigint[], ?::bigint[]) AS o (id, key) WHERE pg_try_advisory_xact_lock(key)"
+    ids, keys = [owner.id for owner in owners], [_lock_key(owner.lock_name) for owner in owners]
+    gone = set(database.read(lambda tx: tx.column(sql, ids, keys)))
+    # A machine that lost power may keep its session open at the server for hours; so does a stopped process.
+    here = os.uname().nodename
+    return [
+        owner
+        for owner in owners
+        if owner.id in gone
+        or (owner.machine != here and (owner.id in silent or owner.heartbeat_at < now - _CLOCKS_DIFFER))
+    ]
 
 
 def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
@@ -341,8 +440,7 @@ class _SessionLock:
     """An advisory lock of a PostgreSQL session, which the server releases when the session ends."""
 
     def __init__(self, database: Database, name: str) -> None:
-        self._db = database
-        self._key = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)
+        self._db, self._key = database, _lock_key(name)
         self._session: Any = None
 
     def take(self) -> None:
@@ -359,10 +457,6 @@ class _SessionLock:
             return False
         return True
 
-    def is_free(self) -> bool:
-        def query(tx: Transaction) -> bool:
-            # Held for this query's transaction at most: it cannot be left behind on a pooled connection.
-            row = tx.one("SELECT pg_try_advisory_xact_lock(?)", self._key)
-            return bool(row and row[0])
 
-        return self._db.read(query)
+def _lock_key(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], signed=True)

@@ -11,12 +11,13 @@ from threading import RLock
 from catchment.errors import StoreError
 from catchment.lazy import lazy_imports, part
 from catchment.model import Media
+from catchment.store.connections import OVERFLOW
 from catchment.store.database import Database
 from catchment.store.leases import Presence
 from catchment.store.version import is_current, remember
 
 with lazy_imports():
-    from catchment.store import access, cache, credentials, migrate, secret_scan, settings
+    from catchment.store import access, cache, credentials, leadership, migrate, secret_scan, settings
     from catchment.store.delivery import events, watches, webhooks
     from catchment.store.items import (
         change_feed,
@@ -57,6 +58,7 @@ class Store:
     runs = part(lambda store: runs.Runs(store.database))
     rhythm_stats = part(lambda store: stats.RhythmStats(store.database))
     jobs = part(lambda store: runs.Jobs(store.database))
+    leadership = part(lambda store: leadership.Leadership(store.database))
     alerts = part(lambda store: alerts.Alerts(store.database))
     metrics = part(lambda store: metrics.Metrics(store.database))
     lateness_stats = part(lambda store: stats.LatenessStats(store.database))
@@ -104,6 +106,7 @@ def open_store(
     may_migrate: bool = False,
     creates: bool = True,
     pool_size: int = 12,
+    overflow: int = OVERFLOW,
     tells_ready: bool = False,
 ) -> Store:
     """Open the database; migrate it if `may_migrate`.
@@ -111,7 +114,7 @@ def open_store(
     `creates`: whether a missing or empty database is set up; otherwise it raises NotFound. `tells_ready`: whether the
     end of a visit that brought something is an event of its own.
     """
-    database = Database(url, pool_size=pool_size, creates=creates)
+    database = Database(url, pool_size=pool_size, overflow=overflow, creates=creates)
     try:
         if not is_current(database):
             migrate.ready(database, home, now, may_migrate=may_migrate, creates=creates)

@@ -7,6 +7,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,30 @@ def hammer(desk: Desk, times: int) -> list[Interval]:
     return held
 
 
+def drain(desk: Desk, threads: str, claimers: str) -> None:
+    """Claim all that is due, twelve at a time, from several threads; tells what each claim brought, and how many
+    brought nothing although there was more left than so many claimers can be claiming at the moment."""
+    desk.presence, desk.run_id
+    say("ready")
+    sys.stdin.readline()
+
+    def work(_: int) -> tuple[list[int], int, int]:
+        claims, empty, ids = 0, 0, list[int]()
+        while True:
+            claimed = desk.due(limit=12)
+            if not claimed:
+                left = len(desk.store.sources.overdue({"rss": 60}, 60, desk.now, 12 * int(claimers)))
+                empty += left == 12 * int(claimers)
+                if not left:
+                    return ids, claims, empty
+            claims += 1
+            ids += [one.source.id for one in claimed]
+            desk.store.page_writer.end([desk.closing(one) for one in claimed])
+
+    with ThreadPoolExecutor(int(threads)) as pool:
+        say(list(pool.map(work, range(int(threads)))))
+
+
 def write_many(desk: Desk, name: str, times: str) -> None:
     """Write pages of a source of its own, and of one thing that all show."""
     source = desk.follow(f"r/{name}", "reddit")
@@ -99,6 +124,7 @@ DEEDS: dict[str, Callable[..., None]] = {
     "hold": hold,
     "open": open_it,
     "claim": claim_many,
+    "drain": drain,
     "write": write_many,
     "spend": spend,
     "index": index,

@@ -173,15 +173,17 @@ def test_a_source_that_is_visited_between_look_and_claim_is_not_claimed(desk: De
 
 
 class SlowToAnswer(Database):
-    """Something happens between its answer to a question and the deed that follows."""
+    """Something happens between its first answer to a question and the deed that follows."""
 
     def __init__(self, url: str, meanwhile: Callable[[], object]) -> None:
         super().__init__(url)
-        self._meanwhile = meanwhile
+        self._meanwhile: Callable[[], object] | None = meanwhile
 
     def read(self, question: Callable[[Transaction], T]) -> T:
         answer = super().read(question)
-        self._meanwhile()
+        meanwhile, self._meanwhile = self._meanwhile, None
+        if meanwhile:
+            meanwhile()
         return answer
 
 

@@ -14,13 +14,20 @@ import psycopg
 import pytest
 
 from catchment.errors import LeaseLost
+from catchment.model import Target
+from catchment.store import leases
+from catchment.store.database import Transaction
 from catchment.store.leases import living
+from catchment.store.sources.sources import SourceRequest
+from tests.clocks import HandClock
 from tests.store.desk import Desk, opened, post
 from tests.store.hands import Interval, hammer
 from tests.store.processes import hands
 from tests.store.structure import content
 
 HOUR = timedelta(hours=1)
+CLAIMED = int(os.environ.get("CATCHMENT_EXAMPLES", "1500"))
+"""How many sources many claimers share; with 10,000 it takes a minute."""
 
 
 @pytest.fixture
@@ -239,6 +246,90 @@ def test_processes_that_claim_together_never_hold_the_same(desk: Desk, database_
     assert len(held) >= 120
     assert never_twice_at_once(held)
     assert {row[3] for row in desk.rows("leases")} == {None}
+
+
+@pytest.mark.process
+def test_many_claimers_get_each_source_once_and_hardly_ever_nothing_while_there_is_work(
+    desk: Desk, database_url: str, tmp_path: Path
+) -> None:
+    requests = [SourceRequest(Target("rss", f"https://{number}.example/"), "feeds") for number in range(CLAIMED)]
+    desk.store.sources.follow_many(requests, desk.now)
+    processes, threads = (4, 13) if desk.store.database.is_postgres else (2, 1)
+    with hands(processes, "drain", database_url, tmp_path, threads, processes * threads) as claimers:
+        for one in claimers:
+            assert one.hear() == "ready"
+        for one in claimers:
+            one.go()
+        ids, claims, empty = zip(*(result for one in claimers for result in one.hear()), strict=True)
+    assert sorted(number for each in ids for number in each) == desk.store.sources.ids()
+    assert sum(empty) < 0.02 * sum(claims), (sum(empty), sum(claims))
+
+
+def test_a_claim_passes_over_what_another_is_claiming_at_this_moment(postgres_url: str, tmp_path: Path) -> None:
+    desk = Desk(opened(postgres_url, tmp_path))
+    other = Desk(opened(postgres_url, tmp_path), desk.clock)
+    assert other.presence.owner_id != desk.presence.owner_id
+
+    def claim_both(tx: Transaction) -> None:
+        mine = leases.claim(tx, "thread", [5, 3, 9], desk.presence.owner_id, desk.now, limit=2)
+        assert sorted(mine) == [3, 5]
+        # Not committed yet, and never claimed before: nobody waits, nobody gets the same.
+        theirs = other.store.database.write(
+            lambda tx: leases.claim(tx, "thread", [5, 3, 9, 1], other.presence.owner_id, desk.now, limit=1)
+        )
+        assert list(theirs) == [9]
+
+    desk.store.database.write(claim_both)
+    left = other.store.database.write(
+        lambda tx: leases.claim(tx, "thread", [3, 5, 9, 1], other.presence.owner_id, desk.now)
+    )
+    assert list(left) == [1]
+    for one in (desk, other):
+        one.close()
+
+
+def test_a_machine_whose_clock_is_behind_is_not_taken_for_dead(postgres_url: str, tmp_path: Path) -> None:
+    ahead = Desk(opened(postgres_url, tmp_path))
+    behind = Desk(opened(postgres_url, tmp_path), HandClock())
+    ahead.clock.advance(90)
+    ahead.presence
+    behind.store.database.write(
+        lambda tx: tx.run("UPDATE owners SET machine = 'elsewhere' WHERE id = ?", behind.presence.owner_id)
+    )
+    for _ in range(10):
+        for one in (ahead, behind):
+            one.clock.advance(20)
+            one.presence.heartbeat(one.now)
+    assert ahead.presence.bury(ahead.now) == 0
+    assert len(living(ahead.store.database, tmp_path, ahead.now)) == 2
+    # Silent from now on: within 90 s it counts as gone.
+    gone_after = next(
+        seconds for seconds in range(20, 200, 20) if ahead.clock.advance(20) or ahead.presence.bury(ahead.now)
+    )
+    assert 60 <= gone_after <= 90
+    for one in (ahead, behind):
+        one.close()
+
+
+def test_of_two_beats_one_leads_until_it_is_gone_or_silent(desk: Desk, neighbour: Desk) -> None:
+    own, other = desk.store.leadership, neighbour.store.leadership
+    lease = own.claim(desk.presence.owner_id, desk.now)
+    assert lease is not None
+    assert other.claim(neighbour.presence.owner_id, desk.now) is None
+    leader = other.leader()
+    assert leader is not None
+    assert (leader.owner_id, leader.pid) == (desk.presence.owner_id, os.getpid())
+    desk.clock.advance(20)
+    desk.presence.heartbeat(desk.now)
+    assert other.leader() != leader
+    own.confirm(lease, desk.now)
+    forced = other.claim(neighbour.presence.owner_id, desk.now, is_forced=True)
+    assert forced is not None
+    with pytest.raises(LeaseLost):
+        own.confirm(lease, desk.now)
+    other.leave(forced)
+    assert own.leader() is None
+    assert own.claim(desk.presence.owner_id, desk.now) is not None
 
 
 def test_two_heartbeats_at_once_begin_anew_once(desk: Desk, neighbour: Desk) -> None:

@@ -201,6 +201,7 @@ QUESTIONS: dict[str, Asking] = {
     "whether sources are collected": lambda desk: desk.store.sources.states([1, 2, None]),
     "how the last visits ended": lambda desk: desk.store.metrics.last_outcomes(days_ago(desk, 1), desk.now),
     "which jobs are due": lambda desk: desk.store.jobs.due(desk.now, {"collect-due": timedelta(hours=1)}),
+    "which beat leads": lambda desk: desk.store.leadership.leader(),
     "when a job last ran": lambda desk: desk.store.jobs.last_started_at("collect-due"),
     "outages of sources": lambda desk: desk.store.alerts.tell_failing(
         [Alarm("source 1 failing", "so", source_id=1)], ["source 2 failing"], desk.now
@@ -436,7 +437,20 @@ READING = {
 }
 # Their last word says that they do something else, or go through everything because all of it is meant.
 NOT_READING = {
-    *("serve", "collect", "demo", "reparse", "doctor", "migrate", "backup", "restore", "export", "import"),
+    *(
+        "serve",
+        "worker",
+        "beat",
+        "collect",
+        "demo",
+        "reparse",
+        "doctor",
+        "migrate",
+        "backup",
+        "restore",
+        "export",
+        "import",
+    ),
     *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
     *("new-key", "rotate-key", "security-audit", "login-link", "revoke", "end", "set", "intervals"),
 }

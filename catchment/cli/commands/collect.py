@@ -43,18 +43,23 @@ def serve(
     ] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Runs until it is stopped. On SIGTERM or Ctrl-C, running work may finish within CATCHMENT_STOP_SECONDS; a second
-    signal aborts it. Exits with 0 if nothing had to be aborted, else with 1.
+    """Runs until it is stopped. If CELERY_BROKER_URL is set, `catchment worker` collects, and `serve` only serves.
+
+    On SIGTERM or Ctrl-C, running work may finish within CATCHMENT_STOP_SECONDS; a second signal aborts it. Exits with 0
+    if nothing had to be aborted, else with 1.
     """
     # The web server takes a second to import, which no other command needs.
     from catchment.web.server import serve
 
     with context.opened_app("serve", is_engine=not no_collect, creates=True) as app:
+        collects = not no_collect and app.settings.broker_url is None
+        if not collects and not no_collect:
+            output.note("CELERY_BROKER_URL is set: `catchment worker` collects; this process only serves")
         code = serve(
             app,
             app.settings.host if host is None else host,
             app.settings.port if port is None else port,
-            collects=not no_collect,
+            collects=collects,
             announce=output.note if as_json else output.say,
         )
     if as_json:

@@ -172,7 +172,7 @@ class Deliveries(StorePart):
     @writes
     def claim(self, tx: Transaction, delivery: Delivery, owner_id: int, now: datetime) -> tuple[Lease, Delivery] | None:
         """Claim the listener; returns its current state, or None if it is taken or gone."""
-        lease = leases.take(tx, RESOURCE, delivery.id, owner_id, now)
+        lease = leases.claim_one(tx, RESOURCE, delivery.id, owner_id, now)
         if lease is None:
             return None
         sql = """

@@ -44,7 +44,7 @@ class RecheckQueue(StorePart):
 
     def claim(self, platform: str, owner_id: int, now: datetime) -> Lease | None:
         """Claim the rechecks of a platform; returns None if another process has them."""
-        return self._db.write(lambda tx: leases.take(tx, f"looks at {platform}", 0, owner_id, now))
+        return self._db.write(lambda tx: leases.claim_one(tx, f"looks at {platform}", 0, owner_id, now))
 
     def release(self, lease: Lease) -> None:
         self._db.write(lambda tx: leases.release(tx, lease))

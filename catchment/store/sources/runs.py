@@ -294,7 +294,7 @@ class Jobs(StorePart):
     def claim(self, tx: Transaction, name: str, owner_id: int, now: datetime, period: timedelta) -> Lease | None:
         """Claim the job; returns None if it is not due or is taken."""
         row = tx.one("SELECT id FROM jobs WHERE name = ?", name)
-        lease = leases.take(tx, "job", row[0], owner_id, now) if row else None
+        lease = leases.claim_one(tx, "job", row[0], owner_id, now) if row else None
         if lease is None:
             return None
         # Read after the lease was taken: another process may just have run it.

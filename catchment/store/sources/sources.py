@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 from types import MappingProxyType
 from typing import Any
@@ -85,6 +87,8 @@ _CLOCKS_DIFFER = 3_600_000_000
 _BEGINNING = progress_values(Progress())
 _FOLLOWED = (SourceState.ACTIVE, SourceState.PAUSED, SourceState.RETIRED)
 _NAMES_AT_ONCE = 1000
+_WIDTHS = (1, 4, 16, 64)
+"""How many times as many due sources as are needed a claimer reads: more each time others have claimed all it found."""
 
 
 class Claimed(Record, frozen=True):
@@ -165,6 +169,7 @@ class Sources(StorePart):
                 for request in fresh
             ]
             tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
+            leases.announce(tx, "source", [row[0] for row in rows], now)
         for request in back:
             _take_up(tx, existing[request.address][0], request, now)
         new = {request.address for request in (*fresh, *back)}
@@ -228,10 +233,17 @@ class Sources(StorePart):
         by_id = {source.id: (source, progress) for source, progress in sources}
         return [by_id[source_id] for source_id in source_ids if source_id in by_id]
 
-    def overdue(self, intervals: Mapping[str, int], fallback: int, at: datetime, limit: int) -> list[int]:
-        """Returns the sources that were due by then and are not being visited, in the order in which they are
-        claimed."""
-        return list(self._db.read(lambda tx: first_due(tx, intervals, fallback, at, limit, {})))
+    def overdue(
+        self,
+        intervals: Mapping[str, int],
+        fallback: int,
+        at: datetime,
+        limit: int,
+        most: Mapping[str, int] = MappingProxyType({}),
+    ) -> list[int]:
+        """Returns the sources that were due by then and are not being visited, in the order in which they are claimed;
+        `most` as in `claim_due`."""
+        return list(self._db.read(lambda tx: first_due(tx, intervals, fallback, at, limit, most)))
 
     def with_progress(self, source_id: int) -> tuple[Source, Progress]:
         self.get(source_id)
@@ -358,18 +370,32 @@ class Sources(StorePart):
         now: datetime,
         limit: int,
         most: Mapping[str, int] = MappingProxyType({}),
+        total: int | None = None,
     ) -> list[Claimed]:
         """Claim up to `limit` due sources: never visited first, then by priority, then the most overdue.
 
         `intervals` are minutes by kind, `fallback` those of other kinds. Kinds in `most` have limits of their own, in
-        addition to the others; 0: none are claimed, and they stay due. The cost grows with what is claimed: each query
-        covers one kind, uses an index, and stops at its limit.
+        addition to the others; 0: none are claimed, and they stay due. `total`: at most this many of all. The cost
+        grows with what is claimed: each query covers one kind, uses an index, and stops at its limit.
         """
         if limit < 1 and not any(most.values()):
             return []
-        # Read before locking: an empty run takes no lock and writes nothing.
-        due = self._db.read(lambda tx: first_due(tx, intervals, fallback, now, limit, most))
-        return self._db.write(lambda tx: _claim_unvisited(tx, due, owner_id, now)) if due else []
+        for width in _WIDTHS:
+            wider = {kind: width * count for kind, count in most.items()}
+            # Read before locking: an empty run takes no lock and writes nothing.
+            due = self._db.read(
+                partial(first_due, intervals=intervals, fallback=fallback, now=now, limit=width * limit, most=wider)
+            )
+            if width > 1:
+                total = min(total or sys.maxsize, limit if limit > 0 else max(most.values()))
+            claimed = (
+                self._db.write(partial(_claim_unvisited, due=due, owner_id=owner_id, now=now, limit=total))
+                if due
+                else []
+            )
+            if claimed or not due:
+                return claimed
+        return []
 
     def claim_requested(self, last_visits: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:
         """Claim these of `requested`; those that another process has visited since, or is visiting, are left out."""
@@ -377,7 +403,7 @@ class Sources(StorePart):
 
     def claim(self, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
         """Claim these, whatever their schedule says; those that are taken are left out."""
-        return self._db.write(lambda tx: _claim(tx, source_ids, owner_id, now)) if source_ids else []
+        return self._db.write(lambda tx: _claim(tx, source_ids, owner_id, now, None)) if source_ids else []
 
     def give_back(self, claimed: Sequence[Lease]) -> None:
         """Release them unchanged: they were not visited."""
@@ -518,10 +544,14 @@ def set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> N
     tx.run(sql, *values, source_id)
 
 
-def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime) -> list[Claimed]:
-    """Claims those that exist and are free; in the order given."""
+def _claim(
+    tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datetime, limit: int | None
+) -> list[Claimed]:
+    """Claims the first `limit` that exist and are free; in the order given."""
     rows = tx.select_in("SELECT id FROM sources WHERE id IN {values} AND state <> 'removed'", source_ids)
-    taken = leases.take_free(tx, "source", [source_id for (source_id,) in rows], owner_id, now)
+    existing = {source_id for (source_id,) in rows}
+    ids = [source_id for source_id in source_ids if source_id in existing]
+    taken = leases.claim(tx, "source", ids, owner_id, now, limit)
     # Read after the claim: the previous holder may have changed them.
     sql = f"""
         SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id) AS is_owing
@@ -535,10 +565,12 @@ def _claim(tx: Transaction, source_ids: Sequence[int], owner_id: int, now: datet
     return [claimed[source_id] for source_id in dict.fromkeys(source_ids) if source_id in taken]
 
 
-def _claim_unvisited(tx: Transaction, due: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:
+def _claim_unvisited(
+    tx: Transaction, due: Mapping[int, int | None], owner_id: int, now: datetime, limit: int | None = None
+) -> list[Claimed]:
     """Claims sources that were not visited between our read and our claim."""
     kept: list[Claimed] = []
-    for claim in _claim(tx, list(due), owner_id, now):
+    for claim in _claim(tx, list(due), owner_id, now, limit):
         if (
             to_micros(claim.progress.last_polled_at) == due[claim.source.id]
             and claim.source.state == SourceState.ACTIVE

@@ -149,6 +149,7 @@ NAMES: dict[str, dict[str, str]] = {
     "home": {"database": "the database", "redis": "Redis"},
     "job": {
         "collect-requested": "Collect new and requested sources",
+        "auto-crawl-incremental": "Collect due communities",
         "collect-due": "Collect due sources",
         "crawl-low-quality": "Collect neglected low-activity communities",
         "assign-tiers": "Assign communities to tiers",

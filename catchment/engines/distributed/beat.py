@@ -1,0 +1,193 @@
+"""Beat: looks at the table of jobs and tells the workers what is due.
+
+One beat leads, by a lease in the database; others stand by. What is due is in the database, so that a new leader goes
+on where the last one stopped, and a period that was missed runs once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from celery import Celery
+from celery.beat import Scheduler as CeleryBeatScheduler
+from celery.exceptions import OperationalError
+from redis.exceptions import RedisError
+
+from catchment import logs
+from catchment.app import App, open_app
+from catchment.engines.distributed.limits import BEAT_CONNECTIONS, MISSING_SECONDS
+from catchment.engines.distributed.tasks import send_hint
+from catchment.errors import CatchmentError, LeaseLost
+from catchment.jobs import COLLECT_DUE, JOBS, Job, run_if_due
+from catchment.model import Lease
+from catchment.redis import Away
+from catchment.settings import Settings
+from catchment.status import BEAT, consumers
+
+log = logs.logger(__name__)
+
+_LOOK_SECONDS = 1.0
+"""Between two looks at the table of jobs: nobody else can wake a job."""
+_STANDBY_SECONDS = 5.0
+_HEARTBEAT_SECONDS = 10.0
+_SILENCE_SECONDS = 30.0
+"""A leader that has not moved for so long, by the clock of the one that stands by, is replaced."""
+_REPEAT_SECONDS = (1.0, 30.0)
+"""A hint about a job that stays due is repeated after a tenth of its period, within these limits."""
+_MOST_WAITING = 100
+"""A queue with so many messages gets no more."""
+
+
+class Beat:
+    """The scheduler of one process. `tick` is called again after the seconds that it returns."""
+
+    def __init__(self, app: App, celery: Celery, jobs: tuple[Job, ...] = JOBS) -> None:
+        self._app, self._celery = app, celery
+        self._jobs = {job.name: job for job in jobs}
+        self._lease: Lease | None = None
+        self._heartbeat_at = 0.0
+        self._hinted_at: dict[str, float] = {}
+        self._leader_moved: tuple[object, float] = (None, 0.0)
+        self._is_standing_by = False
+        self._missing_since: dict[str, float] = {}
+
+    @property
+    def is_leading(self) -> bool:
+        return self._lease is not None
+
+    def tick(self) -> float:
+        """Tell the workers what is due; returns in how many seconds to look again. A database or broker that is away is
+        logged once, and asked again."""
+        app = self._app
+        try:
+            if time.monotonic() >= self._heartbeat_at:
+                self._heartbeat_at = time.monotonic() + _HEARTBEAT_SECONDS
+                self._be_present()
+            if self._lease is None:
+                return _STANDBY_SECONDS
+            periods = {
+                name: period for name, job in self._jobs.items() if (period := job.period(app.settings)) is not None
+            }
+            now = app.clock.now()
+            due, next_at = app.store.jobs.due(now, periods)
+            self._hinted_at = {name: at for name, at in self._hinted_at.items() if name in due}
+            for name in due:
+                self._hint(self._jobs[name], periods[name])
+            wait = app.clock.wall_seconds((next_at - now).total_seconds()) if next_at else _LOOK_SECONDS
+            return min(max(wait, 0.02), _LOOK_SECONDS)
+        except CatchmentError as error:
+            if not getattr(error, "is_logged", False):
+                log.error("beat could not look at the jobs", error=str(error))
+        return _LOOK_SECONDS
+
+    def _be_present(self) -> None:
+        app, now = self._app, self._app.clock.now()
+        app.presence.heartbeat(now)
+        if self._lease is not None:
+            try:
+                app.store.leadership.confirm(self._lease, now)
+            except LeaseLost:
+                log.warning("another beat has taken over")
+                self._lease = None
+        if self._lease is None:
+            self._take_over(now)
+        if self._lease is not None:
+            app.monitors().beat(is_missing=False)
+            app.monitors().broker(app.broker.check() if app.broker else None)
+            app.monitors().queues(self._unconsumed())
+
+    def _take_over(self, now: datetime) -> None:
+        """Lead if nobody does. A leader whose heartbeat does not move counts as none, whatever its clock says."""
+        app = self._app
+        leader = app.store.leadership.leader()
+        if leader is not None and leader != self._leader_moved[0]:
+            self._leader_moved = leader, time.monotonic()
+        is_silent = leader is not None and time.monotonic() - self._leader_moved[1] > _SILENCE_SECONDS
+        self._lease = app.store.leadership.claim(app.presence.owner_id, now, is_forced=is_silent)
+        if self._lease is not None:
+            for name in self._jobs:
+                app.store.jobs.announce(name, now)
+            log.info("beat leads")
+        elif not self._is_standing_by:
+            self._is_standing_by = True
+            log.info("another beat leads, this one stands by")
+
+    def _unconsumed(self) -> dict[str, list[str]]:
+        """Queues that no worker consumes, with the jobs that wait there."""
+        waiting: dict[str, list[str]] = {}
+        for job in self._jobs.values():
+            if job.period(self._app.settings) is not None:
+                waiting.setdefault(job.queue_name, []).append(job.name)
+        living, now = consumers(self._app), time.monotonic()
+        self._missing_since = {queue: self._missing_since.get(queue, now) for queue in waiting if not living.get(queue)}
+        return {queue: waiting[queue] for queue, since in self._missing_since.items() if now - since > MISSING_SECONDS}
+
+    def _hint(self, job: Job, period: timedelta) -> None:
+        least, most = _REPEAT_SECONDS
+        patience = min(max(self._app.clock.wall_seconds(period.total_seconds()) / 10, least), most)
+        last = self._hinted_at.get(job.name)
+        if last is not None and time.monotonic() - last < patience:
+            return
+        if job.name == COLLECT_DUE:
+            # The run of this job is the sending: many workers may collect at once.
+            run_if_due(self._app, job.replace(run=lambda _: self._hint_collectors(job)))
+            return
+        self._hinted_at[job.name] = time.monotonic()
+        self._send(job, 1)
+
+    def _hint_collectors(self, job: Job) -> None:
+        """As many hints as there is work, and no more than workers can use."""
+        workers = max(1, consumers(self._app).get(job.queue_name, 0))
+        batch = self._app.settings.crawler_batch_size
+        due = self._app.scheduler().count_due(workers * batch)
+        self._send(job, -(-due // batch), most=workers)
+
+    def _send(self, job: Job, count: int, most: int = _MOST_WAITING) -> None:
+        if count < 1 or self._app.broker is None:
+            return
+        try:
+            waiting = self._app.broker.ask(lambda client: int(client.llen(job.queue_name)))
+            for _ in range(min(count, most - waiting)):
+                send_hint(self._celery, self._app, job)
+        except Away:
+            # Logged by the connection.
+            self._hinted_at.pop(job.name, None)
+        except (OperationalError, RedisError, OSError) as error:
+            log.warning("a hint was not sent, the next tick repeats it", job=job.name, error=logs.redact(str(error)))
+
+    def leave(self) -> None:
+        if self._lease is not None:
+            self._app.store.leadership.leave(self._lease)
+
+
+def run_beat(app: App, celery: Celery, wait: Callable[[float], bool]) -> None:
+    """Run until `wait`, which waits for some seconds, returns true."""
+    beat = Beat(app, celery)
+    try:
+        while not wait(beat.tick()):
+            pass
+    finally:
+        beat.leave()
+
+
+def open_beat_app(settings: Settings) -> App:
+    return open_app(settings, BEAT, creates=False, connections=BEAT_CONNECTIONS)
+
+
+class CeleryScheduler(CeleryBeatScheduler):  # type: ignore[misc]
+    """The same for `celery -A catchment.engines.distributed beat`."""
+
+    def __init__(self, app: Celery, *args: Any, **kwargs: Any) -> None:
+        self._beat: Beat | None = None
+        super().__init__(app, *args, **kwargs)
+
+    def setup_schedule(self) -> None:
+        self.install_default_entries({})
+
+    def tick(self, *_: Any, **__: Any) -> float:
+        if self._beat is None:
+            self._beat = Beat(open_beat_app(self.app.catchment_settings), self.app)
+        return self._beat.tick()

@@ -1,0 +1,242 @@
+"""A child of a worker: its app, its heartbeat, its time limits, and how a stop of the worker reaches it.
+
+Children hear no signal: only the worker does. Two pipes are made before the first fork. When the worker closes its end
+of the first, no child begins anything; when it closes the second, what is under way is aborted. A worker that dies
+closes both.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Lock, Thread, Timer
+from typing import Any
+
+from celery import signals
+from celery.exceptions import Reject
+
+from catchment import logs
+from catchment.app import App, open_app
+from catchment.engines.distributed.limits import CHILD_CONNECTIONS, CLEAN_SECONDS, MISSING_SECONDS, TASK_SECONDS
+from catchment.engines.embedded import share_memory
+from catchment.errors import CatchmentError
+from catchment.settings import Settings
+from catchment.status import WORKER
+from catchment.store.leases import HEARTBEAT
+
+log = logs.logger(__name__)
+
+_SHORTEST_SECONDS = 1.0
+"""Between two heartbeats, however fast a simulated clock runs."""
+_KILL_SECONDS = 4.0
+"""How long after the abort a child that does not end is killed."""
+
+
+class StopPipes:
+    """How a worker tells all its children, whenever they were forked, to stop."""
+
+    def __init__(self) -> None:
+        (self._stop, self._tell_stop), (self._cut, self._tell_cut) = os.pipe(), os.pipe()
+        self._owner = os.getpid()
+        # One byte that all processes share: whether a child aborted something.
+        self._is_unclean = mmap.mmap(-1, 1)
+
+    def tell_stop(self) -> None:
+        self._close("_tell_stop")
+
+    def tell_cut(self) -> None:
+        self._close("_tell_cut")
+
+    def _close(self, name: str) -> None:
+        end = getattr(self, name)
+        if end is not None:
+            setattr(self, name, None)
+            os.close(end)
+
+    def leave_to_worker(self) -> None:
+        """Call it in a child: as long as any process holds the other end, nobody hears that it is closed."""
+        if os.getpid() != self._owner:
+            self.tell_stop()
+            self.tell_cut()
+
+    def wait_for_stop(self) -> None:
+        select.select([self._stop], [], [])
+
+    def wait_for_cut(self) -> None:
+        select.select([self._cut], [], [])
+
+    def note_unclean(self) -> None:
+        self._is_unclean[0] = 1
+
+    @property
+    def is_unclean(self) -> bool:
+        return self._is_unclean[0] == 1
+
+
+class Child:
+    """This process, if it is a child of a worker. Opens its app after the fork, and again after a failure."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.queues: tuple[str, ...] = settings.queue_names
+        self.pipes: StopPipes | None = None
+        self._app: App | None = None
+        self._opening = Lock()
+        self._stopping, self._closed = Event(), Event()
+
+    def start(self) -> None:
+        """Call it after the fork."""
+        share_memory()
+        if self.pipes is not None:
+            self.pipes.leave_to_worker()
+            Thread(target=self._hear_stop, name="stop", daemon=True).start()
+        Thread(target=self._keep_present, name="heartbeat", daemon=True).start()
+
+    def app(self) -> App:
+        with self._opening:
+            if self._app is None:
+                app = open_app(self._settings, work_of(self.queues), creates=False, connections=CHILD_CONNECTIONS)
+                # Registered before it gets work; this frees what dead processes held.
+                app.presence  # noqa: B018
+                self._app = app
+            return self._app
+
+    def _hear_stop(self) -> None:
+        assert self.pipes is not None
+        self.pipes.wait_for_stop()
+        self.stop()
+        self.pipes.wait_for_cut()
+        self.cut()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._app is not None:
+            self._app.stop.set()
+
+    def cut(self) -> None:
+        if self._app is not None:
+            self._app.cut.set()
+
+    def _keep_present(self) -> None:
+        wait, beat_seen_at = _SHORTEST_SECONDS, time.monotonic()
+        while not self._closed.wait(wait):
+            try:
+                app = self.app()
+                wait = max(_SHORTEST_SECONDS, app.clock.wall_seconds(HEARTBEAT.total_seconds()))
+                app.presence.heartbeat(app.clock.now())
+                if app.store.leadership.leader() is not None:
+                    beat_seen_at = time.monotonic()
+                elif time.monotonic() - beat_seen_at > MISSING_SECONDS:
+                    app.monitors().beat(is_missing=True)
+            except Exception as error:  # noqa: BLE001 — the database is away, or the like: the next heartbeat tries again
+                if not getattr(error, "is_logged", False):
+                    log.warning("no heartbeat", error=f"{type(error).__name__}: {error}")
+
+    @contextmanager
+    def working(self) -> Iterator[App]:
+        """The app for one task, which ends in time. While the worker stops, the message goes back to the queue."""
+        try:
+            app = self.app()
+        except CatchmentError as error:
+            log.warning("no database for a task, the next tick tries again", error=str(error))
+            raise Reject("the database is away", requeue=False) from None
+        if self._stopping.is_set():
+            raise Reject("the worker stops", requeue=True)
+        app.stop.clear()
+        app.cut.clear()
+        limits = (
+            Timer(TASK_SECONDS - CLEAN_SECONDS, app.stop.set),
+            Timer(TASK_SECONDS - CLEAN_SECONDS / 2, app.cut.set),
+        )
+        for limit in limits:
+            limit.daemon = True
+            limit.start()
+        try:
+            if self._stopping.is_set():
+                app.stop.set()
+            yield app
+        finally:
+            for limit in limits:
+                limit.cancel()
+            if self._stopping.is_set() and app.cut.is_set() and self.pipes is not None:
+                self.pipes.note_unclean()
+
+    def close(self) -> None:
+        self._closed.set()
+        with self._opening:
+            app, self._app = self._app, None
+            if app is not None:
+                app.close()
+
+
+def work_of(queues: tuple[str, ...]) -> str:
+    """How a child is registered with the store: with the queues that it serves."""
+    return f"{WORKER} {','.join(name.removesuffix('_queue') for name in queues)}"
+
+
+def connect_signals(child: Child, settings: Settings) -> None:
+    """Make Celery's worker behave: its logging is ours, its children open their own app, a stop reaches them."""
+
+    def begin(**_: Any) -> None:
+        child.pipes = StopPipes()
+
+    def consume(instance: Any, **_: Any) -> None:
+        child.queues = tuple(instance.app.amqp.queues.consume_from)
+
+    def start_child(**_: Any) -> None:
+        if child.pipes is not None and os.getpid() != child.pipes._owner:
+            # The worker says when to stop. A signal to the whole group must not end a child in the middle of a visit.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child.start()
+
+    def end_child(**_: Any) -> None:
+        child.close()
+
+    def keep_logging(**_: Any) -> None:
+        """Ours is configured already; Celery leaves it alone because somebody listens to this."""
+
+    stopping = Stopping(child, settings.stop_seconds)
+    signals.setup_logging.connect(keep_logging, weak=False, dispatch_uid="catchment")
+    signals.worker_init.connect(begin, weak=False, dispatch_uid="catchment")
+    signals.celeryd_after_setup.connect(consume, weak=False, dispatch_uid="catchment")
+    signals.worker_process_init.connect(start_child, weak=False, dispatch_uid="catchment")
+    signals.worker_process_shutdown.connect(end_child, weak=False, dispatch_uid="catchment")
+    signals.worker_shutting_down.connect(stopping.heard, weak=False, dispatch_uid="catchment")
+
+
+class Stopping:
+    """What the worker does when it is told to stop: once, children finish; twice or in the end, they abort."""
+
+    def __init__(self, child: Child, seconds: float) -> None:
+        self._child, self._seconds = child, seconds
+        self._count = 0
+
+    def heard(self, **_: Any) -> None:
+        self._count += 1
+        pipes = self._child.pipes
+        if pipes is None:
+            return
+        if self._count == 1:
+            pipes.tell_stop()
+            Thread(target=self._end, name="stopping", daemon=True).start()
+        else:
+            pipes.tell_cut()
+
+    def _end(self) -> None:
+        pipes = self._child.pipes
+        assert pipes is not None
+        deadline = time.monotonic() + self._seconds
+        while time.monotonic() < deadline and self._count == 1:
+            time.sleep(min(0.1, self._seconds))
+        pipes.tell_cut()
+        time.sleep(_KILL_SECONDS)
+        # The worker's own end kills its children: they still wait for something that does not answer.
+        log.error("the worker did not end in time and is killed")
+        sys.stderr.flush()
+        os._exit(1)
