@@ -9,7 +9,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
 	@echo "make demo    watch it at work on a made-up internet; no account, no network"
-	@echo "make check   style, types, and every test that starts no process: for while you work"
+	@echo "make check   style, types, and every test that starts no process and is not long: for while you work"
 	@echo "make test    check style and types, run every test"
 	@echo "make lint    check style and types"
 	@echo "make bench   run the benchmarks"
@@ -35,7 +35,7 @@ test: style
 	$(call with_types,$(BIN)/pytest -n $(WORKERS))
 
 check: style
-	$(call with_types,$(BIN)/pytest -n 2 -m "not process")
+	$(call with_types,$(BIN)/pytest -n 2 -m "not process and not long")
 
 lint: style
 	$(BIN)/mypy

@@ -10,10 +10,12 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,6 +53,9 @@ settings.load_profile("catchment")
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--write-expected", action="store_true", help="write the outcomes of tests/platforms/*/*.expected.json anew"
+    )
+    parser.addoption(
+        "--write-long", action="store_true", help="measure these tests and write tests/long.txt anew; with -n 0 only"
     )
 
 
@@ -126,18 +131,65 @@ def _secrets() -> Iterator[None]:
     logs._known = before
 
 
-# ── `make check` leaves out whatever starts a process ─────────────────────────────────────────────────────────────
+# ── `make check` leaves out whatever starts a process or takes long ──────────────────────────────────────────────
+
+LONG_LIST = Path(__file__).parent / "long.txt"
+LONG_FROM = 0.25
+"""Seconds of CPU time, on average over a test's parameters: what needs more has the marker `long`."""
+CPU_SECONDS = pytest.StashKey[dict[str, list[float]]]()
+OF_PROCESSES = ("browser", "endure", "kill")
+"""Folders in which every test starts one. Loading them takes a second of every worker."""
+
+
+def without_processes(config: pytest.Config) -> bool:
+    markexpr: str = config.option.markexpr
+    return markexpr.startswith("not process")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    is_one = collection_path.parent == Path(__file__).parent and collection_path.name in OF_PROCESSES
+    return True if is_one and without_processes(config) else None
+
+
+def function_of(item: pytest.Item) -> str:
+    """Its name without parameters, as it stands in the list of long tests."""
+    return item.nodeid.partition("[")[0]
+
+
+@cache
+def long_tests() -> frozenset[str]:
+    return frozenset(LONG_LIST.read_text().split())
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     if START_PROCESSES & set(getattr(item, "fixturenames", ())):
         item.add_marker("process")
+    if function_of(item) in long_tests():
+        item.add_marker("long")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    before = time.process_time()
+    result = yield
+    seconds = item.config.stash.setdefault(CPU_SECONDS, {})
+    seconds.setdefault(function_of(item), []).append(time.process_time() - before)
+    return result
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Of tests that ran, the list has those that were long now; of others, those that it had."""
+    if not session.config.option.write_long:
+        return
+    seconds = session.config.stash.get(CPU_SECONDS, {})
+    are_long = {name for name, found in seconds.items() if sum(found) / len(found) >= LONG_FROM}
+    LONG_LIST.write_text("\n".join(sorted(long_tests() - seconds.keys() | are_long)) + "\n")
 
 
 @pytest.fixture(autouse=True)
 def _no_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """Not every test that starts a process can be told by its fixtures: the others are skipped when they do it."""
-    with processes_unwanted() if request.config.option.markexpr == "not process" else nullcontext():
+    with processes_unwanted() if without_processes(request.config) else nullcontext():
         yield
 
 

@@ -49,7 +49,7 @@ _FAILURES = {
     **failure(500, "Something went wrong here; the log says what."),
     **failure(503, "The database cannot do this now."),
 }
-_GUARDED = [part.router for part in (sources, items, runs, credentials, events, settings)] + [health.metrics_router]
+GUARDED = [part.router for part in (sources, items, runs, credentials, events, settings)] + [health.metrics_router]
 _PAGE_PARTS = (login, items_page, sources_new, sources_page, runs_page, live, watches, settings_page)
 PAGES = [part.router for part in _PAGE_PARTS]
 
@@ -73,7 +73,7 @@ def described() -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
-    for router in _GUARDED:
+    for router in GUARDED:
         app.include_router(router, dependencies=_KEY, responses=_FAILURES)
     # Without a key: the health check, and the pages, which have their own sign-in.
     app.include_router(health.router)
@@ -89,7 +89,7 @@ async def _answer_failure(request: Request, error: Exception) -> Response:
     failure = failure_of(error)
     if failure.status == 405:
         # FastAPI only knows the methods of the first matching function.
-        routes = [route for router in (*_GUARDED, health.router, *PAGES) for route in router.routes]
+        routes = [route for router in (*GUARDED, health.router, *PAGES) for route in router.routes]
         matching = [route for route in routes if route.matches(request.scope)[0] != Match.NONE]
         methods = {method for route in matching for method in getattr(route, "methods", ())}
         failure = failure.replace(headers={"Allow": ", ".join(sorted(methods))})

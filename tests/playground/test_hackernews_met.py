@@ -29,6 +29,8 @@ from catchment.sources.add import follow
 from tests.clocks import HandClock
 from tests.databases import sqlite_ready
 
+pytestmark = pytest.mark.long
+
 START = datetime(2026, 3, 2, tzinfo=UTC)
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 AGES = hackernews.KINDS[0].recheck_ages

@@ -46,6 +46,8 @@ from catchment.store.credentials import Terms
 from tests.clocks import HandClock
 from tests.databases import sqlite_ready
 
+pytestmark = pytest.mark.long
+
 START = datetime(2026, 3, 2, tzinfo=UTC)
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 GOOD, BAD = Outcome.SUCCEEDED, Outcome.FAILED
