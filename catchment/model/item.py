@@ -122,6 +122,11 @@ class Item(Labels, frozen=True):
         return not (self.score is None and self.reply_count is None and self.view_count is None)
 
     @property
+    def parent_id(self) -> str | None:
+        """The id of the item that it replies to, where the platform names it."""
+        return next((link.external_id for link in self.references if link.relation == "replied_to"), None)
+
+    @property
     def is_short(self) -> bool:
         """Whether its text was not shown as a whole: the first complete form replaces it without a revision."""
         return self.is_partial or self.lacks_text

@@ -131,6 +131,12 @@ class ItemView(Record, frozen=True):
             Group.LABEL, "Those of its tags that stand in brackets before its title.", is_large=True, default="[]"
         ),
     ]
+    parent_id: Annotated[
+        str | None,
+        ItemColumn(
+            Group.IDENTITY, "The id of the item that it replies to, where the platform names it.", is_large=True
+        ),
+    ]
     scope: Annotated[str, IDENTITY]
     target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]
     is_adult: Annotated[bool, LABEL]

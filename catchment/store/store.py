@@ -28,6 +28,7 @@ with lazy_imports():
         raw_items,
         rechecks,
         reparse,
+        replies,
     )
     from catchment.store.search import index, search
     from catchment.store.sources import alerts, gaps, metrics, runs, sources, stats
@@ -53,6 +54,7 @@ class Store:
     gaps = part(lambda store: gaps.Gaps(store.database))
     index = part(lambda store: index.SearchIndex(store.database))
     rechecks = part(lambda store: rechecks.RecheckQueue(store.database))
+    replies = part(lambda store: replies.Replies(store.database))
     follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))
     search = part(lambda store: search.Search(store.database))
     runs = part(lambda store: runs.Runs(store.database))

@@ -153,7 +153,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
         target_url=target_url,
         media=media,
         tags=_tags(item.tags),
-        title_prefixes=_tags(item.title_prefixes),
+        title_prefixes=_tags(item.title_prefixes) if item.title_prefixes else (),
         **_tidied(item, base, text_limit),
     )
     return RefinedItem(

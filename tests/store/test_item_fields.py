@@ -71,6 +71,7 @@ def test_an_item_is_shown_with_these_fields_and_in_this_form(desk: Desk) -> None
         "media": [{"url": "https://m.example/1.png", "width": 640}],
         "tags": ["news"],
         "title_prefixes": [],
+        "parent_id": None,
         "scope": "",
         "target_url": None,
         "is_adult": False,
@@ -84,5 +85,16 @@ def test_an_item_is_shown_with_these_fields_and_in_this_form(desk: Desk) -> None
         "content_change_number": 1,
         "rounded": ["score"],
         "last_seen_at": at.isoformat(),
-        "references": [{"relation": "crossposted", "external_id": "t3_b"}],
+        "references": [
+            {
+                "relation": "crossposted",
+                "external_id": "t3_b",
+                "url": None,
+                "author": None,
+                "text": None,
+                "author_display_name": None,
+                "created_at": None,
+                "media": [],
+            }
+        ],
     }

@@ -31,6 +31,7 @@ from catchment.model import (
     NextRecheck,
     Ordering,
     Outcome,
+    Reference,
     Request,
     SourceState,
     Target,
@@ -40,6 +41,7 @@ from catchment.model import (
 from catchment.store import Store
 from catchment.store.cache import CachedSet, CacheKey, HotCounts
 from catchment.store.credentials import Decided
+from catchment.store.item_fields import ItemView
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
 from catchment.store.items.item_writer import owe, update_follow_ups
@@ -96,6 +98,11 @@ STORE_MODULES = {found.name for found in pkgutil.walk_packages(catchment.store._
 Asking = Callable[[Desk], object]
 
 
+def threaded(desk: Desk) -> ItemView:
+    """An item that opens a thread."""
+    return desk.store.items.get(1).replace(thread_id="t", is_head=True)
+
+
 def days_ago(desk: Desk, days: int) -> datetime:
     return desk.now - timedelta(days=days)
 
@@ -135,6 +142,18 @@ QUESTIONS: dict[str, Asking] = {
     "one item": lambda desk: desk.store.items.get(1),
     "which ids are held": lambda desk: desk.store.items.held("feeds", ["a", "b"]),
     "what was said in a thread": lambda desk: desk.store.items.replies(1, 3, (5, 5)),
+    "the replies to an item": lambda desk: [
+        desk.show(desk.store.sources.get(1), post("reply", references=(Reference("replied_to", external_id="1"),))),
+        desk.store.replies.tree(desk.store.items.get(1).replace(external_id="1"), 3, (5, 5)),
+    ],
+    "replies without a parent": lambda desk: desk.store.replies.orphans(threaded(desk), 3, (5, 5)),
+    "floors by number": lambda desk: desk.store.replies.floors(threaded(desk), 7, 3),
+    "what an item replies to": lambda desk: desk.store.replies.context(
+        desk.store.items.get(1).replace(parent_id=desk.store.items.get(2).external_id)
+    ),
+    "what opens a thread": lambda desk: desk.store.replies.root(threaded(desk)),
+    "how much of a thread is stored": lambda desk: desk.store.replies.stored_count(threaded(desk)),
+    "replies that are still to be fetched": lambda desk: desk.store.replies.has_pending(1),
     "edited items": lambda desk: desk.store.items.listed(Filter(is_edited=True), 3),
     "what sources are called": lambda desk: desk.store.sources.names([1, 2, None]),
     "how many alerts are open": lambda desk: desk.store.alerts.count_open(),
@@ -380,11 +399,13 @@ EXAMPLES = {
     "counters": "true",
     "days": "30",
     "format": "jsonl",
+    "floor": "3",
     "images": "1",
     "include_closed": "true",
     "item_id": "1",
     "kind": "rss",
     "limit": "2",
+    "orphans": "1700000000000000-1",
     "outcome": "failed",
     "among": "2",
     "author": "ada",

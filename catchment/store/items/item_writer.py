@@ -151,7 +151,11 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
     write_references(
         tx,
         page.source.platform,
-        [(item_id, change.item.item) for item_id, change in rows if _is_referring(change)],
+        [
+            (item_id, change.item.item)
+            for item_id, change in rows
+            if change.item.item.references and _is_referring(change)
+        ],
     )
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
     return Written(number, tuple(answered))
@@ -174,9 +178,10 @@ def _is_moved(change: ItemChange, is_seen: bool) -> bool:
 
 
 def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChange]], number: int, now: int) -> None:
-    rows, seen, tagged, rechecks = [], [], [], []
+    rows, seen, rechecks = [], [], []
+    tagged: list[tuple[Tag, int]] = []
     for item_id, change in new:
-        item = change.item
+        item, tags = change.item, change.item.item.all_tags
         decided = {name: encode(value) for name, value in change.values.items()}
         decided |= {
             "id": item_id,
@@ -194,12 +199,13 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
             "is_brief": item.item.is_short,
-            "tags": encode(item.item.all_tags),
+            "tags": encode(tags),
+            "parent_id": item.item.parent_id if item.item.references else None,
         }
         decided |= {name: bool(getattr(item.item, name)) for name in LABELS}
         rows.append(item_row(item.item, decided))
         seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
-        tagged += [(tag, item_id) for tag in _tags_of(item.item.all_tags, item.item)]
+        tagged += [(tag, item_id) for tag in _tags_of(tags, item.item)] if tags else ()
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
     tx.insert("items", tuple(COLUMNS), rows)
@@ -253,6 +259,9 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
     )
     completed = [change.stored.id for change in changed if change.stored and change.is_completed]
     tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id in completed])
+    set_parents(
+        tx, [(change.stored.id, change.item.item) for change in changed if change.stored and change.is_completed]
+    )
 
 
 def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
@@ -317,11 +326,16 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
     _tag(tx, added, now)
 
 
+def set_parents(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
+    """Write which items stored items reply to, where that was not known before."""
+    parents = ((item.parent_id, item_id) for item_id, item in referring if item.references)
+    tx.many("UPDATE items SET parent_id = ? WHERE id = ?", [row for row in parents if row[0] is not None])
+
+
 def _is_referring(change: ItemChange) -> bool:
     """Whether it has references that may have to be written; a stored one is found again by its id only."""
-    references = change.item.item.references
     is_first = change.stored is None or change.is_completed
-    return bool(references) and (is_first or any(reference.external_id for reference in references))
+    return is_first or any(reference.external_id for reference in change.item.item.references)
 
 
 _REFERENCE = Reference.__struct_fields__

@@ -179,7 +179,8 @@ class PageWriter:
         for item in page.items:
             for scope, external_id in _keys(item):
                 scopes.setdefault(scope, {})[external_id] = None
-            scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
+            if item.item.aliases:
+                scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
         for scope, ids in scopes.items():
             rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, list(ids))}
             taken = {row[0] for row in rows.values()}
@@ -189,6 +190,8 @@ class PageWriter:
                     taken.add(row[0])
                     rows[scope, alias] = tuple(row)
         for item in page.items:
+            if not item.item.aliases:
+                continue
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
             if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
                 rows[item.key] = known

@@ -34,7 +34,14 @@ from catchment.store import cache
 from catchment.store.database import Database, StorePart, Transaction, placeholders
 from catchment.store.item_fields import COLUMNS, Group, names_of, to_micros
 from catchment.store.items.deletion import hanging
-from catchment.store.items.item_writer import add_sightings, stored_values, tag_again, write_items, write_references
+from catchment.store.items.item_writer import (
+    add_sightings,
+    set_parents,
+    stored_values,
+    tag_again,
+    write_items,
+    write_references,
+)
 from catchment.store.items.page_writer import PageWriter
 from catchment.store.row_mappers import columns
 from catchment.store.search import index
@@ -339,6 +346,7 @@ def _follow(tx: Transaction, page: Page, item: ItemCorrection, values: ItemValue
     if item.replaces_references:
         tx.run("DELETE FROM item_references WHERE item_id = ?", item.stored.id)
         write_references(tx, page.source.platform, [(item.stored.id, item.item.item)])
+        set_parents(tx, [(item.stored.id, item.item.item)])
 
 
 def copies_of_the_order() -> list[str]:

@@ -435,6 +435,27 @@ partial_index(
     where="thread_id IS NOT NULL",
 )
 
+# The replies to an item, oldest first.
+partial_index(
+    "ix_items_parent",
+    items.c.platform,
+    items.c.scope,
+    items.c.parent_id,
+    items.c.ordered_at,
+    items.c.id,
+    where="parent_id IS NOT NULL",
+)
+
+# The floors of a thread, by number.
+partial_index(
+    "ix_items_floor",
+    items.c.platform,
+    items.c.scope,
+    items.c.thread_id,
+    items.c.floor_number,
+    where="floor_number IS NOT NULL",
+)
+
 # The root of a thread.
 partial_index("ix_items_heads", items.c.platform, items.c.scope, items.c.thread_id, where="is_head")
 

@@ -33,6 +33,7 @@ from catchment.web.pages.item_views import (
 )
 from catchment.web.pages.render import Reader, render
 from catchment.web.pages.session import TheReader
+from catchment.web.pages.thread_view import ThreadCursors, thread_section
 
 router = APIRouter()
 
@@ -116,9 +117,11 @@ def item(
     item_id: ItemId,
     at: Annotated[str, Query(max_length=64)] = "",
     after: Annotated[str, Query(max_length=64)] = "",
+    orphans: Annotated[str, Query(max_length=64)] = "",
+    floor: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
     images: Annotated[str, Query(max_length=8)] = "",
 ) -> Response:
-    """One item: its content, earlier versions, growth, origin and references."""
+    """One item: its content, earlier versions, growth, origin, references, and the thread around it."""
     store = app.store.items
     moment = _moment(at, reader, "at") if at else None
     present = store.get(item_id)
@@ -128,12 +131,13 @@ def item(
         # Before it was first seen, or no longer stored.
         is_before = moment is not None and moment < present.first_seen_at
         return render("item_unknown_then.html", reader, 404, item=present, is_before=is_before)
-    replies = store.replies(item_id, A_PAGE, key_from(after or None))
     external_ids = [reference.external_id for reference in item.references if reference.external_id is not None]
     stored = store.held(item.platform, external_ids) if external_ids else {}
     is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{item.source_id}"))
     loads_images = reader.loads_images or is_source_loading or images == "1"
-    how = Images.LOADED if loads_images else Images.AS_LINKS
+    how, image_word = Images.LOADED if loads_images else Images.AS_LINKS, reader.locale.name("medium", "image")
+    cursors = ThreadCursors(key_from(after or None), key_from(orphans or None), floor)
+    thread = thread_section(app, item, lambda html: readable(html, how, image_word), cursors)
     return render(
         "item.html",
         reader,
@@ -141,7 +145,7 @@ def item(
         item=item,
         at=moment.isoformat() if moment else None,
         source_name=app.store.sources.names([item.source_id]).get(item.source_id),
-        body=readable(item.html, how, reader.locale.name("medium", "image")) if item.html else None,
+        body=readable(item.html, how, image_word) if item.html else None,
         has_images="<img" in (item.html or ""),
         is_loading_images=loads_images,
         source_loads_images=is_source_loading,
@@ -150,11 +154,9 @@ def item(
         history=history(present, store.revisions(item_id)),
         growth=growth(item, store.counters(item_id), reader),
         appearances=store.appearances(item_id),
-        replies=[headline(reply, {}) for reply in replies.items],
+        thread=thread,
         url=web_address(item.url),
         target_url=web_address(item.target_url) if item.target_url != item.url else None,
-        next=f"/items/{item_id}?after={key_text(replies.next)}#replies" if replies.next else None,
-        first=f"/items/{item_id}#replies" if after else None,
     )
 
 

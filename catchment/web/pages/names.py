@@ -191,6 +191,11 @@ NAMES: dict[str, dict[str, str]] = {
         "author": "Deleted by its author. The stored text is kept.",
         "moderator": "Removed by a moderator. The stored text is kept.",
     },
+    "why_fewer": {
+        "pending": "More of them are waiting to be fetched.",
+        "off": "Comments are not collected for this source: its setting `comments` is off.",
+        "unseen": "The others were removed, are hidden, or were never shown to catchment.",
+    },
     "counter": {"score": "score", "reply_count": "replies", "view_count": "views"},
     "relation": {
         "replied_to": "in reply to",

@@ -1,0 +1,164 @@
+"""The thread on an item's page: what a reply answers, and the replies below it, with their full text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from markupsafe import Markup
+
+from catchment.app import App
+from catchment.model import Record
+from catchment.store.item_fields import ItemView
+from catchment.store.items.items import key_text
+from catchment.store.items.replies import Branch
+from catchment.web.pages.item_views import headline
+
+A_PAGE = 30
+Body = Callable[[str], Markup]
+"""Sanitises the HTML of an item."""
+
+
+class ReplyView(Record, frozen=True):
+    item: ItemView
+    author: str | None
+    body: Markup | None
+    """Its HTML; None: it has text only, or nothing."""
+    replies: tuple[ReplyView, ...] = ()
+    hidden_count: int = 0
+    """Direct replies that are shown on its own page only."""
+
+
+class AboveView(Record, frozen=True):
+    """One of the items that a reply answers, directly or not."""
+
+    item: ItemView
+    author: str | None
+    text: str
+
+
+class FloorRow(Record, frozen=True):
+    """A line of a thread that is shown by number: a reply, or numbers that are not stored."""
+
+    reply: ReplyView | None = None
+    missing: tuple[int, int] = (0, 0)
+    """The first and the last number, if there is no reply."""
+
+
+class ThreadSection(Record, frozen=True):
+    """The thread around an item, as far as it is stored."""
+
+    above: list[AboveView] = []
+    root: AboveView | None = None
+    """What opens the thread, if it is not the first of `above`."""
+    is_broken: bool = False
+    """Whether something between the root and `above` is not stored or left out."""
+    floors: list[FloorRow] | None = None
+    """The replies by number; None: as a tree."""
+    floor: int = 0
+    """The number from which floors are shown."""
+    replies: list[ReplyView] = []
+    orphans: list[ReplyView] = []
+    """Replies whose parent is not stored: their place in the thread is unknown."""
+    first: str | None = None
+    next: str | None = None
+    next_orphans: str | None = None
+    stored_count: int | None = None
+    """Only for what opens a thread."""
+    why_fewer: str | None = None
+    """Why fewer replies are stored than the platform reports: a code."""
+
+
+class ThreadCursors(Record, frozen=True):
+    """Which part of a thread is asked for."""
+
+    after: tuple[int, int] | None = None
+    orphans_after: tuple[int, int] | None = None
+    floor: int | None = None
+
+
+def thread_section(app: App, item: ItemView, body: Body, cursors: ThreadCursors) -> ThreadSection:
+    """Returns the thread around an item: by number where its replies have numbers, else as a tree."""
+    section = _context(app, item)
+    if item.is_head:
+        stored = app.store.replies.stored_count(item)
+        section = section.replace(stored_count=stored, why_fewer=_why_fewer(app, item, stored))
+    if item.is_head and item.floor_number is not None:
+        return _with_floors(app, item, body, section, cursors.floor)
+    return _with_tree(app, item, body, section, cursors)
+
+
+def _context(app: App, item: ItemView) -> ThreadSection:
+    if item.is_head:
+        return ThreadSection()
+    above, root = app.store.replies.context(item), app.store.replies.root(item)
+    is_named = root is None or root.id in {item.id, *(parent.id for parent in above.items)}
+    return ThreadSection(
+        above=[_above(parent) for parent in above.items],
+        root=None if is_named or root is None else _above(root),
+        is_broken=not above.is_complete,
+    )
+
+
+def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, floor: int | None) -> ThreadSection:
+    lowest = (item.floor_number or 0) + 1
+    start = max(lowest, floor or 0)
+    floors = app.store.replies.floors(item, start, A_PAGE + 1)
+    rows, expected = [], start
+    for reply in floors[:A_PAGE]:
+        number = reply.floor_number or 0
+        if number > expected:
+            rows.append(FloorRow(missing=(expected, number - 1)))
+        rows.append(FloorRow(_reply(Branch(reply), body)))
+        expected = number + 1
+    return section.replace(
+        floors=rows,
+        floor=start,
+        first=f"/items/{item.id}#replies" if start > lowest else None,
+        next=f"/items/{item.id}?floor={expected}#replies" if len(floors) > A_PAGE else None,
+    )
+
+
+def _with_tree(app: App, item: ItemView, body: Body, section: ThreadSection, cursors: ThreadCursors) -> ThreadSection:
+    store = app.store.replies
+    page = store.tree(item, A_PAGE, cursors.after)
+    section = section.replace(
+        replies=[_reply(branch, body) for branch in page.branches],
+        first=f"/items/{item.id}#replies" if cursors.after else None,
+        next=f"/items/{item.id}?after={key_text(page.next)}#replies" if page.next else None,
+    )
+    if page.next is not None or not section.stored_count:
+        return section
+    orphans = store.orphans(item, A_PAGE, cursors.orphans_after)
+    return section.replace(
+        orphans=[_reply(branch, body) for branch in orphans.branches],
+        next_orphans=f"/items/{item.id}?orphans={key_text(orphans.next)}#orphans" if orphans.next else None,
+    )
+
+
+def _why_fewer(app: App, item: ItemView, stored: int) -> str | None:
+    if not item.reply_count or stored >= item.reply_count:
+        return None
+    if app.store.replies.has_pending(item.id):
+        return "pending"
+    source = app.store.sources.get(item.source_id)
+    kind = app.platforms.kind(source.kind)
+    switches = {field.name: field.default for field in kind.fields} if kind is not None else {}
+    if "comments" in switches and not source.settings.get("comments", switches["comments"]):
+        return "off"
+    return "unseen"
+
+
+def _above(item: ItemView) -> AboveView:
+    line = headline(item, {})
+    return AboveView(item, line.author, line.text)
+
+
+def _reply(branch: Branch, body: Body) -> ReplyView:
+    item = branch.item
+    return ReplyView(
+        item,
+        item.author_display_name or item.author,
+        body(item.html) if item.html else None,
+        tuple(_reply(reply, body) for reply in branch.replies),
+        branch.hidden_count,
+    )
