@@ -48,8 +48,9 @@ def sqlite_ready(url: str) -> str:
     """Put a database that is set up where a SQLite address points to and nothing is yet; gives the address back."""
     file = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(_sqlite_template(), file)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # With its mode: nobody else may read it.
+        shutil.copy(_sqlite_template(), file)
     return url
 
 

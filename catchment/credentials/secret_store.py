@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import cache
 from hashlib import scrypt
 from threading import Lock
 
@@ -27,9 +28,14 @@ class Lent(Record, frozen=True):
 
     @property
     def mark(self) -> str:
-        """Distinguishes one secret from another. As slow to derive as an encryption key: it must be no way to test
-        guesses."""
-        return scrypt(self.secret.to_json().encode(), salt=_SALT, n=2**15, r=8, p=1, maxmem=2**26, dklen=4).hex()
+        """Distinguishes one secret from another."""
+        return _derived(self.secret.to_json())
+
+
+@cache
+def _derived(secret: str) -> str:
+    """As slow as deriving an encryption key: a mark must be no way to test guesses."""
+    return scrypt(secret.encode(), salt=_SALT, n=2**15, r=8, p=1, maxmem=2**26, dklen=4).hex()
 
 
 def declared(platforms: Iterable[Platform]) -> dict[str, CredentialSettings]:

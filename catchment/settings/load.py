@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +133,8 @@ def read_settings(
     """
     known = {"kind": kinds, "platform": platforms, "job": jobs}
     names = _names(known, declared)
-    given, warnings = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, names))
+    alike = _by_prefix(names)
+    given, warnings = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, alike))
     theirs = {name: given.pop(name) for name in declared if name in given}
     strangers = {name: why for name in given if (why := _why_not_ours(name, given[name], known, names))}
     problems: list[str] = []
@@ -183,6 +185,7 @@ _BY_NAME = {name: setting for setting in DEFINED.values() for name in (setting.n
 _FAMILIES = [setting for setting in DEFINED.values() if setting.family]
 
 
+@lru_cache
 def owner_of(name: str) -> Setting | None:
     """The setting that a variable belongs to. A setting's full name takes precedence over a family's pattern."""
     return _BY_NAME.get(name) or next((family for family in _FAMILIES if family.member(name) is not None), None)
@@ -229,6 +232,14 @@ def _names(known: Mapping[str, Collection[str] | None], declared: Collection[str
     return [*own, *of_families, *declared]
 
 
+def _by_prefix(names: Collection[str]) -> dict[str, list[str]]:
+    """The names by what they have before the first underscore."""
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(name.partition("_")[0], []).append(name)
+    return found
+
+
 def _gather(
     environ: Mapping[str, str], folder: Path, is_ours: Callable[[str], bool]
 ) -> tuple[dict[str, GivenValue], list[str]]:
@@ -248,7 +259,7 @@ def _given(variables: Mapping[str, str], origin: str) -> dict[str, GivenValue]:
     return {name.upper(): GivenValue(text.strip(), origin) for name, text in variables.items() if text.strip()}
 
 
-def _is_ours(name: str, known: Mapping[str, Collection[str] | None], names: Collection[str]) -> bool:
+def _is_ours(name: str, known: Mapping[str, Collection[str] | None], alike: Mapping[str, Collection[str]]) -> bool:
     """Whether it is a setting or looks like one: other programs share the environment and `.env` with us."""
     owner = owner_of(name)
     if owner is not None and owner.is_anybodys:
@@ -259,6 +270,4 @@ def _is_ours(name: str, known: Mapping[str, Collection[str] | None], names: Coll
     if owner is not None or name.startswith(OURS):
         return True
     # Other programs have names with the same prefix as ours: GITHUB_TOKEN. Very similar names are meant for us.
-    family = name.partition("_")[0]
-    alike = [text for text in names if text.partition("_")[0] == family]
-    return bool(difflib.get_close_matches(name, alike, n=1, cutoff=_NEAR))
+    return bool(difflib.get_close_matches(name, alike.get(name.partition("_")[0], ()), n=1, cutoff=_NEAR))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
@@ -54,16 +55,20 @@ class Setting:
     """Former names, which still work where the current name is not given."""
     is_secret: bool = False
 
-    @property
+    @cached_property
     def family(self) -> str | None:
         """What the members of this family are: kind, platform or job."""
         match = re.search("<(.+)>", self.name)
         return match[1].lower() if match else None
 
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        """The names of this family's variables."""
+        return re.compile(re.sub("<.+>", "(.+)", self.name))
+
     def member(self, name: str) -> str | None:
         """The member of this family that a variable sets; None if it sets none."""
-        before, _, after = re.sub("<.+>", "\0", self.name).partition("\0")
-        match = re.fullmatch(f"{before}(.+){after}", name) if self.family else None
+        match = self._pattern.fullmatch(name) if self.family else None
         if match is None:
             return None
         # Job names contain hyphens, which variables cannot.

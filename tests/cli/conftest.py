@@ -41,7 +41,7 @@ class Said(NamedTuple):
 
 Catchment = Callable[..., Said]
 
-SETTING_UP = {("sources", "add"), ("sources", "import")}
+SETTING_UP = {("sources", "add"), ("sources", "import"), ("credentials", "add"), ("migrate",)}
 """Commands with which most tests begin, and which set up a database where there is none: that takes most of their time.
 Here they find one; tests that start processes have them make one."""
 

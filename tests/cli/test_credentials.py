@@ -298,7 +298,7 @@ def test_a_process_that_lacks_the_new_key_says_what_to_do_and_charges_no_source(
     monkeypatch.setenv("COOKIE_MASTER_KEY", "a master key for tests")
     error = collected(catchment, source)["error"]
     assert error["code"] == "VAULT_ERROR"
-    assert "start this process anew with that key in COOKIE_MASTER_KEY, too" in error["message"]
+    assert "restart with that key added to COOKIE_MASTER_KEY" in error["message"]
     assert catchment("sources", "show", source, "--json").json["failures_in_a_row"] == 0
     assert reddit.seen == []
 

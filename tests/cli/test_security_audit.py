@@ -185,7 +185,7 @@ def test_what_cannot_be_opened_cannot_be_looked_for_and_that_is_said(
     monkeypatch.setenv("COOKIE_MASTER_KEY", "another master key")
     said = audited(kept).json
     assert (said["passed"], {one["where"] for one in said["findings"]}) == (False, {"the vault"})
-    assert "start this process anew with that key" in said["findings"][0]["what"]
+    assert "restart with that key" in said["findings"][0]["what"]
 
 
 # ── what we do not know has a shape ───────────────────────────────────────────────────────────────────────────────
