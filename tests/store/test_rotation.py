@@ -80,7 +80,7 @@ def test_who_knows_both_keys_goes_on_while_it_is_changed(full: Desk) -> None:
 
     assert at_once(collect, collect, change) == []
     assert secrets(full, NEW) == {f"c{number}": f"c{number}:secret of c{number}" for number in range(COUNT)}
-    with pytest.raises(VaultError, match="start this process anew with that key"):
+    with pytest.raises(VaultError, match="restart with that key"):
         secrets(full, OLD)
 
 
