@@ -203,6 +203,10 @@ JOBS = (
         COLLECT_REQUESTED, None, lambda app: app.scheduler().requested(COLLECT_REQUESTED, "request"), "crawler",
         "what somebody has just added, or wants to be collected now",
     ),
+    Job(
+        "read-threads", None, lambda app: app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id),
+        "crawler", "threads of forums that a visit had no time left for",
+    ),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),

@@ -36,6 +36,7 @@ SENTENCES: dict[str, Text] = {
         "follow-up requests for {count} item are pending",
         "follow-up requests for {count} items are pending",
     ),
+    "visit.threads_pending": ("{count} thread waits to be read", "{count} threads wait to be read"),
     "visit.follow_ups_failed": "follow-up requests failed: {why}",
     "visit.details_left": (
         "{count} listed item will be fetched in the next collection",

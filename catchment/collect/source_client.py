@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
@@ -39,6 +39,7 @@ from catchment.messages import about
 from catchment.model import (
     Answer,
     Identity,
+    Lease,
     Platform,
     RawAnswer,
     Reading,
@@ -200,10 +201,19 @@ class CollectContext:
         self, store: Store, platforms: Platforms, fetch: Send, clock: Clock, cache: Cache, stop: Event
     ) -> None:
         self.store, self.platforms, self.fetch, self.clock, self.cache = store, platforms, fetch, clock, cache
+        self.stop = stop
         self.reading_slot = ReadingSlot(stop)
+        self.owed: deque[Lease] = deque()
+        """Leases of threads that could not be released because the database was unavailable."""
         self.reachability = Reachability()
         self.cooldowns = Cooldowns(store.budgets)
         self._warned_kinds: set[str] = set()
+
+    def release_owed(self) -> None:
+        """Releases what could not be released before."""
+        while self.owed:
+            self.store.threads.release(self.owed[0])
+            self.owed.popleft()
 
     def is_first_warning(self, kind: str) -> bool:
         """Whether this process warns about the kind for the first time."""

@@ -8,7 +8,7 @@ sends some of them; the rest stays pending for later visits.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing
 from datetime import datetime
 from functools import partial
@@ -18,6 +18,7 @@ from typing import Any
 from catchment import logs
 from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
 from catchment.collect.source_client import CollectContext
+from catchment.collect.threads import WaitingThreads, collect_board
 from catchment.collect.walk import PlannedWalk, Visit, walk
 from catchment.errors import CatchmentError, InvalidInput, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
 from catchment.logs import redact
@@ -256,6 +257,9 @@ class Visitor:
         # Only items that can be requested by id are rechecked.
         recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
         visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages)
+        if kind.forum is not None:
+            visit.wait = collect_board(visit, platform, kind, kind.forum, self.context)
+            return
         walks = self._walks(visit, platform, kind)
         if not walks:
             visit.finish(after_unchanged(visit.state, None, self.clock.now()))
@@ -265,6 +269,17 @@ class Visitor:
         if visit.state.end is None:
             send_follow_ups(visit, platform)
             visit.finish(succeed(visit.counted(), self.clock.now()))
+
+    def read_threads(
+        self, job: str, started_by: str, owner_id: int, but_not: Collection[int] = ()
+    ) -> list[VisitResult]:
+        """Reads on where visits to forums left threads, except for some sources. Writes nothing if no thread waits."""
+        threads = WaitingThreads(self.context, self.rules, owner_id)
+        reads = threads.run(job, started_by, self.kinds_in_cooldown(), but_not)
+        for read in reads:
+            if read.wait is not None:
+                self._cool_down(self.store.sources.get(read.result.source_id), read.service, read.wait)
+        return [read.result for read in reads]
 
     def _walks(self, visit: Visit, platform: Platform, kind: Kind) -> list[PlannedWalk]:
         """Returns the walks that have requests to send; a platform may lack a listing, or offer it only with a

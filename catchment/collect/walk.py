@@ -133,7 +133,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
     waiting = deque(planned.requests)
     for _ in range(MOST_PAGES):
         exchange = visit.client.send(waiting.popleft(), platform)
-        head = _head(visit, exchange)
+        head = answer_head(visit, exchange)
         if _is_not_modified(visit.state, exchange) or is_same_answer(visit.state, head):
             visit.finish(after_unchanged(visit.counted(), head, visit.clock.now()))
             return
@@ -158,7 +158,8 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
     )
 
 
-def _head(visit: Visit, exchange: Exchange) -> AnswerHead:
+def answer_head(visit: Visit, exchange: Exchange) -> AnswerHead:
+    """Returns what an answer says besides its items."""
     answer = exchange.answer
     etag, last_modified = validators(answer.headers)
     return AnswerHead(

@@ -13,6 +13,7 @@ from catchment.model.outcome import Counts, Gap, Lease, VisitResult
 from catchment.model.protocol import Request
 from catchment.model.record import Record
 from catchment.model.source import Progress, Source
+from catchment.model.thread import HeldFloor, ListNote, ThreadMarks, ThreadSeen, ThreadState
 
 
 class RawAnswer(Record, frozen=True):
@@ -27,6 +28,15 @@ class RawAnswer(Record, frozen=True):
     is_read: bool
     body_hash: bytes
     body: bytes
+
+
+class FloorRange(Record, frozen=True):
+    """A stretch of floor numbers of a thread, both ends included."""
+
+    scope: str
+    thread_id: str
+    first: int
+    last: int
 
 
 class Page(Record, frozen=True):
@@ -48,6 +58,10 @@ class Page(Record, frozen=True):
     """The source's rhythm is derived from items of this kind; None: from all its items."""
     needs_rhythm: bool = False
     """The times of the source's newest posts are needed, even if this page shows nothing new."""
+    thread_ids: tuple[str, ...] = ()
+    """The threads that a list page of a forum shows."""
+    floors: FloorRange | None = None
+    """The floors that a page of a thread should show."""
     is_kept_hot: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
 
@@ -98,6 +112,8 @@ class StoredItem(Labels, frozen=True):
     fingerprint_rule: int = 0
     """The version of the rule that made its fingerprint."""
     title_prefixes: tuple[str, ...] = ()
+    thread_id: str | None = None
+    floor_number: int | None = None
     volatile_count: int = 0
     """How many changes were not written because its content flipped between known ones."""
 
@@ -134,6 +150,10 @@ class PageFacts(Record, frozen=True):
     retitled: Mapping[int, bytes] = {}
     """Of stored items that a list shows without text and with another title: the fingerprint of the stored content
     under the new title."""
+    threads: Mapping[str, ThreadState] = {}
+    """The stored threads that a list page shows, by `thread_id`."""
+    floors: Mapping[int, HeldFloor] = {}
+    """What a thread holds on the floors of the page, by floor number."""
     open_gaps: tuple[Gap, ...] = ()
     is_body_seen_before: bool = False
     """An identical body was received before, with different ones since."""
@@ -241,6 +261,9 @@ class PageWrite(Record, frozen=True):
     rechecks: tuple[NextRecheck, ...] = ()
     follow_ups: tuple[FollowUp, ...] = ()
     """The state of earlier follow-ups after this page."""
+    threads: tuple[ThreadSeen, ...] = ()
+    list_note: ListNote | None = None
+    thread_marks: ThreadMarks | None = None
 
 
 class Closing(Record, frozen=True):

@@ -249,6 +249,11 @@ def _updates(stored: StoredItem, item: Item, at: datetime) -> ItemValues:
             values[name] = detail
     if stored.is_deleted and item.deleted_by not in (None, stored.deleted_by):
         values["deleted_by"] = item.deleted_by
+    # A post that was moved follows its thread. A row of a list does not know its floor.
+    if item.thread_id not in (None, stored.thread_id) and not item.is_short:
+        values |= {"thread_id": item.thread_id, "floor_number": item.floor_number}
+    elif item.floor_number not in (None, stored.floor_number):
+        values["floor_number"] = item.floor_number
     return values | new_tags(stored, item)
 
 

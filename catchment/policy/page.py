@@ -193,7 +193,7 @@ def decide_page(
         page = VisitPage(
             changes, counts_of(changes, skipped), len(valid), is_seen=False, is_raw_kept=is_raw_kept, state=state
         )
-        state = end_stale(_with_page(state, page), at)
+        state = end_stale(with_page(state, page), at)
         return page.replace(state=state, end=state.end)
     changes = _with_follow_ups(all_calmed(changes, facts, at), reading)
     counts = counts_of(changes, skipped)
@@ -223,7 +223,7 @@ def decide_page(
         next_pages=next_pages,
     )
     has_follow_ups = state.has_follow_ups or any(change.follow_ups for change in changes)
-    state = _with_page(state, page).replace(walk=state.walk.replace(position=position), has_follow_ups=has_follow_ups)
+    state = with_page(state, page).replace(walk=state.walk.replace(position=position), has_follow_ups=has_follow_ups)
     if end is None and not reading.is_torn:
         return page.replace(state=state)
     return _walk_over(state, page, facts, at, is_owed=is_unknown or state.walk.is_unfinished, last_at=last_answer_at)
@@ -287,7 +287,7 @@ def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_
     return End.LAST_PAGE if reading.is_end or leads_on else End.CAP
 
 
-def _with_page(state: VisitState, page: PageWrite) -> VisitState:
+def with_page(state: VisitState, page: PageWrite) -> VisitState:
     result = state.result
     return state.replace(
         result=result.replace(
@@ -303,10 +303,10 @@ def _walk_over(
 ) -> VisitPage:
     """Ends the walk, and perhaps the visit. `is_owed`: not everything that was there could be stored."""
     is_volatile = any(change.is_volatile for change in page.changes)
-    progress = _complete(state, at, is_owed=is_owed or is_volatile)
+    progress = completed(state, at, is_owed=is_owed or is_volatile)
     is_visit_over = state.walk.is_last and not state.has_follow_ups
     if facts.newest_at is not None and needs_rhythm(state):
-        progress = _with_rhythm(state, progress, page.changes, facts.newest_at, at)
+        progress = with_rhythm(state, progress, page.changes, facts.newest_at, at)
     state = state.noted(*state.walk.shortfall_notes)
     if not is_visit_over:
         return page.replace(state=prove(state, progress), progress=progress)
@@ -314,7 +314,7 @@ def _walk_over(
     return page.replace(state=state, end=state.end)
 
 
-def _complete(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
+def completed(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
     """Returns the progress now that this walk is over; the visit itself may go on."""
     walk, total = state.walk, state.result.counts
     progress = walk.after.replace(
@@ -338,7 +338,7 @@ def _complete(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
     return progress.replace(**NO_VALIDATORS) if is_owed else progress
 
 
-def _with_rhythm(
+def with_rhythm(
     state: VisitState, progress: Progress, changes: Sequence[ItemChange], newest_at: Sequence[datetime], at: datetime
 ) -> Progress:
     """Returns the progress with what the times of the newest posts say: posts per day, and when the next is expected.

@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 
 from catchment.clock import micros, moment
 from catchment.messages import Message
-from catchment.model import LABELS, Item, Media, Record, Reference, StoredItem
+from catchment.model import Item, Media, Record, Reference, StoredItem
 from catchment.store.row_mappers import field_types, mapper, row_builder
 
 
@@ -202,12 +202,7 @@ def names_of(group: Group) -> tuple[str, ...]:
 
 SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
-_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {
-    "created_at",
-    "last_reply_at",
-    "tags",
-    *LABELS,
-}
+_STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at"}
 """Columns that hold what the platform stated, as it stated it."""
 GIVEN = frozenset(COLUMNS.keys() - _STATED)
 """Columns whose values the writer decides."""

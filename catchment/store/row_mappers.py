@@ -181,9 +181,11 @@ def row_builder(
     record: type[R], names: tuple[str, ...], given: frozenset[str]
 ) -> Callable[[R, Mapping[str, Any]], tuple[Any, ...]]:
     """Returns a function that makes a row of these columns: the `given` ones from a mapping, which has them encoded,
-    the others from the record."""
+    the others from the record. A flag that is not stated is stored as false."""
     types = field_types(record)
+    flags = {name for name in names if name in types and types[name] == FieldType(bool, True)}
     values = [f"given[{name!r}]" if name in given else _encoding(f"record.{name}", types[name]) for name in names]
+    values = [f"({value} or False)" if name in flags else value for name, value in zip(names, values, strict=True)]
     scope = {"micros": micros, "encode_list": encode_list}
     return cast(
         Callable[[R, Mapping[str, Any]], tuple[Any, ...]],

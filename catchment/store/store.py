@@ -29,6 +29,7 @@ with lazy_imports():
         rechecks,
         reparse,
         replies,
+        threads,
     )
     from catchment.store.search import index, search
     from catchment.store.sources import alerts, gaps, metrics, runs, sources, stats
@@ -55,6 +56,7 @@ class Store:
     index = part(lambda store: index.SearchIndex(store.database))
     rechecks = part(lambda store: rechecks.RecheckQueue(store.database))
     replies = part(lambda store: replies.Replies(store.database))
+    threads = part(lambda store: threads.Threads(store.database))
     follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))
     search = part(lambda store: search.Search(store.database))
     runs = part(lambda store: runs.Runs(store.database))

@@ -153,7 +153,6 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
         target_url=target_url,
         media=media,
         tags=_tags(item.tags),
-        title_prefixes=_tags(item.title_prefixes) if item.title_prefixes else (),
         **_tidied(item, base, text_limit),
     )
     return RefinedItem(
@@ -187,6 +186,8 @@ def _tidied(item: Item, base: str, text_limit: int) -> dict[str, Any]:
                 changes["is_zone_guessed"] = True
     if item.thread_id is not None:
         changes["thread_id"] = clean_id(item.thread_id) or None
+    if item.title_prefixes:
+        changes["title_prefixes"] = _tags(item.title_prefixes)
     if item.references:
         changes["references"] = _references(item.references, base, text_limit)
     return changes

@@ -9,19 +9,29 @@ import sqlite3
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event
+from typing import Any
 
 from catchment.events.watches import run_watches
 from catchment.model import (
     Alarm,
+    Counts,
     Item,
+    ListNote,
     Media,
+    Page,
+    PageWrite,
+    ReadReason,
     Reference,
     Request,
+    Source,
     SourceState,
+    ThreadMarks,
+    ThreadResult,
+    ThreadSeen,
     Watch,
 )
 from catchment.policy.tiers import Tier, Tiers
@@ -73,6 +83,7 @@ def fill(desk: Desk) -> None:
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))
     store.deletion.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
+    _fill_forum(desk, other)
     store.jobs.announce("collect-due", now)
     store.credentials.add("feeds", "somebody", "key", b"sealed", now)
     store.api_keys.add("n8n", "secret", now)
@@ -86,6 +97,63 @@ def fill(desk: Desk) -> None:
     run_watches(store.watches, desk.clock.now, Event())
     store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1))
     store.database.write(lambda tx: raise_alert(tx, Alarm("source 1 failing", "so it is", source_id=feed.id), 1))
+
+
+_COUNTS = (
+    *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count", "failed_thread_count"),
+    *("failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count"),
+    *("missing_floor_count", "repaired_floor_count", "ignored_floor_count"),
+)
+_AUDIT: dict[str, dict[str, Any]] = {
+    "floor_audits": {
+        "id": 1,
+        "run_trigger": "manual",
+        "is_repairing": True,
+        "started_at": 1,
+        **dict.fromkeys(_COUNTS, 1),
+    },
+    "floor_audit_threads": {
+        "id": 1,
+        "audit_id": 1,
+        "thread_row_id": 1,
+        "thread_id": "d",
+        "source_id": 3,
+        "max_floor": 19,
+        "floor_count": 18,
+        "missing_count": 1,
+        "ignored_count": 0,
+        "result": "missing",
+    },
+    "floor_audit_floors": {"audit_thread_id": 1, "floor_number": 4, "result": "missing", "attempts_before": 0},
+    "floor_repairs": {
+        "thread_row_id": 1,
+        "floor_number": 4,
+        "attempt_count": 1,
+        "first_attempted_at": 1,
+        "last_attempted_at": 1,
+    },
+}
+
+
+def _fill_forum(desk: Desk, board: Source) -> None:
+    """A thread of a board: seen on a list, read, audited."""
+    store, day = desk.store, date(2026, 1, 1)
+    lease = desk.claim(board).lease
+    page = Page(board, lease, desk.run_id, desk.now, (), 1)
+    seen = ThreadSeen("d", ("", "t3_d"), None, 1, desk.now, 3, True, ReadReason.NEW)
+    note = ListNote(day, day, 1, 1, True)
+    store.page_writer.write(page, lambda facts: PageWrite((), Counts(), threads=(seen,), list_note=note))
+    claimed = store.threads.claim(board.id, desk.presence.owner_id, desk.now)
+    assert claimed
+    marks = ThreadMarks(claimed.thread, 3, 2, 19, "t1_e", truncated_at_page=1, is_over=True, holes=(7,), filled=(0, 1))
+    read = page.replace(lease=claimed.lease)
+    store.page_writer.write(read, lambda facts: PageWrite((), Counts(), thread_marks=marks))
+    store.threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread, 1, True), None, desk.now, desk.now)
+    store.sources.give_back([lease])
+    for table, values in _AUDIT.items():
+        names, marks = ", ".join(values), ", ".join("?" * len(values))
+        sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"
+        store.database.write(lambda tx, sql=sql, values=values: tx.run(sql, *values.values()))  # type: ignore[misc]
 
 
 def _reply(key: str, to: str) -> Item:

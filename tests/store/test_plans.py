@@ -35,6 +35,8 @@ from catchment.model import (
     Request,
     SourceState,
     Target,
+    ThreadMarks,
+    ThreadResult,
     VisitResult,
     Watch,
 )
@@ -173,6 +175,19 @@ QUESTIONS: dict[str, Asking] = {
     "its appearances": lambda desk: desk.store.items.appearances(1),
     "whether looks are due": lambda desk: desk.store.rechecks.is_any_due(["reddit"], desk.now + timedelta(days=9)),
     "the looks that are due": lambda desk: due_looks(desk),
+    "threads": lambda desk: [
+        desk.store.threads.waiting_sources(["feed", "rss"]),
+        desk.store.threads.count_waiting(3),
+        desk.store.threads.state(3, "d"),
+        desk.store.threads.of_source(3, 3),
+        desk.store.threads.of_item(1),
+        desk.store.threads.holes(1, 0, 100),
+        desk.store.threads.floor_ids("reddit", "", "d", 0, 100),
+        desk.store.threads.board_runs(limit=3),
+        desk.store.threads.board_runs(3, limit=3),
+        desk.store.threads.thread_runs(1, 3),
+    ],
+    "reading a thread": lambda desk: read_thread(desk),
     "what is owed about items": lambda desk: [desk.store.follow_ups.of_source(2, 3), desk.store.follow_ups.count(2)],
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
@@ -475,6 +490,21 @@ NOT_READING = {
     *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
     *("new-key", "rotate-key", "security-audit", "login-link", "revoke", "end", "set", "intervals"),
 }
+
+
+def read_thread(desk: Desk) -> object:
+    threads, owner_id = desk.store.threads, desk.presence.owner_id
+    threads.claim(3, owner_id, desk.now)
+    claimed = threads.claim_by_id(1, owner_id, desk.now)
+    assert claimed
+    threads.release(claimed.lease)
+    claimed = threads.claim_by_id(1, owner_id, desk.now)
+    assert claimed
+    marks = ThreadMarks(claimed.thread, 3, 2, 19, "t1_e")
+    threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread), marks, desk.now, desk.now)
+    source = desk.store.sources.get(3)
+    result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=desk.now)
+    return threads.note(desk.run_id, source, result, {})
 
 
 def measuring(desk: Desk) -> Measuring:

@@ -158,6 +158,9 @@ def _collect(app: App, ids: list[int] | None, as_json: bool) -> int:
     with _progress(app, None if ids is None else len(ids), as_json) as seen:
         scheduler, arguments = app.scheduler(), ("collect", "command", seen)
         results = scheduler.due(*arguments) if ids is None else scheduler.these(ids, *arguments)
+        if ids is None and not app.stop.is_set():
+            visited = [result.source_id for result in results]
+            results += app.visitor().read_threads("read-threads", "command", app.presence.owner_id, but_not=visited)
     code = _report(app, results, began, as_json, scheduler.still_due(results) if ids is None else None)
     # Watches and deliveries, now: there may be no engine to do it later.
     tell_others(app)

@@ -413,6 +413,8 @@ class Cleanup(StorePart):
         return {
             "raw_answers": self._delete("raw_answers", "answered_at < ?", micros(now - timedelta(days=raw_days))),
             "run_sources": self._delete("run_sources", "started_at < ?", run_before, key="run_id, source_id"),
+            "board_runs": self._delete("board_runs", "started_at < ?", run_before, key="run_id, source_id"),
+            "thread_runs": self._delete("thread_runs", "started_at < ?", run_before, key="run_id, thread_row_id"),
             "runs": self._delete("runs", unused_runs, run_before),
             "attempts": self._delete("attempts", "minute < ?", attempt_before, key="minute"),
             "metrics": self._delete_metrics(MetricSpan.HOUR, run_before)

@@ -15,13 +15,13 @@ import msgspec
 
 from catchment.clock import micros, moment
 from catchment.model import (
-    LABELS,
     Change,
     Counts,
     FollowUp,
     Item,
     ItemChange,
     ItemValues,
+    Key,
     Page,
     PageWrite,
     RawAnswer,
@@ -106,6 +106,8 @@ class Written(NamedTuple):
     """The change number; None: nothing changed."""
     answered: tuple[int, ...] = ()
     """Items that got new replies; the page itself need not show them."""
+    ids: Mapping[Key, int] = {}
+    """The ids of the page's items."""
 
 
 def lock_threads(tx: Transaction, page: Page, write: PageWrite) -> None:
@@ -158,7 +160,8 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
         ],
     )
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
-    return Written(number, tuple(answered))
+    ids = {change.item.key: item_id for item_id, change in rows} if write.threads else {}
+    return Written(number, tuple(answered), ids)
 
 
 def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[ItemChange]) -> dict[int, int]:
@@ -181,7 +184,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
     rows, seen, rechecks = [], [], []
     tagged: list[tuple[Tag, int]] = []
     for item_id, change in new:
-        item, tags = change.item, change.item.item.all_tags
+        item = change.item
         decided = {name: encode(value) for name, value in change.values.items()}
         decided |= {
             "id": item_id,
@@ -199,13 +202,13 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
             "is_brief": item.item.is_short,
-            "tags": encode(tags),
             "parent_id": item.item.parent_id if item.item.references else None,
         }
-        decided |= {name: bool(getattr(item.item, name)) for name in LABELS}
-        rows.append(item_row(item.item, decided))
+        tagged_item = item.item.replace(tags=item.item.all_tags) if item.item.title_prefixes else item.item
+        rows.append(item_row(tagged_item, decided))
         seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
-        tagged += [(tag, item_id) for tag in _tags_of(tags, item.item)] if tags else ()
+        if tagged_item.tags:
+            tagged += [(tag, item_id) for tag in _tags_of(tagged_item.tags, item.item)]
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
     tx.insert("items", tuple(COLUMNS), rows)

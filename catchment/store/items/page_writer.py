@@ -48,6 +48,7 @@ from catchment.store.items.item_writer import (
     write_items,
 )
 from catchment.store.items.rechecks import set_rechecks
+from catchment.store.items.threads import held_floors, stored_threads, write_threads
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
 from catchment.store.sources.runs import note_page, set_progress, write_ends
@@ -135,7 +136,8 @@ class PageWriter:
     def _write_page(self, tx: Transaction, page: Page, write: PageWrite) -> tuple[int, ...]:
         """Returns the stored items that got new replies."""
         now = micros(page.answered_at)
-        change_number, answered = write_items(tx, page, write, now)
+        change_number, answered, ids = write_items(tx, page, write, now)
+        write_threads(tx, page, write, ids, now)
         set_rechecks(tx, write.rechecks)
         update_follow_ups(tx, page.source, write.follow_ups, page.answered_at)
         for raw in page.raws if write.is_raw_kept else ():
@@ -168,6 +170,8 @@ class PageWriter:
             _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
             last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
             self._retitled(tx, {known.id: item for item, known in shown if _is_retitled(item, known)}),
+            stored_threads(tx, page.source.id, page.thread_ids),
+            held_floors(tx, page.source.platform, page.floors) if page.floors else {},
             _open_gaps(tx, page.source.id) if page.items else (),
             page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
             _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,

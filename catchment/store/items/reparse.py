@@ -165,7 +165,7 @@ class Reparses(StorePart):
         rows = _rows(tx, [stored.id for stored in (*facts.stored.values(), *facts.lookalikes)])
         write = decide(ReparseFacts(facts, _histories(tx, rows)))
         shown = PageWrite(write.new, Counts(new=len(write.new)), is_seen=False)
-        number, answered = write_items(tx, page, shown, micros(page.answered_at))
+        number, answered, _ = write_items(tx, page, shown, micros(page.answered_at))
         mended = _correct_all(tx, page, write, rows, number)
         stored_ids = [correction.stored.id for correction in write.corrections]
         cache.changed_items(tx, [*stored_ids, *answered], [page.source.id])

@@ -154,6 +154,7 @@ NAMES: dict[str, dict[str, str]] = {
         "crawl-low-quality": "Collect neglected low-activity communities",
         "assign-tiers": "Assign communities to tiers",
         "look-again": "Recheck older items",
+        "read-threads": "Read threads of forums",
         "index-items": "Index new items",
         "run-watches": "Match new items against watches",
         "deliver-events": "Deliver events",

@@ -10,6 +10,177 @@ depends_on = None
 
 
 def upgrade() -> None:
+    op.create_table(
+        "floor_audit_floors",
+        sa.Column("audit_thread_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("floor_number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("result", sa.Text(), nullable=False),
+        sa.Column("attempts_before", sa.Integer(), nullable=False),
+        sa.Column("attempts_after", sa.Integer(), nullable=True),
+        sa.Column("error_category", sa.Text(), nullable=True),
+        sa.Column("http_status", sa.Integer(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.PrimaryKeyConstraint("audit_thread_id", "floor_number", name=op.f("pk_floor_audit_floors")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "floor_audits",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("run_id", sa.BigInteger(), nullable=True),
+        sa.Column("run_trigger", sa.Text(), nullable=False),
+        sa.Column("is_repairing", sa.Boolean(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.Column("thread_count", sa.Integer(), nullable=False),
+        sa.Column("missing_thread_count", sa.Integer(), nullable=False),
+        sa.Column("repaired_thread_count", sa.Integer(), nullable=False),
+        sa.Column("partial_thread_count", sa.Integer(), nullable=False),
+        sa.Column("failed_thread_count", sa.Integer(), nullable=False),
+        sa.Column("failed_http_count", sa.Integer(), nullable=False),
+        sa.Column("failed_parse_count", sa.Integer(), nullable=False),
+        sa.Column("failed_db_count", sa.Integer(), nullable=False),
+        sa.Column("failed_unknown_count", sa.Integer(), nullable=False),
+        sa.Column("missing_floor_count", sa.Integer(), nullable=False),
+        sa.Column("repaired_floor_count", sa.Integer(), nullable=False),
+        sa.Column("ignored_floor_count", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_floor_audits")),
+    )
+    op.create_table(
+        "floor_repairs",
+        sa.Column("thread_row_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("floor_number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("attempt_count", sa.Integer(), nullable=False),
+        sa.Column("first_attempted_at", sa.BigInteger(), nullable=False),
+        sa.Column("last_attempted_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("thread_row_id", "floor_number", name=op.f("pk_floor_repairs")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "thread_holes",
+        sa.Column("thread_row_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("floor_number", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("noticed_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("thread_row_id", "floor_number", name=op.f("pk_thread_holes")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "board_runs",
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column(
+            "source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
+        ),
+        sa.Column("run_trigger", sa.Text(), nullable=False),
+        sa.Column("window_first_day", sa.Text(), nullable=True),
+        sa.Column("window_last_day", sa.Text(), nullable=True),
+        sa.Column("scanned_count", sa.Integer(), nullable=False),
+        sa.Column("changed_count", sa.Integer(), nullable=False),
+        sa.Column("updated_count", sa.Integer(), nullable=False),
+        sa.Column("request_count", sa.Integer(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_board_runs_run_id")),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_board_runs_source_id")),
+        sa.PrimaryKeyConstraint("run_id", "source_id", name=op.f("pk_board_runs")),
+        sqlite_with_rowid=False,
+    )
+    with op.batch_alter_table("board_runs", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_board_runs_source_id_run_id"), ["source_id", "run_id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_board_runs_started_at"), ["started_at"], unique=False)
+    op.create_table(
+        "floor_audit_threads",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("audit_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("thread_row_id", sa.BigInteger(), nullable=False),
+        sa.Column("thread_id", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=False),
+        sa.Column("max_floor", sa.Integer(), nullable=False),
+        sa.Column("floor_count", sa.Integer(), nullable=False),
+        sa.Column("missing_count", sa.Integer(), nullable=False),
+        sa.Column("ignored_count", sa.Integer(), nullable=False),
+        sa.Column("result", sa.Text(), nullable=False),
+        sa.Column("repair_started_at", sa.BigInteger(), nullable=True),
+        sa.Column("repair_finished_at", sa.BigInteger(), nullable=True),
+        sa.Column("after_max_floor", sa.Integer(), nullable=True),
+        sa.Column("after_floor_count", sa.Integer(), nullable=True),
+        sa.Column("remaining_count", sa.Integer(), nullable=True),
+        sa.Column("error_category", sa.Text(), nullable=True),
+        sa.Column("http_status", sa.Integer(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.ForeignKeyConstraint(["audit_id"], ["floor_audits.id"], name=op.f("fk_floor_audit_threads_audit_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_floor_audit_threads")),
+        sa.UniqueConstraint("audit_id", "thread_row_id", name=op.f("uq_floor_audit_threads_audit_id_thread_row_id")),
+    )
+    with op.batch_alter_table("floor_audit_threads", schema=None) as batch_op:
+        batch_op.create_index(
+            batch_op.f("ix_floor_audit_threads_thread_row_id_id"), ["thread_row_id", "id"], unique=False
+        )
+    op.create_table(
+        "thread_runs",
+        sa.Column("run_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column("thread_row_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=False),
+        sa.Column("read_reason", sa.Text(), nullable=True),
+        sa.Column("last_reply_at", sa.BigInteger(), nullable=True),
+        sa.Column("page_count", sa.Integer(), nullable=False),
+        sa.Column("is_capped", sa.Boolean(), nullable=False),
+        sa.Column("new_count", sa.Integer(), nullable=False),
+        sa.Column("updated_count", sa.Integer(), nullable=False),
+        sa.Column("http_status", sa.Integer(), nullable=True),
+        sa.Column("error_code", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.BigInteger(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["run_id"], ["runs.id"], name=op.f("fk_thread_runs_run_id")),
+        sa.PrimaryKeyConstraint("run_id", "thread_row_id", name=op.f("pk_thread_runs")),
+        sqlite_with_rowid=False,
+    )
+    with op.batch_alter_table("thread_runs", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_thread_runs_started_at"), ["started_at"], unique=False)
+        batch_op.create_index(
+            batch_op.f("ix_thread_runs_thread_row_id_run_id"), ["thread_row_id", "run_id"], unique=False
+        )
+    op.create_table(
+        "threads",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("thread_id", sa.Text(), nullable=False),
+        sa.Column("item_id", sa.BigInteger(), nullable=True),
+        sa.Column("first_list_page", sa.Integer(), nullable=True),
+        sa.Column("last_list_page", sa.Integer(), nullable=True),
+        sa.Column("last_reply_at", sa.BigInteger(), nullable=True),
+        sa.Column("read_reply_at", sa.BigInteger(), nullable=True),
+        sa.Column("changed_at", sa.BigInteger(), nullable=True),
+        sa.Column("page_count", sa.Integer(), nullable=True),
+        sa.Column("next_page", sa.Integer(), nullable=True),
+        sa.Column("truncated_at_page", sa.Integer(), nullable=True),
+        sa.Column("max_floor", sa.Integer(), nullable=True),
+        sa.Column("max_floor_id", sa.Text(), nullable=True),
+        sa.Column("skipped_since", sa.BigInteger(), nullable=True),
+        sa.Column("read_reason", sa.Text(), nullable=True),
+        sa.Column("waiting_since", sa.BigInteger(), nullable=True),
+        sa.Column("last_read_at", sa.BigInteger(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_threads_source_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_threads")),
+        sa.UniqueConstraint("source_id", "thread_id", name=op.f("uq_threads_source_id_thread_id")),
+    )
+    with op.batch_alter_table("threads", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_threads_item_id"), ["item_id"], unique=False)
+        batch_op.create_index(
+            "ix_threads_pending",
+            ["source_id", "id"],
+            unique=False,
+            sqlite_where=sa.text("next_page IS NOT NULL"),
+            postgresql_where=sa.text("next_page IS NOT NULL"),
+        )
+        batch_op.create_index(batch_op.f("ix_threads_source_id_id"), ["source_id", "id"], unique=False)
+        batch_op.create_index(
+            "ix_threads_waiting",
+            ["source_id", "waiting_since", "id"],
+            unique=False,
+            sqlite_where=sa.text("read_reason IS NOT NULL"),
+            postgresql_where=sa.text("read_reason IS NOT NULL"),
+        )
     with op.batch_alter_table("item_references", schema=None) as batch_op:
         batch_op.add_column(sa.Column("author_display_name", sa.Text(), nullable=True))
         batch_op.add_column(sa.Column("created_at", sa.BigInteger(), nullable=True))
@@ -31,14 +202,6 @@ def upgrade() -> None:
             sqlite_where=sa.text("parent_id IS NOT NULL"),
             postgresql_where=sa.text("parent_id IS NOT NULL"),
         )
-    op.execute(
-        """
-        UPDATE items
-           SET parent_id = (SELECT r.external_id FROM item_references r
-                             WHERE r.item_id = items.id AND r.relation = 'replied_to' ORDER BY r.position LIMIT 1)
-         WHERE id IN (SELECT item_id FROM item_references WHERE relation = 'replied_to')
-        """
-    )
     with op.batch_alter_table("progress", schema=None) as batch_op:
         batch_op.add_column(sa.Column("last_fetched_count", sa.Integer(), nullable=True))
         batch_op.add_column(sa.Column("last_new_count", sa.Integer(), nullable=True))
@@ -47,3 +210,11 @@ def upgrade() -> None:
         batch_op.drop_constraint(batch_op.f("uq_tags_name"), type_="unique")
         batch_op.create_index(batch_op.f("ix_tags_name"), ["name"], unique=False)
         batch_op.create_unique_constraint(batch_op.f("uq_tags_origin_name"), ["origin", "name"])
+    op.execute(
+        """
+        UPDATE items
+           SET parent_id = (SELECT r.external_id FROM item_references r
+                             WHERE r.item_id = items.id AND r.relation = 'replied_to' ORDER BY r.position LIMIT 1)
+         WHERE id IN (SELECT item_id FROM item_references WHERE relation = 'replied_to')
+        """
+    )

@@ -1,0 +1,379 @@
+"""Forums: reads a board's list down to the edge of its window, then the threads that are new or changed.
+
+A list page notes the threads to be read in its own transaction. Threads are claimed one by one, each under a lease of
+its own, by visits and by the job that reads on with every tick; each page is written with the progress that it proves.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from concurrent.futures import ThreadPoolExecutor, wait
+from datetime import datetime, timedelta
+from functools import partial
+
+from catchment import logs
+from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.collect.walk import Visit, answer_head
+from catchment.errors import (
+    CatchmentError,
+    CredentialsExhausted,
+    Gone,
+    LeaseLost,
+    Missing,
+    PlatformError,
+    SlowDown,
+    Stopped,
+    StoreError,
+    Unreadable,
+)
+from catchment.logs import redact
+from catchment.messages import message
+from catchment.model import (
+    Budget,
+    Counts,
+    FloorRange,
+    Forum,
+    Kind,
+    Outcome,
+    Page,
+    Platform,
+    RawAnswer,
+    Reading,
+    Record,
+    Request,
+    Source,
+    ThreadMarks,
+    ThreadPage,
+    ThreadResult,
+    VisitResult,
+    options,
+)
+from catchment.platforms import listing_of
+from catchment.policy.outages import UNREACHABLE
+from catchment.policy.page import needs_rhythm
+from catchment.policy.threads import (
+    MOST_THREAD_SECONDS,
+    BoardWalk,
+    FloorPage,
+    ListPage,
+    ThreadReading,
+    begin_board,
+    begin_reading,
+    decide_floor_page,
+    decide_list_page,
+    numbers_on,
+)
+from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, succeed
+from catchment.store.items.threads import ClaimedThread
+from catchment.text.clean import FINGERPRINT_RULE, clean_text
+from catchment.text.printable import one_line
+
+log = logs.logger(__name__)
+
+# A host that fails this many threads in a row is left alone until the next round.
+_FAILURES_IN_A_ROW = 3
+
+
+def forum_settings(kind: Kind, source: Source) -> dict[str, float]:
+    """Returns the settings of a board, with the defaults that its kind declares."""
+    values = {field.name: source.settings.get(field.name, field.default) for field in kind.fields}
+    return {"pages_per_run": 5, "window_days": 3} | {
+        name: value for name, value in values.items() if isinstance(value, int | float)
+    }
+
+
+def paced(request: Request, kind: Kind, source: Source) -> Request:
+    """Returns the request with the board's own rate, which holds besides that of its host."""
+    per_second = forum_settings(kind, source).get("requests_per_second")
+    if not per_second or request.budget is not None:
+        return request
+    fallback = request.fallback and paced(request.fallback, kind, source)
+    return request.replace(budget=Budget(f"source {source.id}", 1, 1 / per_second), fallback=fallback)
+
+
+# The list
+
+
+def collect_board(
+    visit: Visit, platform: Platform, kind: Kind, forum: Forum, context: CollectContext
+) -> SlowDown | None:
+    """Reads the list, then threads. Returns who asked to wait while threads were read, if anybody did: the threads that
+    are left are read on with the next tick, and the visit has succeeded."""
+    began = context.clock.now()
+    _walk_list(visit, platform, kind, forum)
+    visit.finish(succeed(visit.counted(), context.clock.now()))
+    if visit.state.result.outcome != Outcome.SUCCEEDED:
+        return None
+    # The source is free from here on: others may read its threads as well.
+    reader = ThreadReader(context, visit.rules, platform, kind, visit.source, visit.lease.owner_id, visit.run_id)
+    reader.run(began + timedelta(seconds=MOST_THREAD_SECONDS))
+    visit.state = visit.state.replace(result=reader.added_to(visit.state.result))
+    context.store.threads.note(visit.run_id, visit.source, visit.state.result, reader.client.new_attempts())
+    return reader.wait
+
+
+def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum) -> None:
+    plan = visit.rules.walk_plans(kind, visit.source, visit.state.progress)[0]
+    visit.state = begin_walk(visit.state, plan.limit, is_beside=False, is_last=True)
+    board = begin_board(forum, visit.source, visit.state.progress.watermark, visit.clock.now())
+    waiting = deque(platform.first(visit.source, visit.state.progress, plan))
+    for _ in range(2 * MOST_PAGES):
+        exchange = visit.client.send(paced(waiting.popleft(), kind, visit.source), platform)
+        with visit.client.room_for(exchange):
+            reading = visit.client.read(exchange)
+            if not reading.threads and not reading.items and reading.follow:
+                waiting.extend(reading.follow)  # another form of the same request
+                continue
+            board = board.replace(list_page=board.list_page + 1)
+            waiting.extend(_write_list_page(visit, exchange, reading, board, kind, plan.listing).next_pages)
+        if not waiting:
+            return
+    raise Unreadable(f"{visit.client.subject}: its list leads on and on", "look at it in a browser")
+
+
+def _write_list_page(
+    visit: Visit, exchange: Exchange, reading: Reading, board: BoardWalk, kind: Kind, listing: str
+) -> ListPage:
+    name = one_line(clean_text(reading.title or ""))[:200]
+    listed = listing_of(kind, exchange.request.listing or listing)
+    state = after_answer(visit.counted(), answer_head(visit, exchange), reading, listed, None, name)
+    clean = visit.client.clean(reading, exchange.platform, exchange.answer.url, len(exchange.answer.body))
+    page = visit.page(
+        exchange.at,
+        clean.items,
+        raws=visit.client.raw(exchange),
+        thread_ids=tuple(row.thread_id for row in reading.threads),
+        item_kind=kind.item_kind,
+        needs_rhythm=needs_rhythm(state),
+    )
+    decide = partial(decide_list_page, board, state, reading, clean.items, len(clean.skipped), exchange.at)
+    written = visit.store.page_writer.write(page, decide)
+    visit.state = written.state
+    return written
+
+
+# Threads
+
+
+class ThreadReader:
+    """Reads the threads of one source that wait to be read, one after the other."""
+
+    def __init__(
+        self,
+        context: CollectContext,
+        rules: VisitRules,
+        platform: Platform,
+        kind: Kind,
+        source: Source,
+        owner_id: int,
+        run_id: int,
+    ) -> None:
+        assert kind.forum is not None
+        self._context, self._store, self._clock = context, context.store, context.clock
+        self._platform, self._kind, self._forum, self._source = platform, kind, kind.forum, source
+        self._owner_id, self._run_id = owner_id, run_id
+        self._pages_per_run = int(forum_settings(kind, source)["pages_per_run"])
+        self._recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
+        self._claimed: ClaimedThread | None = None
+        self.client = SourceClient(context, rules, source, keep=self._keep)
+        self.counts = Counts()
+        self.wait: SlowDown | None = None
+        self._failures = 0
+
+    def run(self, until: datetime) -> None:
+        """Reads until none waits, the time is over, or somebody asks to wait. A thread's failure is its own."""
+        self._context.release_owed()
+        while not self._context.stop.is_set() and self._clock.now() < until and self._failures < _FAILURES_IN_A_ROW:
+            claimed = self._store.threads.claim(self._source.id, self._owner_id, self._clock.now())
+            if claimed is None:
+                return
+            try:
+                self._read(claimed, until)
+            except (SlowDown, CredentialsExhausted) as error:
+                self.wait = error if isinstance(error, SlowDown) else None
+                return
+            except LeaseLost:
+                continue
+            except Stopped:
+                return
+
+    def added_to(self, result: VisitResult) -> VisitResult:
+        """Returns the result of a visit with what was read of its threads."""
+        left = self._store.threads.count_waiting(self._source.id)
+        notes = (message("visit.threads_pending", count=left),) if left else ()
+        return result.replace(
+            counts=result.counts + self.counts,
+            requests=result.requests + self.client.requests,
+            finished_at=self._clock.now(),
+            notes=(*result.notes, *notes),
+        )
+
+    def _read(self, claimed: ClaimedThread, until: datetime) -> None:
+        """Reads pages of a thread until its end, the limit of this run, or the end of the time."""
+        self._claimed, started_at = claimed, self._clock.now()
+        reading = begin_reading(claimed.thread, self._forum, self._pages_per_run)
+        result, marks = ThreadResult(claimed.thread), None
+        try:
+            is_over = False
+            while not is_over and self._clock.now() < until and not self._context.stop.is_set():
+                reading, result = self._read_page(claimed, reading, result)
+                is_over = reading.marks is not None and reading.marks.is_over
+            self._failures = 0
+        except (SlowDown, CredentialsExhausted, Stopped, StoreError) as error:
+            result = _failed(result, error)
+            raise
+        except CatchmentError as error:
+            result, marks = _failed(result, error), _marks_after_failure(reading, error)
+            self._failures += error.code in UNREACHABLE
+        except Exception as error:  # a bug of ours that one thread triggers must not stop the others
+            log.error("reading a thread failed inside", source=self._source.id, exc_info=error)
+            inside = CatchmentError(f"an error inside catchment ({type(error).__name__})")
+            result, marks = _failed(result, inside), _marks_after_failure(reading, inside)
+        finally:
+            self._release(claimed, result, marks, started_at)
+
+    def _read_page(
+        self, claimed: ClaimedThread, reading: ThreadReading, result: ThreadResult
+    ) -> tuple[ThreadReading, ThreadResult]:
+        thread_id = claimed.thread.thread_id
+        request = options(self._platform).floors(self._source, thread_id, reading.page)
+        exchange, shown, thread_page = self.requested(request, thread_id, reading.page)
+        decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self._recheck_ages)
+        page = self.write(claimed, exchange, shown, thread_page, decide)
+        counts, marks = page.counts, page.thread_marks
+        return page.reading, result.replace(
+            page_count=result.page_count + 1,
+            is_capped=marks is not None and marks.truncated_at_page is not None,
+            new_count=result.new_count + counts.new,
+            updated_count=result.updated_count + counts.updated,
+            http_status=exchange.answer.status,
+        )
+
+    def requested(self, request: Request, thread_id: str, page: int) -> tuple[Exchange, Reading, ThreadPage]:
+        """Requests a page of a thread; follows it to another form of the same page, if the platform has one."""
+        request = paced(request, self._kind, self._source)
+        for _ in range(4):
+            exchange = self.client.send(request, self._platform)
+            with self.client.room_for(exchange):
+                reading = self.client.read(exchange)
+            if reading.thread_page is not None and reading.thread_page.thread_id == thread_id:
+                return exchange, reading, reading.thread_page
+            if not reading.follow:
+                break
+            request = paced(reading.follow[0], self._kind, self._source)
+        what = f"{self.client.subject}: the answer is not page {page} of thread {thread_id}"
+        raise Unreadable(what, "look at it in a browser", status=exchange.answer.status)
+
+    def write(
+        self,
+        claimed: ClaimedThread,
+        exchange: Exchange,
+        reading: Reading,
+        thread_page: ThreadPage,
+        decide: partial[FloorPage],
+    ) -> FloorPage:
+        """Writes a page of a thread with what it proves."""
+        scope = self._source.key if self._platform.IS_SCOPED else ""
+        clean = self.client.clean(reading, self._platform, exchange.answer.url, len(exchange.answer.body))
+        page = Page(
+            self._source,
+            claimed.lease,
+            self._run_id,
+            exchange.at,
+            clean.items,
+            FINGERPRINT_RULE,
+            raws=self.client.raw(exchange),
+            outcomes=self.client.new_attempts(),
+            floors=FloorRange(scope, claimed.thread.thread_id, *numbers_on(self._forum, thread_page.number)),
+        )
+        decided = partial(decide, clean.items, len(clean.skipped), exchange.at)
+        written = self._store.page_writer.write(page, decided)
+        self.counts += written.counts
+        return written
+
+    def _release(
+        self, claimed: ClaimedThread, result: ThreadResult, marks: ThreadMarks | None, started_at: datetime
+    ) -> None:
+        try:
+            self._store.threads.end(claimed.lease, self._run_id, result, marks, started_at, self._clock.now())
+        except LeaseLost:
+            log.info("a thread was taken over", source=self._source.id, thread=claimed.thread.thread_id)
+        except StoreError:
+            self._context.owed.append(claimed.lease)
+
+    def _keep(self, at: datetime, raw: RawAnswer) -> None:
+        if self._claimed is not None:
+            self._store.page_writer.keep_raw(self._source, self._claimed.lease, self._run_id, at, raw)
+
+
+def _failed(result: ThreadResult, error: CatchmentError) -> ThreadResult:
+    status = error.status if isinstance(error, PlatformError) else None
+    return result.replace(
+        http_status=status or result.http_status, error_code=error.code, error=redact(str(error.message))[:500]
+    )
+
+
+def _marks_after_failure(reading: ThreadReading, error: CatchmentError) -> ThreadMarks:
+    """Returns how far a thread is captured after one of its pages failed: the page is requested again in the next
+    round; one that does not exist, once the list states another last reply."""
+    thread, before = reading.thread, reading.marks
+    is_gone = isinstance(error, Missing | Gone)
+    return ThreadMarks(
+        thread,
+        before.page_count if before else None,
+        None if is_gone else reading.page,
+        before.max_floor if before else thread.max_floor,
+        before.max_floor_id if before else thread.max_floor_id,
+        truncated_at_page=None if is_gone else thread.truncated_at_page,
+        is_over=True,
+    )
+
+
+# The job
+
+
+class Reads(Record, frozen=True):
+    """What one run of the job read of a source's threads."""
+
+    result: VisitResult
+    service: str
+    wait: SlowDown | None
+
+
+class WaitingThreads:
+    """Reads on where visits left threads: without the sources' leases, so that several processes share a board."""
+
+    def __init__(self, context: CollectContext, rules: VisitRules, owner_id: int) -> None:
+        self._context, self._rules, self._owner_id, self._stop = context, rules, owner_id, context.stop
+        self._store, self._clock, self._platforms = context.store, context.clock, context.platforms
+
+    def run(
+        self, job: str, started_by: str, closed: Collection[str] = (), but_not: Collection[int] = ()
+    ) -> list[Reads]:
+        """Reads what waits, for a few minutes. `closed`: kinds in cooldown. Writes nothing if nothing waits."""
+        kinds = [kind.name for kind in self._platforms.kinds() if kind.forum is not None and kind.name not in closed]
+        waiting = self._store.threads.waiting_sources(kinds) if kinds and not self._stop.is_set() else []
+        sources = [source for source in waiting if source.id not in but_not]
+        if not sources:
+            return []
+        run_id = self._store.runs.begin(job, started_by, self._owner_id, self._clock.now())
+        try:
+            with ThreadPoolExecutor(min(len(sources), 8), thread_name_prefix="threads") as workers:
+                futures = [workers.submit(self._read, source, run_id) for source in sources]
+                wait(futures)
+            return [future.result() for future in futures]
+        finally:
+            self._store.runs.finish(run_id, self._clock.now(), is_cut_off=self._stop.is_set())
+
+    def _read(self, source: Source, run_id: int) -> Reads:
+        platform, kind = self._platforms.of_kind(source.kind), self._platforms.kind(source.kind)
+        assert platform is not None
+        assert kind is not None
+        began = self._clock.now()
+        result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=began)
+        reader = ThreadReader(self._context, self._rules, platform, kind, source, self._owner_id, run_id)
+        reader.run(began + timedelta(seconds=MOST_THREAD_SECONDS))
+        result = reader.added_to(result)
+        self._store.threads.note(run_id, source, result, reader.client.new_attempts())
+        return Reads(result, reader.client.service, reader.wait)

@@ -1,0 +1,312 @@
+"""Capturing a forum: how far down its list is read, which threads, from which page, and what a page proves. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from catchment.model import (
+    Forum,
+    HeldFloor,
+    ItemChange,
+    ListNote,
+    PageFacts,
+    PageWrite,
+    Reading,
+    ReadReason,
+    Record,
+    RefinedItem,
+    Request,
+    Source,
+    ThreadMarks,
+    ThreadPage,
+    ThreadRow,
+    ThreadSeen,
+    ThreadState,
+    Watermark,
+)
+from catchment.policy import continuity
+from catchment.policy.continuity import End
+from catchment.policy.page import all_calmed, changes_of, completed, counts_of, shows_forgotten, with_page, with_rhythm
+from catchment.policy.visit import MOST_PAGES, VisitState, prove
+
+MOST_THREAD_SECONDS = 240
+"""How long a visit, or one run of the job, goes on with threads: nothing is held for longer."""
+
+
+class Window(Record, frozen=True):
+    """The days of a board that are read, in the forum's zone."""
+
+    first_day: date
+    last_day: date
+    starts_at: datetime
+
+
+def window(forum: Forum, days: int, now: datetime) -> Window:
+    """Returns today and the days before it, as days in the forum's zone."""
+    zone = ZoneInfo(forum.zone)
+    today = now.astimezone(zone).date()
+    first = today - timedelta(days=min(days, today.toordinal()) - 1)
+    return Window(first, today, datetime.combine(first, time(), zone).astimezone(now.tzinfo))
+
+
+class BoardWalk(Record, frozen=True):
+    """How far the list of a board has been read in this visit."""
+
+    forum: Forum
+    window: Window
+    edge: datetime
+    """Threads from here on are inside: the window's first day, or the watermark if that is earlier."""
+    list_page: int = 0
+
+    @property
+    def is_first_page(self) -> bool:
+        return self.list_page <= 1
+
+
+def begin_board(forum: Forum, source: Source, watermark: Watermark | None, now: datetime) -> BoardWalk:
+    days = window(forum, int(source.settings.get("window_days", 3)), now)
+    edge = min(days.starts_at, watermark.at) if watermark else days.starts_at
+    return BoardWalk(forum, days, edge)
+
+
+# The list
+
+
+class ListPage(PageWrite, frozen=True, kw_only=True):
+    """What a list page changes, and how the walk goes on."""
+
+    state: VisitState
+    next_pages: tuple[Request, ...] = ()
+
+
+def decide_list_page(
+    board: BoardWalk,
+    state: VisitState,
+    reading: Reading,
+    items: Sequence[RefinedItem],
+    skipped: int,
+    at: datetime,
+    facts: PageFacts,
+) -> ListPage:
+    """Decides what a list page changes: its rows, the threads to be read, and whether the walk is over."""
+    before = state.walk.position
+    assert before is not None
+    changes = changes_of(items, facts, at, state.recheck_ages)
+    is_raw_kept = not shows_forgotten(changes)
+    changes = all_calmed(changes, facts, at)
+    rows = {row.thread_id: row for row in reading.threads}
+    threads = tuple(_seen_threads(board, changes, rows, facts.threads, at))
+    ordered = [change for change in changes if _is_in_order(change, rows)]
+    is_repeat = continuity.is_repeat(before, [change.item for change in changes])
+    position = continuity.step(before, ordered, at, skipped)
+    dates = [change.item.item.created_at for change in ordered]
+    # One old row ends nothing; a page without a row inside the window does.
+    is_below = bool(ordered) and not any(created is None or created >= board.edge for created in dates)
+    end = _end_of_list(state, reading, is_below=is_below, is_repeat=is_repeat)
+    is_cut = reading.is_torn or (end is not None and state.walk.is_cut)
+    page = ListPage(
+        changes,
+        counts_of(changes, skipped),
+        gap=continuity.gap_after(position, end, at) if end is not None and not is_cut else None,
+        closed=continuity.closed_gaps(position, facts.open_gaps) if not is_cut else (),
+        is_raw_kept=is_raw_kept,
+        threads=threads,
+        list_note=ListNote(
+            board.window.first_day,
+            board.window.last_day,
+            len(rows),
+            sum(1 for thread in threads if thread.is_changed),
+            board.is_first_page,
+        ),
+        state=state,
+        next_pages=reading.follow if end is None else (),
+    )
+    state = with_page(state, page).replace(walk=state.walk.replace(position=before if is_cut else position))
+    if end is None and not reading.is_torn:
+        return page.replace(state=state)
+    progress = completed(state, at, is_owed=is_cut)
+    if facts.newest_at is not None:
+        progress = with_rhythm(state, progress, page.changes, facts.newest_at, at)
+    return page.replace(state=prove(state, progress), progress=progress, next_pages=())
+
+
+def _end_of_list(state: VisitState, reading: Reading, *, is_below: bool, is_repeat: bool) -> End | None:
+    if is_below:
+        return End.REACHED
+    if is_repeat:
+        return End.REPEATS
+    if state.walk.pages >= MOST_PAGES:
+        return End.CAP
+    return None if reading.follow else End.LAST_PAGE
+
+
+def _is_in_order(change: ItemChange, rows: Mapping[str, ThreadRow]) -> bool:
+    row = rows.get(change.item.item.thread_id or "")
+    return row is not None and not row.is_out_of_order and not change.item.item.is_pinned
+
+
+def _seen_threads(
+    board: BoardWalk,
+    changes: Sequence[ItemChange],
+    rows: Mapping[str, ThreadRow],
+    stored: Mapping[str, ThreadState],
+    at: datetime,
+) -> list[ThreadSeen]:
+    heads = {
+        change.item.item.thread_id: change.item.key
+        for change in changes
+        # What was deleted for good is not read, either.
+        if change.item.item.thread_id is not None and (change.stored is not None or change.change != "same")
+    }
+    return [
+        _seen(board, row, heads[thread_id], stored.get(thread_id), at)
+        for thread_id, row in rows.items()
+        if thread_id in heads
+    ]
+
+
+def _seen(
+    board: BoardWalk, row: ThreadRow, head: tuple[str, str], stored: ThreadState | None, at: datetime
+) -> ThreadSeen:
+    page_count = row.page_count if row.page_count is not None else (stored.page_count if stored else None)
+    is_too_long = page_count is not None and page_count > board.forum.most_pages
+    since = stored.skipped_since if stored else None
+    return ThreadSeen(
+        row.thread_id,
+        head,
+        stored,
+        board.list_page,
+        row.last_reply_at,
+        page_count,
+        stored is None or stored.last_reply_at != row.last_reply_at,
+        None if is_too_long else why_read(stored, row),
+        (since or at) if is_too_long else None,
+    )
+
+
+def why_read(stored: ThreadState | None, row: ThreadRow) -> ReadReason | None:
+    """Returns why a thread that the list shows is to be read; None: nothing has changed since it was read."""
+    if stored is None or (stored.last_read_at is None and stored.read_reply_at is None):
+        return ReadReason.NEW
+    if stored.next_page is not None:
+        return ReadReason.PENDING
+    # In either direction: an earlier time says that the last reply was removed.
+    return ReadReason.REPLIED if stored.read_reply_at != row.last_reply_at else None
+
+
+# Threads
+
+
+class ThreadReading(Record, frozen=True):
+    """The reading of a thread under way in one run."""
+
+    thread: ThreadState
+    forum: Forum
+    page: int
+    """The page to request next."""
+    pages_left: int
+    marks: ThreadMarks | None = None
+    """After the last page that was read."""
+
+
+def begin_reading(thread: ThreadState, forum: Forum, pages_per_run: int) -> ThreadReading:
+    """Returns where to begin: at the pending page, else at that of the highest floor held, which may have changed."""
+    page = thread.next_page or (1 if thread.max_floor is None else forum.page_of(thread.max_floor))
+    if thread.page_count is not None:
+        page = min(page, max(1, thread.page_count))
+    return ThreadReading(thread, forum, page, pages_per_run)
+
+
+def numbers_on(forum: Forum, page: int) -> tuple[int, int]:
+    """Returns the first and the last floor number of a page."""
+    first = forum.first_floor + (page - 1) * forum.floors_per_page
+    return first, first + forum.floors_per_page - 1
+
+
+class FloorPage(PageWrite, frozen=True, kw_only=True):
+    """What a page of a thread changes, and how its reading goes on."""
+
+    reading: ThreadReading
+
+
+def decide_floor_page(
+    reading: ThreadReading,
+    thread_page: ThreadPage,
+    items: Sequence[RefinedItem],
+    skipped: int,
+    at: datetime,
+    facts: PageFacts,
+    *,
+    recheck_ages: Sequence[timedelta] = (),
+) -> FloorPage:
+    """Decides what a page of a thread changes: its floors, and how far the thread is captured."""
+    page_count = thread_page.page_count
+    is_too_long = page_count is not None and page_count > reading.forum.most_pages
+    shown = [item for item in items if item.item.is_head] if is_too_long else items
+    shown, moved_floors = with_free_floors(shown, facts.floors)
+    changes = all_calmed(changes_of(shown, facts, at, recheck_ages), facts, at)
+    marks = marks_after(reading, thread_page, shown, at, is_too_long=is_too_long).replace(
+        absent=() if is_too_long or skipped else absent_floors(shown, facts.floors),
+        moved_floors=moved_floors,
+    )
+    counts = counts_of(changes, skipped)
+    after = reading.replace(page=thread_page.number + 1, pages_left=reading.pages_left - 1, marks=marks)
+    return FloorPage(changes, counts, is_raw_kept=not shows_forgotten(changes), thread_marks=marks, reading=after)
+
+
+def marks_after(
+    reading: ThreadReading, page: ThreadPage, items: Sequence[RefinedItem], at: datetime, *, is_too_long: bool
+) -> ThreadMarks:
+    """Returns how far the thread is captured after this page."""
+    thread = reading.thread
+    before = reading.marks
+    highest, highest_id = (before.max_floor, before.max_floor_id) if before else (thread.max_floor, thread.max_floor_id)
+    for item in items:
+        number = item.item.floor_number
+        if number is not None and (highest is None or number >= highest):
+            highest, highest_id = number, item.item.external_id
+    if is_too_long:
+        since = thread.skipped_since or at
+        return ThreadMarks(thread, page.page_count, None, highest, highest_id, skipped_since=since, is_over=True)
+    last_page = page.page_count if page.page_count is not None else page.number
+    is_end = page.number >= last_page
+    is_capped = not is_end and reading.pages_left <= 1
+    return ThreadMarks(
+        thread,
+        page.page_count,
+        None if is_end else page.number + 1,
+        highest,
+        highest_id,
+        truncated_at_page=page.number if is_capped else None,
+        is_over=is_end or is_capped,
+        holes=page.holes,
+        filled=tuple(item.item.floor_number for item in items if item.item.floor_number is not None),
+    )
+
+
+def with_free_floors(
+    items: Sequence[RefinedItem], held: Mapping[int, HeldFloor]
+) -> tuple[list[RefinedItem], tuple[int, ...]]:
+    """Returns the items; one whose floor number another item has loses it, and the number is returned as well. It must
+    never block a page."""
+    shown = {item.item.external_id for item in items}
+    # Floors that change places within the page are not in each other's way.
+    taken = {number for number, floor in held.items() if floor.external_id not in shown}
+    free, moved = [], []
+    for item in items:
+        number = item.item.floor_number
+        if number in taken:
+            moved.append(number)
+            item = item.replace(item=item.item.replace(floor_number=None))
+        elif number is not None:
+            taken.add(number)
+        free.append(item)
+    return free, tuple(moved)
+
+
+def absent_floors(items: Sequence[RefinedItem], held: Mapping[int, HeldFloor]) -> tuple[int, ...]:
+    """Returns the stored items that a page that was served should show, and does not."""
+    shown = {item.item.external_id for item in items}
+    return tuple(floor.item_id for floor in held.values() if floor.external_id not in shown and not floor.is_deleted)

@@ -1,0 +1,258 @@
+"""Forums: a board's list is read down to its window's edge, and threads that are new or changed, page by page."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from catchment.errors import Missing, ServerTrouble, SlowDown
+from catchment.model import Counts, Forum, Outcome, ReadReason
+from catchment.policy.threads import window
+from tests.forum import ForumApp
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def forum(tmp_path: Path, database_url: str) -> Iterator[ForumApp]:
+    app = ForumApp(tmp_path, database_url)
+    yield app
+    app.close()
+
+
+def test_a_thread_is_stored_with_its_row_and_all_its_floors(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=1.5, title="Locks")
+    result = forum.run()
+    assert (result.outcome, result.counts, result.requests) == (Outcome.SUCCEEDED, Counts(30, 1), 3)
+    assert forum.asked == ["list 1", "thread 7 1", "thread 7 2"]
+    assert forum.floors(7) == list(range(30))
+    head = forum.item("t7")
+    assert (head["title"], head["text"], head["floor_number"], head["reply_count"], head["is_brief"]) == (
+        *("Locks", "floor 0 of 7", 0, 29, False),
+    )
+    state = forum.state(7)
+    assert (state.max_floor, state.max_floor_id, state.page_count, state.next_page) == (29, "p1030", 2, None)
+    assert (state.first_list_page, state.read_reply_at, state.read_reason) == (1, state.last_reply_at, None)
+
+
+def test_a_run_in_which_nothing_changed_costs_the_list_pages_alone(forum: ForumApp) -> None:
+    for tid in range(25):
+        forum.board.thread(tid)
+    forum.run()
+    result = forum.run()
+    assert forum.asked == ["list 1", "list 2", "list 3"]
+    assert result.counts == Counts(duplicate=25)
+
+
+def test_three_more_replies_cost_a_list_page_and_a_thread_page(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=2.2)
+    forum.run()
+    forum.board.reply(thread, 3)
+    result = forum.run()
+    assert forum.asked == ["list 1", "thread 7 3"]
+    assert (result.counts.new, forum.floors(7)) == (3, list(range(47)))
+
+
+def test_a_thread_of_23_pages_takes_five_runs(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=23)
+    pages, marks = [], []
+    for _ in range(6):
+        forum.run(DAY / 4)
+        pages.append(len([asked for asked in forum.asked if asked.startswith("thread")]))
+        state = forum.state(7)
+        marks.append((state.next_page, state.truncated_at_page, state.max_floor))
+    assert pages == [5, 5, 5, 5, 3, 0]
+    assert marks == [(6, 5, 99), (11, 10, 199), (16, 15, 299), (21, 20, 399), (None, None, 459), (None, None, 459)]
+    assert forum.floors(7) == list(range(460))
+    runs = [
+        run
+        for board in forum.app.store.threads.board_runs()
+        for run in forum.app.store.threads.thread_runs(board.run_id)
+    ]
+    assert [(run.read_reason, run.page_count, run.is_capped) for run in reversed(runs)] == [
+        ("new", 5, True),
+        *[("pages_pending", 5, True)] * 3,
+        ("pages_pending", 3, False),
+    ]
+
+
+def test_of_a_thread_of_more_than_a_thousand_pages_only_the_head_is_stored(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=1)
+    thread.last_number = 1_000 * 20
+    forum.run()
+    since = forum.state(7).skipped_since
+    assert (forum.asked, since) == (["list 1"], forum.clock.now())
+    forum.run()
+    assert (forum.asked, forum.state(7).skipped_since, forum.floors(7)) == (["list 1"], since, [])
+    # 1,000 pages are not too many.
+    thread.last_number = 1_000 * 20 - 1
+    forum.run()
+    assert (forum.asked[1], forum.state(7).skipped_since) == ("thread 7 1", None)
+
+
+def test_the_window_is_counted_in_days_of_the_forum(forum: ForumApp) -> None:
+    shanghai = Forum(zone="Asia/Shanghai")
+    at = datetime(2026, 5, 10, 0, 30, tzinfo=ZoneInfo("Asia/Shanghai")).astimezone(UTC)
+    days = window(shanghai, 3, at)
+    assert (f"{days.first_day}", f"{days.last_day}") == ("2026-05-08", "2026-05-10")
+    assert days.starts_at == datetime(2026, 5, 7, 16, tzinfo=UTC)
+    assert f"{window(shanghai, 3, at - timedelta(hours=1)).last_day}" == "2026-05-09"
+    assert window(shanghai, 100_000, at).starts_at.year < 1800
+
+
+def test_the_list_is_read_down_to_the_edge_of_the_window_whatever_the_first_page_says(forum: ForumApp) -> None:
+    now = forum.clock.now()
+    for tid in range(60):
+        forum.board.thread(tid, at=now - tid * timedelta(hours=3))
+    forum.board.thread(99, at=now - 90 * DAY).is_pinned = True
+    forum.run(timedelta())
+    first_day = window(Forum(zone="Asia/Shanghai"), 3, now).starts_at
+    inside = sum(1 for tid in range(60) if now - tid * timedelta(hours=3) >= first_day)
+    assert [asked for asked in forum.asked if asked.startswith("list")] == [
+        f"list {page}" for page in range(1, -(-inside // 10) + 2)
+    ]
+    # What the last page showed beyond the edge is stored as well: it was paid for.
+    assert forum.state(99).first_list_page == 1
+
+
+def test_after_a_pause_the_list_is_read_down_to_what_is_stored(forum: ForumApp) -> None:
+    forum.board.thread(1)
+    forum.run()
+    for number in range(40):
+        forum.board.thread(100 + number, at=forum.clock.now() + number * timedelta(hours=6))
+    forum.run(10 * DAY)
+    assert forum.asked[:5] == ["list 1", "list 2", "list 3", "list 4", "list 5"]
+
+
+def test_the_page_of_a_removed_last_reply_is_read_again_and_the_reply_looked_at(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=1)
+    forum.clock.advance(60)
+    forum.board.reply(thread)
+    forum.run()
+    gone = forum.state(7).max_floor_id
+    thread.floors[20].is_shown = False
+    forum.run()
+    assert forum.asked == ["list 1", "thread 7 2"]
+    assert not forum.item(gone)["is_deleted"]
+    for after in (60, 3700):
+        forum.clock.advance(after)
+        forum.app.rechecks().run("look-again", "test")
+    assert forum.item(gone)["is_deleted"]
+    assert [one["reasons"] for one in forum.revisions(gone)] == [["marked_deleted_by_source"]]
+    assert forum.app.store.threads.holes(forum.state(7).id) == [20]
+
+
+def test_an_edit_on_a_page_that_is_read_is_a_revision(forum: ForumApp) -> None:
+    thread = forum.board.thread(7)
+    forum.run()
+    thread.floors[3].text = "edited"
+    forum.board.reply(thread)
+    result = forum.run()
+    assert (result.counts.new, result.counts.updated) == (1, 2)
+    (revision,) = forum.revisions(f"p{thread.floors[3].pid}")
+    assert (revision["text"], revision["reasons"]) == ("floor 3 of 7", ["content_fingerprint_changed"])
+
+
+def test_a_second_post_under_a_taken_number_is_stored_without_it(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=0.5)
+    forum.run()
+    first = thread.floors[4]
+    forum.board.reply(thread)
+    thread.floors[4] = thread.floors.pop(10)
+    thread.last_number = 9
+    first.is_shown = False
+    forum.run()
+    assert forum.item(f"p{first.pid}")["floor_number"] == 4
+    second = forum.item(f"p{thread.floors[4].pid}")
+    assert (second["floor_number"], second["thread_id"], second["text"]) == (None, "7", "floor 10 of 7")
+    assert forum.run().counts == Counts(duplicate=1)
+
+
+def test_a_moved_post_follows_its_thread(forum: ForumApp) -> None:
+    one, two = forum.board.thread(1, pages=0.5), forum.board.thread(2, pages=0.5)
+    forum.run()
+    moved = one.floors.pop(9)
+    two.floors[10], two.last_number = moved, 10
+    moved.at = forum.clock.now()
+    forum.run()
+    item = forum.item(f"p{moved.pid}")
+    assert (item["thread_id"], item["floor_number"], item["version"]) == ("2", 10, 1)
+
+
+def test_a_thread_that_fails_is_recorded_and_read_in_the_next_run(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.board.thread(8)
+    forum.board.says["thread 8 1"] = deque([ServerTrouble("500", status=500)])
+    result = forum.run()
+    assert (result.outcome, forum.floors(8), len(forum.floors(7))) == (Outcome.SUCCEEDED, [], 20)
+    (run,) = forum.app.store.threads.board_runs()
+    failed = [one for one in forum.app.store.threads.thread_runs(run.run_id) if one.error_code]
+    assert [(one.thread_id, one.http_status, one.error_code) for one in failed] == [("8", 500, "SERVER_TROUBLE")]
+    forum.run()
+    assert (forum.asked, len(forum.floors(8))) == (["list 1", "thread 8 1"], 20)
+
+
+def test_a_thread_that_is_gone_is_not_requested_again_and_again(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.board.says["thread 7 1"] = deque([Missing("404", status=404)])
+    forum.run()
+    forum.run()
+    assert forum.asked == ["list 1"]
+
+
+def test_who_asks_to_wait_is_obeyed_and_the_rest_is_read_with_the_next_tick(forum: ForumApp) -> None:
+    for tid in (7, 8):
+        forum.board.thread(tid)
+    until = forum.clock.now() + timedelta(minutes=13)
+    forum.board.says["thread 7 1"] = deque([SlowDown("429", status=429, retry_at=until)])
+    forum.board.says["thread 8 1"] = deque([SlowDown("429", status=429, retry_at=until)])
+    result = forum.run(timedelta(minutes=1))
+    assert (result.outcome, len(forum.asked), forum.floors(7) + forum.floors(8)) == (Outcome.SUCCEEDED, 2, [])
+    forum.clock.advance(900)
+    forum.board.says.clear()
+    owner = forum.app.presence.owner_id
+    (read,) = forum.app.visitor().read_threads("read-threads", "schedule", owner)
+    assert (read.counts.new, len(forum.floors(7)), len(forum.floors(8))) == (38, 20, 20)
+    assert forum.app.visitor().read_threads("read-threads", "schedule", owner) == []
+
+
+def test_the_records_of_a_run_say_what_was_scanned_and_changed(forum: ForumApp) -> None:
+    for tid in range(12):
+        forum.board.thread(tid, pages=0.5)
+    forum.run(timedelta(minutes=1))
+    forum.board.reply(forum.board.threads[3])
+    forum.run()
+    latest, before = forum.app.store.threads.board_runs(forum.source.id)
+    days = window(Forum(zone="Asia/Shanghai"), 3, forum.clock.now())
+    assert (latest.run_trigger, latest.window_first_day, latest.window_last_day) == (
+        *("manual", f"{days.first_day}", f"{days.last_day}"),
+    )
+    assert (latest.scanned_count, latest.changed_count, latest.updated_count, latest.request_count) == (12, 1, 1, 3)
+    assert (before.scanned_count, before.changed_count, before.updated_count, before.request_count) == (12, 12, 12, 14)
+    (run,) = forum.app.store.threads.thread_runs(latest.run_id)
+    assert (run.thread_id, run.read_reason, run.page_count, run.is_capped, run.new_count, run.updated_count) == (
+        *("3", "last_reply_changed", 1, False, 1, 0),
+    )
+    assert run.last_reply_at == forum.state(3).last_reply_at
+
+
+def test_a_reply_that_comes_while_a_thread_is_read_is_not_lost(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=1.5)
+    forum.run()
+    store, owner = forum.app.store, forum.app.presence.owner_id
+    forum.board.reply(thread)
+    forum.clock.advance(60)
+    store.database.write(lambda tx: tx.run("UPDATE threads SET read_reason = 'pages_pending'"))
+    claimed = store.threads.claim(forum.source.id, owner, forum.clock.now())
+    assert claimed
+    # Claimed by somebody: nobody else reads it.
+    assert forum.run(timedelta(minutes=1)).requests == 1
+    store.threads.release(claimed.lease)
+    assert forum.state(7).read_reason == ReadReason.REPLIED
+    forum.app.visitor().read_threads("read-threads", "schedule", owner)
+    assert (forum.floors(7), forum.state(7).read_reason) == (list(range(31)), None)
