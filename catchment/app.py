@@ -20,7 +20,7 @@ from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
-from catchment.store.connections import OVERFLOW
+from catchment.store.connections import OVERFLOW, SERVER_POOL
 
 # A command pays only for the parts that it uses: `sources add` needs neither the HTTP client nor the collector.
 with lazy_imports():
@@ -67,8 +67,6 @@ if TYPE_CHECKING:
     from catchment.sources.kinds import Names
     from catchment.store.sources.stats import Taken
 
-REQUEST_CONNECTIONS = 8
-"""Connections to the database besides those of the workers: for requests to the server, for example."""
 _POST_SECONDS = 10.0
 """How long a webhook's receiver may take: it should record the event and process it later."""
 
@@ -392,7 +390,7 @@ def open_app(
     many, and one that shows that the process lives. Nothing is claimed or requested yet."""
     clock = clock or clock_from(settings.clock, settings.home)
     # One connection for each worker, and a few for requests in the meantime.
-    pool_size = connections or settings.concurrency + REQUEST_CONNECTIONS
+    pool_size = connections or settings.concurrency + SERVER_POOL
     store = open_store(
         settings.database_url,
         settings.home,

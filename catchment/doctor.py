@@ -21,10 +21,11 @@ from catchment.credentials.secret_store import SecretStore, declared, lent
 from catchment.errors import CatchmentError, VaultError
 from catchment.model import Record, Severity
 from catchment.platforms import installed
-from catchment.redis import open_link
+from catchment.redis import RedisLink, open_link
 from catchment.settings import Settings
 from catchment.settings.table import without_password
 from catchment.store import Store, open_store
+from catchment.store.connections import BEAT_CONNECTIONS, CHILD_CONNECTIONS, SERVER_CONNECTIONS
 from catchment.store.database import Database
 from catchment.store.leases import Presence
 from catchment.store.migrate import fault, revision
@@ -219,6 +220,7 @@ def _contents(settings: Settings) -> Iterator[Check]:
         yield _master_key(cipher, store)
         yield from _vault(secrets, store)
         yield from _redis(settings, store, clock)
+        yield from _distributed(settings, store)
         for alert in CredentialManager(store.credentials, secrets, rules_from(settings), clock).concerns():
             yield Check("credentials", alert.message, "wrong" if alert.severity is Severity.P0 else "odd")
         latest = store.runs.page(1)
@@ -242,6 +244,39 @@ def _redis(settings: Settings, store: Store, clock: Clock) -> Iterator[Check]:
     else:
         helps = "check that it is running, or unset CATCHMENT_REDIS_URL; until then, the database is used instead"
         yield Check("redis", f"{link.shown_url} is unavailable: {trouble}", "odd", helps)
+
+
+def _distributed(settings: Settings, store: Store) -> Iterator[Check]:
+    """The broker of the distributed engine, and whether PostgreSQL has connections for all processes."""
+    if settings.broker_url is None:
+        return
+    if not installation.is_installed("distributed"):
+        helps = f"run `{installation.install_command('distributed')}`"
+        yield Check("broker", "CELERY_BROKER_URL is set, but Celery is not installed", "wrong", helps)
+        return
+    link = RedisLink(settings.broker_url, "", away="the message broker does not answer")
+    trouble = link.check()
+    link.close()
+    if trouble is None:
+        yield Check("broker", f"{link.shown_url} answers")
+    else:
+        helps = "check that it is running, and CELERY_BROKER_URL; until then, workers get nothing to do"
+        yield Check("broker", f"{link.shown_url} is unavailable: {trouble}", "wrong", helps)
+    allowed = store.database.most_connections()
+    if allowed is None:
+        helps = "use PostgreSQL (CATCHMENT_DATABASE_URL) if workers run on several machines or get in each other's way"
+        yield Check("connections", "workers share a SQLite file: one writes at a time", "odd", helps)
+        return
+    worker, server = settings.worker_count * CHILD_CONNECTIONS, settings.concurrency + SERVER_CONNECTIONS
+    one_of_each = worker + server + BEAT_CONNECTIONS
+    what = (
+        f"a worker uses up to {worker} ({settings.worker_count} children), a server {server}, beat {BEAT_CONNECTIONS}: "
+        f"{one_of_each} with one of each; PostgreSQL allows {allowed}"
+    )
+    if one_of_each > allowed:
+        yield Check("connections", what, "wrong", "raise max_connections, or lower CELERY_WORKER_COUNT")
+    else:
+        yield Check("connections", f"{what}, enough for {1 + (allowed - one_of_each) // worker} workers")
 
 
 def _master_key(cipher: Cipher, store: Store) -> Check:

@@ -18,12 +18,13 @@ from catchment.collect.source_client import Cooldowns
 from catchment.credentials.manager import credential_view, rules_from
 from catchment.errors import StoreError
 from catchment.fetch.budgets import Level
-from catchment.jobs import JobView, job_views
+from catchment.jobs import JOBS, JobView, job_views
 from catchment.model import Record, View
 from catchment.policy.budget_plan import PlatformPlan
 from catchment.policy.outages import CommonCause, OutageView
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
-from catchment.settings.table import without_password
+from catchment.redis import Away
+from catchment.settings.table import QUEUES, without_password
 from catchment.sources.describe import DeploymentFacts
 from catchment.store.leases import ProcessView, living
 from catchment.store.sources.alerts import AlertView
@@ -79,6 +80,32 @@ class CollectorView(View, frozen=True):
     processes: tuple[ProcessView, ...]
 
 
+class QueueView(View, frozen=True):
+    """A queue of the distributed engine."""
+
+    name: str
+    waiting: int | None
+    """Messages that no worker has taken yet; None: the broker is unavailable."""
+    workers: int
+    """Child processes that take tasks from it."""
+
+
+class EngineView(View, frozen=True):
+    """The distributed engine: who works, and what waits."""
+
+    broker: str
+    is_broker_available: bool
+    beat: ProcessView | None
+    """The one that leads; None: there is none, and workers get nothing to do."""
+    workers: tuple[ProcessView, ...]
+    """The child processes of the workers."""
+    queues: tuple[QueueView, ...]
+
+    @property
+    def is_working(self) -> bool:
+        return self.is_broker_available and self.beat is not None and all(queue.workers for queue in self.queues)
+
+
 class DatabaseView(View, frozen=True):
     url: str
     engine: str
@@ -101,6 +128,8 @@ class StatusView(View, frozen=True):
     tight_budgets: tuple[PlanView, ...]
     jobs: tuple[JobView, ...]
     collector: CollectorView
+    engine: EngineView | None
+    """None: jobs run inside the collecting process."""
     database: DatabaseView
 
 
@@ -138,12 +167,24 @@ class CollectingHealth(View, frozen=True):
     limit_minutes: int
 
 
+class EngineHealth(View, frozen=True):
+    """The distributed engine: whether there is a broker, a beat, and a worker for each queue."""
+
+    ok: bool
+    is_broker_available: bool
+    has_beat: bool
+    workers: int
+    unconsumed: tuple[str, ...]
+
+
 class HealthView(View, frozen=True):
     ok: bool
     version: str
     database: DatabaseHealth
     scheduler: SchedulerHealth | None = None
     """None: not known while the database is unavailable."""
+    engine: EngineHealth | None = None
+    """None: jobs run inside the collecting process."""
     collecting: CollectingHealth | None = None
     last_runs: tuple[RunView, ...] | None = None
 
@@ -253,6 +294,31 @@ class DeploymentStatus:
         return living(self._store.database, self._store.home, self.now)
 
     @cached_property
+    def engine(self) -> EngineView | None:
+        """The distributed engine, if the settings name a broker."""
+        app, broker = self._app, self._app.broker
+        if broker is None:
+            return None
+        jobs = [job for job in JOBS if job.period(app.settings) is not None]
+        names = [name for name in QUEUES if any(job.queue_name == name for job in jobs)]
+        waiting: list[int | None]
+        try:
+            waiting = [*broker.ask(lambda client: [int(client.llen(name)) for name in names])]
+        except Away:
+            waiting = [None] * len(names)
+        leader, workers = self._store.leadership.leader(), consumed(self.processes)
+        beats = {(process.machine, process.pid): process for process in self.processes if process.work == BEAT}
+        return EngineView(
+            broker=broker.shown_url,
+            is_broker_available=None not in waiting,
+            beat=beats.get((leader.machine, leader.pid)) if leader else None,
+            workers=tuple(process for process in self.processes if process.work.partition(" ")[0] == WORKER),
+            queues=tuple(
+                QueueView(name, count, workers.get(name, 0)) for name, count in zip(names, waiting, strict=True)
+            ),
+        )
+
+    @cached_property
     def is_collected(self) -> bool:
         """Whether any process collects."""
         return self.is_collecting or any(process.work.startswith(_COLLECTORS) for process in self.processes)
@@ -335,6 +401,7 @@ class DeploymentStatus:
             tight_budgets=tuple(plan_view(plan, _SHOWN_LATE) for plan in self._app.plans() if is_tight(plan)),
             jobs=tuple(job_views(self._app)),
             collector=CollectorView(bool(self.processes), tuple(self.processes)),
+            engine=self.engine,
             database=DatabaseView(
                 without_password(database.shown_url), engine_version(database), HEAD, str(self._app.settings.home)
             ),
@@ -355,21 +422,34 @@ class DeploymentStatus:
             items_24h=self.day.items,
         )
 
+    def _engine_health(self) -> EngineHealth | None:
+        engine = self.engine
+        if engine is None:
+            return None
+        return EngineHealth(
+            ok=engine.is_working,
+            is_broker_available=engine.is_broker_available,
+            has_beat=engine.beat is not None,
+            workers=len(engine.workers),
+            unconsumed=tuple(queue.name for queue in engine.queues if not queue.workers),
+        )
+
     def health(self) -> HealthView:
         """Never raises if the database is unavailable: the result says so."""
         app = self._app
         database = DatabaseHealth(ok=True, kind="postgresql" if self._store.database.is_postgres else "sqlite")
         try:
-            runs, jobs = self._store.runs.page(5), self.jobs
+            runs, jobs, engine = self._store.runs.page(5), self.jobs, self._engine_health()
             is_succeeding = outages.is_succeeding(self._store, app.watching_period, self.now)
         except StoreError:
             return HealthView(ok=False, version=__version__, database=database.replace(ok=False))
         is_punctual = not self.is_collecting or not any(job.is_late for job in jobs)
         return HealthView(
-            ok=is_punctual and is_succeeding,
+            ok=is_punctual and is_succeeding and (engine is None or engine.ok),
             version=__version__,
             database=database,
             scheduler=SchedulerHealth(is_punctual, self.is_collecting, tuple(jobs)),
+            engine=engine,
             collecting=CollectingHealth(is_succeeding, app.settings.monitor_stale_minutes),
             last_runs=tuple(runs),
         )

@@ -30,7 +30,7 @@ _USUAL_PER_MINUTE = 60
 
 CALLS, HITS, SUCCESS, STALLED, WARM_UP = " calls", "hot store hits", " visits", "collecting stalled", " warm-up"
 BUDGET, REDIS, GUESSING = " budget", "redis away", "wrong keys"
-BROKER, QUEUE, BEAT = "broker away", " without workers", "no beat"
+BROKER, QUEUE, BEAT = "broker away", " unconsumed", "beat missing"
 """The subject suffixes of each monitor's alerts."""
 
 
@@ -236,7 +236,7 @@ class Monitors:
     def queues(self, unconsumed: Mapping[str, Sequence[str]]) -> None:
         """`unconsumed`: queues of the distributed engine without a worker, with the jobs that wait there."""
         alarms = [
-            Alarm(f"{queue}{QUEUE}", message("alert.queue", queue=queue, jobs=", ".join(jobs)), Severity.P1)
+            Alarm(f"queue {queue}{QUEUE}", message("alert.queue", queue=queue, jobs=", ".join(jobs)), Severity.P1)
             for queue, jobs in unconsumed.items()
         ]
         self._keep(QUEUE, alarms)

@@ -16,6 +16,11 @@ from catchment.errors import InvalidInput
 
 BUSY_SECONDS = 30
 OVERFLOW = 4
+CHILD_POOL, BEAT_POOL, SERVER_POOL = 3, 2, 8
+"""Pooled connections of a child of a worker, whose threads mostly wait for platforms; of a beat; and of a server or
+collector, in addition to those of its workers."""
+CHILD_CONNECTIONS, BEAT_CONNECTIONS, SERVER_CONNECTIONS = CHILD_POOL + 1, BEAT_POOL + 1, SERVER_POOL + OVERFLOW + 1
+"""All connections of such a process: one of them, which no thread uses, shows that it lives."""
 _LONGEST_USE = 1800.0
 """Seconds after which a connection to a server is replaced: firewalls drop those that seem idle."""
 _URL = re.compile(

@@ -222,6 +222,16 @@ class Database:
         with self.said_plainly():
             return connect_postgres(self.url, autocommit=True)
 
+    def most_connections(self) -> int | None:
+        """Returns how many connections the server allows to ordinary users; None: there is no server."""
+        if not self.is_postgres:
+            return None
+        sql = """
+            SELECT sum(CASE name WHEN 'max_connections' THEN setting::int ELSE -setting::int END) FROM pg_settings
+             WHERE name IN ('max_connections', 'superuser_reserved_connections', 'reserved_connections')
+        """
+        return self.read(lambda tx: tx.number(sql))
+
     def read(self, question: Callable[[Transaction], T]) -> T:
         """Run a query. Each statement sees the newest commit; no read transaction is held open."""
         with self.said_plainly(), self._pool.connection() as connection, self._each_alone(connection):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from catchment.cli import context, output
@@ -11,7 +11,7 @@ from catchment.cli.params import AsJson, Limit, OfPlatform
 from catchment.collect.budget_plan import PlanView, plan_view, said, said_late
 from catchment.installation import as_typed
 from catchment.policy.budget_plan import PlatformPlan
-from catchment.status import DeploymentStatus, PoolStatus, StatusView
+from catchment.status import DeploymentStatus, EngineView, PoolStatus, StatusView
 from catchment.store.leases import ProcessView
 from catchment.store.sources.stats import FailingSource
 
@@ -48,7 +48,8 @@ def _show(view: StatusView, failing: Sequence[FailingSource], now: datetime) -> 
                 f"{output.counted(day.items, 'new item')}, {output.counted(day.requests, 'request')}",
             ),
             *(("Budget", _budget(plan)) for plan in view.tight_budgets),
-            ("Collector", _collector(view.collector.processes)),
+            ("Collector", _collector(view.collector.processes, view.engine)),
+            *(_engine(view.engine, now) if view.engine else ()),
             ("Database", f"{database.url} ({database.engine}, schema {database.schema})"),
         )
     )
@@ -97,10 +98,36 @@ def _budget(plan: PlanView) -> str:
     return f"{plan.summary} ({output.share(plan.share)}){late}"
 
 
-def _collector(processes: Sequence[ProcessView]) -> str:
+def _collector(processes: Sequence[ProcessView], engine: EngineView | None) -> str:
+    if engine is not None:
+        return _worker_processes(len(engine.workers))
     if not processes:
         return as_typed("not running; start it with `catchment serve` or `catchment collect --loop`")
     return ", ".join(f"{process.work} (process {process.pid} on {process.machine})" for process in processes)
+
+
+def _engine(engine: EngineView, now: datetime) -> Iterator[tuple[str, str]]:
+    """The distributed engine: who works where and since when, and what waits."""
+    for process in engine.workers:
+        yield (
+            "Worker",
+            f"process {process.pid} on {process.machine}, started {output.when(process.started_at, now)}, "
+            f"last heartbeat {output.when(process.heartbeat_at, now)}",
+        )
+    beat = engine.beat
+    missing = as_typed("not running; start it with `catchment beat`")
+    yield (
+        "Beat",
+        f"process {beat.pid} on {beat.machine}, started {output.when(beat.started_at, now)}" if beat else missing,
+    )
+    yield "Broker", engine.broker if engine.is_broker_available else f"{engine.broker} is unavailable"
+    for queue in engine.queues:
+        waiting = "unknown" if queue.waiting is None else f"{queue.waiting:,}"
+        yield "Queue", f"{queue.name}: {waiting} waiting, {_worker_processes(queue.workers)}"
+
+
+def _worker_processes(count: int) -> str:
+    return f"{count:,} worker process{'' if count == 1 else 'es'}"
 
 
 def plan(platform: OfPlatform = None, limit: Limit = 20, as_json: AsJson = False) -> None:

@@ -18,7 +18,7 @@ from redis.exceptions import RedisError
 
 from catchment import logs
 from catchment.app import App, open_app
-from catchment.engines.distributed.limits import BEAT_CONNECTIONS, MISSING_SECONDS
+from catchment.engines.distributed.limits import MISSING_SECONDS
 from catchment.engines.distributed.tasks import send_hint
 from catchment.errors import CatchmentError, LeaseLost
 from catchment.jobs import COLLECT_DUE, JOBS, Job, run_if_due
@@ -26,6 +26,7 @@ from catchment.model import Lease
 from catchment.redis import Away
 from catchment.settings import Settings
 from catchment.status import BEAT, consumers
+from catchment.store.connections import BEAT_POOL
 
 log = logs.logger(__name__)
 
@@ -174,7 +175,7 @@ def run_beat(app: App, celery: Celery, wait: Callable[[float], bool]) -> None:
 
 
 def open_beat_app(settings: Settings) -> App:
-    return open_app(settings, BEAT, creates=False, connections=BEAT_CONNECTIONS)
+    return open_app(settings, BEAT, creates=False, connections=BEAT_POOL)
 
 
 class CeleryScheduler(CeleryBeatScheduler):  # type: ignore[misc]

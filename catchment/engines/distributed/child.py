@@ -23,11 +23,12 @@ from celery.exceptions import Reject
 
 from catchment import logs
 from catchment.app import App, open_app
-from catchment.engines.distributed.limits import CHILD_CONNECTIONS, CLEAN_SECONDS, MISSING_SECONDS, TASK_SECONDS
+from catchment.engines.distributed.limits import CLEAN_SECONDS, MISSING_SECONDS, TASK_SECONDS
 from catchment.engines.embedded import share_memory
 from catchment.errors import CatchmentError
 from catchment.settings import Settings
 from catchment.status import WORKER
+from catchment.store.connections import CHILD_POOL
 from catchment.store.leases import HEARTBEAT
 
 log = logs.logger(__name__)
@@ -101,7 +102,7 @@ class Child:
     def app(self) -> App:
         with self._opening:
             if self._app is None:
-                app = open_app(self._settings, work_of(self.queues), creates=False, connections=CHILD_CONNECTIONS)
+                app = open_app(self._settings, work_of(self.queues), creates=False, connections=CHILD_POOL)
                 # Registered before it gets work; this frees what dead processes held.
                 app.presence  # noqa: B018
                 self._app = app

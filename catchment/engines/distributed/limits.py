@@ -10,6 +10,3 @@ VISIBILITY_SECONDS = 2 * TASK_SECONDS
 """After this time, Redis hands a message out again that no worker has answered."""
 MISSING_SECONDS = 60.0
 """A beat, or the workers of a queue, may be missing for so long before an alert opens: they may be starting."""
-CHILD_CONNECTIONS = 3
-"""Connections of a child to the database: its threads mostly wait for platforms. One more shows that it lives."""
-BEAT_CONNECTIONS = 2

@@ -22,8 +22,8 @@ from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.middleware import address_of, key_in
 
 _NOT_WELL = (
-    "Not well: the database is away, the scheduler is stuck, or nothing has been collected for longer than "
-    "`MONITOR_CRAWL_STALE_MINUTES` although it was due."
+    "Not well: the database is away, the scheduler is stuck, the distributed engine lacks its broker, its beat or a "
+    "worker, or nothing has been collected for longer than `MONITOR_CRAWL_STALE_MINUTES` although it was due."
 )
 router = APIRouter(tags=["health"])
 
@@ -85,7 +85,13 @@ class _Deployment:
     def collect(self) -> list[Metric]:
         context, app, now = self._context, self._context.app, self._context.app.clock.now()
         counters = _counters(context.totals.counted(now))
-        metrics = (*_source_gauges(app, now), *counters, *_budget_gauges(app), *_job_gauges(context, now))
+        metrics = (
+            *_source_gauges(app, now),
+            *counters,
+            *_budget_gauges(app),
+            *_job_gauges(context, now),
+            *_engine_gauges(context),
+        )
         return [metric for metric in metrics if metric.samples]
 
 
@@ -180,6 +186,21 @@ def _budget_gauges(app: App) -> Iterator[Metric]:
         "Share of the budget used in the busiest recent window.",
         platform=app.monitors().budgets_used(budgets),
     )
+
+
+def _engine_gauges(context: WebContext) -> Iterator[Metric]:
+    """The distributed engine, where there is one."""
+    engine = context.status().engine
+    if engine is None:
+        return
+    yield _gauge("broker_available", "Whether the message broker answers.", engine.is_broker_available)
+    yield _gauge("beat_alive", "Whether a beat leads.", engine.beat is not None)
+    queues = engine.queues
+    yield _gauge(
+        "queue_workers", "Child processes of workers, by queue.", queue={row.name: row.workers for row in queues}
+    )
+    waiting = {row.name: float(row.waiting) for row in queues if row.waiting is not None}
+    yield _gauge("queue_messages", "Messages that no worker has taken yet, by queue.", queue=waiting)
 
 
 def _job_gauges(context: WebContext, now: datetime) -> Iterator[Metric]:

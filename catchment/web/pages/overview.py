@@ -104,6 +104,7 @@ def overview_page(context: WebContext, reader: Reader) -> Response:
         headlines=[headline(item, names) for item in items],
         live=live_view(reader, seen_in(app)),
         recovered=[alert.replace(name=alert.source_name or alert.subject) for alert in alert_rows(app, locale, closed)],
+        engine=status.engine,
         jobs=status.jobs,
         jobs_wrong=sum(1 for job in status.jobs if job.is_late or job.last_error),
     )
@@ -152,6 +153,8 @@ def _late(app: App, status: DeploymentStatus, locale: Locale) -> Iterator[Overvi
     names = [(name, f"/sources/{source_id}") for source_id, name in first.items()]
     if not status.is_collected:
         helps = locale.gettext("Start `catchment serve` without --no-collect, or `catchment collect --loop`.")
+        if status.engine is not None:
+            helps = locale.gettext("Start `catchment worker`.")
         what = locale.gettext("at the moment")
         if names:
             what = locale.ngettext("{count} source is waiting", "{count} sources are waiting", count)

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from catchment.collect.budget_plan import LateSourceView, PlanView
 from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
-from catchment.status import CollectingHealth, DatabaseHealth, JobStatus, SchedulerHealth
+from catchment.status import CollectingHealth, DatabaseHealth, EngineHealth, JobStatus, SchedulerHealth
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.runs import RunView, VisitView
@@ -151,6 +151,17 @@ class Collecting(Resource):
     pass
 
 
+@shows(
+    EngineHealth,
+    ok="False: there is no broker, no beat, or a queue without a worker.",
+    has_beat="Whether a `catchment beat` leads.",
+    workers="Child processes of all workers.",
+    unconsumed="Queues without a worker: their jobs do not run.",
+)
+class Engine(Resource):
+    """The distributed engine."""
+
+
 class Health(Resource):
     """`ok` alone without a key; the rest with one."""
 
@@ -159,5 +170,6 @@ class Health(Resource):
     version: str | None = None
     database: DatabaseSchema | None = None
     scheduler: SchedulerSchema | None = None
+    engine: Engine | None = Field(None, description="Only where `CELERY_BROKER_URL` is set.")
     collecting: Collecting | None = None
     last_runs: list[Run] | None = None

@@ -1,0 +1,148 @@
+"""What is seen of the distributed engine: who works, what waits, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from catchment.doctor import examine
+from catchment.engines.distributed.beat import Beat
+from catchment.engines.distributed.tasks import make_celery
+from catchment.jobs import JOBS
+from catchment.model import Severity
+from catchment.status import DeploymentStatus
+from tests.redis_server import RedisServer
+from tests.town import TownApp
+from tests.web.desk import Desk
+
+MONITORS = sum(job.queue == "monitoring" for job in JOBS)
+QUEUES = ("crawler", "maintenance", "analysis", "monitoring", "cleanup")
+
+
+@pytest.fixture
+def town(tmp_path: Path, redis_server: RedisServer) -> Iterator[TownApp]:
+    url = f"redis://127.0.0.1:{redis_server.port}/1"
+    here = TownApp(tmp_path / "home", f"sqlite:///{tmp_path / 'catchment.db'}", broker_url=url)
+    yield here
+    here.close()
+
+
+def beat_of(town: TownApp) -> Beat:
+    return Beat(town.another("beat"), make_celery(town.settings))
+
+
+def test_status_health_metrics_and_the_overview_show_who_works_and_what_waits(
+    town: TownApp, redis_server: RedisServer
+) -> None:
+    desk = Desk(town, collects=False)
+    assert desk.client.get("/health").json()["engine"] == {
+        "ok": False,
+        "is_broker_available": True,
+        "has_beat": False,
+        "workers": 0,
+        "unconsumed": ["analysis_queue", "maintenance_queue", "cleanup_queue", "crawler_queue", "monitoring_queue"],
+    }
+    assert desk.stranger.get("/health").status_code == 503
+    worker = town.another("worker " + ",".join(QUEUES))
+    beat = beat_of(town)
+    beat.tick()
+    beat.tick()
+    assert (worker.presence.owner_id > 0, beat.is_leading) == (True, True)
+    view = DeploymentStatus(town.app).engine
+    assert view is not None
+    assert view.beat is not None
+    assert (view.is_working, view.beat.work, len(view.workers)) == (True, "beat", 1)
+    waiting = {queue.name: queue.waiting for queue in view.queues}
+    # Nothing is due, so nobody is told to collect; the other jobs were hinted at once each.
+    assert waiting["monitoring_queue"] == MONITORS
+    assert desk.client.get("/health").json()["engine"]["ok"] is True
+    metrics = desk.client.get("/metrics").text
+    assert f'catchment_queue_messages{{queue="monitoring_queue"}} {MONITORS}.0' in metrics
+    assert "catchment_beat_alive 1.0" in metrics
+    town.follow(town.town.feed("https://a.example/feed"))
+    page = desk.browser().get("/").text
+    assert "monitoring_queue" in page
+    assert "last heartbeat" in page
+    for app in (worker, beat._app):
+        app.close()
+
+
+def test_a_missing_beat_a_missing_worker_and_a_missing_broker_open_alerts_that_close(town: TownApp) -> None:
+    town.follow(town.town.feed("https://a.example/feed"))
+    monitors = town.app.monitors()
+    monitors.beat(is_missing=True)
+    monitors.queues({"crawler_queue": ["collect-due"]})
+    monitors.broker("ConnectionError: refused")
+    severities = {alert.subject: alert.severity for alert in town.app.store.alerts.open()}
+    assert severities == {
+        "beat missing": Severity.P0,
+        "queue crawler_queue unconsumed": Severity.P1,
+        "broker away": Severity.P1,
+    }
+    page = Desk(town, collects=False).browser().get("/").text
+    assert "No beat is running" in page
+    assert "crawler_queue" in page
+    monitors.beat(is_missing=False)
+    monitors.queues({})
+    monitors.broker(None)
+    assert town.app.store.alerts.open() == []
+
+
+def test_a_queue_is_never_filled_further_and_a_lost_hint_is_repeated(town: TownApp, redis_server: RedisServer) -> None:
+    beat, client = beat_of(town), town.app.broker
+    assert client is not None
+    beat.tick()
+    beat.tick()
+    first = client.ask(lambda redis: redis.llen("maintenance_queue"))
+    assert first == 3
+    beat.tick()
+    assert client.ask(lambda redis: redis.llen("maintenance_queue")) == first
+    client.ask(lambda redis: [redis.delete("maintenance_queue"), redis.rpush("monitoring_queue", *["x"] * 200)])
+    # As if the time for a repetition had come.
+    beat._hinted_at.clear()
+    beat.tick()
+    assert client.ask(lambda redis: redis.llen("maintenance_queue")) == first
+    assert client.ask(lambda redis: redis.llen("monitoring_queue")) == MONITORS + 200
+    beat._app.close()
+
+
+def test_as_many_collectors_are_told_as_there_is_work_and_no_more_than_there_are(town: TownApp) -> None:
+    for number in range(30):
+        town.follow(town.town.feed(f"https://{number}.example/feed"))
+    workers = [town.another("worker crawler") for _ in range(2)]
+    for worker in workers:
+        worker.presence
+    beat, broker = beat_of(town), town.app.broker
+    assert broker is not None
+
+    def told() -> int:
+        beat.tick()
+        found: int = broker.ask(
+            lambda redis: sum(b"catchment.collect-due" in message for message in redis.lrange("crawler_queue", 0, -1))
+        )
+        return found
+
+    assert told() == 2
+    town.clock.advance(61)
+    # They are still waiting: no more are sent.
+    assert told() == 2
+    for app in (*workers, beat._app):
+        app.close()
+
+
+def test_the_doctor_adds_up_the_connections(town: TownApp, tmp_path: Path, postgres_url: str) -> None:
+    from catchment.settings import Settings
+
+    settings = Settings(
+        home=tmp_path / "other", database_url=postgres_url, broker_url=town.settings.broker_url, worker_count=16
+    )
+    (check,) = [check for check in examine(settings) if check.about == "connections"]
+    assert check.verdict == "fine"
+    assert "a worker uses up to 64 (16 children), a server 18, beat 3: 85 with one of each" in check.what
+    crowded = Settings(
+        home=tmp_path / "other", database_url=postgres_url, broker_url=town.settings.broker_url, worker_count=64
+    )
+    (check,) = [check for check in examine(crowded) if check.about == "connections"]
+    assert check.verdict == "wrong"
