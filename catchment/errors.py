@@ -29,6 +29,7 @@ CatchmentError              an unexpected error: a bug in catchment
     ├── Refused             403 and other refusals: needs your attention
     │   └── Disallowed      the site's robots.txt asks programs to stay away from this address
     ├── LoginNeeded         401: retrying does not help until you act
+    ├── OutOfCredits        402 or a monthly cap: the account at a paid service is used up
     ├── AddressRefused      the address is not allowed (loopback, private, metadata, file://, redirect loops)
     └── StaleAnswer         200 with old data: a failure, not a success
 """
@@ -243,6 +244,12 @@ class LoginNeeded(PlatformError):
     """Add or renew the credential: `catchment credentials add PLATFORM NAME --replace`."""
 
     code, retryable = "LOGIN_NEEDED", False
+
+
+class OutOfCredits(PlatformError):
+    """Pay in credits, or raise the cap, at the service. Sources wait until then; nothing is asked meanwhile."""
+
+    code, retryable = "OUT_OF_CREDITS", False
 
 
 class AddressRefused(PlatformError):

@@ -126,13 +126,13 @@ def test_08_a_kind_without_a_platform_is_skipped_without_an_error_and_warned_of_
     from catchment.model import Target
 
     for name in ("nasa", "esa"):
-        here.app.store.sources.follow(Target("twitter_feed", f"@{name}"), "x", here.clock.now())
+        here.app.store.sources.follow(Target("xhs_keyword", f"@{name}"), "xiaohongshu", here.clock.now())
     results = here.collect()
     assert [(one.outcome, one.error) for one in results] == [(Outcome.SKIPPED, None)] * 2
     assert here.collect() == []  # not again with every tick
-    assert len(here.collect(after=30 * MINUTE)) == 2
+    assert len(here.collect(after=60 * MINUTE)) == 2
     said = caplog.text + "".join(capsys.readouterr())
-    assert said.count("no platform is installed for kind 'twitter_feed'") == 1
+    assert said.count("no platform is installed for kind 'xhs_keyword'") == 1
 
 
 def test_09_ten_due_sources_are_collected_three_at_a_time_if_so_set(tmp_path: Path) -> None:

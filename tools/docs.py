@@ -7,6 +7,7 @@ from pathlib import Path
 
 from catchment.credentials.secret_store import declared
 from catchment.model import Field
+from catchment.platforms import Platforms
 from catchment.settings import DEFINED, Setting
 from catchment.settings.forms import line
 from tools.commands import commands_page
@@ -55,7 +56,7 @@ def _table() -> Iterator[str]:
 
 def _declared() -> list[Field]:
     """The settings that platforms declare, and that make a credential."""
-    return [field for one in declared(ours()).values() for field in one.fields]
+    return [field for one in declared(Platforms(tuple(ours())).services.values()).values() for field in one.fields]
 
 
 def _default(setting: Setting) -> str:

@@ -7,6 +7,7 @@ from inspect import getdoc
 
 from catchment import platforms
 from catchment.model import (
+    Budget,
     Field,
     Kind,
     Listing,
@@ -98,7 +99,16 @@ def _allowed(field: Field) -> str:
 
 
 def _manners(platform: Platform) -> str:
-    budget = platform.BUDGET
+    services = platforms.services_of(platform)
+    if services:
+        return " ".join(f"`{service.name}`: {_limits(service.name, service.budget)}" for service in services)
+    told = _limits(platform.NAME, platform.BUDGET)
+    if getattr(platform, "OBEYS_ROBOTS", False):
+        told += " Each site's robots.txt is asked for first, and obeyed."
+    return told
+
+
+def _limits(name: str, budget: Budget | None) -> str:
     if budget is None:
         told = (
             "No declared budget: polite to each host, by `CATCHMENT_HOST_CONCURRENCY` and "
@@ -108,6 +118,4 @@ def _manners(platform: Platform) -> str:
         each = " for each credential" if budget.is_per_credential else ""
         at_once = f", {budget.concurrency} at once" if budget.concurrency else ""
         told = f"At most {budget.limit} in {budget.window_seconds:g} s{at_once}{each}, for the whole deployment."
-    if getattr(platform, "OBEYS_ROBOTS", False):
-        told += " Each site's robots.txt is asked for first, and obeyed."
-    return f"{told} `CATCHMENT_{platform.NAME.upper()}_BASE_URL` has a stand-in asked instead."
+    return f"{told} `CATCHMENT_{name.upper()}_BASE_URL` has a stand-in asked instead."

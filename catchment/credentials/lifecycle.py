@@ -82,6 +82,14 @@ def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now
     return credential
 
 
+def used_up(credential: Credential, until: datetime, now: datetime, error: str) -> Credential:
+    """Returns the credential after its account had nothing left to spend: there is no use in trying it before then."""
+    credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
+    if credential.state != ACTIVE:
+        return credential
+    return _became(credential, COOLING, error, now).replace(state_until=until)
+
+
 def succeeded(credential: Credential, sent_at: datetime, now: datetime) -> Credential:
     """Returns the credential after a request with it was answered."""
     credential = credential.replace(errors_in_a_row=0)

@@ -18,7 +18,7 @@ from catchment.credentials import lifecycle
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.secret import Secret
 from catchment.credentials.secret_store import SecretStore
-from catchment.errors import CredentialsExhausted, NotFound, PlatformError, VaultError
+from catchment.errors import CredentialsExhausted, NotFound, OutOfCredits, PlatformError, VaultError
 from catchment.logs import redact
 from catchment.model import Credential, Record
 from catchment.store.credentials import Decided, named
@@ -109,11 +109,15 @@ class CredentialPool:
     def failed(self, use: Use, error: PlatformError) -> None:
         """Records that the request was refused, and the credential is to blame."""
         rules, words = self._keeper.rules, redact(error.what)
+
+        def after(credential: Credential, now: datetime) -> Credential:
+            if isinstance(error, OutOfCredits):
+                return lifecycle.used_up(credential, error.retry_at or now + rules.cooling, now, words)
+            return lifecycle.failed(credential, rules, use.taken_at, now, words)
+
         # For one that was removed meanwhile, there is nothing to write.
         with suppress(NotFound):
-            self._keeper.change(
-                use.name, lambda credential, now: lifecycle.failed(credential, rules, use.taken_at, now, words)
-            )
+            self._keeper.change(use.name, after)
         with self._lock:
             # Its new state must be read before it is used again.
             self._let_go([key for key, block in self._blocks.items() if block.use.name == use.name])

@@ -23,6 +23,8 @@ class Media(Record, frozen=True, omit_defaults=True):
     size_bytes: int | None = None
     duration_seconds: float | None = None
     alt: str | None = None
+    external_id: str | None = None
+    """The platform's own id of it."""
 
 
 class Reference(Record, frozen=True):

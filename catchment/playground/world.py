@@ -31,7 +31,7 @@ FORMS = {"rss": 0.5, "atom": 0.3, "jsonfeed": 0.12, "rdf": 0.08}
 LANGUAGES = {"en": 0.5, "zh": 0.3, "both": 0.2}
 VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",): 0.1, (): 0.15}
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
-DATED_BY_ARRIVAL = {"json_api", "discourse"}
+DATED_BY_ARRIVAL = {"json_api", "discourse", "x"}
 """Forms in which the server itself dates what arrives, whatever the post says."""
 DATED_WHEN_WRITTEN = {"reddit"}
 """Forms in which the server dates what is written: a post that appears late is dated back, and none ahead."""

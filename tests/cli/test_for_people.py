@@ -253,7 +253,7 @@ def test_items_visits_and_webhooks_are_listed_one_a_line_on_a_terminal_of_80_col
     blog.post("1", title="A title that is much longer than what fits on one line of a terminal, and goes on and on")
     blog.post("2", title="Short")
     catchment("sources", "add", "rss", blog.url)
-    catchment("sources", "add", "twitter_feed", "@nasa")
+    catchment("sources", "add", "xhs_keyword", "@nasa")
     catchment("collect", "--all")
     catchment("webhooks", "add", "hook", "https://hooks.example/a/rather/long/address")
     header, *lines = catchment("items").out.splitlines()

@@ -28,7 +28,7 @@ def test_a_change_that_cannot_be_is_refused_with_what_would_help(catchment: Catc
     catchment("sources", "add", "rss", "https://a.example/feed")
     for arguments, words in (
         ((), "nothing to change"),
-        (("--interval", "often"), "'often' is not a number of minutes — give a whole number, as 60, or kind"),
+        (("--interval", "often"), "'often' is not a number of minutes — give a whole number, such as 60, or kind"),
         (("--interval", "0"), "1 to 525600"),
         (("--set", "sort=new"), "rss has no setting 'sort'"),
         (("--name", " "), "a source needs a name"),
@@ -77,8 +77,8 @@ def test_a_source_is_collected_by_its_name_or_target_and_the_result_says_how_it_
 def test_a_kind_without_a_platform_is_added_listed_skipped_exported_and_imported(
     catchment: Catchment, tmp_path: Path
 ) -> None:
-    said = catchment("sources", "add", "twitter_feed", "@nasa", "--set", "limit=50", "--json")
-    assert (said.code, said.json["platform"], said.json["has_platform"]) == (0, "x", False)
+    said = catchment("sources", "add", "xhs_keyword", "@nasa", "--set", "limit=50", "--json")
+    assert (said.code, said.json["platform"], said.json["has_platform"]) == (0, "xiaohongshu", False)
     said = catchment("sources", "add", "nga_forum", "7")
     assert (
         said.out.splitlines()[-1]
@@ -88,15 +88,15 @@ def test_a_kind_without_a_platform_is_added_listed_skipped_exported_and_imported
     collected = catchment("collect", "--json")
     assert (collected.code, collected.json["skipped"], collected.json["failed"]) == (0, 2, 0)
     assert {note for one in collected.json["results"] for note in one["notes"]} == {
-        "no platform is installed for kind 'twitter_feed'",
+        "no platform is installed for kind 'xhs_keyword'",
         "no platform is installed for kind 'nga_forum'",
     }
-    assert "@nasa: no platform is installed for kind 'twitter_feed'" in catchment("collect", "--all").out
+    assert "@nasa: no platform is installed for kind 'xhs_keyword'" in catchment("collect", "--all").out
     assert catchment("status", "--json").code == 0
     catchment("sources", "export", tmp_path / "list.json")
     catchment("sources", "remove", 1)
     again = catchment("sources", "import", tmp_path / "list.json", "--json").json
     assert (again["added"], again["known"], again["refused"]) == (1, 1, 0)
-    assert catchment("sources", "add", "twitter_feeds", "@nasa", "--json").failure == (2, "INVALID_INPUT")
-    said = catchment("sources", "add", "twitter_feed", "@esa", "--check")
+    assert catchment("sources", "add", "xhs_keywords", "@nasa", "--json").failure == (2, "INVALID_INPUT")
+    said = catchment("sources", "add", "xhs_keyword", "@esa", "--check")
     assert (said.code, "no platform is installed" in said.err) == (2, True)

@@ -30,7 +30,7 @@ from tests.town import TownApp
 HOUR = timedelta(hours=1)
 
 
-def added(here: TownApp, target: str, kind: str = "twitter_feed", **more: Any) -> Source:
+def added(here: TownApp, target: str, kind: str = "xhs_keyword", **more: Any) -> Source:
     app = here.app
     return follow(app.store, app.secrets, app.platforms, kind, target, here.clock.now(), **more)[0]
 
@@ -38,17 +38,17 @@ def added(here: TownApp, target: str, kind: str = "twitter_feed", **more: Any) -
 def understand(text: str, kind: str | None = None) -> Target:
     if not text.lstrip("@").isalnum():
         raise InvalidInput(f"{text!r} is no user", "as @NAME", field="target")
-    return Target("twitter_feed", text.lstrip("@").lower(), f"@{text.lstrip('@')}")
+    return Target("xhs_keyword", text.lstrip("@").lower(), f"@{text.lstrip('@')}")
 
 
 def a_platform(here: TownApp) -> Any:
     """What a package might bring: users, whose names it writes in its own way."""
     listing = Listing("timeline", Order.NEWEST_FIRST)
     fields = (Field("limit", "how many", minimum=1, maximum=100),)
-    kind = Kind("twitter_feed", "A user", 30, "@nasa", (listing,), fields)
+    kind = Kind("xhs_keyword", "A user", 30, "@nasa", (listing,), fields)
     url = "https://x.example/{target}"
     return SimpleNamespace(
-        NAME="x",
+        NAME="xiaohongshu",
         KINDS=(kind,),
         HOSTS=(),
         BUDGET=None,
@@ -72,9 +72,7 @@ def install(here: TownApp) -> None:
         feed.says.append(lambda request, now: Answer(200, {}, b"{}", request.url, now))
 
 
-@pytest.mark.parametrize(
-    ("kind", "platform"), [("twitter_list", "x"), ("nga_forum", "nga"), ("xhs_keyword", "xiaohongshu")]
-)
+@pytest.mark.parametrize(("kind", "platform"), [("xhs_note", "xiaohongshu"), ("xhs_keyword", "xiaohongshu")])
 def test_a_known_kind_without_a_platform_is_kept_and_says_so(quick: TownApp, kind: str, platform: str) -> None:
     source = added(quick, " some  thing ", kind, interval_minutes=90)
     assert (source.kind, source.platform, source.target) == (kind, platform, "some thing")
@@ -85,8 +83,8 @@ def test_a_known_kind_without_a_platform_is_kept_and_says_so(quick: TownApp, kin
 
 
 def test_an_unknown_word_stays_an_error_that_names_what_is_known(quick: TownApp) -> None:
-    with pytest.raises(InvalidInput, match=r"unknown kind 'twiter_feed' — did you mean twitter_feed\?"):
-        added(quick, "@nasa", "twiter_feed")
+    with pytest.raises(InvalidInput, match=r"unknown kind 'xhs_keywords' — did you mean xhs_keyword\?"):
+        added(quick, "@nasa", "xhs_keywords")
     for target in ("", " ", "a\0b", "x" * 3000):
         with pytest.raises(InvalidInput):
             added(quick, target)
@@ -96,7 +94,7 @@ def test_such_a_source_is_skipped_and_its_settings_may_be_changed(here: TownApp)
     source = added(here, "@NASA", settings={"limit": "50"})
     (result,) = here.collect()
     assert (result.outcome, result.error) == (Outcome.SKIPPED, None)
-    assert result.notes == ("no platform is installed for kind 'twitter_feed'",)
+    assert result.notes == ("no platform is installed for kind 'xhs_keyword'",)
     app = here.app
     changed = change(app.store, app.secrets, app.platforms, source.id, here.clock.now(), settings={"limit": "60"})
     assert changed.settings == {"limit": "60"}

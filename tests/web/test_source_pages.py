@@ -476,8 +476,8 @@ def test_a_kind_without_a_platform_is_added_by_form_and_api_and_shown_as_such(de
         assert ">no platform</span>" in page
         assert ">on time</span>" not in page
     assert "It is not collected: no platform" in opened(desk, "/sources/1")
-    added = desk.post("/api/sources", {"kind": "twitter_feed", "target": "@nasa"}, status=201)
-    assert (added["platform"], added["has_platform"]) == ("x", False)
+    added = desk.post("/api/sources", {"kind": "xhs_keyword", "target": "@nasa"}, status=201)
+    assert (added["platform"], added["has_platform"]) == ("xiaohongshu", False)
     status = {one["id"]: one["status"] for one in desk.get("/api/collector/status")["sources"]}
     assert status == {1: "no_platform", 2: "no_platform"}
     tried = sent(desk, "/sources/add", kind="xhs_keyword", target="x", deed="try")

@@ -1,0 +1,170 @@
+"""Errors of X and of TwitterAPI.io: by status, and inside answers whose status says that all is well."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Any
+
+from catchment.errors import (
+    LoginNeeded,
+    Missing,
+    NetworkError,
+    OutOfCredits,
+    PlatformError,
+    Refused,
+    ServerTrouble,
+    SlowDown,
+)
+from catchment.model import Answer, FailureScope, Refusal, Request
+from catchment.platforms._common.coercion import text
+from catchment.platforms._common.http import is_page
+from catchment.platforms.x import parser, requests
+from catchment.platforms.x.shapes import Json, decoded_documents, objects
+
+AGAIN = "it is asked again"
+_LONGEST_WORDS = 200
+_FREE_TIER_WAIT = timedelta(seconds=5)
+_CAPPED_FOR = timedelta(days=1)
+"""A monthly cap is lifted when the month ends, or by the operator: looked at once a day."""
+_NO_USER = re.compile(r"user (?:was )?not found|no such user|(?:could not|cannot|can't) find user|user.{0,20}not exist")
+_NOT_AUTHORIZED = re.compile(r"not authorized to (?:see|view)|not-authorized-for-resource|protected")
+_KEY_WORDS = re.compile(r"api.?key|unauthori[sz]ed|bearer|token|client-(?:forbidden|not-enrolled)|access level")
+
+
+def refusal(answer: Answer, request: Request) -> Refusal | None:
+    """Returns the error; None where the answer is valid, and where its status says everything."""
+    documents, _ = decoded_documents(answer.body)
+    body: Json = documents[0] if documents and isinstance(documents[0], dict) else {}
+    words = _words(body)
+    if answer.status == 402 or (answer.status >= 300 and "credits is not enough" in words.lower()):
+        return _out_of_credits(words, request)
+    if answer.status == 429:
+        return _too_many(answer, body, words)
+    if answer.status in (401, 403):
+        return _forbidden(answer, body, words, request)
+    if answer.status >= 500:
+        return None
+    if answer.status >= 300:
+        return _refused(answer.status, words, request)
+    return _inside(answer, body, words, bool(documents), request)
+
+
+def _inside(answer: Answer, body: Json, words: str, is_whole: bool, request: Request) -> Refusal | None:
+    """Returns the error in an answer with status 200."""
+    if not answer.body.strip():
+        return Refusal(ServerTrouble("an empty answer came", AGAIN))
+    if is_page(answer.body):
+        return Refusal(Refused("a page for people came where data was expected", "check the base URL of the service"))
+    if not is_whole:
+        return Refusal(NetworkError("the answer breaks off in the middle", AGAIN))
+    if text(body.get("status")) == "error":
+        if "credit" in words.lower() and "not enough" in words.lower():
+            return _out_of_credits(words, request)
+        return Refusal(_about_user(words, request) or _said(words or "error", request))
+    if "data" in body or not objects(body.get("errors")):
+        return _of_profile(body, request)
+    # Errors beside data are about single tweets; without any data, they are about what was asked for.
+    return Refusal(_about_user(words, request) or _said(words, request))
+
+
+def _of_profile(body: Json, request: Request) -> Refusal | None:
+    """Returns why the user of a profile cannot be read."""
+    data = body.get("data")
+    if request.step != requests.PROFILE:
+        return None
+    name = str(request.state.get("name", ""))
+    if isinstance(data, dict):
+        error = parser.unreachable(data, name)
+        return Refusal(error) if error else None
+    return Refusal(parser.no_such_user(name)) if "data" in body else None
+
+
+def _about_user(words: str, request: Request) -> PlatformError | None:
+    """Returns the error if the words say what is wrong with the user, or the list."""
+    said, name = words.lower(), str(request.state.get("name", ""))
+    if request.state.get("kind") == requests.LIST:
+        return _no_such_list(request) if "not find" in said or "not found" in said else None
+    if not name:
+        return None
+    if "suspend" in said:
+        return parser.suspended(name)
+    if _NOT_AUTHORIZED.search(said):
+        return parser.protected(name)
+    is_missing = _NO_USER.search(said) or (request.step == requests.PROFILE and "not found" in said)
+    return parser.no_such_user(name) if is_missing else None
+
+
+def _no_such_list(request: Request) -> Missing:
+    number = str(request.state.get("number", ""))
+    return Missing("there is no list {number} on X, or it is private", "check its number", number=number)
+
+
+def _said(words: str, request: Request) -> Refused:
+    return Refused(
+        "{service} says: {words}",
+        "check the source's target and settings",
+        service=_title(request),
+        words=words[:_LONGEST_WORDS],
+    )
+
+
+def _title(request: Request) -> str:
+    return "TwitterAPI.io" if request.service == requests.TWITTERAPI_IO else "X"
+
+
+def _out_of_credits(words: str, request: Request) -> Refusal:
+    error = OutOfCredits(
+        "the account at {service} is out of credits", "pay in credits; sources wait until then", service=_title(request)
+    )
+    return Refusal(error, blames=FailureScope.CREDENTIAL)
+
+
+def _too_many(answer: Answer, body: Json, words: str) -> Refusal:
+    kind = f"{body.get('title') or ''} {body.get('type') or ''}".lower()
+    if "usagecapexceeded" in kind.replace(" ", "") or "usage-capped" in kind:
+        error = OutOfCredits(
+            "the monthly cap of X's API is used up",
+            "raise it at X, or wait for the next month",
+            retry_at=answer.answered_at + _CAPPED_FOR,
+        )
+        return Refusal(error, blames=FailureScope.CREDENTIAL)
+    # Its window's end is in the headers; TwitterAPI.io has none, and answers free accounts every five seconds.
+    is_free = "every 5 seconds" in words.lower() and "retry-after" not in answer.headers
+    retry_at = answer.answered_at + _FREE_TIER_WAIT if is_free else None
+    helps = "it is asked again later"
+    return Refusal(SlowDown("too many requests", helps, retry_at=retry_at), blames=FailureScope.CREDENTIAL)
+
+
+def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refusal:
+    kind = f"{words} {body.get('type') or ''} {body.get('reason') or ''}".lower()
+    is_of_key = answer.status == 401 or request.service != requests.X or _KEY_WORDS.search(kind) is not None
+    if answer.status == 403 and not is_of_key:
+        return Refusal(_about_user(words, request) or _said(words or "error 403", request))
+    if request.credential is None:
+        return Refusal(LoginNeeded("{service} asks for a key", _add_key(request), service=_title(request)))
+    error = LoginNeeded("{service} does not accept this key", "renew it, and store it anew", service=_title(request))
+    return Refusal(error, blames=FailureScope.CREDENTIAL)
+
+
+def _add_key(request: Request) -> str:
+    return f"add one: `catchment credentials add {request.service or requests.X} NAME`"
+
+
+def _refused(status: int, words: str, request: Request) -> Refusal | None:
+    error = _about_user(words, request)
+    if error is None and status == 404 and request.step == requests.PROFILE:
+        error = parser.no_such_user(str(request.state.get("name", "")))
+    if error is None and status == 404 and request.state.get("kind") == requests.LIST:
+        error = _no_such_list(request)
+    if error is None and words and status != 404:
+        error = _said(words, request)
+    return Refusal(error) if error else None
+
+
+def _words(body: Json) -> str:
+    """Returns what the service itself says about the error."""
+    errors: list[Any] = objects(body.get("errors"))
+    inner = [error.get(name) for error in errors[:1] for name in ("detail", "message", "title")]
+    values = (body.get("detail"), *inner, body.get("msg"), body.get("message"), body.get("title"), body.get("error"))
+    return next((" ".join(value.split()) for value in values if text(value)), "")

@@ -1,0 +1,117 @@
+"""Reads answers: profiles, and pages of tweets of either service."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from catchment.errors import Missing, PlatformError, Refused, Unreadable
+from catchment.model import Answer, Reading, Request, Skipped
+from catchment.platforms._common.coercion import text
+from catchment.platforms._common.json import read_each
+from catchment.platforms.x import requests, tweets
+from catchment.platforms.x.shapes import Json, TweetPage, decoded_documents, id_of, page_of
+
+NOTHING_YET = "this account has not posted anything yet"
+_NO_PROFILE = ("the answer is not a profile", "the service may have changed its format")
+
+
+def read(answer: Answer, request: Request) -> Reading:
+    if request.step in (requests.PROFILE, requests.ME):
+        return _profile(answer, request)
+    return _tweets(answer, request)
+
+
+def _profile(answer: Answer, request: Request) -> Reading:
+    """Reads who a user is. The number stays when the name changes, so it is asked for once."""
+    documents, _ = decoded_documents(answer.body)
+    document = documents[0] if documents and isinstance(documents[0], dict) else {}
+    data = document.get("data")
+    if not isinstance(data, dict):
+        raise Unreadable(*_NO_PROFILE)
+    name = text(data.get("username")) or text(data.get("userName")) or ""
+    number = id_of(data.get("id"))
+    if (error := unreachable(data, name or str(request.state.get("name", "")))) is not None:
+        raise error
+    if not number or "kind" in request.state:
+        raise Unreadable(*_NO_PROFILE)
+    kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
+    state = {**request.state, "user_id": number, "name": name or request.state.get("name", "")}
+    return Reading(follow=(requests.timeline(kind, number, state, request.listing),), is_end=False)
+
+
+def unreachable(profile: Json, name: str) -> PlatformError | None:
+    """Returns why a user's posts cannot be read, by the profile."""
+    reason = f"{profile.get('unavailableReason') or ''} {profile.get('message') or ''}".lower()
+    if "suspend" in reason:
+        return suspended(name)
+    if profile.get("unavailable") is True:
+        return no_such_user(name)
+    return protected(name) if profile.get("protected") is True else None
+
+
+def no_such_user(name: str) -> Missing:
+    return Missing(
+        "there is no user @{name} on X", "check how the name is written; it may have been changed", name=name
+    )
+
+
+def suspended(name: str) -> Refused:
+    return Refused("X has suspended the account @{name}", "what is stored of it stays; it is asked again", name=name)
+
+
+def protected(name: str) -> Refused:
+    return Refused(
+        "@{name} protects its posts: only approved followers may read them", "pause the source, or remove it", name=name
+    )
+
+
+def _tweets(answer: Answer, request: Request) -> Reading:
+    page = page_of(answer.body)
+    state = request.state
+    if not page.has_data and not page.cursor and not _is_empty_page(answer.body):
+        raise Unreadable("the answer is not a page of posts", "the service may have changed its format")
+    user = (
+        (str(state.get("user_id", "")), str(state.get("name", ""))) if state.get("kind") == requests.FEED else ("", "")
+    )
+    items, skipped = read_each(page.tweets, lambda tweet: tweets.item_of(tweet, page, user), "tweets")
+    kept = tweets.without_earlier_versions(items)
+    skipped += (Skipped("an earlier version"),) * (len(items) - len(kept))
+    skipped += (Skipped("a broken line"),) * page.broken
+    follow = _next(page, request)
+    is_first = not state.get("cursors")
+    name = next((item.author for item in kept if user[0] and item.author_id == user[0] and item.author), "")
+    return Reading(
+        kept,
+        skipped=skipped,
+        follow=follow,
+        # A cursor that was followed before leads nowhere: there is more, and it cannot be reached.
+        is_end=not follow and not (page.cursor and page.tweets),
+        title=f"@{name}" if name else None,
+        # The user may have another name now.
+        target=f"@{name.lower()}" if name and name.lower() != user[1].lower() else None,
+        cursor=_cursor(user, state, is_empty=is_first and not page.tweets) if is_first else None,
+    )
+
+
+def _is_empty_page(body: bytes) -> bool:
+    """Whether the answer says that there is nothing: a v2 page without results has no `data`."""
+    documents, _ = decoded_documents(body)
+    document = documents[0] if documents and isinstance(documents[0], dict) else {}
+    meta = document.get("meta")
+    return isinstance(meta, dict) and meta.get("result_count") == 0
+
+
+def _next(page: TweetPage, request: Request) -> tuple[Request, ...]:
+    # TwitterAPI.io announces pages that do not exist: an empty one is the last. X leaves out tweets, even a whole page.
+    is_over = not page.tweets and request.service != requests.X
+    if not page.cursor or is_over or requests.is_loop(request, page.cursor) or "kind" not in request.state:
+        return ()
+    return (requests.next_page(request, page.cursor),)
+
+
+def _cursor(user: tuple[str, str], state: dict[str, Any], *, is_empty: bool) -> dict[str, Any] | None:
+    number = user[0] or str(state.get("user_id", ""))
+    if not number:
+        return None
+    is_blank = is_empty and not state.get("is_known") and state.get("kind") == requests.FEED
+    return {"user_id": number, **({"note": NOTHING_YET} if is_blank else {})}

@@ -1,0 +1,162 @@
+"""Requests to X: through its own API (v2), and through TwitterAPI.io."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from catchment.model import Identity, Progress, Request, Source, WalkPlan
+
+X, TWITTERAPI_IO = "x", "twitterapi_io"
+X_HOST, X_OLD_HOST, TWITTERAPI_IO_HOST = "api.x.com", "api.twitter.com", "api.twitterapi.io"
+FEED, LIST, BOOKMARKS = "twitter_feed", "twitter_list", "twitter_bookmarks"
+SERVICES = {FEED: (TWITTERAPI_IO, X), LIST: (TWITTERAPI_IO, X), BOOKMARKS: (X,)}
+"""The services that have a kind, the preferred one first."""
+
+PROFILE, ME, TWEETS = "profile", "me", "tweets"
+TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replies", "list_tweets", "bookmarks"
+LARGEST_PAGE, SMALLEST_PAGE = 100, 5
+"""What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
+
+# Without these, the API gives id and text alone.
+FIELDS = {
+    "tweet.fields": (
+        "attachments,author_id,conversation_id,created_at,edit_history_tweet_ids,entities,in_reply_to_user_id,lang,"
+        "note_tweet,possibly_sensitive,public_metrics,referenced_tweets"
+    ),
+    "expansions": (
+        "author_id,attachments.media_keys,referenced_tweets.id,referenced_tweets.id.author_id,"
+        "referenced_tweets.id.attachments.media_keys"
+    ),
+    "user.fields": "name,protected,username",
+    "media.fields": "alt_text,duration_ms,height,media_key,preview_image_url,type,url,variants,width",
+}
+
+
+def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
+    """Returns the first request of a walk: the list itself if its number is known, else the profile that has it."""
+    service = service_of(source, plan)
+    is_known = {"is_known": True} if progress.watermark is not None else {}
+    state = {"service": service, "size": plan.limit, **is_known, **_since(source, progress, service)}
+    if source.kind == LIST:
+        return timeline(source.kind, source.target, state, listing=LIST_TWEETS)
+    if source.settings.get("replies") is False:
+        state["replies"] = False
+    listing = _listing(source)
+    number = progress.cursor.get("user_id")
+    if source.kind == BOOKMARKS:
+        if isinstance(number, str):
+            return timeline(source.kind, number, {**state, "user_id": number}, listing=listing)
+        return _request(X, f"{_v2()}/users/me", {}, ME, state, listing)
+    name = source.target.removeprefix("@")
+    state["name"] = name
+    if isinstance(number, str):
+        return timeline(source.kind, number, {**state, "user_id": number}, listing=listing)
+    return profile(service, name, state, listing)
+
+
+def service_of(source: Source, plan: WalkPlan) -> str:
+    """Returns the service that a source is read through: the one it names, else the first that has a key."""
+    choices = SERVICES[source.kind]
+    named = source.settings.get("service")
+    keyed = [service for service in choices if service in plan.keyed]
+    return named if isinstance(named, str) else (keyed or choices)[0]
+
+
+def _listing(source: Source) -> str:
+    if source.kind == BOOKMARKS:
+        return SAVED
+    return WITHOUT_REPLIES if source.settings.get("replies") is False else TIMELINE
+
+
+def _since(source: Source, progress: Progress, service: str) -> dict[str, Any]:
+    """Returns the newest known id: X's own API is asked only for what is newer, which costs less."""
+    ids = progress.watermark.ids if progress.watermark and source.kind == FEED and service == X else ()
+    numbers = [int(known) for known in ids if known.isascii() and known.isdigit()]
+    return {"since": str(max(numbers))} if numbers else {}
+
+
+def profile(service: str, name: str, state: dict[str, Any], listing: str) -> Request:
+    if service == X:
+        params = {"user.fields": FIELDS["user.fields"]}
+        return _request(X, f"{_v2()}/users/by/username/{quote(name)}", params, PROFILE, state, listing)
+    url = f"https://{TWITTERAPI_IO_HOST}/twitter/user/info"
+    return _request(TWITTERAPI_IO, url, {"userName": name}, PROFILE, state, listing)
+
+
+def timeline(kind: str, number: str, state: dict[str, Any], listing: str, cursor: str = "") -> Request:
+    """Returns the request for a page of the tweets of a user or a list, or of one's own bookmarks, by its number."""
+    state = {**state, "kind": kind, "number": number}
+    if state["service"] == X:
+        path = {FEED: f"users/{number}/tweets", LIST: f"lists/{number}/tweets", BOOKMARKS: f"users/{number}/bookmarks"}
+        size = max(SMALLEST_PAGE, min(LARGEST_PAGE, state["size"]))
+        params = {"max_results": str(size), **FIELDS}
+        if kind == FEED:
+            params |= {"exclude": "replies"} if state.get("replies") is False else {}
+            params |= {"since_id": state["since"]} if "since" in state else {}
+        params |= {"pagination_token": cursor} if cursor else {}
+        return _request(X, f"{_v2()}/{path[kind]}", params, TWEETS, state, listing)
+    if kind == LIST:
+        path_, params = "list/tweets_timeline", {"listId": number, "cursor": cursor}
+    else:
+        replies = "false" if state.get("replies") is False else "true"
+        path_, params = "user/last_tweets", {"userId": number, "includeReplies": replies, "cursor": cursor}
+    return _request(TWITTERAPI_IO, f"https://{TWITTERAPI_IO_HOST}/twitter/{path_}", params, TWEETS, state, listing)
+
+
+def next_page(asked: Request, cursor: str) -> Request:
+    state = asked.state
+    return timeline(
+        state["kind"], state["number"], {**state, "cursors": [*_seen(asked), cursor]}, asked.listing, cursor
+    )
+
+
+_MOST_CURSORS = 50
+
+
+def _seen(asked: Request) -> list[str]:
+    cursors = asked.state.get("cursors")
+    return list(cursors)[-_MOST_CURSORS:] if isinstance(cursors, list) else []
+
+
+def is_loop(asked: Request, cursor: str) -> bool:
+    """Whether this walk was at that place before."""
+    return cursor in _seen(asked)
+
+
+def _v2() -> str:
+    return f"https://{X_HOST}/2"
+
+
+def _request(
+    service: str, url: str, params: dict[str, str], step: str, state: dict[str, Any], listing: str = ""
+) -> Request:
+    return Request(
+        url, params=params, step=step, listing=listing, state=state, service=service, identity=Identity.NEEDED
+    )
+
+
+class XKey(Protocol):
+    """The parts of a credential in which a key may have been stored."""
+
+    @property
+    def basic(self) -> str | None: ...
+    @property
+    def headers(self) -> dict[str, str]: ...
+    @property
+    def cookies(self) -> str | None: ...
+
+
+def dressed(request: Request, secret: XKey) -> Request:
+    """Returns the request with the key where the service expects it, in whatever form it was stored."""
+    stored = secret.basic or next(iter(secret.headers.values()), "") or secret.cookies or ""
+    key = stored.removeprefix("Bearer ").strip()
+    header = {"Authorization": f"Bearer {key}"} if request.service == X else {"X-API-Key": key}
+    return request.replace(headers={**request.headers, **header})
+
+
+PROBES = {
+    X: _request(X, f"{_v2()}/users/by/username/x", {}, PROFILE, {"service": X, "size": 5, "name": "x"}),
+    # Free of charge.
+    TWITTERAPI_IO: _request(TWITTERAPI_IO, f"https://{TWITTERAPI_IO_HOST}/oapi/my/info", {}, ME, {}),
+}

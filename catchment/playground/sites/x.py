@@ -1,0 +1,373 @@
+"""Simulates X in two languages: its own API (v2), and TwitterAPI.io; the same users, posts and ids in both.
+
+Every place is a user; the list `LIST` has the posts of all of them. A key says by its name what account it belongs to:
+`free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month; any
+other key pays whatever is asked. `charge` says what an answer costs, so that a bill can be checked against the log.
+
+Every key written here occurs in real answers, with the same type; a test compares.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import parse_qs
+
+from catchment.playground.rng import chance_of
+from catchment.playground.sites import Ask, Entry, Page
+from catchment.playground.world import Place, Post, World
+
+NAME = "x"
+LIST = 84_839_422
+V2 = re.compile(r"/2/(?:users/by/username/[^/]+|users/me|users/\d+/(?:tweets|bookmarks)|lists/\d+/tweets)")
+FLAT = ("/twitter/user/info", "/twitter/user/last_tweets", "/twitter/list/tweets_timeline", "/oapi/my/info")
+REACH, REACH_WITHOUT_REPLIES = 3_200, 800
+FLAT_PAGE = 20
+ITEM_CREDITS, PROFILE_CREDITS, LEAST_CREDITS, LIST_CREDITS = 15, 18, 15, 150
+FREE_WAIT = timedelta(seconds=5)
+EPOCH_MS = 1_288_834_974_657
+FATES = {"usual": 0.84, "renamed": 0.05, "protected": 0.04, "suspended": 0.04, "vanished": 0.03}
+RELATIONS = {"": 0.6, "retweeted": 0.15, "quoted": 0.12, "replied_to": 0.13}
+SHORT_LINK = "https://t.co/pg"
+JSON = {"Content-Type": "application/json; charset=utf-8"}
+
+
+def fate(world: World, place: Place) -> tuple[str, datetime]:
+    """What becomes of a user, and from when on."""
+    chance = chance_of(world.seed, "x fate", place.number)
+    what = chance.choices(list(FATES), list(FATES.values()))[0]
+    return what, world.start + (world.end - world.start) * chance.uniform(0.2, 0.9)
+
+
+def user_id(place: Place) -> int:
+    return 70_000 + place.number
+
+
+def user_name(world: World, place: Place, at: datetime) -> str:
+    """The name that the user has at that moment."""
+    what, when = fate(world, place)
+    return f"user_{place.number}" if what != "renamed" or at < when else f"renamed_{place.number}"
+
+
+def tweet_id(post: Post, version: int = 1) -> int:
+    """Ids ascend in the order of appearance; an edit has one of its own."""
+    said = next((known for known in post.versions if known.number == version), post.versions[0])
+    at = post.shown_from if version <= 1 else max(said.from_at, post.shown_from)
+    return (
+        (int(at.timestamp() * 1000) - EPOCH_MS << 22) | (post.place & 0x3FF) << 12 | (post.number * 8 + version) & 0xFFF
+    )
+
+
+def charge(path: str, shown: int) -> int:
+    """What TwitterAPI.io charges for an answer, in credits: a hundred thousand are one dollar."""
+    if path not in FLAT or path == "/oapi/my/info":
+        return 0
+    if path == "/twitter/user/info":
+        return PROFILE_CREDITS
+    return LIST_CREDITS if path.startswith("/twitter/list/") else max(LEAST_CREDITS, ITEM_CREDITS * shown)
+
+
+class Voice:
+    """Shows all places of this form: the site has its paths to itself."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.places = [place for place in world.places if place.form == NAME]
+        self._spent: Counter[str] = Counter()
+        """By key: credits at TwitterAPI.io, posts at X's own API."""
+        self._asked_at: dict[str, datetime] = {}
+
+    def find(self, path: str) -> Place | None:
+        is_ours = path in FLAT or V2.fullmatch(path) is not None
+        return self.places[0] if self.places and is_ours else None
+
+    def who(self, headers: Mapping[str, str]) -> str | None:
+        key = _key(headers)
+        return sha256(key.encode()).hexdigest()[:12] if key else None
+
+    def answer(self, place: Place, ask: Ask) -> Page:
+        key, is_flat = _key(ask.headers), ask.path in FLAT
+        if not key:
+            return _no_key(is_flat)
+        if key.startswith("free-") and ask.at < self._asked_at.get(key, ask.at - FREE_WAIT) + FREE_WAIT:
+            words = "For free-tier users, the QPS limit is one request every 5 seconds."
+            return _page(429, {"error": "Too Many Requests", "message": words})
+        self._asked_at[key] = ask.at
+        left = self._left(key)
+        if left is not None and left <= 0:
+            return _used_up(is_flat)
+        moment = Moment(self.world, self.places, ask)
+        page = moment.flat() if is_flat else moment.v2()
+        self._spent[key] += charge(ask.path, len(page.entries)) if is_flat else len(page.entries)
+        return page
+
+    def _left(self, key: str) -> int | None:
+        """What the account of a key has left; None: it never runs out."""
+        limited = re.match(r"(?:credits|cap)-(\d+)-", key)
+        return int(limited[1]) - self._spent[key] if limited else None
+
+
+def _key(headers: Mapping[str, str]) -> str:
+    return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
+
+
+def _page(status: int, body: Any, entries: Sequence[Entry] = ()) -> Page:
+    return Page(status, JSON, json.dumps(body, ensure_ascii=False).encode(), entries=tuple(entries))
+
+
+def _no_key(is_flat: bool) -> Page:
+    if is_flat:
+        return _page(403, {"error": "Forbidden", "message": "API key required.", "code": -1})
+    return _page(401, {"title": "Unauthorized", "type": "about:blank", "status": 401, "detail": "Unauthorized"})
+
+
+def _used_up(is_flat: bool) -> Page:
+    if is_flat:
+        return _page(402, {"error": "Payment Required", "message": "Credits is not enough."})
+    kind = "https://api.twitter.com/2/problems/usage-capped"
+    return _page(429, {"title": "UsageCapExceeded", "detail": "Usage cap exceeded: Monthly product cap", "type": kind})
+
+
+class Moment:
+    """X at the time of one request."""
+
+    def __init__(self, world: World, places: Sequence[Place], ask: Ask) -> None:
+        self.world, self.places, self.ask = world, places, ask
+        self.at = ask.at - ask.bend.ago
+        self.params = {name: values[0] for name, values in parse_qs(ask.query).items()}
+
+    # X's own API
+
+    def v2(self) -> Page:
+        steps = self.ask.path.split("/")[2:]
+        if steps[:2] == ["users", "me"]:
+            return _page(200, {"data": self._v2_user(self.places[0])})
+        if steps[:3] == ["users", "by", "username"]:
+            return self._v2_lookup(steps[3])
+        if steps[0] == "lists":
+            return self._v2_tweets(self._shown(self._readable()) if int(steps[1]) == LIST else None, None)
+        place = next((place for place in self.places if str(user_id(place)) == steps[1]), None)
+        state = self._state(place) if place else "vanished"
+        if state == "suspended":
+            return _v2_error("Forbidden", f"User has been suspended: [{steps[1]}].")
+        if place is None or state == "vanished":
+            return _v2_error("Not Found Error", f"Could not find user with id: [{steps[1]}].")
+        if state == "protected":
+            return _v2_error(
+                "Authorization Error", f"Sorry, you are not authorized to see the user with id: [{steps[1]}]."
+            )
+        return self._v2_tweets(self._shown([place]), place)
+
+    def _v2_lookup(self, name: str) -> Page:
+        place = self._named(name)
+        if place is None or self._state(place) == "vanished":
+            return _v2_error("Not Found Error", f"Could not find user with username: [{name}].")
+        if self._state(place) == "suspended":
+            return _v2_error("Forbidden", f"User has been suspended: [{name}].")
+        return _page(200, {"data": self._v2_user(place) | {"protected": self._state(place) == "protected"}})
+
+    def _v2_user(self, place: Place) -> dict[str, Any]:
+        return {"id": str(user_id(place)), "name": place.name, "username": user_name(self.world, place, self.at)}
+
+    def _v2_tweets(self, posts: list[Post] | None, place: Place | None) -> Page:
+        if posts is None:
+            return _v2_error("Not Found Error", "Could not find list with id.")
+        if self.params.get("exclude") == "replies":
+            posts = [post for post in posts if self._reference(post)[0] != "replied_to"][:REACH_WITHOUT_REPLIES]
+        since = int(self.params.get("since_id", 0))
+        posts = [post for post in posts if self._id(post) > since]
+        size = max(5, min(100, int(self.params.get("max_results", 10))))
+        page, token = self._cut(posts, self.params.get("pagination_token", ""), size)
+        if not page:
+            return _page(200, {"meta": {"result_count": 0}})
+        users: dict[str, Any] = {}
+        tweets: dict[str, Any] = {}
+        media: dict[str, Any] = {}
+        data = [self._v2_tweet(post, users, tweets, media) for post in page]
+        meta = {"result_count": len(data), "newest_id": data[0]["id"], "oldest_id": data[-1]["id"]}
+        includes = {"users": [*users.values()], "tweets": [*tweets.values()], "media": [*media.values()]}
+        body = {"data": data, "includes": {name: values for name, values in includes.items() if values}}
+        return _page(200, body | {"meta": meta | ({"next_token": token} if token else {})}, self._entries(page))
+
+    def _v2_tweet(
+        self, post: Post, users: dict[str, Any], tweets: dict[str, Any], media: dict[str, Any], depth: int = 0
+    ) -> dict[str, Any]:
+        place, version = self.world.places[post.place], post.version(self.at)
+        users[str(user_id(place))] = self._v2_user(place)
+        counters = self.world.counters(post, self.at)
+        tweet: dict[str, Any] = {
+            "id": str(self._id(post)),
+            "text": self._text(post),
+            "author_id": str(user_id(place)),
+            "conversation_id": str(tweet_id(post)),
+            "created_at": f"{post.shown_from:%Y-%m-%dT%H:%M:%S}.000Z",
+            "lang": post.language,
+            "possibly_sensitive": False,
+            "public_metrics": {
+                "retweet_count": 0,
+                "reply_count": counters.reply_count,
+                "like_count": max(0, counters.score),
+                "quote_count": 0,
+            },
+            "entities": {"hashtags": [{"start": 0, "end": 1, "tag": tag} for tag in post.tags]},
+            "edit_history_tweet_ids": [str(tweet_id(post, number)) for number in range(1, version.number + 1)],
+        }
+        if post.picture:
+            key = f"3_{tweet_id(post)}"
+            tweet["attachments"] = {"media_keys": [key]}
+            media[key] = {"media_key": key, "type": "photo", "url": post.picture, "width": 640, "height": 480}
+        relation, other = self._reference(post)
+        if other is not None and depth == 0:
+            tweet["referenced_tweets"] = [{"type": relation, "id": str(self._id(other))}]
+            if not other.is_removed(self.at):
+                tweets[str(self._id(other))] = self._v2_tweet(other, users, tweets, media, depth + 1)
+        return tweet
+
+    # TwitterAPI.io
+
+    def flat(self) -> Page:
+        if self.ask.path == "/oapi/my/info":
+            return _page(200, {"recharge_credits": 100_000, "total_bonus_credits": 0})
+        if self.ask.path == "/twitter/user/info":
+            return self._flat_profile()
+        if self.ask.path.startswith("/twitter/list/"):
+            posts = self._shown(self._readable()) if self.params.get("listId") == str(LIST) else []
+            return self._flat_tweets(posts, is_wrapped=False)
+        number = self.params.get("userId")
+        place = next((place for place in self.places if str(user_id(place)) == number), None)
+        # An unknown user looks like one who never posted.
+        posts = self._shown([place]) if place and self._state(place) in ("usual", "renamed") else []
+        if self.params.get("includeReplies") != "true":
+            posts = [post for post in posts if self._reference(post)[0] != "replied_to"]
+        return self._flat_tweets(posts, is_wrapped=True)
+
+    def _flat_profile(self) -> Page:
+        place = self._named(self.params.get("userName", ""))
+        state = self._state(place) if place else "vanished"
+        if place is None or state == "vanished":
+            return _page(200, {"status": "error", "msg": "user not found", "data": None})
+        data: dict[str, Any] = {
+            "id": str(user_id(place)),
+            "name": place.name,
+            "userName": user_name(self.world, place, self.at),
+            "protected": state == "protected",
+            "createdAt": "2012-08-15T01:22:19.000000Z",
+        }
+        if state == "suspended":
+            data |= {"unavailable": True, "unavailableReason": "Suspended"}
+        return _page(200, {"status": "success", "msg": "success", "data": data})
+
+    def _flat_tweets(self, posts: list[Post], *, is_wrapped: bool) -> Page:
+        page, cursor = self._cut(posts, self.params.get("cursor", ""), FLAT_PAGE)
+        tweets = [self._flat_tweet(post) for post in page]
+        paging = {"has_next_page": bool(cursor), "next_cursor": cursor}
+        if not is_wrapped:
+            return _page(200, {"tweets": tweets, **paging}, self._entries(page))
+        status = {"status": "success", "code": 0, "msg": "success"}
+        return _page(200, {**status, "data": {"pin_tweet": None, "tweets": tweets}, **paging}, self._entries(page))
+
+    def _flat_tweet(self, post: Post, depth: int = 0) -> dict[str, Any]:
+        place, counters = self.world.places[post.place], self.world.counters(post, self.at)
+        name, number = user_name(self.world, place, self.at), str(tweet_id(post))
+        relation, other = self._reference(post) if depth == 0 else ("", None)
+        nested = self._flat_tweet(other, 1) if other is not None and not other.is_removed(self.at) else None
+        is_reply = relation == "replied_to" and other is not None
+        media = [
+            {
+                "id_str": number,
+                "type": "photo",
+                "url": f"{SHORT_LINK}{number}",
+                "expanded_url": f"https://x.com/{name}/status/{number}/photo/1",
+                "media_url_https": post.picture,
+                "original_info": {"width": 640, "height": 480},
+            }
+        ]
+        return {
+            "type": "tweet",
+            "id": number,
+            "url": f"https://x.com/{name}/status/{number}",
+            "text": self._text(post),
+            "createdAt": f"{post.shown_from:%a %b %d %H:%M:%S +0000 %Y}",
+            "lang": post.language,
+            "likeCount": max(0, counters.score),
+            "replyCount": counters.reply_count,
+            "retweetCount": 0,
+            "quoteCount": 0,
+            "bookmarkCount": 0,
+            "viewCount": [0] if relation == "retweeted" else max(0, counters.score) * 10,
+            "isReply": is_reply,
+            "inReplyToId": str(self._id(other)) if is_reply and other else None,
+            "inReplyToUsername": user_name(self.world, self.world.places[other.place], self.at)
+            if is_reply and other
+            else None,
+            "conversationId": number,
+            "author": {"type": "user", "userName": name, "id": str(user_id(place)), "name": place.name},
+            "entities": {"hashtags": [{"text": tag} for tag in post.tags]} if post.tags else {},
+            "extendedEntities": {"media": media} if post.picture else {},
+            "quoted_tweet": nested if relation == "quoted" else None,
+            "retweeted_tweet": nested if relation == "retweeted" else None,
+        }
+
+    # Both
+
+    def _named(self, name: str) -> Place | None:
+        known = (place for place in self.places if user_name(self.world, place, self.at) == name.lower())
+        return next(known, None)
+
+    def _state(self, place: Place) -> str:
+        what, when = fate(self.world, place)
+        return what if self.at >= when else "usual"
+
+    def _readable(self) -> list[Place]:
+        return [place for place in self.places if self._state(place) in ("usual", "renamed")]
+
+    def _shown(self, places: Sequence[Place]) -> list[Post]:
+        """The posts of these users, newest first."""
+        posts = [
+            post
+            for place in places
+            for post in self.world.posts(place)
+            if post.shown_from <= self.at and not post.is_removed(self.at)
+        ]
+        return sorted(posts, key=tweet_id, reverse=True)[:REACH]
+
+    def _cut(self, posts: list[Post], cursor: str, size: int) -> tuple[list[Post], str]:
+        """The page that a cursor leads to, and the next cursor; the cursor is the id of the last post shown."""
+        if cursor and self.ask.bend.is_looping:
+            cursor = ""
+        after = int(cursor) if cursor.isdigit() else None
+        rest = [post for post in posts if after is None or tweet_id(post) < after]
+        page = rest[:size]
+        return page, str(tweet_id(page[-1])) if len(rest) > size else ""
+
+    def _id(self, post: Post) -> int:
+        return tweet_id(post, post.version(self.at).number)
+
+    def _text(self, post: Post) -> str:
+        text = post.version(self.at).text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+        return text or post.version(self.at).title
+
+    def _reference(self, post: Post) -> tuple[str, Post | None]:
+        """What a post refers to: an earlier one of any user."""
+        chance = chance_of(self.world.seed, "x reference", post.id)
+        relation = chance.choices(list(RELATIONS), list(RELATIONS.values()))[0]
+        posts = self.world.posts(chance.choice(self.places)) if relation else ()
+        earlier = [other for other in posts if other.shown_from < post.shown_from]
+        return (relation, chance.choice(earlier)) if earlier else ("", None)
+
+    def _entries(self, posts: Sequence[Post]) -> list[Entry]:
+        return [
+            Entry(post.id, version.number, str(tweet_id(post)), max(0, self.world.counters(post, self.at).score))
+            for post in posts
+            for version in (post.version(self.at),)
+        ]
+
+
+def _v2_error(title: str, detail: str) -> Page:
+    kind = "https://api.twitter.com/2/problems/resource-not-found"
+    return _page(200, {"errors": [{"title": title, "detail": detail, "type": kind}]})
