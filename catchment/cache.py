@@ -19,7 +19,7 @@ import msgspec
 
 from catchment.clock import Clock, micros
 from catchment.errors import StoreError
-from catchment.model import Item, Kind, Ordering, Platform, RefinedItem, Source, as_json
+from catchment.model import LABELS, Item, Kind, Ordering, Platform, RefinedItem, Source, as_json
 from catchment.redis import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
@@ -122,6 +122,9 @@ def _seen_entry(refined: RefinedItem, source: Source, at: datetime) -> dict[str,
         "platform": source.platform,
         "source_id": source.id,
         **{name: as_json(getattr(item, name)) for name in _PLATFORM_FIELDS},
+        # As in the archive: what was not stated is not set.
+        **{name: bool(getattr(item, name)) for name in LABELS},
+        "tags": list(item.all_tags),
         "references": as_json(item.references),
         # As in the archive: a future date must not stay at the top of the list.
         "ordered_at": (at if item.created_at is None else min(item.created_at, at)).isoformat(),

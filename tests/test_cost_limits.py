@@ -106,7 +106,7 @@ def test_a_large_honest_answer_takes_a_fraction_of_its_limit() -> None:
 
 
 def test_a_title_of_nothing_but_ampersands_is_not_repaired_one_by_one() -> None:
-    with pytest.raises(TooComplex, match="too large to be repaired"):
+    with pytest.raises(TooComplex, match="too large to repair"):
         read(feed(entry(1, "words", title="&" * 1_100_000)))
 
 

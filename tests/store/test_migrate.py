@@ -147,7 +147,7 @@ def test_a_database_that_was_full_and_is_empty_is_refused(database_url: str, tmp
     home = tmp_path / "home"
     filled(database_url, home)
     vanish(database_url, tmp_path)
-    with pytest.raises(SchemaMismatch, match="knows it with items"):
+    with pytest.raises(SchemaMismatch, match="it held items"):
         opened(database_url, home)
     (home / "databases.json").unlink()
     opened(database_url, home).close()

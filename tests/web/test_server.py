@@ -225,7 +225,7 @@ def test_a_port_that_is_taken_is_a_clear_conflict() -> None:
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(Conflict, match=f"127.0.0.1:{port} already — .*--port"), listening("127.0.0.1", port):
+        with pytest.raises(Conflict, match=f"127.0.0.1:{port} — .*--port"), listening("127.0.0.1", port):
             pass
 
 

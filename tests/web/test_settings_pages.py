@@ -120,7 +120,7 @@ def test_a_watch_shows_its_rule_and_its_hits_and_is_paused_resumed_and_removed(b
         ({"words": "!!", "name": "x"}, "has no letter or digit"),
         ({"words": "a", "name": "x", "sources": "one"}, "there is no source called"),
         ({"words": "a", "name": "x", "sources": "77"}, "there is no source 77"),
-        ({"words": "a", "name": "taken"}, "there is a watch named"),
+        ({"words": "a", "name": "taken"}, "there is already a watch named"),
     ],
 )
 def test_what_is_wrong_with_a_rule_is_said_and_the_form_stays(desk: Desk, fields: dict[str, str], said: str) -> None:
