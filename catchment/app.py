@@ -33,7 +33,7 @@ with lazy_imports():
     from catchment.credentials import cipher as encryption
     from catchment.credentials import manager, secret_store
     from catchment.credentials import pool as credential_pool
-    from catchment.events import delivery, webhooks
+    from catchment.events import delivery, notifications, webhooks
     from catchment.fetch import budgets as request_budgets
     from catchment.fetch import client
     from catchment.fetch import settings as fetching
@@ -54,7 +54,8 @@ if TYPE_CHECKING:
     from catchment.credentials.manager import CredentialManager
     from catchment.credentials.pool import CredentialPool
     from catchment.credentials.secret_store import SecretStore
-    from catchment.events.delivery import Deliverer
+    from catchment.events.delivery import Deliverer, Listener
+    from catchment.events.notifications import Notification
     from catchment.events.webhooks import Webhook
     from catchment.fetch.budgets import Asked, Budgets, Level
     from catchment.fetch.client import Fetch
@@ -141,6 +142,18 @@ class App:
     def webhook(self, webhook_id: int) -> Webhook:
         return webhooks.Webhook(self.store.webhooks.sealed(webhook_id), self.cipher, self.post, self.clock.now)
 
+    def notification(self, notification_id: int) -> Notification:
+        return notifications.Notification(
+            self.store.webhooks.sealed(notification_id),
+            self.cipher,
+            self.store.alerts.message,
+            allows_private=self.settings.is_private_allowed,
+        )
+
+    def _listener(self, webhook_id: int) -> Listener:
+        is_notification = self.store.webhooks.sealed(webhook_id).is_notification
+        return self.notification(webhook_id) if is_notification else self.webhook(webhook_id)
+
     @part
     def deliverer(self) -> Deliverer:
         return delivery.Deliverer(
@@ -148,7 +161,7 @@ class App:
             self.presence,
             self.clock,
             self.stop,
-            webhook=self.webhook,
+            webhook=self._listener,
             hooks=delivery.installed_hooks(),
             patience=timedelta(days=self.settings.events_days),
         )

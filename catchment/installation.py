@@ -48,7 +48,13 @@ def as_typed(text: str) -> str:
     return text.replace(f"`{NAME} ", f"`{command()} ") if command() != NAME else text
 
 
-PACKAGES = {"distributed": "celery", "parquet": "pyarrow", "postgres": "psycopg", "redis": "redis"}
+PACKAGES = {
+    "distributed": "celery",
+    "notify": "apprise",
+    "parquet": "pyarrow",
+    "postgres": "psycopg",
+    "redis": "redis",
+}
 """The package that an extra installs, by the extra's name."""
 
 

@@ -1,4 +1,5 @@
-"""Event delivery to webhooks and hooks: at least once, in order for each listener, listeners independent of each other.
+"""Event delivery to webhooks, notifications and hooks: at least once, in order for each listener, each independent of
+the others.
 
 Each listener with pending events gets a thread of its own and a lease. One that fails is retried after a growing wait;
 one that hangs keeps its lease and its thread, and delays no other. The position moves only after the event was taken: a
@@ -51,10 +52,14 @@ LEAVING_SECONDS = 2.0
 
 
 class Listener(Protocol):
+    @property
+    def pause(self) -> timedelta:
+        """The least time between two deliveries; events that happen meanwhile are delivered together."""
+
     def wants(self, event: Event) -> bool: ...
 
-    def take(self, event: Event, attempt: int) -> None:
-        """Raises CatchmentError if it was not taken."""
+    def take(self, events: Sequence[Event], attempt: int) -> int:
+        """Take the first of these events, or the first few; returns how many. Raises CatchmentError if it took none."""
 
 
 class Deliverer:
@@ -71,8 +76,8 @@ class Deliverer:
         hooks: Mapping[str, Listener],
         patience: timedelta,
     ) -> None:
-        """`webhook` opens the webhook with that id; `hooks` are the installed ones, by name; `patience` is the age at
-        which an undelivered event is given up."""
+        """`webhook` opens the webhook or notification with that id; `hooks` are the installed ones, by name; `patience`
+        is the age at which an undelivered event is given up."""
         self._store, self._presence, self._clock, self._stop = store, presence, clock, stop
         self._webhook, self._hooks, self._patience = webhook, hooks, patience
         self._threads: dict[int, Thread] = {}
@@ -142,32 +147,46 @@ class Deliverer:
                 delivery = self._pass_over(lease, delivery, delivery.position + missing, missing)
             if not events:
                 return
+            if listener.pause:
+                events = self._with_following(events)
             reached = self._tell_each(lease, delivery, listener, events)
             if reached is None:
                 return
             delivery, count = reached, count + len(events)
+
+    def _with_following(self, events: list[Event]) -> list[Event]:
+        """For a listener that takes many at once: most events may be none of its business."""
+        while len(events) < MOST_EVENTS:
+            following, missing = self._store.outbox.after(events[-1].id, BATCH)
+            if missing or not following:
+                break
+            events = [*events, *following]
+        return events
 
     def _tell_each(
         self, lease: Lease, delivery: Delivery, listener: Listener, events: Sequence[Event]
     ) -> Delivery | None:
         """Returns the delivery after these events; None: it stops here for now."""
         deliveries = self._store.deliveries
-        for event in events:
+        pending, later = [event for event in events if _is_for(listener, event)], None
+        while pending:
             if self._stop.is_set():
                 return None
-            if not _is_for(listener, event):
-                continue
             try:
-                listener.take(event, delivery.failures_in_a_row + 1)
+                count = listener.take(pending, delivery.failures_in_a_row + 1)
             except Stopped:
                 return None
             except CatchmentError as error:
-                self._not_taken(lease, delivery, listener, event, error)
+                self._not_taken(lease, delivery, listener, pending[0], error)
                 return None
-            delivery = deliveries.delivered(lease, delivery, event.id, self._clock.now())
+            last, pending, now = pending[count - 1], pending[count:], self._clock.now()
+            later = now + listener.pause if listener.pause else None
+            delivery = deliveries.delivered(lease, delivery, last.id, now, count=count, next_attempt_at=later)
+            if later is not None and pending:
+                return None
         if delivery.position < events[-1].id:
             delivery = deliveries.skip_to(lease, delivery, events[-1].id)
-        return delivery
+        return delivery if later is None else None
 
     def _not_taken(
         self, lease: Lease, delivery: Delivery, listener: Listener, event: Event, error: CatchmentError
@@ -237,15 +256,17 @@ class Hook:
     and is retried.
     """
 
+    pause = timedelta(0)
+
     def __init__(self, entry: EntryPoint) -> None:
         self._entry = entry
 
     def wants(self, event: Event) -> bool:
         return True
 
-    def take(self, event: Event, attempt: int) -> None:
+    def take(self, events: Sequence[Event], attempt: int) -> int:
         try:
-            self._entry.load()(as_document(event))
+            self._entry.load()(as_document(events[0]))
         except (Exception, SystemExit) as error:
             # Third-party code: nothing it raises may stop the delivery.
             raise HookFailed(
@@ -254,6 +275,7 @@ class Hook:
                 error_type=type(error).__name__,
                 why=str(error),
             ) from error
+        return 1
 
 
 def installed_hooks() -> dict[str, Hook]:

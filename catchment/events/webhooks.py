@@ -6,7 +6,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,6 +91,8 @@ RECEIVER = Receiver()
 class Webhook:
     """One webhook, ready to send events."""
 
+    pause = timedelta(0)
+
     def __init__(self, sealed: SealedWebhook, box: Cipher, fetch: Fetch, now: Callable[[], datetime]) -> None:
         self._sealed, self._fetch, self._now = sealed, fetch, now
         self._locked = msgspec.json.decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())), type=Locked)
@@ -99,8 +101,9 @@ class Webhook:
     def wants(self, event: Event) -> bool:
         return not self._sealed.events or event.name in self._sealed.events
 
-    def take(self, event: Event, attempt: int) -> None:
-        """Send the event. Raises the error if it was not taken; Gone, if it never will be."""
+    def take(self, events: Sequence[Event], attempt: int) -> int:
+        """Send the first event; returns 1. Raises the error if it was not taken; Gone, if it never will be."""
+        event = events[0]
         body = msgspec.json.encode(as_document(event))
         headers = signed_headers(event, body, self._locked.signing, attempt, self._now())
         address = self._locked.address or self._sealed.url
@@ -122,6 +125,7 @@ class Webhook:
                     name=self._sealed.name,
                     answer_status=status,
                 )
+        return 1
 
 
 def add(
@@ -135,10 +139,7 @@ def add(
     secret: str | None = None,
 ) -> tuple[int, str]:
     """Add a webhook; returns its id and the secret, which cannot be shown again. Raises InvalidInput."""
-    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
-        raise InvalidInput(
-            "a webhook needs a name of at most {longest} characters", field="name", longest=_LONGEST_NAME
-        )
+    checked_name(name)
     try:
         parts = urlsplit(url)
         is_address = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -146,11 +147,7 @@ def add(
         is_address = False
     if not is_address or not url.isprintable() or " " in url:
         raise InvalidInput("this is no address", "it begins with https:// or http://", "url")
-    for event in events:
-        if event not in EVENTS:
-            raise InvalidInput(
-                "there is no event {event!r}", "one of {events}", "events", event=event, events=", ".join(EVENTS)
-            )
+    chosen = checked_events(events)
     secret = secrets.token_urlsafe(32) if secret is None else secret
     if not _SHORTEST_SECRET <= len(secret) <= _MOST_CHARACTERS or not secret.isprintable():
         raise InvalidInput(
@@ -167,13 +164,28 @@ def add(
     locked = Locked(secret, of_address, None if shown == address else address)
     _know(locked)
     sealed = box.seal(msgspec.json.encode(locked).decode())
-    chosen = tuple(dict.fromkeys(events))
-    return webhooks.add(name, shown, chosen, sealed.key_id, sealed.token.encode(), now), secret
+    return webhooks.add(SealedWebhook(0, name, shown, chosen, sealed.key_id, sealed.token.encode()), now), secret
+
+
+def checked_name(name: str) -> None:
+    if not name.strip() or len(name) > _LONGEST_NAME or not name.isprintable():
+        what = "a webhook or notification needs a name of at most {longest} characters"
+        raise InvalidInput(what, field="name", longest=_LONGEST_NAME)
+
+
+def checked_events(events: Sequence[str]) -> tuple[str, ...]:
+    """Returns the names of events, each once. Raises InvalidInput if there is no such event."""
+    for event in events:
+        if event not in EVENTS:
+            raise InvalidInput(
+                "there is no event {event!r}", "one of {events}", "events", event=event, events=", ".join(EVENTS)
+            )
+    return tuple(dict.fromkeys(events))
 
 
 def send_test(webhook: Webhook, now: datetime) -> None:
     """Send a harmless test event at once, bypassing the outbox. Raises the error that occurred."""
-    webhook.take(Event(0, TEST_EVENT, now, {"message": "this is a test"}), 1)
+    webhook.take([Event(0, TEST_EVENT, now, {"message": "this is a test"})], 1)
 
 
 def is_gone(error: Exception) -> bool:

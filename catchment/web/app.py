@@ -21,7 +21,7 @@ from catchment.web.api.schemas.common import failure
 from catchment.web.dependencies import WebContext
 from catchment.web.middleware import OuterMiddleware, failed
 from catchment.web.pages import items as items_page
-from catchment.web.pages import live, login, sources_new, watches
+from catchment.web.pages import live, login, notifications, sources_new, watches
 from catchment.web.pages import runs as runs_page
 from catchment.web.pages import settings as settings_page
 from catchment.web.pages import sources as sources_page
@@ -50,7 +50,7 @@ _FAILURES = {
     **failure(503, "The database cannot do this now."),
 }
 GUARDED = [part.router for part in (sources, items, runs, credentials, events, settings)] + [health.metrics_router]
-_PAGE_PARTS = (login, items_page, sources_new, sources_page, runs_page, live, watches, settings_page)
+_PAGE_PARTS = (login, items_page, sources_new, sources_page, runs_page, live, watches, notifications, settings_page)
 PAGES = [part.router for part in _PAGE_PARTS]
 
 

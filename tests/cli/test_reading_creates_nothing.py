@@ -16,7 +16,15 @@ READING = [
         ["sources", "pause", "1"],
         ["sources", "export", "-", "--format=csv"],
     ),
-    *(["alerts"], ["metrics"], ["credentials", "list"], ["watches", "list"], ["webhooks", "list"], ["coverage", "1"]),
+    *(
+        ["alerts"],
+        ["metrics"],
+        ["credentials", "list"],
+        ["watches", "list"],
+        ["webhooks", "list"],
+        ["notifications", "list"],
+        ["coverage", "1"],
+    ),
     *(["security-audit"], ["reparse", "--all"]),
 ]
 

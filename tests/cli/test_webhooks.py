@@ -57,6 +57,26 @@ def test_a_webhook_is_added_tested_listed_and_removed_and_its_secret_is_shown_on
 
 
 @pytest.mark.usefixtures("_key")
+def test_a_notification_is_added_from_stdin_tested_listed_and_removed(
+    catchment: Catchment, receiver: Hostile, home: Path
+) -> None:
+    secret = "a-password-of-some-length"
+    address = receiver.on("/in", reply(), status(500)).replace("http://", f"json://user:{secret}@")
+    said = [catchment("notifications", "add", "team", "--severity", "P1", stdin=address.encode())]
+    assert catchment("notifications", "add", "none", "--json").failure == (2, "INVALID_INPUT")
+    assert catchment("notifications", "test", "team").code == 0
+    assert catchment("notifications", "test", "team", "--json").failure == (3, "REFUSED")
+    said += [catchment("notifications", verb, "team") for verb in ("pause", "resume")]
+    said += [catchment("notifications", "list"), catchment("webhooks", "list")]
+    (listed,) = catchment("notifications", "list", "--json").json
+    assert (listed["name"], listed["url"], listed["least_severity"]) == ("team", "json://…", "P1")
+    assert secret not in "".join(word.out + word.err for word in said)
+    assert all(secret.encode() not in file.read_bytes() for file in home.rglob("*") if file.is_file())
+    assert catchment("webhooks", "remove", "team", "--json").failure == (4, "NOT_FOUND")
+    assert catchment("notifications", "remove", "team").code == 0
+
+
+@pytest.mark.usefixtures("_key")
 def test_a_secret_from_stdin_is_used_and_not_shown(catchment: Catchment, receiver: Hostile) -> None:
     said = catchment("webhooks", "add", "mine", receiver.on("/hook", reply()), "--json", stdin=f"{SECRET}\n".encode())
     assert "secret" not in said.json

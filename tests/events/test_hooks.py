@@ -107,15 +107,19 @@ def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(
     never, heard = Flag(), []
 
     class Sleeper:
+        pause = timedelta(0)
+
         def wants(self, event: object) -> bool:
             return True
 
-        def take(self, event: object, attempt: int) -> None:
+        def take(self, events: list[object], attempt: int) -> int:
             never.wait(60)
+            return 1
 
     class Awake(Sleeper):
-        def take(self, event: object, attempt: int) -> None:
-            heard.append(event)
+        def take(self, events: list[object], attempt: int) -> int:
+            heard.append(events[0])
+            return 1
 
     monkeypatch.setattr(delivery, "installed_hooks", lambda: {"sleeper": Sleeper(), "awake": Awake()})
     teller.round()

@@ -36,6 +36,7 @@ from catchment.model import (
 )
 from catchment.policy.tiers import Tier, Tiers
 from catchment.store.cache import CachedSet, CacheKey, HotCounts
+from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
 from catchment.store.items.item_writer import owe
@@ -57,7 +58,7 @@ def fill(desk: Desk) -> None:
         post(f"{day}", f"第 {day} 天", created_at=now + timedelta(days=day), tags=("日", "day"), score=day)
         for day in range(-6, -1)
     ]
-    store.webhooks.add("mine", "https://hooks.example/", ["watch.matched"], "key", b"sealed", now)
+    store.webhooks.add(SealedWebhook(0, "mine", "https://hooks.example/", ("watch.matched",), "key", b"sealed"), now)
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
     desk.show(feed, *(item.replace(external_id=f"new {item.external_id}") for item in old))

@@ -467,7 +467,7 @@ ALSO = {"/items": ("after", "format", "order"), "/search": ("after", "format", "
 READING = {
     *("metrics", "alerts", "plan", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
-    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list"),
+    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list", "notifications list"),
     *("hot status", "hot list", "keys list", "sessions list"),
     *("watches list", "watches show", "watches try"),
 }

@@ -11,6 +11,7 @@ import pytest
 from catchment.jobs import deliver_events, run_watches
 from tests.hostile import Hostile, reply, status
 from tests.town import TownApp
+from tests.web.browser import led_to, opened, plain, sent
 from tests.web.desk import Desk
 
 
@@ -64,12 +65,57 @@ def test_webhooks_are_paused_resumed_tested_and_removed(telling: Desk, receiver:
     assert telling.client.get(path).status_code == 404
 
 
+def test_notifications_are_added_tested_paused_and_removed_over_http_and_their_address_is_never_shown(
+    telling: Desk, receiver: Hostile
+) -> None:
+    address = receiver.on("/in", reply(), status(503)).replace("http://", "json://user:a-secret-password@")
+    body = {"name": "team", "url": address, "least_severity": "P1", "language": "zh"}
+    added = telling.post("/api/notifications", body, status=201)
+    assert (added["url"], added["events"]) == ("json://…", ["alert.opened", "alert.closed", "watch.matched"])
+    path = f"/api/notifications/{added['notification_id']}"
+    assert telling.post(f"{path}/test") == {"is_delivered": True}
+    refused = telling.post(f"{path}/test", status=502)["error"]
+    assert (refused["code"], "503" in refused["message"]) == ("REFUSED", True)
+    assert telling.post(f"{path}/pause")["off_because"] == "paused by a person"
+    assert telling.post(f"{path}/resume")["is_active"]
+    (listed,) = telling.get("/api/notifications")["items"]
+    assert telling.get("/api/webhooks")["items"] == []
+    assert telling.client.get(path.replace("notifications", "webhooks")).status_code == 404
+    assert "a-secret-password" not in f"{added}{refused}{listed}"
+    assert telling.client.delete(path).status_code == 204
+    assert telling.client.get(path).status_code == 404
+
+
+def test_the_page_adds_tests_pauses_and_removes_a_notification(telling: Desk, receiver: Hostile) -> None:
+    address = receiver.on("/in", reply(), status(503)).replace("http://", "json://user:a-secret-password@")
+    assert "No notifications yet" in opened(telling, "/notifications")
+    wrong = sent(telling, "/notifications", name="team", url=f"{address} json://b", alerts="1")
+    assert (wrong.status_code, "a-secret-password" in wrong.text) == (400, False)
+    assert sent(telling, "/notifications", name="team", url=address).status_code == 400
+    assert led_to(telling, "/notifications", name="team", url=address, alerts="1", severity="P1", language="zh") == (
+        "/notifications?done=notification_added"
+    )
+    page = opened(telling, "/notifications")
+    assert "team json alert.opened, alert.closed; alerts from P1 active" in plain(page)
+    assert "a-secret-password" not in page
+    assert led_to(telling, "/notifications/1/test") == "/notifications?done=notification_tested"
+    assert "did not accept the message" in sent(telling, "/notifications/1/test").text
+    assert led_to(telling, "/notifications/1/pause") == "/notifications?done=notification_paused"
+    assert "已暂停" in opened(telling, "/notifications", language="zh")
+    assert led_to(telling, "/notifications/1/resume") == "/notifications?done=notification_resumed"
+    assert led_to(telling, "/notifications/1/remove") == "/notifications?done=notification_removed"
+    assert "No notifications yet" in opened(telling, "/notifications")
+
+
 @pytest.mark.parametrize(
     ("path", "body", "field"),
     [
         ("webhooks", {"name": "x", "url": "nowhere"}, "url"),
         ("webhooks", {"name": "x", "url": "https://a.example/", "events": ["everything"]}, "events"),
         ("webhooks", {"name": "x", "url": "https://a.example/", "secret": "short"}, "secret"),
+        ("notifications", {"name": "x", "url": "nonsense"}, "url"),
+        ("notifications", {"name": "x", "url": "json://a.example", "events": ["everything"]}, "events"),
+        ("notifications", {"name": "x", "url": "json://a.example", "least_severity": "P9"}, "least_severity"),
         ("watches", {"name": "x"}, "words"),
         ("watches", {"name": "x", "words": ["!"]}, "words"),
         ("watches", {"name": "x", "words": ["a"], "source_ids": [7]}, "source_ids"),

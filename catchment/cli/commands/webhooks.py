@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -11,7 +12,7 @@ from catchment.cli import context, output
 from catchment.cli.params import AsJson
 from catchment.events import webhooks
 from catchment.model import as_dict
-from catchment.store.delivery.webhooks import WebhookView
+from catchment.store.delivery.webhooks import ListenerView
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the webhook.")]
 _MOST_CHARACTERS = 10_000
@@ -47,7 +48,11 @@ def add(
 def list_webhooks(as_json: AsJson = False) -> None:
     """Shows how many events each one has received and still has to receive. Secrets are never shown."""
     with context.opened_store(context.settings()) as (store, now):
-        listeners = store.deliveries.page()
+        listeners = [listener for listener in store.deliveries.page() if listener.notification_id is None]
+    show_listeners(listeners, now, empty=("no webhooks yet", "run `catchment webhooks add NAME URL`"), as_json=as_json)
+
+
+def show_listeners(listeners: list[ListenerView], now: datetime, *, empty: tuple[str, str], as_json: bool) -> None:
     output.listing(
         as_json,
         listeners,
@@ -60,9 +65,9 @@ def list_webhooks(as_json: AsJson = False) -> None:
             listener.waiting_count,
             listener.delivered_count,
             listener.given_up_count,
-            output.when(listener.next_attempt_at, now),
+            output.when(listener.next_attempt_at if listener.waiting_count else None, now),
         ),
-        empty=("no webhooks yet", "run `catchment webhooks add NAME URL`"),
+        empty=empty,
         shrink=("Listener", "URL", "Events"),
     )
     for listener in () if as_json else listeners:
@@ -70,7 +75,7 @@ def list_webhooks(as_json: AsJson = False) -> None:
             output.say(f"{listener.listener}: {problem}")
 
 
-def _state(listener: WebhookView) -> str:
+def _state(listener: ListenerView) -> str:
     if not listener.is_active:
         return "off"
     return f"failed {listener.failures_in_a_row} ×" if listener.failures_in_a_row else "ok"
@@ -85,26 +90,28 @@ def send_test(name: Name, as_json: AsJson = False) -> None:
 
 def pause(name: Name, as_json: AsJson = False) -> None:
     """Events are kept for CATCHMENT_EVENTS_DAYS in the meantime."""
-    _switch(name, is_on=False, as_json=as_json)
+    switch(name, is_on=False, as_json=as_json)
 
 
 def resume(name: Name, as_json: AsJson = False) -> None:
-    _switch(name, is_on=True, as_json=as_json)
-
-
-def _switch(name: str, *, is_on: bool, as_json: bool) -> None:
-    with context.opened_store(context.settings()) as (store, now):
-        webhook_id = store.webhooks.id_of(name)
-        listener_id = store.deliveries.of_webhook(webhook_id).listener_id
-        if is_on:
-            store.deliveries.switch_on(listener_id, now)
-        else:
-            store.deliveries.switch_off(listener_id, "paused by a person", now)
-        shown = store.deliveries.of_webhook(webhook_id)
-    output.result(as_json, shown, f"Webhook {shown.name} is {'on' if shown.is_active else 'off'}.")
+    switch(name, is_on=True, as_json=as_json)
 
 
 def remove(name: Name, as_json: AsJson = False) -> None:
+    take_away(name, as_json=as_json)
+
+
+def switch(name: str, *, is_on: bool, as_json: bool, is_notification: bool = False) -> None:
     with context.opened_store(context.settings()) as (store, now):
-        store.webhooks.remove(store.webhooks.id_of(name), now)
-    output.result(as_json, {"name": name}, f"Webhook {name} has been removed.")
+        webhook_id = store.webhooks.id_of(name, is_notification=is_notification)
+        shown = store.deliveries.switch(webhook_id, now, is_on=is_on, is_notification=is_notification)
+    word = "Notification" if is_notification else "Webhook"
+    output.result(as_json, shown, f"{word} {shown.name} is {'on' if shown.is_active else 'off'}.")
+
+
+def take_away(name: str, *, as_json: bool, is_notification: bool = False) -> None:
+    word = "Notification" if is_notification else "Webhook"
+    with context.opened_store(context.settings()) as (store, now):
+        webhook_id = store.webhooks.id_of(name, is_notification=is_notification)
+        store.webhooks.remove(webhook_id, now, is_notification=is_notification)
+    output.result(as_json, {"name": name}, f"{word} {name} has been removed.")

@@ -1,4 +1,4 @@
-"""Webhooks with their encrypted secrets, and the delivery state of every listener.
+"""Webhooks and notifications with their encrypted secrets, and the delivery state of every listener.
 
 A listener has one position in the outbox, moved only by the holder of its lease, in one transaction with the result of
 the delivery: a kill in between repeats one event, and loses none.
@@ -17,7 +17,7 @@ from catchment.model import Alarm, Event, Lease, Record, Severity, View
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.delivery.events import head
-from catchment.store.item_fields import to_json
+from catchment.store.item_fields import decode, to_json
 from catchment.store.sources import alerts
 
 RESOURCE = "listener"
@@ -38,7 +38,7 @@ class Delivery(Record, frozen=True):
 
 
 class SealedWebhook(Record, frozen=True):
-    """A webhook with its secrets still encrypted."""
+    """A webhook or notification with its secrets still encrypted."""
 
     id: int
     name: str
@@ -47,15 +47,18 @@ class SealedWebhook(Record, frozen=True):
     """Which events it wants; empty: all of them."""
     key_id: str
     sealed: bytes
+    is_notification: bool = False
+    least_severity: Severity | None = None
+    language: str | None = None
 
 
-class WebhookView(View, frozen=True):
-    """A webhook or a Python hook, and its position. No secret is included."""
+class ListenerView(View, frozen=True):
+    """A webhook, a notification or a Python hook, and its position. No secret is included."""
 
     listener_id: int
     listener: str
     webhook_id: int | None
-    """None: a Python hook."""
+    notification_id: int | None
     is_active: bool
     off_because: str | None
     position: int
@@ -71,45 +74,70 @@ class WebhookView(View, frozen=True):
     created_at: datetime | None
     events: tuple[str, ...]
     """Which events it wants; empty: all of them."""
+    least_severity: Severity | None
+    """Of alerts, only these and more urgent ones; None: all."""
+    language: str | None
+    """Of messages for people."""
     waiting_count: int = 0
     """How many pending events it wants."""
 
 
 class Webhooks(StorePart):
+    """Webhooks and notifications: both receive events, one signed for programs, the other as messages for people.
+    `is_notification` says which of the two is meant."""
+
     @writes
-    def add(
-        self, tx: Transaction, name: str, url: str, events: Sequence[str], key_id: str, sealed: bytes, now: datetime
-    ) -> int:
-        """Add a webhook; it begins with events after it. Raises Conflict."""
-        if tx.one("SELECT 1 FROM webhooks WHERE name = ?", name):
-            raise Conflict("there is already a webhook named {name!r}", "remove it first", name=name)
+    def add(self, tx: Transaction, webhook: SealedWebhook, now: datetime) -> int:
+        """Add a webhook or notification (its id is ignored); it begins with events after it. Raises Conflict."""
+        word = _word(webhook.is_notification)
+        if row := tx.one("SELECT is_notification FROM webhooks WHERE name = ?", webhook.name):
+            taken_by = "there is already a {listener} named {name!r}"
+            raise Conflict(taken_by, "remove it first", listener=_word(row[0]), name=webhook.name)
         sql = """
-            INSERT INTO webhooks (name, url, events, key_id, sealed, created_at) VALUES (?, ?, ?, ?, ?, ?)
-            RETURNING id
+            INSERT INTO webhooks (name, url, events, key_id, sealed, created_at, is_notification, least_severity,
+                                  language)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id
         """
-        webhook_id = tx.number(sql, name, url, to_json(list(events)), key_id, sealed, micros(now))
-        _begin(tx, f"webhook {name}", webhook_id)
+        webhook_id = tx.number(
+            sql,
+            webhook.name,
+            webhook.url,
+            to_json(list(webhook.events)),
+            webhook.key_id,
+            webhook.sealed,
+            micros(now),
+            webhook.is_notification,
+            webhook.least_severity,
+            webhook.language,
+        )
+        _begin(tx, f"{word} {webhook.name}", webhook_id)
         return webhook_id
 
     def sealed(self, webhook_id: int) -> SealedWebhook:
-        webhook = self._record(
-            SealedWebhook, "SELECT id, name, url, events, key_id, sealed FROM webhooks WHERE id = ?", webhook_id
-        )
+        sql = """
+            SELECT id, name, url, events, key_id, sealed, is_notification, least_severity, language
+              FROM webhooks WHERE id = ?
+        """
+        webhook = self._record(SealedWebhook, sql, webhook_id)
         if webhook is None:
-            raise _missing(f"{webhook_id}")
+            raise _missing(f"{webhook_id}", is_notification=False)
         return webhook
 
-    def id_of(self, name: str) -> int:
-        row = self._one("SELECT id FROM webhooks WHERE name = ?", name)
+    def id_of(self, name: str, *, is_notification: bool = False) -> int:
+        row = self._one("SELECT id FROM webhooks WHERE name = ? AND is_notification = ?", name, is_notification)
         if row is None:
-            raise _missing(repr(name))
+            raise _missing(repr(name), is_notification=is_notification)
         return int(row[0])
 
     @writes
-    def remove(self, tx: Transaction, webhook_id: int, now: datetime) -> None:
-        row = tx.one("SELECT id FROM deliveries WHERE webhook_id = ?", webhook_id)
+    def remove(self, tx: Transaction, webhook_id: int, now: datetime, *, is_notification: bool = False) -> None:
+        sql = """
+            SELECT d.id FROM deliveries d JOIN webhooks w ON w.id = d.webhook_id
+             WHERE w.id = ? AND w.is_notification = ?
+        """
+        row = tx.one(sql, webhook_id, is_notification)
         if row is None:
-            raise _missing(f"{webhook_id}")
+            raise _missing(f"{webhook_id}", is_notification=is_notification)
         alerts.close(tx, f"listener {row[0]} failing", micros(now))
         tx.run("DELETE FROM deliveries WHERE id = ?", row[0])
         tx.run("DELETE FROM webhooks WHERE id = ?", webhook_id)
@@ -119,26 +147,28 @@ class Webhooks(StorePart):
 
 class Deliveries(StorePart):
     @reads
-    def page(self, tx: Transaction) -> list[WebhookView]:
+    def page(self, tx: Transaction) -> list[ListenerView]:
         """Returns all listeners."""
         newest = head(tx)
         listeners = tx.records(
-            WebhookView,
+            ListenerView,
             """
-            SELECT d.id AS listener_id, d.listener, d.webhook_id, d.is_active, d.off_because, d.position,
+            SELECT d.id AS listener_id, d.listener, d.is_active, d.off_because, d.position,
+                   CASE WHEN w.is_notification THEN NULL ELSE w.id END AS webhook_id,
+                   CASE WHEN w.is_notification THEN w.id END AS notification_id,
                    d.next_attempt_at, d.failures_in_a_row, d.failing_since, d.last_error, d.last_delivered_at,
                    d.delivered_count, d.given_up_count, w.name, w.url, w.created_at,
-                   coalesce(w.events, '[]') AS events
+                   coalesce(w.events, '[]') AS events, w.least_severity, w.language
               FROM deliveries d LEFT JOIN webhooks w ON w.id = d.webhook_id ORDER BY d.id
             """,
         )
         return [listener.replace(waiting_count=_waiting(tx, listener, newest)) for listener in listeners]
 
-    def of_webhook(self, webhook_id: int) -> WebhookView:
-        webhook = next((listener for listener in self.page() if listener.webhook_id == webhook_id), None)
-        if webhook is None:
-            raise _missing(f"{webhook_id}")
-        return webhook
+    def of_webhook(self, webhook_id: int, *, is_notification: bool = False) -> ListenerView:
+        for listener in self.page():
+            if webhook_id == (listener.notification_id if is_notification else listener.webhook_id):
+                return listener
+        raise _missing(f"{webhook_id}", is_notification=is_notification)
 
     def know_hooks(self, names: Sequence[str]) -> None:
         """Keep a row for each installed Python hook. One that was uninstalled keeps its position, switched off."""
@@ -189,15 +219,27 @@ class Deliveries(StorePart):
         self._db.write(lambda tx: leases.release(tx, lease))
 
     @writes
-    def delivered(self, tx: Transaction, lease: Lease, delivery: Delivery, event_id: int, now: datetime) -> Delivery:
-        """Record that the event arrived: earlier errors are cleared."""
+    def delivered(
+        self,
+        tx: Transaction,
+        lease: Lease,
+        delivery: Delivery,
+        event_id: int,
+        now: datetime,
+        *,
+        count: int = 1,
+        next_attempt_at: datetime | None = None,
+    ) -> Delivery:
+        """Record that events arrived, the last of them this one: earlier errors are cleared. `next_attempt_at`: nothing
+        is sent to the listener before."""
         leases.check(tx, lease)
         sql = """
-            UPDATE deliveries SET position = ?, delivered_count = delivered_count + 1, last_delivered_at = ?,
-                   failures_in_a_row = 0, failing_since = NULL, last_error = NULL, next_attempt_at = NULL
+            UPDATE deliveries SET position = ?, delivered_count = delivered_count + ?, last_delivered_at = ?,
+                   failures_in_a_row = 0, failing_since = NULL, last_error = NULL, next_attempt_at = ?
              WHERE id = ?
         """
-        tx.run(sql, event_id, micros(now), delivery.id)
+        not_before = None if next_attempt_at is None else micros(next_attempt_at)
+        tx.run(sql, event_id, count, micros(now), not_before, delivery.id)
         if delivery.failures_in_a_row:
             alerts.close(tx, delivery.alert_subject, micros(now))
         return delivery.replace(position=event_id, failures_in_a_row=0)
@@ -246,6 +288,15 @@ class Deliveries(StorePart):
         else:
             alerts.close(tx, f"listener {delivery_id} failing", micros(now))
 
+    def switch(self, webhook_id: int, now: datetime, *, is_on: bool, is_notification: bool = False) -> ListenerView:
+        """Pause or resume a webhook or notification, as a person asks; returns its new state."""
+        listener_id = self.of_webhook(webhook_id, is_notification=is_notification).listener_id
+        if is_on:
+            self.switch_on(listener_id, now)
+        else:
+            self.switch_off(listener_id, "paused by a person", now)
+        return self.of_webhook(webhook_id, is_notification=is_notification)
+
     @writes
     def switch_on(self, tx: Transaction, delivery_id: int, now: datetime) -> None:
         """Continue at its position, at once."""
@@ -272,8 +323,10 @@ def _switch(tx: Transaction, where: str, which: Any, because: str | None) -> Non
     tx.run(sql, because is None, because, because is None, which)
 
 
-def _waiting(tx: Transaction, listener: WebhookView, newest: int) -> int:
+def _waiting(tx: Transaction, listener: ListenerView, newest: int) -> int:
     """Returns how many pending events it wants."""
+    if listener.least_severity is not None:
+        return _waiting_alerts(tx, listener, newest)
     named = f"AND event IN ({', '.join('?' * len(listener.events))})" if listener.events else ""
     return tx.number(
         f"SELECT count(*) FROM outbox WHERE id > ? AND id <= ? AND event <> '{Event.FORGOTTEN}' {named}",
@@ -283,5 +336,25 @@ def _waiting(tx: Transaction, listener: WebhookView, newest: int) -> int:
     )
 
 
-def _missing(which: str) -> NotFound:
+def _waiting_alerts(tx: Transaction, listener: ListenerView, newest: int) -> int:
+    """The same, if the urgency of alerts matters: it is inside the body, and alerts are few."""
+    others = listener.replace(
+        least_severity=None, events=tuple(event for event in listener.events if not event.startswith("alert."))
+    )
+    sql = "SELECT event, body FROM outbox WHERE id > ? AND id <= ? AND event IN ('alert.opened', 'alert.closed')"
+    alerts_waiting = [
+        body
+        for event, body in tx.all(sql, listener.position, newest)
+        if event in listener.events and decode(body)["severity"] <= listener.least_severity
+    ]
+    return len(alerts_waiting) + (_waiting(tx, others, newest) if others.events else 0)
+
+
+def _word(is_notification: bool) -> str:
+    return "notification" if is_notification else "webhook"
+
+
+def _missing(which: str, *, is_notification: bool) -> NotFound:
+    if is_notification:
+        return NotFound("there is no notification {which}", "`catchment notifications list` shows them", which=which)
     return NotFound("there is no webhook {which}", "`catchment webhooks list` shows them", which=which)

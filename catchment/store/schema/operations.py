@@ -105,6 +105,12 @@ webhooks = Table(
     Column("key_id", Text, nullable=False),
     Column("sealed", LargeBinary, nullable=False),
     Column("created_at", Moment, nullable=False),
+    # A receiver of messages for people, by Apprise; otherwise of signed events for programs.
+    Column("is_notification", Boolean, nullable=False, server_default=false()),
+    # Of alerts, only these and more urgent ones; null: all.
+    Column("least_severity", Text),
+    # Of messages for people.
+    Column("language", Text),
     # Its id names its lease and its alert: never reused.
     sqlite_autoincrement=True,
 )
@@ -127,7 +133,7 @@ deliveries = Table(
     *required(BigInteger, "delivered_count", "given_up_count"),
     sqlite_autoincrement=True,
 )
-"""One row per listener: a webhook, or a Python hook (then without a webhook's id)."""
+"""One row per listener: a webhook, a notification, or a Python hook (then without a webhook's id)."""
 
 watches = Table(
     "watches",

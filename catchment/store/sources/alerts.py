@@ -104,6 +104,10 @@ class Alerts(StorePart):
         sql = f"SELECT {_SHOWN} FROM alerts WHERE id < ? {where} ORDER BY id DESC LIMIT ?"
         return self._records(AlertView, sql, 2**62 if before is None else before, limit)
 
+    def message(self, alert_id: int) -> Message | None:
+        row = self._one("SELECT message FROM alerts WHERE id = ?", alert_id)
+        return decode(row[0]) if row else None
+
     def open_by_severity(self) -> dict[Severity, int]:
         """Returns how many are open, by severity."""
         rows = self._all("SELECT severity, count(*) FROM alerts WHERE closed_at IS NULL GROUP BY severity")

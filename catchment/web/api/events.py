@@ -1,8 +1,8 @@
-"""/api/watches and /api/webhooks: keyword rules over incoming items, and who receives events."""
+"""/api/watches, /api/webhooks and /api/notifications: keyword rules over incoming items, and who receives events."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Response
 from msgspec import convert
@@ -10,12 +10,12 @@ from pydantic import Field
 
 from catchment.app import App
 from catchment.errors import InvalidInput, NotFound
-from catchment.events import webhooks
+from catchment.events import notifications, webhooks
 from catchment.events.watches import checked, named
-from catchment.model import Watch, as_json
+from catchment.model import Severity, Watch, as_json
 from catchment.store.delivery.watches import WatchHitView, WatchView
-from catchment.store.delivery.webhooks import WebhookView
-from catchment.web.api.params import Address, ResourcePage, RowId, WatchId, WebhookId, Word, limit
+from catchment.store.delivery.webhooks import ListenerView
+from catchment.web.api.params import Address, NotificationId, ResourcePage, RowId, WatchId, WebhookId, Word, limit
 from catchment.web.api.schemas.common import PageSchema, RequestBody, Resource, example, failure, shows
 from catchment.web.dependencies import AppDep
 
@@ -32,17 +32,37 @@ class NewWebhook(RequestBody):
     )
 
 
+class NewNotification(RequestBody):
+    """Which address is notified of what."""
+
+    model_config = example(name="team", url="discord://…", least_severity="P1")
+    name: Word
+    url: Address = Field(
+        description="An address of Apprise. All of it is secret: it is encrypted, and never shown again."
+    )
+    events: list[Word] = Field(
+        default=[], max_length=100, description="Which events; none: alerts, matches of watches and finished tasks."
+    )
+    least_severity: Severity | None = Field(
+        default=None, description="Of alerts, only these and more urgent ones; P0 is the most urgent."
+    )
+    language: Literal["en", "zh"] = Field(default="en", description="Of the messages.")
+
+
 @shows(
-    WebhookView,
-    listener="`webhook NAME` or `hook NAME`.",
-    webhook_id="Null: a Python hook.",
+    ListenerView,
+    listener="`webhook NAME`, `notification NAME` or `hook NAME`.",
+    webhook_id="Null: a notification or a Python hook.",
+    notification_id="Null: a webhook or a Python hook.",
     url="Without what is secret in it.",
     events="None: all of them.",
+    least_severity="Of alerts, only these and more urgent ones; null: all.",
+    language="Of messages for people.",
     waiting_count="Events that it wants, and is still to be told of.",
     given_up_count="Events that it did not take for too long.",
 )
 class ListenerSchema(Resource):
-    """A webhook or a Python hook, and how far it is."""
+    """A webhook, a notification or a Python hook, and how far it is."""
 
 
 class NewListener(ListenerSchema):
@@ -149,9 +169,9 @@ NOT_TAKEN = failure(502, "The receiver did not take it.") | failure(504, "The re
 
 
 @router.get("/webhooks", response_model=PageSchema[ListenerSchema])
-def list_webhooks(app: AppDep) -> ResourcePage[WebhookView]:
+def list_webhooks(app: AppDep) -> ResourcePage[ListenerView]:
     """Who is told, and how far each one is; Python hooks among them. No secret can be shown."""
-    return ResourcePage(app.store.deliveries.page())
+    return ResourcePage([listener for listener in app.store.deliveries.page() if listener.notification_id is None])
 
 
 @router.post("/webhooks", status_code=201, response_model=NewListener, responses=TAKEN)
@@ -166,7 +186,7 @@ def add_webhook(app: AppDep, body: NewWebhook, response: Response) -> dict[str, 
 
 
 @router.get("/webhooks/{webhook_id}", response_model=ListenerSchema, responses=NO_WEBHOOK)
-def show_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+def show_webhook(app: AppDep, webhook_id: WebhookId) -> ListenerView:
     """One webhook, and how far it is."""
     return app.store.deliveries.of_webhook(webhook_id)
 
@@ -178,23 +198,78 @@ def remove_webhook(app: AppDep, webhook_id: WebhookId) -> None:
 
 
 @router.post("/webhooks/{webhook_id}/pause", response_model=ListenerSchema, responses=NO_WEBHOOK)
-def pause_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+def pause_webhook(app: AppDep, webhook_id: WebhookId) -> ListenerView:
     """Tell it no more until it is resumed; what happens meanwhile is kept for it for a few days."""
-    listener = app.store.deliveries.of_webhook(webhook_id)
-    app.store.deliveries.switch_off(listener.listener_id, "paused by a person", app.clock.now())
-    return app.store.deliveries.of_webhook(webhook_id)
+    return app.store.deliveries.switch(webhook_id, app.clock.now(), is_on=False)
 
 
 @router.post("/webhooks/{webhook_id}/resume", response_model=ListenerSchema, responses=NO_WEBHOOK)
-def resume_webhook(app: AppDep, webhook_id: WebhookId) -> WebhookView:
+def resume_webhook(app: AppDep, webhook_id: WebhookId) -> ListenerView:
     """Tell it again, from where it was."""
-    listener = app.store.deliveries.of_webhook(webhook_id)
-    app.store.deliveries.switch_on(listener.listener_id, app.clock.now())
-    return app.store.deliveries.of_webhook(webhook_id)
+    return app.store.deliveries.switch(webhook_id, app.clock.now(), is_on=True)
 
 
 @router.post("/webhooks/{webhook_id}/test", response_model=Sent, responses=NO_WEBHOOK | NOT_TAKEN)
 def test_webhook(app: AppDep, webhook_id: WebhookId) -> dict[str, bool]:
     """Send a test message now, and wait for what comes of it."""
+    app.store.deliveries.of_webhook(webhook_id)
     webhooks.send_test(app.webhook(webhook_id), app.clock.now())
+    return {"is_delivered": True}
+
+
+NO_NOTIFICATION = failure(404, "There is no such notification.")
+
+
+@router.get("/notifications", response_model=PageSchema[ListenerSchema])
+def list_notifications(app: AppDep) -> ResourcePage[ListenerView]:
+    """Who is notified by chat, mail and the like, and how far each one is. Addresses cannot be shown."""
+    return ResourcePage([listener for listener in app.store.deliveries.page() if listener.notification_id is not None])
+
+
+@router.post("/notifications", status_code=201, response_model=ListenerSchema, responses=TAKEN)
+def add_notification(app: AppDep, body: NewNotification, response: Response) -> ListenerView:
+    """Notify people of what happens from now on. A burst of events is one message."""
+    notification_id = notifications.add(
+        app.store.webhooks,
+        app.cipher,
+        body.name,
+        body.url,
+        app.clock.now(),
+        events=body.events,
+        least_severity=body.least_severity,
+        language=body.language,
+    )
+    response.headers["Location"] = f"/api/notifications/{notification_id}"
+    return app.store.deliveries.of_webhook(notification_id, is_notification=True)
+
+
+@router.get("/notifications/{notification_id}", response_model=ListenerSchema, responses=NO_NOTIFICATION)
+def show_notification(app: AppDep, notification_id: NotificationId) -> ListenerView:
+    """One notification, and how far it is."""
+    return app.store.deliveries.of_webhook(notification_id, is_notification=True)
+
+
+@router.delete("/notifications/{notification_id}", status_code=204, response_class=Response, responses=NO_NOTIFICATION)
+def remove_notification(app: AppDep, notification_id: NotificationId) -> None:
+    """Send it nothing any more, and forget its address."""
+    app.store.webhooks.remove(notification_id, app.clock.now(), is_notification=True)
+
+
+@router.post("/notifications/{notification_id}/pause", response_model=ListenerSchema, responses=NO_NOTIFICATION)
+def pause_notification(app: AppDep, notification_id: NotificationId) -> ListenerView:
+    """Send it nothing until it is resumed; what happens meanwhile is kept for it for a few days."""
+    return app.store.deliveries.switch(notification_id, app.clock.now(), is_on=False, is_notification=True)
+
+
+@router.post("/notifications/{notification_id}/resume", response_model=ListenerSchema, responses=NO_NOTIFICATION)
+def resume_notification(app: AppDep, notification_id: NotificationId) -> ListenerView:
+    """Send it messages again, from where it was."""
+    return app.store.deliveries.switch(notification_id, app.clock.now(), is_on=True, is_notification=True)
+
+
+@router.post("/notifications/{notification_id}/test", response_model=Sent, responses=NO_NOTIFICATION | NOT_TAKEN)
+def test_notification(app: AppDep, notification_id: NotificationId) -> dict[str, bool]:
+    """Send a test message now, and wait for what comes of it."""
+    app.store.deliveries.of_webhook(notification_id, is_notification=True)
+    notifications.send_test(app.notification(notification_id), app.clock.now())
     return {"is_delivered": True}

@@ -67,6 +67,7 @@ PLACES = (
     NavLink("/alerts", "a", "alerts", "run"),
     NavLink("/credentials", "c", "credentials", "run"),
     NavLink("/watches", "w", "watches", "run"),
+    NavLink("/notifications", "n", "notifications", "run"),
     NavLink("/settings", "t", "settings", "run"),
 )
 

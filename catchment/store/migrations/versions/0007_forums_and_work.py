@@ -218,3 +218,7 @@ def upgrade() -> None:
          WHERE id IN (SELECT item_id FROM item_references WHERE relation = 'replied_to')
         """
     )
+    # Not in a batch, which copies the table on SQLite: the copy would reuse ids.
+    op.add_column("webhooks", sa.Column("is_notification", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.add_column("webhooks", sa.Column("least_severity", sa.Text(), nullable=True))
+    op.add_column("webhooks", sa.Column("language", sa.Text(), nullable=True))
