@@ -24,9 +24,10 @@ from tests.kill.oracle import Oracle
 pytestmark = pytest.mark.process
 
 FEEDS = 30
-INTERVAL = timedelta(minutes=60)
-CLOCK = "2026-06-01T00:00:00+00:00,1200"
-"""An hour in three seconds."""
+INTERVAL = timedelta(minutes=1)
+CLOCK = "2026-06-01T00:00:00+00:00,12"
+"""A minute in five seconds. Not faster: whoever gives no sign of life for a minute and a half is taken for dead, and a busy
+machine may keep a process from it for seconds."""
 
 
 def started(environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
@@ -66,7 +67,7 @@ def test_two_serving_processes_share_the_work_without_doing_any_twice(
         "CATCHMENT_DATABASE_URL": database_url,
         "CATCHMENT_CLOCK": CLOCK,
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "1",
-        "FETCH_INTERVAL_RSS": "60",
+        "FETCH_INTERVAL_RSS": "1",
         # However slow the machine is, what is under way may finish: a stop that cuts something off exits with 1.
         "CATCHMENT_STOP_SECONDS": "240",
     }
