@@ -2,7 +2,7 @@
 
 BIN := .venv/bin
 # More than there are cores: tests that start processes mostly wait for them.
-WORKERS ?= 3
+WORKERS ?= 4
 # Where it is set, every process that a test starts compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 

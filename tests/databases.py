@@ -22,6 +22,8 @@ from tests.clocks import HandClock
 TEMPLATE = "catchment_template"
 POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.process)
 """For tests with a parameter that says which database: this one needs a server."""
+ON_BOTH = pytest.mark.parametrize("database_url", ["sqlite", POSTGRESQL], indirect=True)
+"""For tests in folders where the database is SQLite unless a test asks for both."""
 
 
 def set_up(url: str, home: Path) -> None:

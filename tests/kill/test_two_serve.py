@@ -26,8 +26,8 @@ pytestmark = pytest.mark.process
 FEEDS = 30
 INTERVAL = timedelta(minutes=1)
 CLOCK = "2026-06-01T00:00:00+00:00,12"
-"""A minute in five seconds. Not faster: whoever gives no sign of life for a minute and a half is taken for dead, and a busy
-machine may keep a process from it for seconds."""
+"""A minute in five seconds. Not faster: whoever gives no sign of life for a minute and a half is taken for dead, and a
+busy machine may keep a process from it for seconds."""
 
 
 def started(environ: dict[str, str], log: Path) -> subprocess.Popen[bytes]:

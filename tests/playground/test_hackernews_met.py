@@ -27,7 +27,7 @@ from catchment.playground.world import Habits, Post, World
 from catchment.settings import Settings
 from catchment.sources.add import follow
 from tests.clocks import HandClock
-from tests.databases import sqlite_ready
+from tests.databases import ON_BOTH, sqlite_ready
 
 pytestmark = pytest.mark.long
 
@@ -127,6 +127,7 @@ def words(item: Any) -> tuple[str, str]:
     return values["title"], values["text"]
 
 
+@ON_BOTH
 def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice_or_made_up(scene: Scene) -> None:
     for _ in range(7):
         assert {result.outcome for result in scene.visit()} <= {Outcome.SUCCEEDED, Outcome.UNCHANGED}
@@ -202,6 +203,7 @@ def looks_at(post: Post, runs: list[datetime], stored_at: datetime) -> list[date
     return found
 
 
+@ON_BOTH
 def test_edits_and_removals_are_noticed_by_second_looks_and_nothing_we_hold_is_lost_by_them(scene: Scene) -> None:
     scene.visit("search:harbor")
     first_stored: dict[str, datetime] = {}

@@ -44,7 +44,7 @@ from catchment.sources.add import follow
 from catchment.sources.describe import source_view
 from catchment.store.credentials import Terms
 from tests.clocks import HandClock
-from tests.databases import sqlite_ready
+from tests.databases import ON_BOTH, sqlite_ready
 
 pytestmark = pytest.mark.long
 
@@ -310,6 +310,7 @@ def test_a_crowd_is_read_down_to_what_is_known_and_one_page_further(scene: Scene
     assert count // 100 + 1 < result.requests <= count // 100 + 4
 
 
+@ON_BOTH
 def test_what_a_burst_pushes_beyond_the_thousandth_lies_in_a_gap_with_its_edges(scene: Scene) -> None:
     scene.follow(CROWD, sort="new")
     wait = scene.until(6, range(1_300, 9_000))
@@ -437,6 +438,7 @@ def looks_at(post: Post, runs: list[datetime], stored_at: datetime) -> list[date
     return found
 
 
+@ON_BOTH
 def test_edits_and_removals_are_seen_by_second_looks_and_what_we_hold_is_kept(
     tmp_path: Path, database_url: str
 ) -> None:
@@ -553,6 +555,7 @@ def test_without_a_key_the_feed_is_read_and_that_is_said(tmp_path: Path, databas
         assert {item["score"] for item in scene.stored().values()} == {None}
 
 
+@ON_BOTH
 def test_a_key_that_comes_later_completes_what_was_read_without_one_and_nothing_is_twice(
     tmp_path: Path, database_url: str
 ) -> None:

@@ -69,7 +69,7 @@ def torn_documents(draw: st.DrawFn) -> str:
 
 
 @given(documents)
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_plain_documents_take_the_short_cut_and_come_out_as_the_sanitiser_has_them(html: str) -> None:
     short = sanitised_if_plain(html)
     assert short is not None
@@ -77,7 +77,7 @@ def test_plain_documents_take_the_short_cut_and_come_out_as_the_sanitiser_has_th
 
 
 @given(torn_documents())
-@settings(max_examples=700)
+@settings(max_examples=250)
 @example("<p>a<ul><li>b</li></ul></p>")
 @example("<p><b>a<i>b</b>c</i></p>")
 @example("<blockquote>a</blockquote>")
