@@ -68,6 +68,7 @@ COMMANDS: dict[str, Entry] = {
     "migrate": Entry("Upgrade the database schema.", "maintenance:migrate"),
     "backup": Entry("Copy a SQLite database to a file.", "maintenance:backup"),
     "restore": Entry("Replace the database with a backup.", "maintenance:restore"),
+    "move": Entry("Move the archive to another database.", "move:move"),
     "login-link": Entry("Create a sign-in link.", "access:login_link"),
     "keys": Entry("List, add and revoke API keys."),
     "keys list": Entry("List API keys and when they were last used.", "access:list_keys"),

@@ -12,7 +12,8 @@ from catchment.store.database import StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 
 _INTERVAL = "fetch_interval."
-_DEPLOYMENT = "deployment"
+DEPLOYMENT = "deployment"
+"""The setting that holds the name of the deployment."""
 
 
 class StoredSettings(StorePart):
@@ -26,16 +27,16 @@ class StoredSettings(StorePart):
     def deployment(self, now: datetime) -> str:
         """Returns a name that all processes on this database share, and no others: for shared state outside the
         database."""
-        name = self.get(_DEPLOYMENT)
+        name = self.get(DEPLOYMENT)
         if name is None:
-            row = (_DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))
+            row = (DEPLOYMENT, to_json(secrets.token_hex(8)), micros(now))
             # Of two concurrent inserts, the first one counts.
             self._db.write(
                 lambda tx: tx.insert(
                     "settings", ("name", "value", "updated_at"), [row], "ON CONFLICT (name) DO NOTHING"
                 )
             )
-            name = self.get(_DEPLOYMENT)
+            name = self.get(DEPLOYMENT)
         return str(name)
 
     def get(self, name: str) -> Any | None:

@@ -18,6 +18,8 @@ from catchment.store.database import Database
 BASELINE = "0006"
 """The oldest schema that can be opened; nothing leads from earlier ones to it."""
 HEAD = "0007"
+MOVING = "moving"
+"""The version of a database into which an archive is being moved: until it is complete, nobody opens it."""
 
 
 def is_current(database: Database) -> bool:
@@ -47,6 +49,11 @@ def mismatch(found: str, head: str = HEAD) -> SchemaMismatch | None:
     """Returns the error for a database of this schema, with what helps; None if it is the current one."""
     if found == head:
         return None
+    if found == MOVING:
+        return SchemaMismatch(
+            "an archive is being moved into this database, and is not complete yet",
+            "run the same `catchment move --to …` again; it continues",
+        )
     if found < BASELINE:
         return SchemaMismatch(
             "the database has schema {found}, from before {baseline}, the oldest that this program can open",

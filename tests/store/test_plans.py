@@ -484,6 +484,7 @@ NOT_READING = {
         "migrate",
         "backup",
         "restore",
+        "move",
         "export",
         "import",
     ),
