@@ -21,9 +21,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import collecting, comparing, pages, scale, serving, ticking
+from bench import collecting, comparing, move, pages, scale, serving, ticking
 from bench.collecting import Collected
 from bench.comparing import Compared
+from bench.move import Move
 from bench.processes import Cost, run, served_world
 from bench.scale import Scale
 from bench.serving import Served
@@ -172,12 +173,18 @@ def measure_serving(sizes: Sizes) -> Served:
     return serving.measure(world, sizes.day_seconds)
 
 
+def measure_move(sizes: Sizes) -> Move:
+    tell(f"an archive of {sizes.archives.large:,} items is moved to PostgreSQL, and a smaller one back")
+    return move.measure(sizes.archives.large, None if sizes.kept_in is None else sizes.kept_in / "move")
+
+
 PARTS: dict[str, Callable[[Sizes], Any]] = {
     "rounds": measure_rounds,
     "peers": measure_peers,
     "ticks": measure_ticks,
     **{sort: measure_scale(sort) for sort in scale.SORTS},
     "serving": measure_serving,
+    "move": measure_move,
 }
 
 
@@ -200,6 +207,7 @@ class Report:
         self.ticks: list[Tick] = parts.get("ticks", [])
         self.scales: list[Scale] = [parts[sort] for sort in scale.SORTS if sort in parts]
         self.served: Served | None = parts.get("serving")
+        self.moved: Move | None = parts.get("move")
         self.absent = [part for part in PARTS if part not in parts]
 
     @property
@@ -236,6 +244,7 @@ class Report:
             broken += one.broken()
             if one.large < LARGE:
                 broken.append(f"{scale.SORTS[one.sort]} was measured up to {one.large:,} items only, not {LARGE:,}")
+        broken += self.moved.broken() if self.moved else []
         return broken + (self.served.broken() if self.served else [])
 
     def _broken_rounds(self) -> list[str]:
@@ -251,7 +260,17 @@ class Report:
 
     def text(self) -> str:
         return "\n\n".join(
-            filter(None, (self._collecting(), self._peers(), self._ticks(), *self._scales(), self._serving()))
+            filter(
+                None,
+                (
+                    self._collecting(),
+                    self._peers(),
+                    self._ticks(),
+                    *self._scales(),
+                    self._serving(),
+                    self.moved.text() if self.moved else "",
+                ),
+            )
         )
 
     def _collecting(self) -> str:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bench import archives, pages, records, scale
 from bench.archives import EDITED, HEADS, NOW, RARE, RARE_ITEMS, REPLIES, Archive
+from bench.move import Move
 from bench.pages import Shown
 from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
@@ -115,3 +118,19 @@ def test_the_benchmark_itself_stays_smaller_than_what_it_weighs() -> None:
     root = Path(__file__).parents[1]
     said = subprocess.run([sys.executable, "-c", asked], capture_output=True, text=True, check=True, cwd=root)
     assert said.stdout == "set()\n"
+
+
+def moved(**changes: Any) -> Move:
+    seconds = {"copying": 20.0, "verifying": 5.0, "indexing": 300.0}
+    figures = Move(1_000_000, 3_000_000, 10.0, seconds, 90.0, 100_000, seconds, 90.0, 5, 60.0)
+    return replace(figures, **changes)
+
+
+def test_a_move_is_compared_with_copying_alone_and_its_index_is_not_counted():
+    assert (moved().share, moved().broken()) == (0.4, [])
+    assert "| building the search index | 300 s |" in moved().text()
+
+
+@pytest.mark.parametrize("change", [{"plain": 8.0}, {"there_mb": 300.0}, {"back_mb": 301.0}, {"kills": 4}])
+def test_a_move_that_breaks_a_promise_is_reported(change: dict[str, float]):
+    assert len(moved(**change).broken()) == 1
