@@ -10,19 +10,21 @@ import json
 import logging
 import re
 import sys
-from collections.abc import Callable, Mapping, MutableMapping
-from contextlib import AbstractContextManager
-from datetime import date
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, date, datetime
 from functools import cached_property
-from typing import Any, TextIO, cast
+from types import MappingProxyType
+from typing import Any, TextIO
 from urllib.parse import quote, quote_plus, unquote_plus
 
-from catchment.lazy import lazy_imports
+from catchment.lazy import lazy_imports, pattern
 from catchment.messages import Message
 from catchment.text.printable import escaped
 
 with lazy_imports():
-    # Takes long to import, and commands that read log nothing.
+    # Takes long to import; only a terminal needs it.
     import structlog
 
 HIDDEN = "***REDACTED***"
@@ -46,14 +48,14 @@ QUERY_PARTS = frozenset(
     )
 )
 """Parts of a name, between separators, that suggest a secret: auth_code, user_credentials."""
-QUERY_KEYS = re.compile(
+QUERY_KEYS = pattern(
     r"(?:feed|rss|app|auth|subscription|licen[cs]e|user|client|account|member|reader|site|service|shared|security|tracker)"
     r"s?[_.-]?key",
     re.IGNORECASE,
 )
 """Keys of things that one subscribes to, signs in with or pays for."""
-NUMBERED = re.compile(r"(?:\[\w*\]|\d{1,2})\Z")
-OTHER_KEY = re.compile(r".*key", re.IGNORECASE)
+NUMBERED = pattern(r"(?:\[\w*\]|\d{1,2})\Z")
+OTHER_KEY = pattern(r".*key", re.IGNORECASE)
 NO_SECRETS = frozenset(
     {
         *("id", "ids", "uuid", "guid", "v", "list", "channel_id", "playlist_id", "video_id"),
@@ -66,9 +68,9 @@ NO_SECRETS = frozenset(
 )
 """Names under which long random values are ordinary."""
 
-SECRET_NAME = re.compile(rf"{NAMES}\Z", re.VERBOSE | re.IGNORECASE)
+SECRET_NAME = pattern(rf"{NAMES}\Z", re.VERBOSE | re.IGNORECASE)
 
-PAIR = re.compile(
+PAIR = pattern(
     rf"""
     (?P<before> (?P<name>{NAMES}) \\{{0,3}}["']? \s{{0,3}} (?P<sign>[=:]|%3D) (?!=) \s{{0,3}} b? )
     (?:
@@ -78,15 +80,15 @@ PAIR = re.compile(
     )""",
     re.VERBOSE | re.IGNORECASE | re.DOTALL,
 )
-VALUE_END = re.compile(r"[ \t]*(?:[&;,})\]\"'<\r\n]|\Z)")
-COOKIE_LINE = re.compile(r"((?:^|[^\w])(?:set-)?cookie\s{0,3}:\s{0,3})([^\s=;\"']+=[^\r\n\"']*)", re.IGNORECASE)
-COOKIE_VALUE = re.compile(r"(=)([^;]*[^;\s])")
-SCHEME = re.compile(r"\b(Bearer|Basic)(\s{1,3}|%20)([\w.~+/=-]{6,})", re.IGNORECASE)
-SCHEME_WORDS = re.compile(r"tokens?|auth\w*|schemes?|credentials?|headers?", re.IGNORECASE)
+VALUE_END = pattern(r"[ \t]*(?:[&;,})\]\"'<\r\n]|\Z)")
+COOKIE_LINE = pattern(r"((?:^|[^\w])(?:set-)?cookie\s{0,3}:\s{0,3})([^\s=;\"']+=[^\r\n\"']*)", re.IGNORECASE)
+COOKIE_VALUE = pattern(r"(=)([^;]*[^;\s])")
+SCHEME = pattern(r"\b(Bearer|Basic)(\s{1,3}|%20)([\w.~+/=-]{6,})", re.IGNORECASE)
+SCHEME_WORDS = pattern(r"tokens?|auth\w*|schemes?|credentials?|headers?", re.IGNORECASE)
 # Except in the placeholder form in which our own messages show a database URL.
-USER_INFO = re.compile(r"(?<=://)(?!USER:PASSWORD@HOST/)[^\s/?#\"<>\x80-\U0010ffff]+@")
-QUERY_VALUE = re.compile(r"([?&]([\w.\[\]%-]{1,60})=)([^\s&;#\"'<>]+)")
-WEB_TOKEN = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")
+USER_INFO = pattern(r"(?<=://)(?!USER:PASSWORD@HOST/)[^\s/?#\"<>\x80-\U0010ffff]+@")
+QUERY_VALUE = pattern(r"([?&]([\w.\[\]%-]{1,60})=)([^\s&;#\"'<>]+)")
+WEB_TOKEN = pattern(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")
 
 TRIGGERS = (
     *(
@@ -160,8 +162,8 @@ def redact(text: str) -> str:
             text = text.replace(value, HIDDEN)
     if not may_hold_traces(text):
         return text
-    for _, pattern, hide in _SHAPES:
-        text = pattern.sub(hide, text)
+    for _, shape, hide in _SHAPES:
+        text = shape.sub(hide, text)
     return text
 
 
@@ -174,7 +176,7 @@ def traces(text: str) -> list[str]:
     """Descriptions of what would be redacted in a text because of its form; empty if it may be kept as it is."""
     if not may_hold_traces(text):
         return []
-    return [what for what, pattern, hide in _SHAPES if pattern.sub(hide, text) != text]
+    return [what for what, shape, hide in _SHAPES if shape.sub(hide, text) != text]
 
 
 def may_hold_traces(text: str) -> bool:
@@ -325,46 +327,42 @@ def configure(format: str = "auto", level: str = "info", stream: TextIO | None =
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    _Logger.is_configured = False
     _tame(level)
 
 
-def _shared_processors() -> list[structlog.typing.Processor]:
-    """Everything is added to an event before redaction; events of libraries take the same path."""
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-
-
 class _EventFormatter(logging.Formatter):
-    """Formats events with structlog."""
+    """Formats events, and lines of libraries, as JSON or for people."""
 
     def __init__(self, is_for_people: bool, stream: TextIO) -> None:
         super().__init__()
         self._is_for_people, self._stream = is_for_people, stream
 
-    @cached_property
-    def _formatter(self) -> logging.Formatter:
-        renderer: structlog.typing.Processor = structlog.processors.JSONRenderer(ensure_ascii=False)
-        if self._is_for_people:
-            plain = structlog.dev.plain_traceback
-            renderer = structlog.dev.ConsoleRenderer(colors=self._stream.isatty(), exception_formatter=plain)
-        return structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=_shared_processors(),
-            processors=[
-                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                structlog.processors.format_exc_info,
-                redact_event,
-                escape_event,
-                renderer,
-            ],
+    def format(self, record: logging.LogRecord) -> str:
+        # Everything is added before redaction; lines of libraries take the same path.
+        event: MutableMapping[str, Any] = {
+            **_CONTEXT.get(),
+            **getattr(record, "fields", {}),
+            "event": record.getMessage(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "timestamp": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
+        }
+        if record.exc_info and record.exc_info[0]:
+            event["exception"] = self.formatException(record.exc_info)
+        event = escape_event(redact_event(event))
+        return (
+            self._rendered_for_people(event)
+            if self._is_for_people
+            else json.dumps(event, ensure_ascii=False, default=str)
         )
 
-    def format(self, record: logging.LogRecord) -> str:
-        return self._formatter.format(record)
+    def _rendered_for_people(self, event: MutableMapping[str, Any]) -> str:
+        return str(self._renderer(None, "", event))
+
+    @cached_property
+    def _renderer(self) -> structlog.dev.ConsoleRenderer:
+        plain = structlog.dev.plain_traceback
+        return structlog.dev.ConsoleRenderer(colors=self._stream.isatty(), exception_formatter=plain)
 
 
 def _tame(level: str) -> None:
@@ -376,12 +374,12 @@ def _tame(level: str) -> None:
         logging.getLogger(name).propagate = True
 
 
-def redact_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """The last processor before rendering: redacts the event, its traceback included."""
+def redact_event(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The last step but one before rendering: redacts the event, its traceback included."""
     return {name: _redact_named(name, value, 0) for name, value in event.items()}
 
 
-def escape_event(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+def escape_event(event: Mapping[str, Any]) -> dict[str, Any]:
     """Names and messages come from third parties: no value may move the cursor, recolour the terminal or start a new
     line."""
     return {escaped(name): _escaped(value, _LINES if name in _MULTILINE else "") for name, value in event.items()}
@@ -395,40 +393,63 @@ def _escaped(value: Any, keeps: str) -> Any:
     return [_escaped(inner, keeps) for inner in value] if isinstance(value, list) else value
 
 
-def logger(name: str) -> structlog.stdlib.BoundLogger:
-    return cast("structlog.stdlib.BoundLogger", _Logger(name))
+def logger(name: str) -> EventLogger:
+    return EventLogger(name)
 
 
-class _Logger:
-    """A logger of structlog, which is imported and configured with the first event."""
+class EventLogger:
+    """Logs events with fields: `log.info("source collected", source=7, new=3)`. Positional arguments fill the text.
 
-    is_configured = True
-    """False between `configure` and the first event."""
+    Through the standard library alone: structlog takes longer to import than most commands take, and ten times as long
+    for each line.
+    """
 
     def __init__(self, name: str) -> None:
-        self._name = name
+        self._logger = logging.getLogger(name)
 
-    def __getattr__(self, method: str) -> Any:
-        if not _Logger.is_configured:
-            structlog.configure(
-                processors=[
-                    structlog.stdlib.filter_by_level,
-                    *_shared_processors(),
-                    structlog.stdlib.PositionalArgumentsFormatter(),
-                    structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-                ],
-                wrapper_class=structlog.stdlib.BoundLogger,
-                logger_factory=structlog.stdlib.LoggerFactory(),
-            )
-            _Logger.is_configured = True
-        return getattr(structlog.get_logger(self._name), method)
+    def debug(self, event: str, *values: object, **fields: Any) -> None:
+        self._log(logging.DEBUG, event, values, fields)
+
+    def info(self, event: str, *values: object, **fields: Any) -> None:
+        self._log(logging.INFO, event, values, fields)
+
+    def warning(self, event: str, *values: object, **fields: Any) -> None:
+        self._log(logging.WARNING, event, values, fields)
+
+    def error(self, event: str, *values: object, **fields: Any) -> None:
+        self._log(logging.ERROR, event, values, fields)
+
+    def exception(self, event: str, *values: object, **fields: Any) -> None:
+        """An error, with the traceback of the exception that is being handled."""
+        self._log(logging.ERROR, event, values, {"exc_info": True, **fields})
+
+    def _log(self, level: int, event: str, values: tuple[object, ...], fields: dict[str, Any]) -> None:
+        """`exc_info` among the fields is an exception, or True for the one that is being handled."""
+        logger = self._logger
+        if not logger.isEnabledFor(level):
+            return
+        error = fields.pop("exc_info", None)
+        if isinstance(error, BaseException):
+            error = (type(error), error, error.__traceback__)
+        elif error:
+            error = sys.exc_info()
+        # Not by `logger.log`, which would walk the stack for the caller's file and line.
+        logger.handle(logger.makeRecord(logger.name, level, "", 0, event, values, error, extra={"fields": fields}))
+
+
+_CONTEXT: ContextVar[Mapping[str, Any]] = ContextVar("fields of all events", default=MappingProxyType({}))
 
 
 def context() -> dict[str, Any]:
     """The fields that `bound` adds to the events of this thread now."""
-    return structlog.contextvars.get_contextvars()
+    return dict(_CONTEXT.get())
 
 
-def bound(**context: Any) -> AbstractContextManager[None]:
+@contextmanager
+def bound(**context: Any) -> Iterator[None]:
     """Within this block, every event of this thread has these fields: request_id, run, source …"""
-    return structlog.contextvars.bound_contextvars(**context)
+    token = _CONTEXT.set({**_CONTEXT.get(), **context})
+    try:
+        yield
+    finally:
+        _CONTEXT.reset(token)

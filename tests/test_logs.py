@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-import structlog
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -206,7 +205,6 @@ def stream() -> Iterator[io.StringIO]:
     yield io.StringIO()
     root.handlers[:], level = before
     root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def lines(stream: io.StringIO) -> list[dict[str, Any]]:

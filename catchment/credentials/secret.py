@@ -10,13 +10,14 @@ from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 import msgspec
 
 from catchment.errors import InvalidInput
+from catchment.lazy import pattern
 from catchment.logs import is_secret_parameter, looks_secret
 from catchment.model import Record
 
-HEADER = re.compile(r"([A-Za-z][A-Za-z0-9_-]*):\s+(\S.*)|((?:cookie|authorization|x-[a-z0-9-]+)):(\S.*)", re.IGNORECASE)
-SCHEME = re.compile(r"(?:Bearer|Basic|Token|Digest)\s+\S.*", re.IGNORECASE)
-COOKIES = re.compile(r"[\w.-]+=[^=;\s][^;]*(?:;\s*[\w.-]+=[^;]*)*;?")
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+HEADER = pattern(r"([A-Za-z][A-Za-z0-9_-]*):\s+(\S.*)|((?:cookie|authorization|x-[a-z0-9-]+)):(\S.*)", re.IGNORECASE)
+SCHEME = pattern(r"(?:Bearer|Basic|Token|Digest)\s+\S.*", re.IGNORECASE)
+COOKIES = pattern(r"[\w.-]+=[^=;\s][^;]*(?:;\s*[\w.-]+=[^;]*)*;?")
+UUID = pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _RANDOM_LENGTH = 32
 FORMS = (
     "give one of: user:password · Bearer TOKEN · header lines (Name: value) · cookies (a=b; c=d) · a bare token · "

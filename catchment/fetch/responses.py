@@ -5,12 +5,12 @@ A platform's own `refusal` comes first; the errors here are for answers about wh
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 
 from catchment.errors import Gone, LoginNeeded, Missing, PlatformError, Refused, ServerTrouble, SlowDown, Unreadable
+from catchment.lazy import pattern
 from catchment.model import Answer
 
 
@@ -32,8 +32,8 @@ _KEPT = frozenset(
 )  # fmt: skip
 _LIMIT_HEADERS = ("x-ratelimit-", "x-rate-limit-", "ratelimit-")
 
-_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
-_NEVER_STORED = re.compile(r"(?:^|[\s,])no-(?:cache|store)\b")
+_MAX_AGE = pattern(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,10})")
+_NEVER_STORED = pattern(r"(?:^|[\s,])no-(?:cache|store)\b")
 LONGEST_CACHE_SECONDS = 30 * 86400
 _LONGEST_VALIDATOR = 1000
 

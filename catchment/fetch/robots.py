@@ -17,6 +17,7 @@ from catchment.errors import Disallowed, PlatformError, ServerTrouble, SlowDown
 from catchment.fetch.responses import http_refusal
 from catchment.fetch.throttle import Turns
 from catchment.fetch.urls import ParsedUrl
+from catchment.lazy import pattern
 from catchment.model import Answer, Identity, Record, Request
 
 KEPT = timedelta(days=1)
@@ -30,7 +31,7 @@ LONGEST_DELAY_SECONDS = 60.0
 us."""
 _LOCKS = 64
 US, THEM = "us", "them"
-_AGENT = re.compile(r"\s*user[-\s]?agent\s*[:\s]([^#]*)", re.IGNORECASE)
+_AGENT = pattern(r"\s*user[-\s]?agent\s*[:\s]([^#]*)", re.IGNORECASE)
 
 
 class RobotsRules(Record, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from functools import lru_cache
 from ipaddress import IPv6Address
@@ -11,12 +10,13 @@ from urllib.parse import quote, unquote_plus, urlencode, urljoin, urlsplit
 import idna
 
 from catchment.errors import AddressRefused
+from catchment.lazy import pattern
 from catchment.model import Record
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 8000
 """Characters of a URL: as much as servers accept. URLs are stored, so a stranger must not decide how long they get."""
-_HOST = re.compile(r"[A-Za-z0-9._-]+")
+_HOST = pattern(r"[A-Za-z0-9._-]+")
 """The characters of a host name or number. Others would be shown in an error, and might act there."""
 _LEFT_AS_IS = "%/:?=&;,+@!$'()*~[]"
 """What quoting a foreign URL must not touch: its structure, and what is quoted already."""

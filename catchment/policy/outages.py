@@ -26,6 +26,7 @@ from catchment.errors import (
     TimedOut,
     VaultError,
 )
+from catchment.lazy import pattern
 from catchment.messages import Message, about, message
 from catchment.model import Alarm, Record, Severity, View
 from catchment.policy import schedule
@@ -38,7 +39,7 @@ _NO_EVIDENCE = frozenset(
 """Errors that occur without sending a request."""
 OFFLINE, SITE, STALLED, FAILING = "network offline", " unreachable", "collecting stalled", " failing"
 """The subjects of alerts, or their suffixes."""
-_LOCAL_NAME = re.compile(r"[\w-]+|.+\.(?:localhost|local|lan|internal|home\.arpa)", re.IGNORECASE)
+_LOCAL_NAME = pattern(r"[\w-]+|.+\.(?:localhost|local|lan|internal|home\.arpa)", re.IGNORECASE)
 _SLACK = timedelta(minutes=15)
 """A source is not always visited at the very moment it is due."""
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from catchment.errors import BadSetting
-from catchment.lazy import lazy_imports
+from catchment.lazy import lazy_imports, pattern
 from catchment.settings.forms import line
 from catchment.settings.table import DEFINED, Setting, Settings, without_password
 
@@ -22,8 +22,8 @@ with lazy_imports():
     import difflib
     import tomllib
 
-LINE = re.compile(r"(?:export\s+)?([A-Za-z_]\w*)\s*=(.*)")
-QUOTED = re.compile(r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?""")
+LINE = pattern(r"(?:export\s+)?([A-Za-z_]\w*)\s*=(.*)")
+QUOTED = pattern(r"""(?:'([^']*)'|"((?:[^"\\]|\\.)*)")\s*(?:#.*)?""")
 ESCAPES = {"n": "\n", "t": "\t"}
 
 

@@ -3,7 +3,6 @@ store."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,6 +22,7 @@ from catchment.errors import (
     Unreadable,
 )
 from catchment.fetch.auth import bound_host, is_for, mismatch, place_of
+from catchment.lazy import pattern
 from catchment.logs import redact
 from catchment.model import (
     ADDED,
@@ -48,7 +48,7 @@ from catchment.text.printable import one_line
 SERVICE = "service"
 """The setting of a source that chooses among the services of its platform."""
 _MOST_MINUTES = 525_600
-_HOST = re.compile(r"(?:[^\s:/?#@]+\.[^\s:/?#@.]+|localhost)(?::\d+)?(?:[/?#]|$)")
+_HOST = pattern(r"(?:[^\s:/?#@]+\.[^\s:/?#@.]+|localhost)(?::\d+)?(?:[/?#]|$)")
 _ALSO = "digest_feed"
 """Uses the same parser as `rss`: what the one cannot parse, the other cannot either."""
 # The most that fits into a PostgreSQL index.

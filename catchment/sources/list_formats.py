@@ -12,18 +12,21 @@ import io
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from html import escape
 from typing import Any
 from xml.parsers import expat
-from xml.sax.saxutils import quoteattr
 
 import msgspec
 
 from catchment import cost_limits
 from catchment.errors import InvalidInput, TooComplex
+from catchment.lazy import pattern
 from catchment.logs import redact
 from catchment.model import Record, SettingValues
 from catchment.text import charset
 
+# A parser would read them as spaces.
+_LINE_ENDS = str.maketrans({"\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 FORMATS = ("opml", "csv", "json", "communities")
 MOST_BYTES = 20_000_000
 MOST_ROWS = 100_000
@@ -238,8 +241,8 @@ def _json_rows(text: str) -> Iterator[Row]:
 
 
 # Full-width signs, too: some spreadsheets fold them into the ordinary ones first.
-_HARMLESS = re.compile(r"'+[=+\-@＝＋－＠]")
-_FORMULA = re.compile(r"'*[=+\-@＝＋－＠]")
+_HARMLESS = pattern(r"'+[=+\-@＝＋－＠]")
+_FORMULA = pattern(r"'*[=+\-@＝＋－＠]")
 
 
 def _csv_rows(text: str) -> Iterator[Row]:
@@ -288,8 +291,8 @@ def _opml_rows(text: str) -> Iterable[Row]:
     return outlines.rows
 
 
-_BARE_AMPERSAND = re.compile(r"&(?!#\d{1,7};|#x[0-9a-fA-F]{1,6};|(?:amp|lt|gt|quot|apos);)")
-_NOT_XML = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
+_BARE_AMPERSAND = pattern(r"&(?!#\d{1,7};|#x[0-9a-fA-F]{1,6};|(?:amp|lt|gt|quot|apos);)")
+_NOT_XML = pattern("[\0-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff\ud800-\udfff]")
 
 
 def _parse(text: str, outlines: _Outlines) -> None:
@@ -438,4 +441,5 @@ def _outline(listed: ListedSource, indent: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    return quoteattr(_NOT_XML.sub("", text))
+    # As xml.sax.saxutils.quoteattr, whose import brings the HTTP client and TLS along.
+    return f'"{escape(_NOT_XML.sub("", text), quote=True)}"'.translate(_LINE_ENDS)

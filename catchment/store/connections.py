@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 from catchment.errors import InvalidInput
+from catchment.lazy import pattern
 
 BUSY_SECONDS = 30
 OVERFLOW = 4
@@ -23,7 +24,7 @@ CHILD_CONNECTIONS, BEAT_CONNECTIONS, SERVER_CONNECTIONS = CHILD_POOL + 1, BEAT_P
 """All connections of such a process: one of them, which no thread uses, shows that it lives."""
 _LONGEST_USE = 1800.0
 """Seconds after which a connection to a server is replaced: firewalls drop those that seem idle."""
-_URL = re.compile(
+_URL = pattern(
     r"""(?P<scheme>[\w+]+)://
     (?: (?P<user>[^:/]*) (?: :(?P<password>[^@]*) )? @ )?
     (?: \[(?P<ipv6>[^/?]+)\] | (?P<host>[^/:?]+) )? (?: :(?P<port>[^/?]*) )?

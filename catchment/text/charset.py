@@ -11,6 +11,8 @@ import codecs
 import re
 from collections.abc import Iterator
 
+from catchment.lazy import pattern
+
 # Labels as servers write them, by the codec that decodes most of what is sent under them: the label's own codec is
 # often too narrow (gb2312 feeds are full of GBK, iso-8859-1 ones full of Windows quotes). Labels that are not here are
 # ignored: Python knows codecs (rot13, unicode_escape, utf-7) that no stranger may choose.
@@ -69,10 +71,10 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-HTTP_LABEL = re.compile(r"charset\s*+=\s*+[\"']?\s*+([^\s\"';,]+)", re.IGNORECASE)
-XML_LABEL = re.compile(rb"<\?\w*xml[^>]*?\sencoding\s*=\s*[\"']\s*([\w.:-]+)", re.IGNORECASE)
-META_LABEL = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
-HTML = re.compile(rb"<!doctype\s+html|<html|<head", re.IGNORECASE)
+HTTP_LABEL = pattern(r"charset\s*+=\s*+[\"']?\s*+([^\s\"';,]+)", re.IGNORECASE)
+XML_LABEL = pattern(rb"<\?\w*xml[^>]*?\sencoding\s*=\s*[\"']\s*([\w.:-]+)", re.IGNORECASE)
+META_LABEL = pattern(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)", re.IGNORECASE)
+HTML = pattern(rb"<!doctype\s+html|<html|<head", re.IGNORECASE)
 
 # How far to search for labels. Pages with long comments have their meta later than the 1024 bytes of the standard.
 HEAD = 4096
@@ -102,7 +104,7 @@ ENOUGH_OF_MANY, ENOUGH_OF_ALPHABET = 0.1, 0.5
 # How much is examined for a guess, from the first byte beyond ASCII on: decoding all of a large body eight times would
 # take seconds, and half a gigabyte.
 SAMPLE = 200_000
-BEYOND_ASCII = re.compile(rb"[\x80-\xff]")
+BEYOND_ASCII = pattern(rb"[\x80-\xff]")
 
 # One damaged character in this many is damage, not another encoding.
 DAMAGE = 50

@@ -6,7 +6,6 @@ every item is either written or counted as skipped.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from catchment import cost_limits
+from catchment.lazy import pattern
 from catchment.model import Item, Media, Reading, Reference, Refined, RefinedItem, Skipped
 from catchment.text.html import clean_text, flat, html_to_text, sanitise, strip_tags, without_controls
 from catchment.text.printable import unescape
@@ -352,8 +352,8 @@ def _url(raw_url: str | None, base: str) -> str | None:
     return url if len(url) <= MAX_URL else None
 
 
-_WEB_ADDRESS = re.compile(r"https?://[^\s/?#]")
-_PLAIN_ADDRESS = re.compile(rf"https?://[0-9a-zA-Z][!-~]{{0,{MAX_URL - 10}}}")
+_WEB_ADDRESS = pattern(r"https?://[^\s/?#]")
+_PLAIN_ADDRESS = pattern(rf"https?://[0-9a-zA-Z][!-~]{{0,{MAX_URL - 10}}}")
 
 
 def _media(media: tuple[Media, ...], base: str) -> tuple[Media, ...]:
@@ -369,7 +369,7 @@ def _images(html: str) -> tuple[Media, ...]:
     return tuple(Media(unescape(src)) for src in dict.fromkeys(_IMAGE.findall(html)[:MAX_ATTACHED]))
 
 
-_IMAGE = re.compile(r'<img [^>]*?\bsrc="([^"]*)"')
+_IMAGE = pattern(r'<img [^>]*?\bsrc="([^"]*)"')
 
 
 def _references(references: tuple[Reference, ...], base: str, text_limit: int) -> tuple[Reference, ...]:

@@ -11,6 +11,8 @@ import re
 from datetime import UTC, date, datetime, time, timedelta, timezone, tzinfo
 from typing import NamedTuple
 
+from catchment.lazy import pattern
+
 
 class Dated(NamedTuple):
     """A moment in UTC, and whether its zone had to be guessed."""
@@ -19,19 +21,19 @@ class Dated(NamedTuple):
     is_zone_guessed: bool = False
 
 
-RFC_822 = re.compile(
+RFC_822 = pattern(
     r"(?:[^\W\d]+\.?,?\s*)?"  # the day's name, in any language, adds nothing
     r"(\d{1,2})(?:st|nd|rd|th)?[\s.-]+([^\W\d]{3,})\.?,?[\s-]+(\d{2,4}),?"
     r"(?:\s+(\d{1,2})[:.](\d{2})(?:[:.](\d{2})(?:[.,]\d+)?)?)?\s*(.*)",
     re.DOTALL,
 )
-NUMERIC = re.compile(
+NUMERIC = pattern(
     r"(\d{4})\s?[-/.年년]\s?(\d{1,2})(?:\s?[-/.月월]\s?(\d{1,2})\s?[日일.]?)?"
     r"(?:[T\s,]*(上午|下午|오전|오후|午前|午後)?\s?(\d{1,2})[:時时点시]\s?(\d{2})(?:[:分분]\s?(\d{2})(?:[.,]\d+)?)?[秒초분分]?)?\s*(.*)",
     re.IGNORECASE | re.DOTALL,
 )
-OFFSET = re.compile(r"(?:GMT|UTC|UT)?\s*([+-])(\d{1,2}):?(\d{2})?(?!\d)", re.IGNORECASE)
-HALF_OF_DAY = re.compile(r"([ap])\.?m\.?\b\s*", re.IGNORECASE)
+OFFSET = pattern(r"(?:GMT|UTC|UT)?\s*([+-])(\d{1,2}):?(\d{2})?(?!\d)", re.IGNORECASE)
+HALF_OF_DAY = pattern(r"([ap])\.?m\.?\b\s*", re.IGNORECASE)
 AFTERNOON = ("下午", "오후", "午後", "p")
 
 # By their first three letters, or four where three are not enough.
@@ -161,7 +163,7 @@ NO_TIME = "not a time; give one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday
 RELATIVE_TIME = "(today|yesterday|[1-9][0-9]{0,4}(min|h|d|w))"
 """The short forms of a relative time, as a regular expression. Longer ones ("2 days ago") are parsed as well."""
 _DAYS = {"today": 0, "yesterday": 1, "今天": 0, "昨天": 1}
-_AGO = re.compile(
+_AGO = pattern(
     r"([1-9]\d{0,4})\s*"
     r"(?:(m|min|mins|minutes?|分钟)|(h|hours?|小时)|(d|days?|天)|(w|weeks?|周))(?:\s*ago|前)?",
     re.ASCII,

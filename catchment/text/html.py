@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 import nh3
 
 from catchment import cost_limits
+from catchment.lazy import pattern
 from catchment.text.printable import unescape
 
 REL = "noopener noreferrer nofollow"
@@ -19,7 +20,8 @@ _WORDS = rf"[^<>&{_ODD}]*+(?:&(?:amp|lt|gt);[^<>&{_ODD}]*+)*+"
 # Only hosts about which no two programs disagree: names with letters at their end, and plain dotted numbers.
 _LABEL = r"(?!xn--)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?+"
 _BYTE = r"(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
-_HOST = rf"(?:(?:{_LABEL}\.)*(?!xn--)[a-z](?:[a-z0-9-]*[a-z0-9])?+|{_BYTE}(?:\.{_BYTE}){{3}})(?::[0-9]{{1,4}})?+"
+_PORT = r"(?:[1-5][0-9]{4}|6[0-4][0-9]{3}|[0-9]{1,4}(?![0-9]))"
+_HOST = rf"(?:(?:{_LABEL}\.)*(?!xn--)[a-z](?:[a-z0-9-]*[a-z0-9])?+|{_BYTE}(?:\.{_BYTE}){{3}})(?::{_PORT})?+"
 _PATH = r"[A-Za-z0-9/._~!$'()*+,;=:@%#?-]*+"
 _ADDRESS = rf"https?://{_HOST}(?:/{_PATH}(?:&amp;{_PATH})*+)?+"
 _IMAGE = rf'<img src="{_ADDRESS}"(?: alt="[^<>&"{_ODD}]*+")?+(?: ?/)?+>'
@@ -66,8 +68,8 @@ def sanitised_if_plain(html: str) -> str | None:
 
 
 # PostgreSQL refuses NUL, UTF-8 refuses lone surrogates, and nobody wants to read the rest. Tab and the line ends stay.
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
-_ORDINARY = re.compile("[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
+_CONTROL = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+_ORDINARY = pattern("[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
 
 
 def _names(text: str) -> list[str]:
@@ -105,18 +107,18 @@ _BREAKS = (
     | dict.fromkeys([end + block for block in _BLOCKS for end in ("", "/")], _PARAGRAPH)
 )
 
-_CLEAN_TAG = re.compile(r"<(/?[a-z0-9]+)[^>]*>")  # after sanitising, no attribute holds a bare ">"
-_PREFORMATTED = re.compile(r"<pre>.*?</pre>", re.DOTALL)
-_EMPTY_LINES = re.compile(r"\n{3,}")
-_EMBEDDED = re.compile(
+_CLEAN_TAG = pattern(r"<(/?[a-z0-9]+)[^>]*>")  # after sanitising, no attribute holds a bare ">"
+_PREFORMATTED = pattern(r"<pre>.*?</pre>", re.DOTALL)
+_EMPTY_LINES = pattern(r"\n{3,}")
+_EMBEDDED = pattern(
     r"<(audio|embed|iframe|source|video)\b(?=[^<>]*+>)[^<>]*?\ssrc"
     r"""\s*=\s*(?:"([^"<>]*)"|'([^'<>]*)'|([^\s"'<>]+))[^<>]*>""",
     re.I,
 )
-_UNSPOKEN = re.compile(r"<!--.*?(?:-->|\Z)|<(script|style|svg|template|title)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.I)
+_UNSPOKEN = pattern(r"<!--.*?(?:-->|\Z)|<(script|style|svg|template|title)\b.*?(?:</\1\s*>|\Z)", re.DOTALL | re.I)
 # A tag as the standard parses it, ">" in quotes and all. Possessive throughout: one pass, whatever comes.
 _ATTRIBUTE = r"""[\s/]*+[^\s/>][^\s/>=]*+(?:\s*+=\s*+(?:"[^"]*+"|'[^']*+'|[^\s"'>][^\s>]*+))?+"""
-_TAG = re.compile(rf"</?[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE})*+[\s/]*+>?")
+_TAG = pattern(rf"</?[a-zA-Z][^\s/>]*+(?:{_ATTRIBUTE})*+[\s/]*+>?")
 
 
 def without_controls(text: str) -> str:
@@ -232,12 +234,12 @@ _PAIRS = 100
 _COPY_COST = 30
 
 _COPIED = "b|big|code|em|font|i|s|small|strike|strong|tt|u"  # "formatting elements"; <a> and <nobr> do not pile up
-_COPIED_START = re.compile(rf"<(?:{_COPIED})(?=[\s/>])", re.I)
+_COPIED_START = pattern(rf"<(?:{_COPIED})(?=[\s/>])", re.I)
 # Only the plainest attributes: a pair that this pattern sees must be one for the parser too.
 _PLAIN = r'(?:\s+[\w:-]+="[^"<>]*")*\s*'
-_CLOSED_INLINE = re.compile(rf"<({_COPIED}|a|span){_PLAIN}>([^<]*)</\1>|<(?:br|img){_PLAIN}/?>", re.I)
-_ONE_ATTRIBUTE = re.compile(_ATTRIBUTE)
-_TAG_NAME = re.compile(r"<(/?[a-zA-Z][a-zA-Z0-9:-]*)")
+_CLOSED_INLINE = pattern(rf"<({_COPIED}|a|span){_PLAIN}>([^<]*)</\1>|<(?:br|img){_PLAIN}/?>", re.I)
+_ONE_ATTRIBUTE = pattern(_ATTRIBUTE)
+_TAG_NAME = pattern(r"<(/?[a-zA-Z][a-zA-Z0-9:-]*)")
 # They are empty, or their end may be left out: many of them are siblings, not nested. Not <rt>: outside of <ruby> they
 # are nested.
 _FLAT = frozenset(

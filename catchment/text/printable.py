@@ -6,9 +6,11 @@ from __future__ import annotations
 import html
 import re
 
+from catchment.lazy import pattern
+
 _JOINERS = "\u200c\u200d"
 """Not printable by themselves; emoji and several scripts are written with them."""
-_LONG_REFERENCE = re.compile(r"&#([0-9]{8,});?")
+_LONG_REFERENCE = pattern(r"&#([0-9]{8,});?")
 
 
 def unescape(text: str) -> str:

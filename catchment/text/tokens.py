@@ -21,6 +21,7 @@ from typing import NamedTuple
 from unicodedata import category, normalize
 
 from catchment.errors import InvalidInput
+from catchment.lazy import pattern
 from catchment.model import Record
 
 RULE = 2
@@ -44,17 +45,17 @@ _SPACELESS = (
     "\u3105-\u312f\u31a0-\u31bf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Chinese
     "\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff"  # pictures
 )
-_RUN = re.compile(f"[{_SPACELESS}]")
-_RUNS = re.compile(f"[{_SPACELESS}]+")
-_BY_RUNS = re.compile(f"([{_SPACELESS}]+)")
+_RUN = pattern(f"[{_SPACELESS}]")
+_RUNS = pattern(f"[{_SPACELESS}]+")
+_BY_RUNS = pattern(f"([{_SPACELESS}]+)")
 # Nearly all texts: ASCII, runs and the punctuation of both. One simple expression finds their segments.
-_USUAL = re.compile(rf"[\x00-\x7f\u2010-\u2027\u3001-\u3003\u3008-\u301f{_SPACELESS}]*")
-_USUAL_SEGMENT = re.compile(f"[a-z0-9]+|[{_SPACELESS}]+")
+_USUAL = pattern(rf"[\x00-\x7f\u2010-\u2027\u3001-\u3003\u3008-\u301f{_SPACELESS}]*")
+_USUAL_SEGMENT = pattern(f"[a-z0-9]+|[{_SPACELESS}]+")
 # Chinese punctuation is replaced before a text is normalized: one that is normal already takes a tenth of the time.
 _WIDE = tuple(zip("，！？：；（）", ",!?:;()", strict=True))
 # Signs that only say how to draw or break the surrounding text, and those that would expand to letters (™ into tm).
-_DROPPED = re.compile("[\u00ad\u200c\u200d\u2060\ufe0e\ufe0f\ufeff\u2120\u2122]")
-_QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”')
+_DROPPED = pattern("[\u00ad\u200c\u200d\u2060\ufe0e\ufe0f\ufeff\u2120\u2122]")
+_QUOTED = pattern(r'"([^"]*)"|“([^”]*)”')
 
 
 class Query(NamedTuple):
@@ -244,9 +245,9 @@ def _hits(query: Query, text: str) -> Iterator[tuple[int, int]]:
     said = f" {' '.join(_cut(plain[start:end]) for start, end in spans)} "
     # Where in `said` each segment's space is.
     places = [0, *accumulate(1 + len(_cut(plain[start:end])) for start, end in spans)]
-    for pattern in query.patterns:
-        for at in _each(said, pattern):
-            first, last = at + pattern.startswith(" "), at + len(pattern) - 1 - pattern.endswith(" ")
+    for part in query.patterns:
+        for at in _each(said, part):
+            first, last = at + part.startswith(" "), at + len(part) - 1 - part.endswith(" ")
             yield _origin(first, places, spans, origins), _origin(last, places, spans, origins) + 1
 
 

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from structlog.testing import capture_logs
 
 from catchment.cache import RedisBackend, open_cache
 from catchment.errors import StoreError
@@ -17,6 +16,7 @@ from catchment.redis import Away, RedisLink, open_link
 from catchment.settings import Settings
 from tests.cache.conftest import keeper_of
 from tests.cache.keeper import COMMUNITY, Keeper
+from tests.logged import logged
 from tests.redis_server import RedisServer
 from tests.store.desk import Desk, opened, post
 
@@ -87,7 +87,7 @@ def test_that_redis_went_away_and_came_back_is_said_once_each(
 ) -> None:
     source = keeper.follow()
     keeper.show(source, post("t3_1"))
-    with capture_logs() as said:
+    with logged() as said:
         own_redis.stop()
         for _ in range(5):
             keeper.read(source)
@@ -149,7 +149,7 @@ def test_without_the_package_the_database_is_used_and_it_is_said_what_to_install
         return found(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", not_installed)
-    with capture_logs() as said:
+    with logged() as said:
         link = RedisLink("redis://127.0.0.1:1", "test:")
         for keeper in keeper_of(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path, RedisBackend(link)):
             source = keeper.follow()
@@ -160,7 +160,7 @@ def test_without_the_package_the_database_is_used_and_it_is_said_what_to_install
 
 
 def test_an_address_that_redis_cannot_make_sense_of_is_said_once(own_redis: RedisServer) -> None:
-    with capture_logs() as said:
+    with logged() as said:
         link = RedisLink(f"{own_redis.url}?nonsense=1", "test:")
         for _ in range(2):
             assert link.check() is not None
@@ -184,7 +184,7 @@ def test_a_database_that_takes_no_hot_set_fails_no_visit_and_is_counted(
         raise StoreError("the disk is full")
 
     monkeypatch.setattr(quick.store.cached_sources, "newest", full)
-    with capture_logs() as said:
+    with logged() as said:
         quick.show(source, post("t3_1"))
     assert quick.read(source).items[0].external_id == "t3_1"
     assert quick.hot.counts(quick.clock.now() - timedelta(days=1)).failures == 1

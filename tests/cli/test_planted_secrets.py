@@ -15,7 +15,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-import structlog
 
 from catchment import logs
 from catchment.app import open_app, settings_from
@@ -75,7 +74,6 @@ def lines() -> Iterator[io.StringIO]:
     yield stream
     root.handlers[:], level = before
     root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-import structlog
 
 from catchment import logs
 from catchment.errors import StoreError
@@ -26,7 +25,6 @@ def lines() -> Iterator[io.StringIO]:
     yield stream
     root.handlers[:], level = before
     root.setLevel(level)
-    structlog.reset_defaults()
 
 
 def told(stream: io.StringIO) -> list[tuple[str, int | None]]:

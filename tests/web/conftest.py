@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from catchment import logs
 from tests.town import TownApp
@@ -43,4 +42,3 @@ def lines() -> Iterator[io.StringIO]:
     yield stream
     root.handlers[:], level = before
     root.setLevel(level)
-    structlog.reset_defaults()

@@ -8,34 +8,35 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from catchment.lazy import pattern
 from catchment.model import Hints, Media
 from catchment.text.dates import Dated
 from catchment.text.printable import unescape
 
 # The form of most URLs; all others take the slower way through `resolved`.
-WHOLE_URL = re.compile(r"(?i:https?)://[^\s<>\"]+")
+WHOLE_URL = pattern(r"(?i:https?)://[^\s<>\"]+")
 
 # Schemes a URL may have. Not here: javascript:, data: and whatever else a page must not offer to click.
 SCHEMES = {"http", "https", "ftp", "gemini", "gopher", "magnet"}
 
-ENTITY = re.compile(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
-MARKUP = re.compile(r"</?[a-zA-Z][^<>]*>|<!--|" + ENTITY.pattern)
+ENTITY = pattern(r"&(?:#\d+|#[xX][0-9a-fA-F]+|[a-zA-Z][a-zA-Z0-9]*);")
+MARKUP = pattern(r"</?[a-zA-Z][^<>]*>|<!--|" + ENTITY.pattern)
 
 # Only what is really HTML: a title may speak of List<String> and must keep it.
-HTML_TAG = re.compile(
+HTML_TAG = pattern(
     r"</?(?:a|abbr|acronym|b|big|blockquote|br|center|cite|code|del|dfn|div|em|font|h[1-6]|hr|i|img|ins|kbd|li|mark|nobr"
     r"|ol|p|pre|q|s|samp|small|span|strike|strong|sub|sup|tt|u|ul|var|wbr)(?:\s[^<>]*)?/?>",
     re.IGNORECASE,
 )
 # Possessive wherever two parts could share characters: a name may be made to be tried in a million ways.
-PERSON = re.compile(
+PERSON = pattern(
     r"\s*+(?:mailto:)?([^\s@]++@[^\s(]++)\s*+\((.*)\)\s*+|\s*+([^<]*)<\s*+(?:mailto:)?([^\s@]++@[^\s>]++)\s*+>\s*+",
     re.DOTALL,
 )
 LONGEST_PERSON = 300
 LONGEST_TITLE = 50_000
 """With all its markup and white space; far less is kept of it."""
-LANGUAGE = re.compile(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,20}){0,5}")
+LANGUAGE = pattern(r"[A-Za-z]{2,3}(?:[-_][A-Za-z0-9]{1,20}){0,5}")
 
 # What a base may add to a URL. Every link of a feed is based on it: a megabyte of it would be a megabyte for each.
 MOST_ADDED = 500

@@ -19,6 +19,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from catchment import child_processes
 from catchment.errors import TooComplex, Unreadable
+from catchment.lazy import pattern
 
 MOST_CHARACTERS = 10_000_000
 
@@ -36,13 +37,13 @@ TINY_TAGS = 500
 TINY_CHARACTERS = 20_000
 
 # What is no tag, whatever it looks like, runs to its end, or to that of the page: the search stays linear.
-TAG = re.compile(
+TAG = pattern(
     r"<!--(?:.*?-->|.*)|<(script|style|textarea|noscript|title)\b(?:.*?</\1\b|.*)"
     r"|<(/?)([a-z][^\s/>]*)((?:[^\"'<>]|\"[^\"]*\"|'[^']*')*+)",
     re.DOTALL | re.IGNORECASE,
 )
 _HELPS = "check it in a browser"
-QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
+QUOTED = pattern(r"\"[^\"]*\"|'[^']*'")
 
 # They are empty, or their end may be left out: a thousand of them are siblings, not nested.
 FLAT = frozenset(

@@ -6,11 +6,12 @@ import re
 from typing import Any
 
 from catchment.errors import Refused
+from catchment.lazy import pattern
 from catchment.model import Answer, FailureScope, Identity, Progress, Refusal, Request, Source, WalkPlan
 from catchment.platforms._common.urls import is_same_host
 
 # Text that bot checks contain, and pages that merely speak of them do not.
-WALLS = re.compile(
+WALLS = pattern(
     rb"<title>\s*(?:just a moment|attention required! \| cloudflare|ddos-guard|verifying your browser"
     rb"|making sure you(?:'|&#39;|\xe2\x80\x99)re not a bot|checking your browser|access denied \| )"
     rb"|_cf_chl_opt|/cdn-cgi/challenge-platform/h/|/\.within\.website/x/cmd/anubis|id=\"anubis_challenge\""
@@ -18,7 +19,7 @@ WALLS = re.compile(
     re.IGNORECASE,
 )
 # A comment is matched whole or not at all: tried at every length, forty of them would take for ever.
-PAGE = re.compile(rb"(?:(?><!--.*?-->)\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
+PAGE = pattern(rb"(?:(?><!--.*?-->)\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
 HEAD_BYTES, WALL_BYTES = 4096, 60_000
 
 

@@ -11,6 +11,7 @@ import msgspec
 
 from catchment import cost_limits
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.model import Item, Skipped
 from catchment.platforms._common.coercion import MOST_ENTRIES
 
@@ -21,7 +22,7 @@ Shape = TypeVar("Shape")
 
 _PAIR = rb"u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 # Every escape is matched whole, so that the second half of "\\" is not taken for the beginning of one.
-_ESCAPE = re.compile(rb"\\(?:" + _PAIR + rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
+_ESCAPE = pattern(rb"\\(?:" + _PAIR + rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)", re.DOTALL)
 _UNKNOWN = rb"\ufffd"
 
 

@@ -9,12 +9,13 @@ from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 import idna
 
 from catchment.errors import InvalidInput
+from catchment.lazy import pattern
 
 LONGEST = 2000
 PORTS = {"http": 80, "https": 443}
-SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):(?!\d)(//)?", re.IGNORECASE)
-FEED_SCHEME = re.compile(r"feed:(//)?", re.IGNORECASE)
-HOST = re.compile(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE)
+SCHEME = pattern(r"([a-z][a-z0-9+.-]*):(?!\d)(//)?", re.IGNORECASE)
+FEED_SCHEME = pattern(r"feed:(//)?", re.IGNORECASE)
+HOST = pattern(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE)
 HELPS = "give the address of a feed or of its site, as https://example.com/feed.xml"
 UNRESERVED = "%/:=&?~+!$,;'@()*[]|"
 

@@ -41,6 +41,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import LoginNeeded, Refused, SlowDown, Unreadable
+from catchment.lazy import pattern
 from catchment.model import (
     Answer,
     Budget,
@@ -89,8 +90,8 @@ COMPLAINTS = ("error", "errors", "error_message", "errorMessage", "fault")
 _LONGEST_COMPLAINT = 64_000
 """An answer that is only an error is short; a longer one is parsed once, not twice."""
 _LONGEST_MESSAGE = 200
-TOO_OFTEN = re.compile(r"rate.?limit|too many|quota|throttl|slow down|try again later", re.IGNORECASE)
-NO_ENTRY = re.compile(r"unauthori[sz]ed|authenticat|api.?key|token|log ?in|credential", re.IGNORECASE)
+TOO_OFTEN = pattern(r"rate.?limit|too many|quota|throttl|slow down|try again later", re.IGNORECASE)
+NO_ENTRY = pattern(r"unauthori[sz]ed|authenticat|api.?key|token|log ?in|credential", re.IGNORECASE)
 
 
 def understand(text: str, kind: str | None = None) -> Target:

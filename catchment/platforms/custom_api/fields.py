@@ -7,7 +7,6 @@ it is built, and one that grows too large is stopped there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
@@ -19,6 +18,7 @@ from jmespath.exceptions import JMESPathError, JMESPathTypeError
 from jmespath.functions import Functions
 from jmespath.visitor import Options, TreeInterpreter
 
+from catchment.lazy import pattern
 from catchment.logs import is_secret_name
 from catchment.model import Field, PlanPart, SettingValues
 
@@ -115,8 +115,8 @@ def _weight(value: Any, most: int) -> int:
     return weight
 
 
-HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-PARAMETER = re.compile(r"[A-Za-z0-9_.~\[\]$:-]{1,100}")
+HEADER_NAME = pattern(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
+PARAMETER = pattern(r"[A-Za-z0-9_.~\[\]$:-]{1,100}")
 _MOST_HEADERS, _LONGEST_HEADER, _LONGEST_WORD = 20, 1_000, 100
 _KEEP_SECRETS = "a secret belongs into the vault: `catchment credentials add custom_api NAME`, then --credential NAME"
 _BEARS_IDENTITY = frozenset(("authorization", "proxy-authorization", "cookie", "x-auth", "api-key", "apikey"))

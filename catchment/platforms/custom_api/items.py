@@ -9,11 +9,11 @@ every form, names inside objects.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC
 from typing import Any
 
+from catchment.lazy import pattern
 from catchment.model import Item, Media, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.json import UnusableEntry
@@ -39,8 +39,8 @@ AROUND = frozenset(
 WRAPPERS = ("data", "node", "_source", "attributes", "post", "item")
 CONTENT = frozenset(("title", "text", "body", "content", "url", "link", "name", "description", "html", "message"))
 LONGEST_ID = 400
-DIGIT = re.compile(r"\d")
-WHITE = re.compile(r"\s")
+DIGIT = pattern(r"\d")
+WHITE = pattern(r"\s")
 
 
 class Shapeless(Exception):
@@ -126,10 +126,10 @@ ADDRESSES_INSIDE = (
     *("url", "src", "href", "link", "media_url_https", "media_url", "source_url", "content_url", "image"),
     *("original", "large", "preview_url"),
 )
-NUMBER = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){1,5}|[+-]?\d{1,18}(?:\.0{1,6})?")
-ROUNDED = re.compile(r"([+-]?\d{1,9}(?:\.\d{1,6})?)\s?([kKmM万亿])\+?")
+NUMBER = pattern(r"[+-]?\d{1,3}(?:,\d{3}){1,5}|[+-]?\d{1,18}(?:\.0{1,6})?")
+ROUNDED = pattern(r"([+-]?\d{1,9}(?:\.\d{1,6})?)\s?([kKmM万亿])\+?")
 ROUND = {"k": 1_000, "m": 1_000_000, "万": 10_000, "亿": 100_000_000}
-EPOCH = re.compile(r"-?\d{9,19}(?:\.\d{1,9})?")
+EPOCH = pattern(r"-?\d{9,19}(?:\.\d{1,9})?")
 _MICROSECONDS, _NANOSECONDS, _ABSURD = 1e14, 1e17, 1e20
 """Beyond these, milliseconds since 1970 would be absurd; and so, beyond all, nanoseconds."""
 _DEEPEST = 3

@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote_plus, urlsplit
 
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.model import Answer, Item, Progress, Record, Request, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.http import page_elsewhere
@@ -37,14 +38,14 @@ AROUND_CURSORS = (
     "pageInfo",
 )
 HAS_MORE = ("has_more", "hasMore", "has_next_page", "hasNextPage")
-LINK = re.compile(r"<([^<>]{1,4000})>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
-PARAMETER = re.compile(r";\s*([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
+LINK = pattern(r"<([^<>]{1,4000})>((?:\s*;\s*[\w*-]+\s*=\s*(?:\"[^\"]*\"|[^\s;,\"]+))*)")
+PARAMETER = pattern(r";\s*([\w*-]+)\s*=\s*(?:\"([^\"]*)\"|([^\s;,\"]+))")
 _LONGEST_CURSOR = 4_000
-_PART_OF_ADDRESS = re.compile(r"(?:/[^\s?]*)?\?\S+")
+_PART_OF_ADDRESS = pattern(r"(?:/[^\s?]*)?\?\S+")
 """A cursor like `/posts?page=2` is a URL, too."""
-_WHOLE_NUMBER = re.compile(r"\d{1,15}")
+_WHOLE_NUMBER = pattern(r"\d{1,15}")
 _LONGEST_COMPLAINT = 4_000
-_NO_SUCH_PAGE = re.compile(rb"page|offset|out of range|no more", re.IGNORECASE)
+_NO_SUCH_PAGE = pattern(rb"page|offset|out of range|no more", re.IGNORECASE)
 _SURELY_WITHIN_REACH = 0.5
 """Lists leave out what was removed: one that ends by itself beyond this share of its reach was cut there."""
 _TIES = timedelta(seconds=1)

@@ -31,6 +31,7 @@ from urllib.parse import urljoin
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment.errors import NoFeed, Unreadable
+from catchment.lazy import pattern
 from catchment.model import (
     Answer,
     Budget,
@@ -165,9 +166,7 @@ MOST_ANNOUNCED = 5
 
 # A page is not parsed whole: the standard is quadratic on nested tags and on endless ones, of which a page may be made.
 # Only two tags are needed; each is parsed alone, with what little follows it.
-TAG = re.compile(
-    rf"{markup.COMMENT}|<script\b(?:.*?</script\b|.*)|<(?:(base)|link)(?=[\s/])", re.DOTALL | re.IGNORECASE
-)
+TAG = pattern(rf"{markup.COMMENT}|<script\b(?:.*?</script\b|.*)|<(?:(base)|link)(?=[\s/])", re.DOTALL | re.IGNORECASE)
 LONGEST_TAG, MOST_TAGS = 2000, 1000
 
 

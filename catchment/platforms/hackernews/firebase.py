@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.model import Answer, Item, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
 from catchment.platforms._common.json import EXCERPT, decode_answer
@@ -15,7 +15,7 @@ HOST = "hacker-news.firebaseio.com"
 # Lists that are never empty: an empty one is a failure of the service, not a quiet day.
 NEVER_EMPTY = ("new", "top", "best")
 DETAIL, RECHECK = "item", "recheck"
-ASKED = re.compile(r"/item/(\d+)\.json$")
+ASKED = pattern(r"/item/(\d+)\.json$")
 NAMES = ("title", "text", "url", "by", "score", "descendants")
 
 

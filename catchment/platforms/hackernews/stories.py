@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from catchment.lazy import pattern
 from catchment.model import Item
 from catchment.platforms._common.coercion import from_seconds, number, text
 from catchment.text.printable import unescape
@@ -15,13 +16,13 @@ from catchment.text.printable import unescape
 SITE = "https://news.ycombinator.com/"
 KINDS = ("story", "job", "poll")
 # Some titles come with characters encoded, by one service or by both, or twice. Whole entities only: "Q&AMP" has none.
-ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
+ENTITY = pattern(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 MOST_ENCODINGS = 3
 # Only tags around words: a title may speak of <i>, and must keep it.
-FORMATTED = re.compile(r"<(i|b|em|strong|code|p)>([^<]*)</\1>", re.IGNORECASE)
+FORMATTED = pattern(r"<(i|b|em|strong|code|p)>([^<]*)</\1>", re.IGNORECASE)
 Names = tuple[str, str, str, str, str, str]
 """Of title, HTML, URL, author, score and number of comments."""
-PREFIX = re.compile(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
+PREFIX = pattern(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 
 
 def story(external_id: str, kind: str, at: Any, fields: dict[str, Any], names: Names) -> Item:

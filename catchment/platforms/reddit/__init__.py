@@ -29,6 +29,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from catchment import __version__
 from catchment.errors import InvalidInput, LoginNeeded
+from catchment.lazy import pattern
 from catchment.model import (
     Budget,
     CredentialSettings,
@@ -70,8 +71,8 @@ PROBE = requests.by_id(None, ["t3_0"])[0]
 
 HELPS = "give r/NAME, or the community's address, as https://www.reddit.com/r/NAME"
 # Profiles are communities called u_ and a name; one community is older than the rule.
-COMMUNITY = re.compile(r"[A-Za-z0-9][A-Za-z0-9_]{1,20}|u_[A-Za-z0-9_-]{3,20}|reddit\.com", re.IGNORECASE)
-SITES = re.compile(r"(?:[a-z]{1,5}(?:-[a-z]{2})?\.)?reddit\.com")
+COMMUNITY = pattern(r"[A-Za-z0-9][A-Za-z0-9_]{1,20}|u_[A-Za-z0-9_-]{3,20}|reddit\.com", re.IGNORECASE)
+SITES = pattern(r"(?:[a-z]{1,5}(?:-[a-z]{2})?\.)?reddit\.com")
 """www, old, new, np, m, sh …, and a language's."""
 # These lead to another community each time, or to one's own.
 NOWHERE = ("random", "randnsfw", "myrandom", "friends", "mod", "contrib")

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from msgspec import Raw, Struct
 
 from catchment.errors import Gone, LoginNeeded, Missing, NetworkError, PlatformError, Refused, ServerTrouble, SlowDown
+from catchment.lazy import pattern
 from catchment.model import Answer, FailureScope, Refusal, Request
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.http import is_page, is_wall
@@ -42,11 +43,11 @@ CLOSED: dict[str, tuple[type[PlatformError], str, str]] = {
 TELL_WHO = "set REDDIT_USER_AGENT to something that identifies you; whole data centres are often blocked"
 _LONGEST_WORDS = 200
 _HEAD_BYTES = 60_000
-_TOO_MANY = re.compile(rb"seen too many requests|<title>\s*too many requests", re.IGNORECASE)
-_BLOCKED = re.compile(rb"whoa there, pardner|blocked due to a network policy|<title>\s*blocked\s*<", re.IGNORECASE)
-_CHALLENGE = re.compile(rb"please wait for verification", re.IGNORECASE)
-_ADULT = re.compile(rb"<title>[^<]{0,100}over 18\?|you must be 18\+ to view this community", re.IGNORECASE)
-_COMMUNITY = re.compile(r"/r/([^/]+?)(?:\.rss|\.json)?(?:/|$)")
+_TOO_MANY = pattern(rb"seen too many requests|<title>\s*too many requests", re.IGNORECASE)
+_BLOCKED = pattern(rb"whoa there, pardner|blocked due to a network policy|<title>\s*blocked\s*<", re.IGNORECASE)
+_CHALLENGE = pattern(rb"please wait for verification", re.IGNORECASE)
+_ADULT = pattern(rb"<title>[^<]{0,100}over 18\?|you must be 18\+ to view this community", re.IGNORECASE)
+_COMMUNITY = pattern(r"/r/([^/]+?)(?:\.rss|\.json)?(?:/|$)")
 
 
 class RedditErrorBody(Struct):

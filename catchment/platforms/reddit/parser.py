@@ -7,10 +7,10 @@ post's own.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.model import Answer, Item, Media, Reading, Request, Skipped
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.feed import read_feed
@@ -23,9 +23,9 @@ EMPTY_PAGE = "a page came empty where more was announced: it is asked again"
 FEED_NOTE = "read from the community's feed, without an API key: no scores, comment counts, edits or removals"
 # Comments that enclose a post's own text.
 _BEFORE, _AFTER = "<!-- SC_OFF -->", "<!-- SC_ON -->"
-_TAG = re.compile(r"<[^<>]*>")
-_LINK = re.compile(r'<a href="([^"<>]{1,4000})">\[link\]</a>')
-_THREAD = re.compile(r"/comments/([0-9a-z]{1,13})(?:/|$)")
+_TAG = pattern(r"<[^<>]*>")
+_LINK = pattern(r'<a href="([^"<>]{1,4000})">\[link\]</a>')
+_THREAD = pattern(r"/comments/([0-9a-z]{1,13})(?:/|$)")
 
 
 def read(answer: Answer, asked: Request) -> Reading:

@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from catchment.lazy import pattern
 from catchment.model import Item, Media, Reference
 from catchment.platforms._common.coercion import from_seconds, number, text
 from catchment.platforms.reddit.shapes import COMMENT, POST, Comment, RedditPost, entries, fullname, inner, name_of
@@ -21,7 +22,7 @@ from catchment.platforms.reddit.shapes import COMMENT, POST, Comment, RedditPost
 SITE = "https://www.reddit.com/"
 AUTHOR, MODERATOR = "author", "moderator"
 # Marks in place of removed texts and titles.
-_MARK = re.compile(r"\[\s*(removed|deleted)(?: by [\w ]{1,40})?\s*\]", re.IGNORECASE)
+_MARK = pattern(r"\[\s*(removed|deleted)(?: by [\w ]{1,40})?\s*\]", re.IGNORECASE)
 _BY_AUTHOR = ("deleted", "author")
 """Values of `removed_by_category`; its other values name moderators of one sort or another."""
 IMAGES = "i.redd.it"

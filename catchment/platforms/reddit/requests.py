@@ -5,7 +5,6 @@ An app with a secret gets a token of its own; an installed app, which has none, 
 
 from __future__ import annotations
 
-import re
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -14,6 +13,7 @@ from urllib.parse import quote, urlencode
 from msgspec import Struct
 
 from catchment.errors import LoginNeeded
+from catchment.lazy import pattern
 from catchment.model import Answer, Identity, Request, Source, Token, WalkPlan
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.json import decoded
@@ -44,7 +44,7 @@ _USUAL_LIFE, _LONGEST_LIFE = 3600, 86_400
 _LARGEST_TOKEN = 100_000
 """Bytes of an answer. A token is a line."""
 # What is allowed in a header.
-_TOKEN = re.compile(r"[!-~]{1,8000}")
+_TOKEN = pattern(r"[!-~]{1,8000}")
 
 
 def listing(source: Source, plan: WalkPlan, *, is_known: bool) -> Request:

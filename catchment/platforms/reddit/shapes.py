@@ -7,18 +7,18 @@ comments), nested into each other (replies), or in a flat list (what "more" led 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.json import decoded, without_half_pairs
 
 POST, COMMENT, MORE = "t3", "t1", "more"
-FULLNAME = re.compile(r"t[13]_[0-9a-z]{1,13}")
+FULLNAME = pattern(r"t[13]_[0-9a-z]{1,13}")
 DELETED = "[deleted]"
 """In place of a name: the account is gone. That says nothing about what it wrote."""
 MOST_THINGS = 5_000
@@ -26,7 +26,7 @@ MOST_THINGS = 5_000
 DEEPEST = 40
 """How far replies to replies are parsed: four times as deep as Reddit shows them. Every level is parsed once more."""
 # A value of HTML begins with a tag; unless <, > and & of every value came encoded, as without `raw_json=1`.
-_ENCODED = re.compile(rb'"(?:selftext|body)_html"\s*:\s*"&lt;')
+_ENCODED = pattern(rb'"(?:selftext|body)_html"\s*:\s*"&lt;')
 
 Shape = TypeVar("Shape")
 

@@ -12,6 +12,7 @@ import re
 from typing import Any
 
 from catchment.errors import Unreadable
+from catchment.lazy import pattern
 from catchment.model import Answer, Item, Reading, Reference, Request, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed import entries, jsonfeed, markup
@@ -84,7 +85,7 @@ MOST_TAGS = 50_000
 MOST_REFERENCES = 200_000
 """Ampersands: each costs it two microseconds, or three."""
 DEEPEST = 100
-TAG = re.compile(r"<!\[CDATA\[(?:.*?\]\]>|.*)|<(/?)[A-Za-z][^<>]*?(/?)>", re.DOTALL)
+TAG = pattern(r"<!\[CDATA\[(?:.*?\]\]>|.*)|<(/?)[A-Za-z][^<>]*?(/?)>", re.DOTALL)
 
 Parsed = Any
 """A dict of feedparser's; it ships no types."""

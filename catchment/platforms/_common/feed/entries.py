@@ -13,7 +13,7 @@ from itertools import islice
 from msgspec import Struct
 
 from catchment import cost_limits
-from catchment.lazy import lazy_imports
+from catchment.lazy import lazy_imports, pattern
 from catchment.model import Item, Media, Reading, Reference, Skipped
 from catchment.platforms._common import coercion
 from catchment.platforms._common.feed.markup import Element, Tree, name_of
@@ -26,7 +26,7 @@ ATOM = "http://www.w3.org/2005/Atom"
 XHTML = "http://www.w3.org/1999/xhtml"
 RDF_ABOUT = "{http://www.w3.org/1999/02/22-rdf-syntax-ns#}about"
 XML_BASE = "{http://www.w3.org/XML/1998/namespace}base"
-NAME = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
+NAME = pattern(r"[A-Za-z_][\w.-]*", re.ASCII)
 # When an entry was last answered (RFC 4685).
 REPLIED = ("{http://purl.org/syndication/thread/1.0}updated", "thr:updated")
 XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"

@@ -14,7 +14,7 @@ from html.entities import html5
 from typing import Any, NamedTuple
 
 from catchment.errors import TooComplex
-from catchment.lazy import lazy_imports
+from catchment.lazy import lazy_imports, pattern
 
 with lazy_imports():
     from lxml import etree
@@ -31,33 +31,33 @@ MOST_MARKS = 1_000_000
 # An unclosed comment or section runs to the end: the search stays linear whatever the input.
 COMMENT = r"<!--(?:.*?-->|.*)"
 CDATA = r"<!\[CDATA\[(?:.*?\]\]>|.*)"
-OPAQUE = re.compile(f"({CDATA}|{COMMENT})", re.DOTALL)
-ROOT = re.compile(rf"{COMMENT}|<((?:[\w.-]+:)?(?:rss|rdf|feed))(?=[\s>/])", re.DOTALL | re.IGNORECASE)
-PAGE = re.compile(
+OPAQUE = pattern(f"({CDATA}|{COMMENT})", re.DOTALL)
+ROOT = pattern(rf"{COMMENT}|<((?:[\w.-]+:)?(?:rss|rdf|feed))(?=[\s>/])", re.DOTALL | re.IGNORECASE)
+PAGE = pattern(
     rf"{COMMENT}|<(!doctype\s+html|html|head|body)(?=[\s>])|<(?:[\w.-]+:)?(?:rss|rdf|feed)(?=[\s>/])",
     re.DOTALL | re.IGNORECASE,
 )
-TAG = re.compile(r"<[A-Za-z][^<>]*>")
-VALUE = re.compile(r"\"[^\"]*\"|'[^']*'|=\s*([^\s\"'<>]+)")
-ENTRY = re.compile(rf"{CDATA}|{COMMENT}|<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.DOTALL | re.IGNORECASE)
-PROLOG = re.compile(
+TAG = pattern(r"<[A-Za-z][^<>]*>")
+VALUE = pattern(r"\"[^\"]*\"|'[^']*'|=\s*([^\s\"'<>]+)")
+ENTRY = pattern(rf"{CDATA}|{COMMENT}|<(/?)(?:[\w.-]+:)?(?:item|entry)(?=[\s>/])", re.DOTALL | re.IGNORECASE)
+PROLOG = pattern(
     r"(?:<\?xml\s[^>]*\?>)?(?:\s++|(?><!--.*?-->)|(?><\?.*?\?>)|(?><!DOCTYPE[^>\[]*(?:\[.*?\]\s*)?>))*+", re.DOTALL
 )
 
-CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-NAMED = re.compile(r"&((?:amp|lt|gt|quot|apos);)")
+CONTROL = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+NAMED = pattern(r"&((?:amp|lt|gt|quot|apos);)")
 # A run of them is replaced at once: a megabyte of ampersands would otherwise be a million replacements.
-BARE_RUN = re.compile(r"&{2,}(?=&)")
-AMPERSAND = re.compile(r"&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,7}|x[0-9a-fA-F]{1,6});|(\w{1,40};))?")
+BARE_RUN = pattern(r"&{2,}(?=&)")
+AMPERSAND = pattern(r"&(?!(?:amp|lt|gt|quot|apos);)(?:#(\d{1,7}|x[0-9a-fA-F]{1,6});|(\w{1,40};))?")
 
 # Bytes between 128 and 159 as characters: Windows quotes labelled Latin, or UTF-8 taken for Latin and encoded again.
 AMPERSAND_BYTE = ord("&")
-C1_CHARACTER = re.compile(rb"\xc2[\x80-\x9f]")
-C1_REFERENCE = re.compile(rb"#(?:1[2-5]\d|x[89][0-9a-fA-F]);")
-ANY_C1_REFERENCE = re.compile(rb"&#(?:1[2-5]\d|x[89][0-9a-fA-F]);")
+C1_CHARACTER = pattern(rb"\xc2[\x80-\x9f]")
+C1_REFERENCE = pattern(rb"#(?:1[2-5]\d|x[89][0-9a-fA-F]);")
+ANY_C1_REFERENCE = pattern(rb"&#(?:1[2-5]\d|x[89][0-9a-fA-F]);")
 MOST_HOPS = 20_000
 C1 = {code: bytes([code]).decode("cp1252", "ignore") for code in range(0x80, 0xA0)}
-REFERENCES = re.compile(r"(?:&#(?:1[2-9]\d|2[0-4]\d|25[0-5]|x[89a-fA-F][0-9a-fA-F]);)+")
+REFERENCES = pattern(r"(?:&#(?:1[2-9]\d|2[0-4]\d|25[0-5]|x[89a-fA-F][0-9a-fA-F]);)+")
 
 
 class Tree(NamedTuple):
