@@ -297,7 +297,9 @@ def _digest(title: str, text: str, target_url: str, media: Sequence[Media]) -> b
     shown = dict.fromkeys(flat(_media_identity(medium.url)) for medium in media)
     # The separators count as white space, so no part can contain one.
     content = "\x1e".join((title, text, target_url, "\x1f".join(shown)))
-    return sha256(normalize("NFC", content).encode(errors="surrogatepass")).digest()
+    if not content.isascii():
+        content = normalize("NFC", content)
+    return sha256(content.encode(errors="surrogatepass")).digest()
 
 
 def _media_identity(url: str) -> str:
@@ -308,7 +310,9 @@ def _media_identity(url: str) -> str:
 def _line(text: str) -> str:
     """Returns the text on one line, without control characters. Of a very long one, the beginning."""
     text = text[:LONGEST_LINE]
-    return flat(text if text.isprintable() else without_controls(text))
+    if text.isprintable():
+        return text.strip(" ") if "  " not in text else " ".join(text.split())  # as `flat`, which would ask again
+    return flat(without_controls(text))
 
 
 def _name(text: str | None, limit: int = MAX_NAME) -> str | None:
