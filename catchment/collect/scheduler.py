@@ -61,56 +61,59 @@ class Queue:
     def __init__(self, hands: int, lanes: Mapping[str, KindLimit]) -> None:
         """`lanes` are the limits by kind; sources of other kinds take any free worker."""
         self.hands, self._lanes = hands, lanes
-        self._waiting: list[Claimed] = []
+        self._waiting: deque[Claimed] = deque()
         self._at_work: Counter[str] = Counter()
         """By kind."""
+        self.at_work = 0
 
     def __bool__(self) -> bool:
         return self.at_work > 0 or bool(self._waiting)
 
     @property
-    def at_work(self) -> int:
-        return self._at_work.total()
-
-    @property
     def free(self) -> int:
         """How many more workers are free; sources that wait for their kind's limit need none yet."""
-        waiting = sum(1 for claim in self._waiting if claim.source.kind not in self._lanes)
-        return max(0, self.hands - self.at_work - waiting)
+        return max(0, self.hands - self.at_work - sum(1 for claim in self._waiting if self._lane(claim) is None))
 
     def room(self) -> dict[str, int]:
         """Returns how many sources of each limited kind may be claimed: a batch, once all of the last have begun."""
+        if not self._lanes:
+            return {}
         waiting = {claim.source.kind for claim in self._waiting}
         is_full = self.at_work >= self.hands
         return {kind: 0 if is_full or kind in waiting else lane.batch for kind, lane in self._lanes.items()}
 
     def join(self, claimed: Sequence[Claimed]) -> None:
-        self._waiting += claimed
+        self._waiting.extend(claimed)
 
     def begin(self) -> list[Claimed]:
         """Returns the sources that may begin now, and counts them as in progress."""
-        return self._taken(self._may_begin)
+        begun: list[Claimed] = []
+        held_up: list[Claimed] = []
+        while self._waiting and self.at_work < self.hands:
+            claimed = self._waiting.popleft()
+            lane, kind = self._lane(claimed), claimed.source.kind
+            if lane is not None and self._at_work[kind] >= lane.at_once:
+                held_up.append(claimed)
+                continue
+            self._at_work[kind] += 1
+            self.at_work += 1
+            begun.append(claimed)
+        self._waiting.extendleft(reversed(held_up))
+        return begun
 
-    def _may_begin(self, claimed: Claimed) -> bool:
-        kind = claimed.source.kind
-        lane = self._lanes.get(kind)
-        if self.at_work >= self.hands or (lane is not None and self._at_work[kind] >= lane.at_once):
-            return False
-        self._at_work[kind] += 1
-        return True
+    def _lane(self, claimed: Claimed) -> KindLimit | None:
+        return self._lanes.get(claimed.source.kind)
 
     def done(self, kind: str) -> None:
         self._at_work[kind] -= 1
+        self.at_work -= 1
 
     def leave(self, is_leaving: Callable[[Claimed], bool]) -> list[Claimed]:
         """Removes and returns waiting sources that leave without having been visited."""
-        return self._taken(is_leaving)
-
-    def _taken(self, is_taken: Callable[[Claimed], bool]) -> list[Claimed]:
-        taken = [claim for claim in self._waiting if is_taken(claim)]
-        gone = {claim.source.id for claim in taken}
-        self._waiting = [claim for claim in self._waiting if claim.source.id not in gone]
-        return taken
+        leaving = [claim for claim in self._waiting if is_leaving(claim)]
+        gone = {claim.source.id for claim in leaving}
+        self._waiting = deque(claim for claim in self._waiting if claim.source.id not in gone)
+        return leaving
 
 
 class Visits(Protocol):
@@ -188,7 +191,8 @@ class Scheduler:
             nonlocal left
             # Kinds in cooldown are skipped, and their sources stay due.
             closed = self.visitor.kinds_in_cooldown()
-            self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
+            if closed:
+                self._give_back(queue.leave(lambda claimed_source: claimed_source.source.kind in closed))
             rules, most = self.visitor.rules, {**queue.room(), **dict.fromkeys(closed, 0)}
             room = queue.free + self.concurrency if queue.free else 0
             if kinds is not None:
@@ -308,7 +312,7 @@ class Scheduler:
 
     def _left_behind(self, queue: Queue) -> list[int]:
         """Returns the sources that no longer begin because a stop was requested: they stay due."""
-        return self._give_back(queue.leave(lambda _: self.stop.is_set()))
+        return self._give_back(queue.leave(lambda _: True)) if self.stop.is_set() else []
 
     def _give_back(self, claimed: Sequence[Claimed]) -> list[int]:
         """Releases sources without having visited them: nothing was requested, and nothing is recorded."""

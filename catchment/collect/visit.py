@@ -230,7 +230,9 @@ class Visitor:
         """Visits one source. Any failure is recorded as its own."""
         visit = Visit(self.context, self.rules, claimed, run_id)
         try:
-            visit = Visit(self.context, self.rules, self._understood(claimed), run_id)
+            understood = self._understood(claimed)
+            if understood is not claimed:
+                visit = Visit(self.context, self.rules, understood, run_id)
             self.collect(visit)
         except LeaseLost as error:
             visit.lose(error)

@@ -87,11 +87,16 @@ def site_of(source: FollowedSource, of_one_site: Collection[str]) -> Site:
     """Returns the site of a source; `of_one_site` are the platforms whose sources all share the same hosts."""
     if source.platform in of_one_site:
         return Site(OutageLevel.PLATFORM, source.platform)
+    return _host_of(source.target)
+
+
+@lru_cache(maxsize=1024)
+def _host_of(target: str) -> Site:
     try:
-        host = urlsplit(source.target).hostname
+        host = urlsplit(target).hostname
     except ValueError:
         host = None
-    return Site(OutageLevel.HOST, (host or source.target).lower())
+    return Site(OutageLevel.HOST, (host or target).lower())
 
 
 class SourceStanding(Record, frozen=True):

@@ -206,21 +206,31 @@ class PageWriter:
         }
 
     def _lookalikes(self, tx: Transaction, page: Page, stored: Mapping[Key, StoredItem]) -> tuple[StoredItem, ...]:
+        """Returns the newest items of the source that share their content or link with an unknown item.
+
+        What tells them is read first: nearly always there are none, and whole rows of all would cost more than the rest
+        of the page.
+        """
+        unknown = [item for item in page.items if not item.is_listed and any(key not in stored for key in _keys(item))]
+        fingerprints, urls = {item.fingerprint for item in unknown}, {item.item.url for item in unknown} - {None}
         # An item that this very answer shows under a known id is a different one, however similar.
         shown = {known.id for known in stored.values()}
-        rows = {
-            (page.source.key, row[1]): row
-            for row in tx.all(
+        seen_at = {
+            item_id: last_seen_at
+            for item_id, last_seen_at, fingerprint, rule, url in tx.all(
                 f"""
-                SELECT {KNOWN_COLUMNS}, s.last_seen_at
+                SELECT i.id, s.last_seen_at, i.fingerprint, i.fingerprint_rule, i.url
                   FROM sightings s JOIN items i ON i.id = s.item_id
                  WHERE s.source_id = ? ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT {LOOKALIKES}
                 """,
                 page.source.id,
             )
-            if row[0] not in shown
+            # A fingerprint by another rule says nothing yet.
+            if (bytes(fingerprint) in fingerprints or url in urls or rule != page.fingerprint_rule) and item_id not in shown
         }
-        return tuple(known_from(row[:-1], row[-1], True) for row in self._current(tx, page, rows).values())
+        whole = tx.select_in(f"SELECT {KNOWN_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
+        rows = {(page.source.key, row[1]): row for row in whole}
+        return tuple(known_from(row, seen_at[row[0]], True) for row in self._current(tx, page, rows).values())
 
     def _current(self, tx: Transaction, page: Page, rows: dict[Key, Row]) -> dict[Key, Row]:
         """Returns the rows with fingerprints by the current rule: a new rule writes no revisions."""
