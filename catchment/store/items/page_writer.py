@@ -226,7 +226,8 @@ class PageWriter:
                 page.source.id,
             )
             # A fingerprint by another rule says nothing yet.
-            if (bytes(fingerprint) in fingerprints or url in urls or rule != page.fingerprint_rule) and item_id not in shown
+            if (bytes(fingerprint) in fingerprints or url in urls or rule != page.fingerprint_rule)
+            and item_id not in shown
         }
         whole = tx.select_in(f"SELECT {KNOWN_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
         rows = {(page.source.key, row[1]): row for row in whole}
