@@ -93,7 +93,7 @@ def keep_bytecode() -> None:
 
 # ── several workers: long tests first, or one worker is still busy with them when the others have nothing left ───────
 
-LONG = (
+FIRST = (
     *("tests/browser/", "tests/kill/", "tests/endure/", "tests/web/test_server.py", "tests/test_third_party.py"),
     *("tests/cli/test_signals.py", "tests/test_hostile_world.py", "tests/cli/test_collect_memory.py"),
     *("tests/playground/test_reddit_met.py", "tests/web/test_api_promises.py", "tests/cli/test_planted_secrets.py"),
@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if workerinput is None:
         return
     count: int = workerinput["workercount"]
-    groups = [[item for item in items if item.nodeid.startswith(start)] for start in LONG]
+    groups = [[item for item in items if item.nodeid.startswith(start)] for start in FIRST]
     long = {item.nodeid for group in groups for item in group}
     others = deque(item for item in items if item.nodeid not in long)
     ordered: list[pytest.Item] = []
