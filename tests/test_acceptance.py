@@ -137,7 +137,7 @@ def test_08_a_kind_without_a_platform_is_skipped_without_an_error_and_warned_of_
 
 def test_09_ten_due_sources_are_collected_three_at_a_time_if_so_set(tmp_path: Path) -> None:
     here = TownApp(tmp_path / "home", f"sqlite:///{tmp_path / 'c.db'}", concurrency=3)
-    meeting, numbers = Barrier(3, timeout=120), count(1)
+    meeting, numbers = Barrier(3, timeout=600), count(1)
 
     def waits_for_two_others(request, now):  # type: ignore[no-untyped-def]
         if next(numbers) < 10:  # the tenth has nobody left to meet

@@ -171,7 +171,7 @@ def everything_reachable(browser: OpenerDirector, link: str) -> dict[str, tuple[
 
 def opened(browser: OpenerDirector, url: str) -> tuple[int, str]:
     try:
-        with browser.open(url, timeout=120) as answer:
+        with browser.open(url, timeout=900) as answer:
             return answer.status, answer.read().decode()
     except HTTPError as error:
         return error.code, error.read().decode()

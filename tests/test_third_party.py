@@ -113,7 +113,7 @@ class Surroundings:
     def __call__(self, *arguments: object) -> Said:
         command = [sys.executable, "-m", "catchment", *map(str, arguments)]
         done = subprocess.run(
-            command, env=self.environment, cwd=self.work, capture_output=True, text=True, check=False, timeout=120
+            command, env=self.environment, cwd=self.work, capture_output=True, text=True, check=False, timeout=900
         )
         return Said(done.returncode, done.stdout, done.stderr)
 

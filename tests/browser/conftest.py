@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from catchment.web.app import application
 from catchment.web.dependencies import open_web_context
@@ -34,6 +34,12 @@ SILENT = (
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
     "--disable-quic", "--disable-gpu",
 )  # fmt: skip
+
+
+PATIENCE = 600_000
+"""Milliseconds: enough for a machine that has much else to do."""
+# What a page is expected to show has five seconds unless this is set: the time of a context does not hold for it.
+expect.set_options(timeout=PATIENCE)
 
 
 def chromium_path() -> str:
@@ -106,7 +112,7 @@ class Site:
     def visitor(self, **how: Any) -> Iterator[Visitor]:
         """Somebody who has just come by the link."""
         context = self.chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, "locale": "en-GB", **how})
-        context.set_default_timeout(180_000)
+        context.set_default_timeout(PATIENCE)
         try:
             visitor = Visitor(context, context.new_page(), self.base)
             visitor.page.goto(self.login)

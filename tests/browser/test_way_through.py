@@ -18,7 +18,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from catchment.playground.world import Place, World
-from tests.browser.conftest import Visitor
+from tests.browser.conftest import PATIENCE, Visitor
 
 pytestmark = pytest.mark.process
 
@@ -26,8 +26,6 @@ START = datetime(2026, 3, 2, tzinfo=UTC)
 SEED, PLACES, DAYS, BUSY = 11, 12, 30.0, 200.0
 CLOCK = f"{(START + timedelta(hours=59)).isoformat()},1000"
 """From here on, the feed below edits something every hour: nobody has to wait long for it."""
-PATIENCE = 60_000
-"""Milliseconds: enough for a machine that has much else to do."""
 
 
 class Internet:

@@ -57,7 +57,7 @@ def test_a_database_in_use_is_not_replaced(
     catchment("backup", tmp_path / "copy.db")
     feed.hold()
     start("collect")
-    assert site.server.arrived.wait(30)
+    assert site.server.arrived.wait(600)
     said = catchment("restore", tmp_path / "copy.db", "--json")
     assert said.failure == (5, "CONFLICT")
     assert "collect (process" in said.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -60,13 +61,19 @@ def own_parts(modules: set[str]) -> set[str]:
     return {name.split(".")[1] for name in modules if name.startswith("catchment.")}
 
 
-def libraries(modules: set[str]) -> set[str]:
-    """The packages that are neither ours nor Python's; what starts the interpreter itself is left out."""
+@cache
+def interpreter_packages() -> frozenset[str]:
+    """What is imported before any program of ours."""
     bare = subprocess.run(
         [sys.executable, "-c", "import sys; print(*sys.modules)"], capture_output=True, text=True, check=True
     )
+    return frozenset(packages(set(bare.stdout.split())))
+
+
+def libraries(modules: set[str]) -> set[str]:
+    """The packages that are neither ours nor Python's; what starts the interpreter itself is left out."""
     compiled = {"cython_runtime"} | {name for name in packages(modules) if name.startswith("_cython")}
-    return packages(modules) - packages(set(bare.stdout.split())) - sys.stdlib_module_names - {"catchment"} - compiled
+    return packages(modules) - interpreter_packages() - sys.stdlib_module_names - {"catchment"} - compiled
 
 
 @pytest.mark.process

@@ -134,7 +134,7 @@ class Crowd:
         """One that need not wait."""
         thread = Thread(target=self._read, args=[size])
         thread.start()
-        thread.join(timeout=60)
+        thread.join(timeout=600)
 
     def _read(self, size: int) -> None:
         with self._slot.taken(size, Effort()):

@@ -19,7 +19,7 @@ from catchment.model import Source
 from catchment.sources.add import ask_now, follow, resume
 from tests.feedsite import FeedSite
 
-WAIT_SECONDS = 60
+WAIT_SECONDS = 600
 
 
 @pytest.fixture

@@ -148,7 +148,7 @@ def test_a_dead_or_hanging_webhook_delays_nobody_else(teller: Teller, receiver: 
     may_answer = Flag()
 
     def hang(connection: Connection, seen: Seen) -> bool:
-        may_answer.wait(30)
+        may_answer.wait(600)
         return status(200)(connection, seen)
 
     teller.webhook("http://127.0.0.1:9/nobody", "dead")
@@ -307,7 +307,7 @@ def test_killed_between_the_delivery_and_its_record_it_sends_one_event_again_and
     may_answer = Flag()
 
     def hang(connection: Connection, seen: Seen) -> bool:
-        may_answer.wait(60)
+        may_answer.wait(600)
         return status(200)(connection, seen)
 
     both.webhook(receiver.on("/hook", reply(), hang, reply()))

@@ -94,11 +94,11 @@ def test_a_listener_does_not_run_past_an_event_that_is_being_written(both: Telle
     def hang(tx: Transaction) -> None:
         tell(tx, "items.collected", {"what": "first"}, micros(both.clock.now()))
         is_written.set()
-        may_commit.wait(30)
+        may_commit.wait(600)
 
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(both.store.database.write, hang)
-        is_written.wait(30)
+        is_written.wait(600)
         quick = pool.submit(both.happen, "second")
         assert both.store.outbox.after(0, 10) == ([], 0)
         may_commit.set()

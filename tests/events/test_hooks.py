@@ -113,7 +113,7 @@ def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(
             return True
 
         def take(self, events: list[object], attempt: int) -> int:
-            never.wait(60)
+            never.wait(600)
             return 1
 
     class Awake(Sleeper):

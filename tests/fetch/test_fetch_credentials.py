@@ -201,7 +201,7 @@ def test_the_logins_of_two_credentials_do_not_wait_for_each_other(logged_door, s
 
     def meeting(connection: Connection, seen: Seen) -> bool:
         # Passed only by two that log in side by side.
-        together.wait(20)
+        together.wait(600)
         answer: Behaviour = token_reply(f"token of {seen.headers['x-basic']}")
         return answer(connection, seen)
 

@@ -55,7 +55,7 @@ def test_the_end_of_a_thread_closes_its_connection(door, server):
     hang_ups = HangUps()
     url = server.on("/", hang_ups)
     in_threads(1, lambda: door.ask(url))
-    assert hang_ups.noted.acquire(timeout=120)
+    assert hang_ups.noted.acquire(timeout=600)
 
 
 def test_closing_closes_the_connections_of_all_threads(door, server):
@@ -72,7 +72,7 @@ def test_closing_closes_the_connections_of_all_threads(door, server):
         thread.start()
     asked.wait()
     door.fetch.close()
-    assert [hang_ups.noted.acquire(timeout=120) for _ in threads] == [True, True]
+    assert [hang_ups.noted.acquire(timeout=600) for _ in threads] == [True, True]
     closed.wait()
     for thread in threads:
         thread.join()

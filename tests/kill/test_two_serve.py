@@ -85,7 +85,7 @@ def test_two_serving_processes_share_the_work_without_doing_any_twice(
         finally:
             for one in both:
                 one.send_signal(signal.SIGTERM)
-            codes = [one.wait(300) for one in both]
+            codes = [one.wait(900) for one in both]
         assert codes == [0, 0], [log.read_text()[-2000:] for log in logs]
         for times in visits(app).values():
             apart = [later - earlier for earlier, later in pairwise(times)]

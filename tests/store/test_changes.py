@@ -80,11 +80,11 @@ def test_a_reader_does_not_run_past_a_page_that_is_being_written(desk: Desk, way
 
     def hang() -> None:
         is_written.set()
-        may_commit.wait(30)
+        may_commit.wait(600)
 
     with ThreadPoolExecutor(2) as pool:
         slow = pool.submit(desk.write, first, [post("a"), post("b")], meanwhile=hang)
-        assert is_written.wait(30)
+        assert is_written.wait(600)
         quick = pool.submit(desk.write, second, [post("c")])
         # Time for the second to overtake, if it could.
         wait([quick], timeout=0.3)

@@ -245,7 +245,7 @@ def test_a_backup_made_while_others_write_is_whole_and_comes_back_whole(file: Pa
 
     writer = Thread(target=write)
     writer.start()
-    is_under_way.wait(30)
+    is_under_way.wait(600)
     backup = migrate.back_up(desk.store.database, tmp_path / "kept" / "backup.db")
     stop.set()
     writer.join()

@@ -14,7 +14,7 @@ from catchment.web import dependencies
 from tests.web.browser import opened
 from tests.web.desk import Desk
 
-PATIENCE = 60.0
+PATIENCE = 600.0
 """A bound on hanging, never what decides."""
 
 

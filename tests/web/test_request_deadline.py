@@ -13,7 +13,7 @@ import uvicorn
 
 from catchment.web.server import RequestDeadline
 
-PATIENCE = 60.0
+PATIENCE = 600.0
 """A bound on hanging, never what decides."""
 
 
