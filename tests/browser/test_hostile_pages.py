@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from catchment.platforms.nga.bbcode import render
+from catchment.text.html import sanitise
 from tests.browser.conftest import EVERY_PLACE, Site
 from tests.browser.vectors import VECTORS
 
@@ -73,4 +75,39 @@ def test_following_what_they_wrote_runs_nothing(site: Site) -> None:
                 schemes = page.locator("main a").evaluate_all("links => links.map(a => a.protocol)")
                 # A bare colon: an address that is none, and leads nowhere.
                 assert set(schemes) <= {"http:", "https:", "mailto:", ":"}, number
+        visitor.check()
+
+
+# Where an author of a forum post can put text: between tags, and into them.
+FRAMES = (
+    "{}", "[url={}]x[/url]", "[url]{}[/url]", "[img]{}[/img]", "[collapse={}]x[/collapse]", "[code]{}[/code]",
+    "[flash=video]{}[/flash]", "[table][tr][td colspan={}]x[/table]", "[uid={}]x[/uid]", "[attach]{}[/attach]",
+    "[quote]{}[/quote]", "[album={}]{}[/album]", "[@{}]", "[s:{}]", "[dice]{}[/dice]",
+)  # fmt: skip
+
+
+def test_nothing_that_forum_posts_contain_happens(site: Site) -> None:
+    """All of them, in all places that BBCode has, on the page of one item for each place."""
+    feed = site.here.town.feed("one", window=len(FRAMES))
+    source = site.here.follow(feed, name="The source")
+    for number in range(len(FRAMES)):
+        feed.post(f"p{number}", "first", at=site.here.clock.now())
+    site.here.collect(source)
+    pages = []
+    for frame in FRAMES:
+        posts = [render(frame.replace("{}", vector)) for _, vector in VECTORS]
+        pages.append("<hr>".join(sanitise(post.html, "https://bbs.nga.cn/") or "" for post in posts))
+    site.here.app.store.database.write(
+        lambda tx: [
+            tx.run("UPDATE items SET html = ?, text = ? WHERE external_id = ?", html, html, f"p{number}")
+            for number, html in enumerate(pages)
+        ]
+    )
+    with site.visitor() as visitor:
+        for number, html in enumerate(pages, start=1):
+            assert len(html) > len(VECTORS)
+            page = visitor.open(f"/items/{number}")
+            assert page.locator("script").count() == 1
+            schemes = page.locator("main a").evaluate_all("links => links.map(a => a.protocol)")
+            assert set(schemes) <= {"http:", "https:", "mailto:"}
         visitor.check()

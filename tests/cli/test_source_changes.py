@@ -79,17 +79,17 @@ def test_a_kind_without_a_platform_is_added_listed_skipped_exported_and_imported
 ) -> None:
     said = catchment("sources", "add", "xhs_keyword", "@nasa", "--set", "limit=50", "--json")
     assert (said.code, said.json["platform"], said.json["has_platform"]) == (0, "xiaohongshu", False)
-    said = catchment("sources", "add", "nga_forum", "7")
+    said = catchment("sources", "add", "xhs_note", "64b95d01000000000c034587")
     assert (
         said.out.splitlines()[-1]
-        == "no platform is installed for kind 'nga_forum': it is skipped until one is installed"
+        == "no platform is installed for kind 'xhs_note': it is skipped until one is installed"
     )
     assert "no platform" in catchment("sources", "list").out
     collected = catchment("collect", "--json")
     assert (collected.code, collected.json["skipped"], collected.json["failed"]) == (0, 2, 0)
     assert {note for one in collected.json["results"] for note in one["notes"]} == {
         "no platform is installed for kind 'xhs_keyword'",
-        "no platform is installed for kind 'nga_forum'",
+        "no platform is installed for kind 'xhs_note'",
     }
     assert "@nasa: no platform is installed for kind 'xhs_keyword'" in catchment("collect", "--all").out
     assert catchment("status", "--json").code == 0

@@ -42,6 +42,7 @@ RECORDED = {
     "github": "github-trending",
     "website": "websites",
     "reddit": "reddit",
+    "nga": "nga",
 }
 """Where recorded answers lie, under another name than the platform's."""
 LARGEST = 30_000

@@ -464,12 +464,12 @@ def test_there_is_no_such_source(desk: Desk) -> None:
 
 
 def test_a_kind_without_a_platform_is_added_by_form_and_api_and_shown_as_such(desk: Desk) -> None:
-    assert "NGA board" in opened(desk, "/sources/add")
-    assert "Stored now; collected once a platform for it is installed" in opened(desk, "/sources/add?kind=nga_forum")
-    assert led_to(desk, "/sources/add", kind="nga_forum", target="7", deed="follow") == "/sources/1?done=followed"
+    assert "Xiaohongshu search" in opened(desk, "/sources/add")
+    assert "Stored now; collected once a platform for it is installed" in opened(desk, "/sources/add?kind=xhs_keyword")
+    assert led_to(desk, "/sources/add", kind="xhs_keyword", target="tea", deed="follow") == "/sources/1?done=followed"
     for path in ("/sources", "/sources/1", "/"):
         page = opened(desk, path)
-        assert path == "/" or "no platform is installed for kind &#39;nga_forum&#39;" in page
+        assert path == "/" or "no platform is installed for kind &#39;xhs_keyword&#39;" in page
     desk.here.collect(desk.here.app.store.sources.get(1))
     for path in ("/sources", "/sources/1"):
         page = opened(desk, path)

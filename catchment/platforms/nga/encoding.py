@@ -1,0 +1,126 @@
+"""Decodes NGA's bytes and texts: GB18030 whatever the headers say, entities that were escaped twice, dirty JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from catchment.errors import Unreadable
+from catchment.platforms._common.json import decode_text
+from catchment.text.printable import unescape
+
+_UTF8_HANZI = re.compile("[\u2e80-\u9fff\uff00-\uffef]")
+_BREAK = re.compile(r"<br\s{0,9}/?>", re.I)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]{0,2000}>")
+# Characters beyond GBK are sent as numbers, escaped once more; emoji as the two halves of a UTF-16 pair.
+_NUMBER = re.compile(r"&#(?:([0-9]{1,7})|[xX]([0-9a-fA-F]{1,6}));")
+_PREFIX = re.compile(r"\s{0,9}(?:/\*\$js\$\*/)?\s{0,9}window\.script_muti_get_var_store\s{0,9}=\s{0,9}\(?")
+_TAIL = re.compile(r"(?:/\*(?:\$js\$|error fill content)[^\0]*)\Z")
+# Strings are matched whole, so that nothing inside of them is taken for a key or a number.
+_FAULT = re.compile(
+    r"\"(?:[^\"\\]|\\.)*+\"|([{,]\s*+)(-?[0-9]{1,18})(?=\s*+:)|(:\s*+)\+?0*+([0-9]{1,18})(?=\s*+[,}\]])", re.DOTALL
+)
+_HELPS = "it is requested in another form"
+LARGEST = 2**53
+
+
+def decoded(body: bytes, *, is_strict: bool = True) -> str:
+    """Returns the text of a body. Raises `Unreadable` if it is none, unless the wrong bytes are to be left out.
+
+    The label is ignored: it is GBK, GB18030, wrong or absent, and the text always GB18030; except for a few answers in
+    UTF-8, whose Chinese characters do not look like that by chance.
+    """
+    body = body.removeprefix(b"\xef\xbb\xbf")
+    try:
+        text = body.decode()
+        if text.isascii() or _UTF8_HANZI.search(text):
+            return text
+    except UnicodeDecodeError:
+        pass
+    # Damaged UTF-8 is still recognised: in GB18030 hardly two bytes in a row would be whole.
+    codec = "utf-8" if _is_nearly_utf8(body) else "gb18030"
+    try:
+        return body.decode(codec, "strict" if is_strict else "ignore")
+    except UnicodeDecodeError:
+        raise Unreadable("the answer contains bytes that are no text", _HELPS) from None
+
+
+def _is_nearly_utf8(body: bytes) -> bool:
+    text = body.decode(errors="replace")
+    return len(_UTF8_HANZI.findall(text)) > 10 * text.count("\ufffd")
+
+
+def json_data(text: str) -> dict[str, Any]:
+    """Returns the object in an answer in JSON, also behind a JavaScript assignment. Raises `Unreadable`."""
+    prefix = _PREFIX.match(text)
+    if prefix is not None:
+        text = text[prefix.end() :].rstrip().removesuffix(";").rstrip()
+        text = text.removesuffix(")") if prefix[0].endswith("(") else text
+    text = _TAIL.sub("", text) if "/*" in text else text
+    try:
+        data = decode_text(text)[0]
+    except Unreadable:
+        # Numbers as keys without quotes; numbers that begin with a plus sign or a zero.
+        data = decode_text(_FAULT.sub(_mended, text))[0]
+    if not isinstance(data, dict):
+        raise Unreadable("the answer is no object", _HELPS)
+    return data
+
+
+def _mended(match: re.Match[str]) -> str:
+    if match[2] is not None:
+        return f'{match[1]}"{match[2]}"'
+    return f"{match[3]}{match[4]}" if match[4] is not None else match[0]
+
+
+def plain(text: Any) -> str:
+    """Returns a title or a name without entities."""
+    if not isinstance(text, str):
+        return str(text) if isinstance(text, int) and not isinstance(text, bool) else ""
+    return _joined(_NUMBER.sub(_character, unescape(text))) if "&" in text else text
+
+
+def source_text(content: Any) -> str:
+    """Returns the BBCode of a post as plain text: line breaks as newlines, no HTML and no entities."""
+    if not isinstance(content, str):
+        return plain(content)
+    return plain(_TAG.sub("", _BREAK.sub("\n", content)) if "<" in content else content)
+
+
+def _character(match: re.Match[str]) -> str:
+    code = int(match[1]) if match[1] else int(match[2], 16)
+    return chr(code) if 32 <= code < 0x110000 else ""
+
+
+def _joined(text: str) -> str:
+    """Joins the halves of UTF-16 pairs; a lone half is left out."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "ignore") if not _is_whole(text) else text
+
+
+def _is_whole(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def integer(value: Any) -> int | None:
+    """Returns a whole number, also one that is written as text; None for anything else."""
+    if isinstance(value, str) and re.fullmatch(r"\s{0,9}[+-]?[0-9]{1,16}\s{0,9}", value):
+        value = int(value)
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and abs(value) < LARGEST else None
+
+
+def entries(value: Any) -> list[Any]:
+    """Returns the entries of a list: a real one, or an object with numbers as keys."""
+    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []
+
+
+def member(value: Any, key: str | int) -> Any:
+    """Returns an entry of an object, or of a list that stands for one; None if there is none."""
+    if isinstance(value, dict):
+        return value.get(str(key))
+    is_there = isinstance(value, list) and isinstance(key, int) and 0 <= key < len(value)
+    return value[key] if is_there else None
