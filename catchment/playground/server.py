@@ -144,6 +144,8 @@ class Site:
     def answer(self, asked: Heard, at: datetime) -> Going:
         path, _, query = asked.target.partition("?")
         headers, (voice, place) = asked.headers, self._found(path)
+        if (board := getattr(voice, "board", None)) is not None:
+            place = board(query) or place
         host, credential = headers.get("host", ""), _credential(voice, headers)
         name = host.rpartition(":")[0] or host
         self._asked_before[path, credential] += 1

@@ -31,11 +31,11 @@ FORMS = {"rss": 0.5, "atom": 0.3, "jsonfeed": 0.12, "rdf": 0.08}
 LANGUAGES = {"en": 0.5, "zh": 0.3, "both": 0.2}
 VALIDATORS = {("etag", "last-modified"): 0.6, ("etag",): 0.15, ("last-modified",): 0.1, (): 0.15}
 ENDINGS = {"rss": "xml", "atom": "atom", "jsonfeed": "json", "rdf": "rdf"}
-DATED_BY_ARRIVAL = {"json_api", "discourse", "x"}
+DATED_BY_ARRIVAL = {"json_api", "discourse", "nga", "x"}
 """Forms in which the server itself dates what arrives, whatever the post says."""
 DATED_WHEN_WRITTEN = {"reddit"}
 """Forms in which the server dates what is written: a post that appears late is dated back, and none ahead."""
-LIVELY = {"hackernews": 60.0, "json_api": 100.0}
+LIVELY = {"hackernews": 60.0, "json_api": 100.0, "nga": 80.0}
 """Forms that never sleep: the minimum of posts a day."""
 CROWDED = {"reddit": 3_000.0}
 """Forms whose first place is a crowd: posts a day, and every few days more at once than can be seen."""

@@ -83,8 +83,9 @@ class Page(Record, frozen=True):
 
 
 class Voice(Protocol):
-    """The interface of every site. Two optional methods are looked up by name: `who(headers)` returns the client, if
-    that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own format."""
+    """The interface of every site. Three optional methods are looked up by name: `who(headers)` returns the client, if
+    that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own format; `board(query)`
+    returns the place, where the path alone does not name it."""
 
     def find(self, path: str) -> Place | None:
         """The place that a path belongs to, now or at some time; None if it belongs to another platform."""
