@@ -141,7 +141,7 @@ def _secrets() -> Iterator[None]:
 # ── `make check` leaves out whatever starts a process or takes long ──────────────────────────────────────────────
 
 LONG_LIST = Path(__file__).parent / "long.txt"
-LONG_FROM = 0.25
+LONG_FROM = 0.15
 """Seconds of CPU time, on average over a test's parameters: what needs more has the marker `long`."""
 CPU_SECONDS = pytest.StashKey[dict[str, list[float]]]()
 OF_PROCESSES = ("browser", "endure", "kill")

@@ -59,6 +59,8 @@ from catchment.playground.world import (
 from catchment.text.clean import refine
 from tests.playground.shapes import Field, fields
 
+pytestmark = pytest.mark.long
+
 START = datetime(2026, 1, 5, tzinfo=UTC)
 AT = START + timedelta(days=2)
 BASE = "http://127.0.0.1:8000"

@@ -18,6 +18,8 @@ import pytest
 
 from catchment.playground.world import Place, Post, World
 
+pytestmark = pytest.mark.long
+
 START = datetime(2026, 1, 5, tzinfo=UTC)
 EASTERN = -4
 """Hours from UTC to the summer time of New York. The traces are American and name no zone: this one is assumed for all,

@@ -27,6 +27,8 @@ from catchment.store.credentials import Terms
 from tests.clocks import HandClock
 from tests.databases import sqlite_ready
 
+pytestmark = pytest.mark.long
+
 START = datetime(2026, 3, 2, tzinfo=UTC)
 SERVICES = ("x", "twitterapi_io")
 HABITS = Habits(edited=0.2, reverted=0.0, removed=0.05, restored=0.0, late=0.0, future=0.0, hostile=0.0)
