@@ -20,6 +20,7 @@ import pytest
 from catchment.errors import CatchmentError, Conflict, InvalidInput, NotFound, SchemaMismatch, Stopped, StoreError
 from catchment.store import move, table_copy
 from catchment.store.database import Database
+from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.migrate import revision
 from catchment.store.move import MOVED, OF_PROCESSES, REBUILT, Moved
 from catchment.store.schema import metadata
@@ -210,7 +211,8 @@ def test_numbers_are_never_given_twice(house: House) -> None:
     house.move()
     with house.desk(house.target) as desk:
         assert desk.presence.owner_id > owner
-        assert desk.store.webhooks.add("next", "https://hooks.example/", [], "key", b"sealed", desk.now) > webhook
+        another = SealedWebhook(0, "next", "https://hooks.example/", (), "key", b"sealed")
+        assert desk.store.webhooks.add(another, desk.now) > webhook
         assert desk.store.runs.begin("test", "test", desk.presence.owner_id, desk.now) > run
         last_item = max(row[0] for row in desk.rows("items", "id, version, kind"))
         desk.show(desk.follow("new"), post("a new item"))
