@@ -29,6 +29,18 @@ NO_PLATFORM = "no_platform"
 _PAGE = 1000
 
 
+class FetchStats(View, frozen=True):
+    """What the adaptive limit of a source is learnt from."""
+
+    last_fetch_at: datetime | None
+    last_fetched_count: int | None
+    last_new_count: int | None
+    total_fetches: int
+    avg_new_rate: float | None
+    consecutive_empty_fetches: int
+    next_limit: int | None
+
+
 class SourceView(View, frozen=True):
     """A source with its health and its next collection."""
 
@@ -70,6 +82,7 @@ class SourceView(View, frozen=True):
     tier: str | None
     average_valid: float | None
     recent_valid: tuple[int, ...]
+    fetch_stats: FetchStats
 
     @property
     def is_active(self) -> bool:
@@ -96,6 +109,15 @@ def source_view(source: Source, progress: Progress, intervals: Mapping[str, int]
         "watermark": progress.watermark.at if progress.watermark else None,
         "posts_per_day": _rounded(progress.posts_per_day),
         "average_valid": _rounded(progress.average_valid),
+        "fetch_stats": FetchStats(
+            progress.last_polled_at,
+            progress.last_fetched_count,
+            progress.last_new_count,
+            progress.poll_count,
+            progress.new_share,
+            progress.empty_in_a_row,
+            progress.next_limit,
+        ),
     }
     return SourceView(**values)
 

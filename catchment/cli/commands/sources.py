@@ -143,6 +143,10 @@ def _facts(source: SourceView, now: datetime) -> dict[str, Sequence[tuple[str, o
         ),
         "Figures": (
             ("Collections", f"{source.fetch_count:,} ({', '.join(counts)})" if counts else None),
+            ("Last collection", _last_fetch(source)),
+            ("Share of new items", f"{rate:.0%}" if (rate := source.fetch_stats.avg_new_rate) is not None else None),
+            ("Empty in a row", source.fetch_stats.consecutive_empty_fetches or None),
+            ("Requests first", source.fetch_stats.next_limit),
             ("Posts per day", source.posts_per_day),
             ("Complete up to", when(source.watermark)),
             ("New item expected by", when(source.expected_by)),
@@ -152,6 +156,13 @@ def _facts(source: SourceView, now: datetime) -> dict[str, Sequence[tuple[str, o
             ("Quality score", source.quality_score),
         ),
     }
+
+
+def _last_fetch(source: SourceView) -> str | None:
+    stats = source.fetch_stats
+    if stats.last_fetched_count is None:
+        return None
+    return f"{stats.last_fetched_count:,} items, {stats.last_new_count or 0:,} of them new"
 
 
 def show_gaps(gaps: Sequence[GapView], now: datetime) -> None:

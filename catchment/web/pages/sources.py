@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from catchment.app import App
 from catchment.model import PRIORITIES, REQUESTED, Field, Kind, Progress, SettingValues, Source, SourceState
+from catchment.platforms import services_of
 from catchment.policy.coverage import Day
 from catchment.sources import add
 from catchment.sources.describe import SourceView, Why, coverage_of, lateness, source_view
@@ -258,7 +259,10 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
 
 
 def credential_names(app: App, platform: str) -> list[str]:
-    return [stored.credential.name for stored in app.store.credentials.page() if stored.credential.platform == platform]
+    """Returns the credentials that a source of the platform may name: those of the platform, or of its services."""
+    known = app.platforms.by_name.get(platform)
+    names = {platform, *(service.name for service in (services_of(known) if known else ()))}
+    return [stored.credential.name for stored in app.store.credentials.page() if stored.credential.platform in names]
 
 
 @router.post("/sources/{source_id}/pause")

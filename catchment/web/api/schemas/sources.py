@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from catchment.policy.coverage import Day, Stretch
-from catchment.sources.describe import CoverageView, SourceView
+from catchment.sources.describe import CoverageView, FetchStats, SourceView
 from catchment.sources.intervals import KindIntervalView, TierChangeView, TierView
 from catchment.sources.preview import PreviewView, SkippedView
 from catchment.status import CollectorStatsView
@@ -74,6 +74,18 @@ class ChangedInterval(RequestBody):
 class Pause(RequestBody):
     model_config = example(reason="moved to another service")
     reason: Line | None = Field(default=None, description="Shown wherever it is.")
+
+
+@shows(
+    FetchStats,
+    last_fetched_count="How many items the last successful collection showed.",
+    last_new_count="How many of them were new.",
+    avg_new_rate="Moving average of the share of items that were new, from 0 to 1.",
+    consecutive_empty_fetches="Successful collections in a row without anything new.",
+    next_limit="How many items to request first next time. Null: not learnt yet.",
+)
+class FetchStatsSchema(Resource):
+    """What the adaptive limit of a source is learnt from."""
 
 
 @shows(
