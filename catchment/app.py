@@ -26,7 +26,7 @@ from catchment.store.connections import OVERFLOW, SERVER_POOL
 with lazy_imports():
     from catchment import cache as item_cache
     from catchment import redis as redis_link
-    from catchment.collect import budget_plan, outages, source_client, visit
+    from catchment.collect import audit, budget_plan, outages, source_client, visit
     from catchment.collect import cache_warmup as warmup
     from catchment.collect import rechecks as recheck
     from catchment.collect import scheduler as scheduling
@@ -46,6 +46,7 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from catchment.cache import Cache
+    from catchment.collect.audit import FloorAudit
     from catchment.collect.rechecks import Rechecks
     from catchment.collect.scheduler import Scheduler
     from catchment.collect.source_client import CollectContext, Send
@@ -309,6 +310,10 @@ class App:
     def rechecks(self) -> Rechecks:
         """Rechecks with the current rules."""
         return recheck.Rechecks(self.collect_context, self.rules(), self.presence, self.stop)
+
+    def floor_audit(self) -> FloorAudit:
+        """The audit of the floors of threads, with the current rules."""
+        return audit.FloorAudit(self.collect_context, self.rules(), self.presence.owner_id)
 
     def close(self) -> None:
         """Release claims, then close connections, in order. If one step fails, the others still run."""

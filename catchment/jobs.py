@@ -207,6 +207,14 @@ JOBS = (
         "read-threads", None, lambda app: app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id),
         "crawler", "threads of forums that a visit had no time left for",
     ),
+    Job(
+        "audit-floors", None, lambda app: app.floor_audit().requested(), "crawler",
+        "audits of threads that somebody asked for",
+    ),
+    Job(
+        "repair-floors", DAY, lambda app: app.floor_audit().run("schedule", is_repairing=True), "crawler",
+        "floors of threads that are missing are found and requested again",
+    ),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),

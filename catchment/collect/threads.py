@@ -171,7 +171,7 @@ class ThreadReader:
     ) -> None:
         assert kind.forum is not None
         self._context, self._store, self._clock = context, context.store, context.clock
-        self._platform, self._kind, self._forum, self._source = platform, kind, kind.forum, source
+        self.platform, self._kind, self._forum, self._source = platform, kind, kind.forum, source
         self._owner_id, self._run_id = owner_id, run_id
         self._pages_per_run = int(forum_settings(kind, source)["pages_per_run"])
         self._recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
@@ -211,7 +211,7 @@ class ThreadReader:
 
     def _read(self, claimed: ClaimedThread, until: datetime) -> None:
         """Reads pages of a thread until its end, the limit of this run, or the end of the time."""
-        self._claimed, started_at = claimed, self._clock.now()
+        started_at = self._clock.now()
         reading = begin_reading(claimed.thread, self._forum, self._pages_per_run)
         result, marks = ThreadResult(claimed.thread), None
         try:
@@ -237,8 +237,8 @@ class ThreadReader:
         self, claimed: ClaimedThread, reading: ThreadReading, result: ThreadResult
     ) -> tuple[ThreadReading, ThreadResult]:
         thread_id = claimed.thread.thread_id
-        request = options(self._platform).floors(self._source, thread_id, reading.page)
-        exchange, shown, thread_page = self.requested(request, thread_id, reading.page)
+        request = options(self.platform).floors(self._source, thread_id, reading.page)
+        exchange, shown, thread_page = self.requested(request, thread_id, reading.page, claimed)
         decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self._recheck_ages)
         page = self.write(claimed, exchange, shown, thread_page, decide)
         counts, marks = page.counts, page.thread_marks
@@ -250,11 +250,14 @@ class ThreadReader:
             http_status=exchange.answer.status,
         )
 
-    def requested(self, request: Request, thread_id: str, page: int) -> tuple[Exchange, Reading, ThreadPage]:
+    def requested(
+        self, request: Request, thread_id: str, page: int, claimed: ClaimedThread
+    ) -> tuple[Exchange, Reading, ThreadPage]:
         """Requests a page of a thread; follows it to another form of the same page, if the platform has one."""
+        self._claimed = claimed
         request = paced(request, self._kind, self._source)
         for _ in range(4):
-            exchange = self.client.send(request, self._platform)
+            exchange = self.client.send(request, self.platform)
             with self.client.room_for(exchange):
                 reading = self.client.read(exchange)
             if reading.thread_page is not None and reading.thread_page.thread_id == thread_id:
@@ -274,8 +277,8 @@ class ThreadReader:
         decide: partial[FloorPage],
     ) -> FloorPage:
         """Writes a page of a thread with what it proves."""
-        scope = self._source.key if self._platform.IS_SCOPED else ""
-        clean = self.client.clean(reading, self._platform, exchange.answer.url, len(exchange.answer.body))
+        scope = self._source.key if self.platform.IS_SCOPED else ""
+        clean = self.client.clean(reading, self.platform, exchange.answer.url, len(exchange.answer.body))
         page = Page(
             self._source,
             claimed.lease,
@@ -299,6 +302,13 @@ class ThreadReader:
             self._store.threads.end(claimed.lease, self._run_id, result, marks, started_at, self._clock.now())
         except LeaseLost:
             log.info("a thread was taken over", source=self._source.id, thread=claimed.thread.thread_id)
+        except StoreError:
+            self._context.owed.append(claimed.lease)
+
+    def release(self, claimed: ClaimedThread) -> None:
+        """Releases a thread without a record of its own."""
+        try:
+            self._store.threads.release(claimed.lease)
         except StoreError:
             self._context.owed.append(claimed.lease)
 

@@ -22,6 +22,7 @@ with lazy_imports():
     from catchment.store.items import (
         change_feed,
         deletion,
+        floor_audits,
         item_writer,
         items,
         page_writer,
@@ -56,6 +57,7 @@ class Store:
     index = part(lambda store: index.SearchIndex(store.database))
     rechecks = part(lambda store: rechecks.RecheckQueue(store.database))
     replies = part(lambda store: replies.Replies(store.database))
+    floor_audits = part(lambda store: floor_audits.FloorAudits(store.database))
     threads = part(lambda store: threads.Threads(store.database))
     follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))
     search = part(lambda store: search.Search(store.database))

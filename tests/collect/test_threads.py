@@ -71,7 +71,7 @@ def test_a_thread_of_23_pages_takes_five_runs(forum: ForumApp) -> None:
     assert forum.floors(7) == list(range(460))
     runs = [
         run
-        for board in forum.app.store.threads.board_runs()
+        for board in forum.app.store.threads.board_runs(forum.source.id)
         for run in forum.app.store.threads.thread_runs(board.run_id)
     ]
     assert [(run.read_reason, run.page_count, run.is_capped) for run in reversed(runs)] == [
@@ -190,7 +190,7 @@ def test_a_thread_that_fails_is_recorded_and_read_in_the_next_run(forum: ForumAp
     forum.board.says["thread 8 1"] = deque([ServerTrouble("500", status=500)])
     result = forum.run()
     assert (result.outcome, forum.floors(8), len(forum.floors(7))) == (Outcome.SUCCEEDED, [], 20)
-    (run,) = forum.app.store.threads.board_runs()
+    (run,) = forum.app.store.threads.board_runs(forum.source.id)
     failed = [one for one in forum.app.store.threads.thread_runs(run.run_id) if one.error_code]
     assert [(one.thread_id, one.http_status, one.error_code) for one in failed] == [("8", 500, "SERVER_TROUBLE")]
     forum.run()

@@ -46,6 +46,7 @@ from catchment.store.credentials import Decided
 from catchment.store.item_fields import ItemView
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
+from catchment.store.items.floor_audits import IncompleteThread
 from catchment.store.items.item_writer import owe, update_follow_ups
 from catchment.store.items.items import Chosen
 from catchment.store.items.reparse import ReparseFilter
@@ -177,17 +178,18 @@ QUESTIONS: dict[str, Asking] = {
     "the looks that are due": lambda desk: due_looks(desk),
     "threads": lambda desk: [
         desk.store.threads.waiting_sources(["feed", "rss"]),
+        desk.store.threads.sources(["feed", "rss"]),
         desk.store.threads.count_waiting(3),
         desk.store.threads.state(3, "d"),
         desk.store.threads.of_source(3, 3),
         desk.store.threads.of_item(1),
         desk.store.threads.holes(1, 0, 100),
         desk.store.threads.floor_ids("reddit", "", "d", 0, 100),
-        desk.store.threads.board_runs(limit=3),
         desk.store.threads.board_runs(3, limit=3),
         desk.store.threads.thread_runs(1, 3),
     ],
     "reading a thread": lambda desk: read_thread(desk),
+    "an audit of floors": lambda desk: audited(desk),
     "what is owed about items": lambda desk: [desk.store.follow_ups.of_source(2, 3), desk.store.follow_ups.count(2)],
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
@@ -491,6 +493,20 @@ NOT_READING = {
     *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
     *("new-key", "rotate-key", "security-audit", "login-link", "revoke", "end", "set", "intervals"),
 }
+
+
+def audited(desk: Desk) -> object:
+    audits = desk.store.floor_audits
+    audit = audits.request("manual", desk.now, is_repairing=True, source_id=3)
+    audits.requested()
+    audits.begin(audit.id, desk.run_id, desk.now)
+    audits.incomplete(3, 0)
+    thread, floors = audits.note(audit.id, IncompleteThread(1, 3, "d", 19, (0, 1), (4, 5)))
+    audits.reserve(1, [4, 5], desk.now)
+    audits.give_back(1, [5])
+    audits.end_thread(thread, list(floors.values()))
+    audits.end(audit.id, {"thread_count": 1}, desk.now)
+    return [audits.get(audit.id), audits.page(3), audits.threads(audit.id, 3), audits.floors(thread.id, 3)]
 
 
 def read_thread(desk: Desk) -> object:

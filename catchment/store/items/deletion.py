@@ -415,6 +415,7 @@ class Cleanup(StorePart):
             "run_sources": self._delete("run_sources", "started_at < ?", run_before, key="run_id, source_id"),
             "board_runs": self._delete("board_runs", "started_at < ?", run_before, key="run_id, source_id"),
             "thread_runs": self._delete("thread_runs", "started_at < ?", run_before, key="run_id, thread_row_id"),
+            "floor_audits": self._delete_audits(run_before),
             "runs": self._delete("runs", unused_runs, run_before),
             "attempts": self._delete("attempts", "minute < ?", attempt_before, key="minute"),
             "metrics": self._delete_metrics(MetricSpan.HOUR, run_before)
@@ -424,6 +425,14 @@ class Cleanup(StorePart):
             "outbox": self._delete("outbox", "created_at < ? AND id <= ?", event_before, delivered)
             + self._delete("outbox", "created_at < ?", run_before),
         }
+
+    def _delete_audits(self, before: int) -> int:
+        old = "SELECT id FROM floor_audits WHERE started_at < ?"
+        threads = f"SELECT id FROM floor_audit_threads WHERE audit_id IN ({old})"
+        key = "audit_thread_id, floor_number"
+        self._delete("floor_audit_floors", f"audit_thread_id IN ({threads})", before, key=key)
+        self._delete("floor_audit_threads", f"audit_id IN ({old})", before)
+        return self._delete("floor_audits", "started_at < ?", before)
 
     def _delete_metrics(self, span: MetricSpan, before: int) -> int:
         where, key = "span = ? AND starts_at < ?", "span, starts_at"

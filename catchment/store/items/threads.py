@@ -90,6 +90,7 @@ class ThreadRunView(View, frozen=True):
 
     run_id: int
     source_id: int
+    thread_row_id: int
     thread_id: str
     item_id: int | None
     read_reason: str | None
@@ -144,6 +145,12 @@ class Threads(StorePart):
                AND EXISTS (SELECT 1 FROM threads t WHERE t.source_id = s.id AND t.read_reason IS NOT NULL)
              ORDER BY s.id
         """
+        return tx.as_records(Source, tx.select_in(sql, kinds))
+
+    @reads
+    def sources(self, tx: Transaction, kinds: Sequence[str]) -> list[Source]:
+        """Returns the sources of these kinds that are not removed."""
+        sql = f"SELECT {_SOURCE} FROM sources s WHERE s.kind IN {{values}} AND s.state <> 'removed' ORDER BY s.id"
         return tx.as_records(Source, tx.select_in(sql, kinds))
 
     def count_waiting(self, source_id: int) -> int:
@@ -207,23 +214,20 @@ class Threads(StorePart):
         held = self._db.read(lambda tx: held_floors(tx, platform, FloorRange(scope, thread_id, first, last)))
         return {number: floor.item_id for number, floor in held.items()}
 
-    def board_runs(
-        self, source_id: int | None = None, limit: int = 30, before: int | None = None
-    ) -> list[BoardRunView]:
-        """Returns what runs did with boards, newest first."""
-        where, values = ("source_id = ? AND", [source_id]) if source_id is not None else ("", [])
+    def board_runs(self, source_id: int, limit: int = 30, before: int | None = None) -> list[BoardRunView]:
+        """Returns what runs did with a board, newest first."""
         sql = f"""
             SELECT {", ".join(BoardRunView.__struct_fields__)} FROM board_runs
-             WHERE {where} run_id < ? ORDER BY run_id DESC, source_id DESC LIMIT ?
+             WHERE source_id = ? AND run_id < ? ORDER BY source_id, run_id DESC LIMIT ?
         """
-        return self._records(BoardRunView, sql, *values, 2**62 if before is None else before, limit)
+        return self._records(BoardRunView, sql, source_id, 2**62 if before is None else before, limit)
 
     def thread_runs(self, run_id: int, limit: int = 100, after: int = 0) -> list[ThreadRunView]:
         """Returns what a run did with threads."""
         sql = """
-            SELECT r.run_id, r.source_id, t.thread_id, t.item_id, r.read_reason, r.last_reply_at, r.page_count,
-                   r.is_capped, r.new_count, r.updated_count, r.http_status, r.error_code, r.error, r.started_at,
-                   r.finished_at
+            SELECT r.run_id, r.source_id, r.thread_row_id, t.thread_id, t.item_id, r.read_reason, r.last_reply_at,
+                   r.page_count, r.is_capped, r.new_count, r.updated_count, r.http_status, r.error_code, r.error,
+                   r.started_at, r.finished_at
               FROM thread_runs r JOIN threads t ON t.id = r.thread_row_id
              WHERE r.run_id = ? AND r.thread_row_id > ? ORDER BY r.thread_row_id LIMIT ?
         """

@@ -83,6 +83,9 @@ floor_audits = Table(
     "floor_audits",
     metadata,
     Column("id", RowId, primary_key=True),
+    # None: all forums.
+    Column("source_id", BigInteger),
+    # None: requested, and not begun yet.
     Column("run_id", BigInteger),
     # manual or cron
     Column("run_trigger", Text, nullable=False),
@@ -95,6 +98,8 @@ floor_audits = Table(
         *("failed_thread_count", "failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count"),
         *("missing_floor_count", "repaired_floor_count", "ignored_floor_count"),
     ),
+    Index(None, "started_at"),
+    partial_index("ix_floor_audits_requested", "id", where="run_id IS NULL AND finished_at IS NULL"),
 )
 
 floor_audit_threads = Table(

@@ -28,6 +28,7 @@ def path_id(what: str) -> Any:
 SourceId = Annotated[int, path_id("source")]
 ItemId = Annotated[int, path_id("item")]
 RunId = Annotated[int, path_id("run")]
+AuditId = Annotated[int, path_id("audit")]
 WatchId = Annotated[int, path_id("watch")]
 WebhookId = Annotated[int, path_id("webhook")]
 NotificationId = Annotated[int, path_id("notification")]

@@ -9,18 +9,34 @@ from fastapi import APIRouter, Query
 from catchment.collect.budget_plan import PlanView, plan_view
 from catchment.health.metrics import MetricPoint
 from catchment.model import Outcome, as_json
+from catchment.store.items.floor_audits import AuditView
+from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.runs import RunView
-from catchment.web.api.params import After, Name, OfSource, ResourcePage, RunId, limit, paged, place
+from catchment.web.api.params import After, AuditId, Name, OfSource, ResourcePage, RunId, SourceId, limit, paged, place
 from catchment.web.api.schemas.common import PageSchema, failure
-from catchment.web.api.schemas.runs import Alert, BudgetPlan, GapSchema, MetricsSchema, Run, RunStory
+from catchment.web.api.schemas.runs import (
+    Alert,
+    Audit,
+    AuditRequest,
+    AuditStory,
+    BoardRun,
+    BudgetPlan,
+    GapSchema,
+    MetricsSchema,
+    Run,
+    RunStory,
+    ThreadRun,
+)
 from catchment.web.dependencies import AppDep
 
 router = APIRouter(prefix="/api", tags=["records"])
 
 MISSING = failure(404, "There is no such run, or no more.")
+NO_AUDIT = failure(404, "There is no such audit, or no more.")
+NO_SOURCE = failure(404, "There is no such source.")
 
 
 @router.get("/gaps", response_model=PageSchema[GapSchema])
@@ -59,6 +75,58 @@ def get_run(
     visits = app.store.runs.results(run_id, start, most + 1, outcome=outcome)
     page = paged(visits, most, lambda visit: visit.source_id)
     return {**as_json(run), "results": page.items, "next": page.next}
+
+
+@router.get("/runs/{run_id}/threads", response_model=PageSchema[ThreadRun], responses=MISSING)
+def list_thread_runs(
+    app: AppDep, run_id: RunId, after: After = None, most: Annotated[int, limit(1000)] = 100
+) -> ResourcePage[ThreadRunView]:
+    """What a run did with the threads of forums."""
+    app.store.runs.get(run_id)
+    rows = app.store.threads.thread_runs(run_id, most + 1, after=place(after) or 0)
+    return paged(rows, most, lambda run: run.thread_row_id)
+
+
+@router.get("/sources/{source_id}/board-runs", response_model=PageSchema[BoardRun], responses=NO_SOURCE)
+def list_board_runs(
+    app: AppDep, source_id: SourceId, after: After = None, most: Annotated[int, limit(200)] = 30
+) -> ResourcePage[BoardRunView]:
+    """What runs did with a board of a forum, newest first."""
+    app.store.sources.get(source_id)
+    rows = app.store.threads.board_runs(source_id, most + 1, before=place(after))
+    return paged(rows, most, lambda run: run.run_id)
+
+
+@router.get("/audits", response_model=PageSchema[Audit])
+def list_audits(app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 30) -> ResourcePage[AuditView]:
+    """Audits of the floors of threads, newest first."""
+    return paged(app.store.floor_audits.page(most + 1, before=place(after)), most, lambda audit: audit.id)
+
+
+@router.post("/audits", response_model=Audit, status_code=202, responses=NO_SOURCE)
+def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
+    """Requests an audit of the floors of all threads, or of those of one source. A job makes it, within a tick."""
+    if wanted.source_id is not None:
+        app.store.sources.get(wanted.source_id)
+    audit = app.store.floor_audits.request(
+        "manual", app.clock.now(), is_repairing=wanted.repair, source_id=wanted.source_id
+    )
+    app.store.jobs.wake("audit-floors", app.clock.now())
+    return audit
+
+
+@router.get("/audits/{audit_id}", response_model=AuditStory, responses=NO_AUDIT)
+def get_audit(
+    app: AppDep, audit_id: AuditId, after: After = None, most: Annotated[int, limit(200)] = 100
+) -> dict[str, Any]:
+    """One audit, and the threads with missing floors that it found, with each of these floors."""
+    audits = app.store.floor_audits
+    audit = audits.get(audit_id)
+    page = paged(audits.threads(audit_id, most + 1, place(after) or 0), most, lambda thread: thread.thread_row_id)
+    threads = [
+        as_json(thread) | {"floors": [as_json(floor) for floor in audits.floors(thread.id)]} for thread in page.items
+    ]
+    return {**as_json(audit), "threads": threads, "next": page.next}
 
 
 @router.get("/metrics", response_model=PageSchema[MetricsSchema])

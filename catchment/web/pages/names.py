@@ -161,6 +161,8 @@ NAMES: dict[str, dict[str, str]] = {
         "assign-tiers": "Assign communities to tiers",
         "look-again": "Recheck older items",
         "read-threads": "Read threads of forums",
+        "audit-floors": "Audit threads on request",
+        "repair-floors": "Repair missing floors",
         "index-items": "Index new items",
         "run-watches": "Match new items against watches",
         "deliver-events": "Deliver events",

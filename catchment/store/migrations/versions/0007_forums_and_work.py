@@ -26,6 +26,7 @@ def upgrade() -> None:
     op.create_table(
         "floor_audits",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=True),
         sa.Column("run_id", sa.BigInteger(), nullable=True),
         sa.Column("run_trigger", sa.Text(), nullable=False),
         sa.Column("is_repairing", sa.Boolean(), nullable=False),
@@ -45,6 +46,15 @@ def upgrade() -> None:
         sa.Column("ignored_floor_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_floor_audits")),
     )
+    with op.batch_alter_table("floor_audits", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_floor_audits_requested",
+            ["id"],
+            unique=False,
+            sqlite_where=sa.text("run_id IS NULL AND finished_at IS NULL"),
+            postgresql_where=sa.text("run_id IS NULL AND finished_at IS NULL"),
+        )
+        batch_op.create_index(batch_op.f("ix_floor_audits_started_at"), ["started_at"], unique=False)
     op.create_table(
         "floor_repairs",
         sa.Column("thread_row_id", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -210,6 +220,10 @@ def upgrade() -> None:
         batch_op.drop_constraint(batch_op.f("uq_tags_name"), type_="unique")
         batch_op.create_index(batch_op.f("ix_tags_name"), ["name"], unique=False)
         batch_op.create_unique_constraint(batch_op.f("uq_tags_origin_name"), ["origin", "name"])
+    # Not in a batch, which copies the table on SQLite: the copy would reuse ids.
+    op.add_column("webhooks", sa.Column("is_notification", sa.Boolean(), server_default=sa.false(), nullable=False))
+    op.add_column("webhooks", sa.Column("least_severity", sa.Text(), nullable=True))
+    op.add_column("webhooks", sa.Column("language", sa.Text(), nullable=True))
     op.execute(
         """
         UPDATE items
@@ -218,7 +232,3 @@ def upgrade() -> None:
          WHERE id IN (SELECT item_id FROM item_references WHERE relation = 'replied_to')
         """
     )
-    # Not in a batch, which copies the table on SQLite: the copy would reuse ids.
-    op.add_column("webhooks", sa.Column("is_notification", sa.Boolean(), server_default=sa.false(), nullable=False))
-    op.add_column("webhooks", sa.Column("least_severity", sa.Text(), nullable=True))
-    op.add_column("webhooks", sa.Column("language", sa.Text(), nullable=True))

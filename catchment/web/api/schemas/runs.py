@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from catchment.collect.budget_plan import LateSourceView, PlanView
 from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
 from catchment.status import CollectingHealth, DatabaseHealth, EngineHealth, JobStatus, SchedulerHealth
+from catchment.store.items.floor_audits import AuditFloorView, AuditThreadView, AuditView
+from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.runs import RunView, VisitView
-from catchment.web.api.schemas.common import Resource, example, shows
+from catchment.web.api.schemas.common import RequestBody, Resource, example, shows
 
 _UNDER_WAY = "Null: under way."
 
@@ -50,6 +52,47 @@ class RunStory(Run):
 
     results: list[RunResult]
     next: str | None = Field(description="Given as `after` to get the results that follow; null: these were the last.")
+
+
+@shows(BoardRunView)
+class BoardRun(Resource):
+    """What a run did with a board of a forum."""
+
+
+@shows(ThreadRunView, finished_at=_UNDER_WAY)
+class ThreadRun(Resource):
+    """What a run did with a thread."""
+
+
+@shows(AuditView, finished_at="Null: requested, or under way.")
+class Audit(Resource):
+    """An audit of the floors of threads."""
+
+
+@shows(AuditFloorView)
+class AuditFloor(Resource):
+    """A missing floor, and what became of its repair."""
+
+
+@shows(AuditThreadView)
+class AuditThread(Resource):
+    """A thread with missing floors, and what became of its repair."""
+
+    floors: list[AuditFloor]
+
+
+class AuditStory(Audit):
+    """An audit, and what it found."""
+
+    threads: list[AuditThread]
+    next: str | None = Field(description="Given as `after` to get the threads that follow; null: these were the last.")
+
+
+class AuditRequest(RequestBody):
+    """Which threads are audited."""
+
+    source_id: Annotated[int | None, Field(ge=1, le=2**53, description="Only those of this source.")] = None
+    repair: Annotated[bool, Field(description="Request missing floors again.")] = False
 
 
 @shows(

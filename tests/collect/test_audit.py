@@ -1,0 +1,148 @@
+"""Floor audits: what is missing is found and nothing else, and repaired with three attempts a floor at most."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from catchment.errors import ServerTrouble, SlowDown, Unreadable
+from catchment.store.items.deletion import remove_items
+from catchment.store.items.floor_audits import AuditView
+from tests.forum import ForumApp
+
+
+@pytest.fixture
+def forum(tmp_path: Path, database_url: str) -> Iterator[ForumApp]:
+    app = ForumApp(tmp_path, database_url, pages_per_run=100)
+    yield app
+    app.close()
+
+
+def take_out(forum: ForumApp, tid: int, *numbers: int) -> None:
+    """These floors were never stored, as far as one can tell."""
+    ids = forum.app.store.threads.floor_ids("forum", "", str(tid), 0, 10**6)
+    forum.app.store.database.write(lambda tx: remove_items(tx, [ids[number] for number in numbers]))
+
+
+def audit(forum: ForumApp, *, repair: bool = True) -> AuditView:
+    forum.board.asked.clear()
+    forum.clock.advance(3600)
+    return forum.app.floor_audit().run("test", is_repairing=repair)
+
+
+def floors(forum: ForumApp, view: AuditView) -> dict[tuple[str, int], str]:
+    """What the audit says about each floor, by thread and number."""
+    audits = forum.app.store.floor_audits
+    return {
+        (thread.thread_id, floor.floor_number): floor.result
+        for thread in audits.threads(view.id)
+        for floor in audits.floors(thread.id)
+    }
+
+
+def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_the_source(forum: ForumApp) -> None:
+    random = Random(15)
+    for tid in range(1, 9):
+        thread = forum.board.thread(tid, pages=8)
+        for number in random.sample(range(1, 160), 10):
+            del thread.floors[number]
+    forum.run()
+    assert audit(forum).missing_floor_count == 0
+    stored = [(tid, number) for tid in range(1, 9) for number in forum.floors(tid) if number]
+    lost = random.sample(stored, 500)
+    for tid in range(1, 9):
+        take_out(forum, tid, *(number for of, number in lost if of == tid))
+    found = audit(forum, repair=False)
+    assert floors(forum, found) == {(str(tid), number): "missing" for tid, number in lost}
+    assert (found.thread_count, found.missing_thread_count, found.missing_floor_count) == (8, 8, 500)
+    assert forum.asked == []
+    # What is gone by now stays missing; new replies stay out, and so do the fields of the list.
+    gone = set(random.sample(lost, 20))
+    for tid, number in gone:
+        del forum.board.threads[tid].floors[number]
+    for thread in forum.board.threads.values():
+        forum.board.reply(thread, 5)
+    before = [forum.state(tid) for tid in range(1, 9)]
+    repaired = audit(forum)
+    assert (repaired.repaired_floor_count, repaired.partial_thread_count + repaired.repaired_thread_count) == (480, 8)
+    kept = [(tid, number) for tid in range(1, 9) for number in forum.floors(tid) if number]
+    assert sorted(kept) == sorted(set(stored) - gone)
+    assert [forum.state(tid) for tid in range(1, 9)] == before
+    assert not [asked for asked in forum.asked if asked.startswith("list")]
+    # The source has been asked: these are its own holes.
+    assert audit(forum).missing_floor_count == 0
+
+
+def test_a_repair_asks_only_for_pages_with_missing_floors(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=9)
+    forum.run()
+    take_out(forum, 7, 3, 5, 170)
+    view = audit(forum)
+    assert forum.asked == ["thread 7 1", "thread 7 9"]
+    (thread,) = forum.app.store.floor_audits.threads(view.id)
+    assert (thread.result, thread.floor_count, thread.missing_count, thread.after_floor_count) == (
+        *("repaired", 177, 3, 180),
+    )
+    assert (thread.remaining_count, thread.max_floor, view.repaired_thread_count) == (0, 179, 1)
+    assert forum.floors(7) == list(range(180))
+
+
+@pytest.mark.parametrize(
+    ("error", "category", "status"),
+    [(ServerTrouble("500", status=500), "http", 500), (Unreadable("what is that"), "parse", None)],
+)
+def test_a_floor_that_fails_three_times_is_never_asked_for_again(
+    forum: ForumApp, error: Exception, category: str, status: int | None
+) -> None:
+    forum.board.thread(7, pages=2)
+    forum.run()
+    take_out(forum, 7, 25)
+    forum.board.says["thread 7 2"] = deque([error] * 9)  # type: ignore[list-item]
+    results = []
+    for _ in range(5):
+        view = audit(forum)
+        (thread,) = forum.app.store.floor_audits.threads(view.id)
+        (floor,) = forum.app.store.floor_audits.floors(thread.id)
+        results.append((thread.result, floor.result, floor.attempts_before, len(forum.asked), floor.error_category))
+        forum.app.presence.leave(forum.clock.now())
+        forum.restart()
+    assert results == [
+        *(("failed", "failed", attempts, 1, category) for attempts in range(3)),
+        *[("skipped", "ignored", 3, 0, None)] * 2,
+    ]
+
+
+def test_a_wait_costs_no_attempt(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=2)
+    forum.run()
+    take_out(forum, 7, 5, 25)
+    forum.board.says["thread 7 1"] = deque([SlowDown("429", status=429)])
+    view = audit(forum)
+    assert set(floors(forum, view).values()) == {"missing"}
+    assert len(forum.asked) == 1
+    assert audit(forum).repaired_floor_count == 2
+
+
+def test_a_thread_that_somebody_reads_is_left_to_them(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.run()
+    take_out(forum, 7, 5)
+    claimed = forum.app.store.threads.claim_by_id(forum.state(7).id, forum.app.presence.owner_id, forum.clock.now())
+    assert claimed
+    view = audit(forum)
+    assert [thread.result for thread in forum.app.store.floor_audits.threads(view.id)] == ["skipped"]
+    forum.app.store.threads.release(claimed.lease)
+    assert audit(forum).repaired_floor_count == 1
+
+
+def test_an_audit_that_was_requested_is_made_once(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.run()
+    requested = forum.app.store.floor_audits.request("manual", forum.clock.now(), is_repairing=False)
+    (done,) = forum.app.floor_audit().requested()
+    assert (done.id, done.thread_count, done.finished_at) == (requested.id, 1, forum.clock.now())
+    assert forum.app.floor_audit().requested() == []
