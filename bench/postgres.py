@@ -25,6 +25,15 @@ class PostgresServer:
         """Have that database anew."""
         self.tell(f"DROP DATABASE IF EXISTS {name}", f"CREATE DATABASE {name}")
 
+    def transactions(self, name: str) -> int:
+        """How many were committed in that database so far."""
+        import psycopg
+
+        with psycopg.connect(self._address, autocommit=True) as connection:
+            sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
+            row = connection.execute(sql, (name,)).fetchone()
+            return int(row[0]) if row else 0
+
     def tell(self, *statements: Any) -> None:
         # Here, not above: the benchmark itself must stay smaller than what it weighs.
         import psycopg

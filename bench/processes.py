@@ -98,9 +98,11 @@ def _peak_mb(watched: Sequence[int], used: resource.struct_rusage) -> float:
 
 
 @contextmanager
-def served_world(feeds: int, entries: int = 50) -> Iterator[str]:
-    """The world of feeds in a process of its own; gives its address."""
+def served_world(feeds: int, entries: int = 50, *, hosts: int = 1, seconds: float = 0.0) -> Iterator[str]:
+    """The world of feeds in a process of its own; gives its address. It is served at 127.0.0.1 and the `hosts` - 1
+    addresses behind it; each answer takes some `seconds`."""
     command = [sys.executable, "-m", "bench.world", "--feeds", str(feeds), "--entries", str(entries)]
+    command += ["--hosts", str(hosts), "--seconds", str(seconds)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as world:
         assert world.stdin
         assert world.stdout

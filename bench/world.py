@@ -282,8 +282,8 @@ def _header(head: bytes, name: bytes) -> bytes | None:
 class Connection(asyncio.Protocol):
     """Just enough HTTP/1.1 for an honest client on the same machine: GET, keep-alive."""
 
-    def __init__(self, site: Site) -> None:
-        self.site, self.received = site, b""
+    def __init__(self, site: Site, seconds: float) -> None:
+        self.site, self.seconds, self.received = site, seconds, b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -293,14 +293,23 @@ class Connection(asyncio.Protocol):
         while (end := self.received.find(b"\r\n\r\n")) >= 0:
             request, self.received = self.received[: end + 2], self.received[end + 4 :]
             head, body = self.site.answer(request)
-            self.transport.writelines([head, b"\r\n", body])
+            if self.seconds:
+                asyncio.get_running_loop().call_later(self.seconds, self._send, head, body)
+            else:
+                self._send(head, body)
+
+    def _send(self, head: bytes, body: bytes) -> None:
+        self.transport.writelines([head, b"\r\n", body])
 
 
-async def serve(world: World) -> None:
+async def serve(world: World, hosts: int, seconds: float) -> None:
     """Serve until the one who started this closes our input."""
     site, loop = Site(world), asyncio.get_running_loop()
-    server = await loop.create_server(lambda: Connection(site), "127.0.0.1", 0, backlog=1024)
-    print(server.sockets[0].getsockname()[1], flush=True)
+    server = await loop.create_server(lambda: Connection(site, seconds), "127.0.0.1", 0, backlog=1024)
+    port = server.sockets[0].getsockname()[1]
+    for host in range(2, hosts + 1):
+        await loop.create_server(lambda: Connection(site, seconds), f"127.0.0.{host}", port, backlog=1024)
+    print(port, flush=True)
     await loop.run_in_executor(None, sys.stdin.read)
     server.close()
 
@@ -309,11 +318,13 @@ def main() -> None:
     options = argparse.ArgumentParser(description="serve the world of feeds on 127.0.0.1")
     options.add_argument("--feeds", type=int, default=500)
     options.add_argument("--entries", type=int, default=50)
+    options.add_argument("--hosts", type=int, default=1, help="how many addresses of this machine serve it")
+    options.add_argument("--seconds", type=float, default=0.0, help="how long each answer takes")
     asked = options.parse_args()
     # Only of those who serve: whoever draws the same texts elsewhere needs no faster loop.
     import uvloop
 
-    uvloop.run(serve(World(asked.feeds, asked.entries)))
+    uvloop.run(serve(World(asked.feeds, asked.entries), asked.hosts, asked.seconds))
 
 
 if __name__ == "__main__":

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from bench import archives, pages, records, scale
+from bench import archives, changes, pages, records, scale
 from bench.archives import EDITED, HEADS, NOW, RARE, RARE_ITEMS, REPLIES, Archive
 from bench.move import Move
 from bench.pages import Shown
 from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
 from bench.timing import Times, times_of
+from bench.variants import FromSlowServers, dictated
 from catchment.store import Store, open_store
 from catchment.store.sources.metrics import MetricSpan
 from catchment.text.clean import fingerprint
@@ -134,3 +135,35 @@ def test_a_move_is_compared_with_copying_alone_and_its_index_is_not_counted():
 @pytest.mark.parametrize("change", [{"plain": 8.0}, {"there_mb": 300.0}, {"back_mb": 301.0}, {"kills": 4}])
 def test_a_move_that_breaks_a_promise_is_reported(change: dict[str, float]):
     assert len(moved(**change).broken()) == 1
+
+
+PAGE = """
+## Collecting
+| round | | × floor | at most |
+|---|---|---|---|
+| 1 | everything is new | **{}** | 5 |
+## Reading: SQLite
+| newest 30 | 0.74 | **1.0** | 2 |
+
+The indexer takes {} items a second.
+"""
+
+
+@pytest.mark.parametrize(
+    ("after", "said"),
+    [
+        (("5.0", "3,000"), []),
+        (("5.4", "2,800"), []),
+        (("3.0", "6,000"), []),
+        (("5.6", "3,000"), ["Collecting, everything is new: 5 → 5.6"]),
+        (("5.0", "2,000"), ["Reading: SQLite, items indexed a second: -3000 → -2000"]),
+    ],
+)
+def test_a_figure_that_got_worse_by_more_than_a_tenth_is_reported(after: tuple[str, str], said: list[str]):
+    assert changes.worse(PAGE.format("5.0", "3,000"), PAGE.format(*after)) == said
+
+
+def test_the_limit_that_takes_longest_is_the_one_that_binds():
+    few_hosts = FromSlowServers(500, 130.0, dictated(500, hosts=2))
+    assert (few_hosts.limit, few_hosts.times) == ("COLLECTOR_CONCURRENCY", 1.3)
+    assert FromSlowServers(500, 125.0, dictated(500, hosts=1)).limit == "CATCHMENT_HOST_CONCURRENCY"
