@@ -200,7 +200,17 @@ class _SourceRechecks:
     def _send(self) -> None:
         has_key = self._rules.has_key(self._source)
         requests = options(self._platform).recheck(
-            [Recheck(due.external_id, due.scope, due.url, self._source, has_key) for due in self._waiting.values()]
+            [
+                Recheck(
+                    due.external_id,
+                    due.scope,
+                    due.url,
+                    self._source,
+                    has_key,
+                    is_unconfirmed=due.gone_since is not None or due.failure_count > 0,
+                )
+                for due in self._waiting.values()
+            ]
         )
         with closing(Details(self._client, self._platform, requests).batches()) as batches:
             for batch in batches:

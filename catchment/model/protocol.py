@@ -341,6 +341,8 @@ class Recheck(Record, frozen=True):
     """A credential may be available; False: there is none."""
     thread_id: str | None = None
     floor_number: int | None = None
+    is_unconfirmed: bool = False
+    """The last time it was not there, or could not be had: it has to be requested by its own id."""
 
 
 class Platform(Protocol):

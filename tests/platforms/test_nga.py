@@ -103,6 +103,22 @@ def test_sources_are_read_from_their_host_with_their_credential() -> None:
     assert nga.floors(one, "t5", 3).params == {"tid": "5", "page": "3"}
 
 
+PAGE_2 = "https://bbs.nga.cn/read.php?tid=41000010&page=2#pid{}Anchor"
+
+
+def test_floors_of_one_page_are_rechecked_together_and_one_that_was_not_there_by_its_id() -> None:
+    ids = ("p824000020", "p824000021", "p824000099")
+    together = [Recheck(id_, "", PAGE_2.format(id_[1:]), source()) for id_ in ids]
+    alone = Recheck("p824000022", "", PAGE_2.format(824000022), source(), is_unconfirmed=True)
+    page, single = nga.recheck([*together, alone])
+    assert (page.params, page.item_id) == ({"tid": "41000010", "page": "2"}, None)
+    assert (single.params, single.item_id) == ({"pid": "824000022"}, "p824000022")
+    (case,) = (case for case in cases.cases() if str(case) == "nga/thread.html")
+    reading = nga.read(Answer(200, {}, case.body, page.url, NOW), page)
+    assert {"p824000020", "p824000021"} <= {item.external_id for item in reading.items}
+    assert reading.gone == ("p824000099",)
+
+
 def test_a_floor_is_rechecked_by_its_id_and_an_opening_post_by_its_thread() -> None:
     asked = nga.recheck([Recheck(id_, "", None, source()) for id_ in ("p824000020", "t41000010", "nonsense")])
     assert [(request.params, request.item_id) for request in asked] == [

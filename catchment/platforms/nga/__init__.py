@@ -41,6 +41,7 @@ from catchment.model import (
     Target,
     WalkPlan,
 )
+from catchment.platforms._common.forum import FORUM_CHINESE, PAGES_PER_RUN, REQUESTS_PER_SECOND, WINDOW_DAYS
 from catchment.platforms.nga import errors, items, parser, requests
 
 NAME = "nga"
@@ -55,17 +56,9 @@ OBEYS_ROBOTS = True
 HELPS = "give a board's number, as 7 or -7, or its address, as https://bbs.nga.cn/thread.php?fid=-7"
 _BOARD = re.compile(r"(?:fid\s*=\s*)?([+-]?\d{1,10})")
 _OTHER = re.compile(r"(stid|tid)\s*=\s*(\d{1,10})")
-
-
-def _rate(value: object) -> float:
-    """Requests per second, of which the site allows no more than one."""
-    try:
-        rate = round(float(str(value)), 2)
-    except ValueError:
-        raise ValueError("a number from 0.01 to 1.00") from None
-    if not 0.01 <= rate <= 1:
-        raise ValueError("a number from 0.01 to 1.00")
-    return rate
+_ID = re.compile(r"[tp]\d{1,15}")
+_PLACE = re.compile(r"/read\.php\?tid=(\d{1,15})(?:&page=(\d{1,6}))?(?:#|$)")
+"""Where a floor is, in its URL."""
 
 
 KINDS = (
@@ -77,11 +70,9 @@ KINDS = (
         example="-7",
         listings=(Listing(requests.NEWEST, Order.NEWEST_FIRST, page_size=35),),
         fields=(
-            Field(
-                "window_days", "How many days of threads are read again at every visit", 3, minimum=1, maximum=100_000
-            ),
-            Field("pages_per_run", "How many pages of one thread a visit reads", 5, minimum=1, maximum=1_000),
-            Field("requests_per_second", "How many requests per second the board may use, at most 1", 1.0, check=_rate),
+            WINDOW_DAYS,
+            PAGES_PER_RUN,
+            REQUESTS_PER_SECOND,
             Field("host", "The host that is read", HOSTS[0], choices=HOSTS),
         ),
         item_kind=items.THREAD,
@@ -91,13 +82,10 @@ KINDS = (
     ),
 )
 
-CHINESE = {
+CHINESE = FORUM_CHINESE | {
     "NGA": "NGA 玩家社区",
     "NGA board": "NGA 版面",
     "A board of the NGA forum: its number, or its address": "NGA 论坛的版面：填写版面编号或网址",
-    "How many days of threads are read again at every visit": "每次采集回看多少天内发布的主题",
-    "How many pages of one thread a visit reads": "每次采集一个主题最多读取的页数",
-    "How many requests per second the board may use, at most 1": "该版面每秒最多请求数，不超过 1",
     "The host that is read": "从哪个域名读取",
     parser.REPEATED: "列表的各页内容重复",
     parser.DENIED: "已略过此账号无权查看的主题",
@@ -175,14 +163,34 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
-    """Requests posts by id; an opening post, which has none, by the first page of its thread."""
+    """Requests floors by the pages that they are on, twenty at once; one that was not there by its own id, because it
+    may have moved to another thread. An opening post has no id but that of its thread."""
+    pages: dict[tuple[int, int, int], list[Recheck]] = {}
+    alone: list[Recheck] = []
+    for item in rechecks:
+        place = _PLACE.search(item.url or "")
+        if not _ID.fullmatch(item.external_id):
+            continue
+        if place is None or item.is_unconfirmed:
+            alone.append(item)
+        else:
+            pages.setdefault((item.source.id, int(place[1]), int(place[2] or 1)), []).append(item)
+    alone += [item for group in pages.values() if len(group) == 1 for item in group]
     return [
-        requests.thread_page(item.source, int(item.external_id[1:]), 1).replace(item_id=item.external_id)
-        if item.external_id.startswith("t")
-        else requests.post(item.source, int(item.external_id[1:]), item.external_id)
-        for item in rechecks
-        if re.fullmatch(r"[tp]\d{1,15}", item.external_id)
+        *(
+            requests.rechecked_page(group[0].source, tid, page, [item.external_id for item in group])
+            for (_, tid, page), group in pages.items()
+            if len(group) > 1
+        ),
+        *(_by_id(item) for item in alone),
     ]
+
+
+def _by_id(item: Recheck) -> Request:
+    number = int(item.external_id[1:])
+    if item.external_id.startswith("p"):
+        return requests.post(item.source, number, item.external_id)
+    return requests.thread_page(item.source, number, 1).replace(item_id=item.external_id)
 
 
 read = parser.read

@@ -35,7 +35,16 @@ def read(answer: Answer, request: Request) -> Reading:
         )
     number = thread.page if thread.page and thread.page > 0 else int(request.state.get("page", 1))
     skipped = (Skipped("a floor that cannot be read"),) * thread.unreadable
-    return Reading(found, skipped=skipped, thread_page=items.page_state(thread, number))
+    reading = Reading(found, skipped=skipped, thread_page=items.page_state(thread, number))
+    return reading.replace(gone=_absent(reading, number, request))
+
+
+def _absent(reading: Reading, number: int, request: Request) -> tuple[str, ...]:
+    """Returns the floors that were to be rechecked on this page and are not on it."""
+    if reading.skipped or number != request.state.get("page"):
+        return ()
+    shown = {item.external_id for item in reading.items}
+    return tuple(id_ for id_ in request.state.get("rechecked", ()) if id_ not in shown)
 
 
 def _is_json(body: bytes) -> bool:

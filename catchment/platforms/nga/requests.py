@@ -6,6 +6,7 @@ HTML comes first: it is what the site shows to guests, and only there a comment'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from catchment.model import Identity, Request, Source
@@ -38,6 +39,12 @@ def next_page(request: Request, page: int, shown: int) -> Request:
 def thread_page(source: Source, tid: int, page: int) -> Request:
     params = {"tid": str(tid), "page": str(page)}
     return _request(source, "read.php", params, THREAD, {"tid": tid, "page": page})
+
+
+def rechecked_page(source: Source, tid: int, page: int, ids: Sequence[str]) -> Request:
+    """Returns the request for the page on which these floors were."""
+    params = {"tid": str(tid), "page": str(page)}
+    return _request(source, "read.php", params, THREAD, {"tid": tid, "page": page, "rechecked": list(ids)})
 
 
 def post(source: Source, pid: int, external_id: str) -> Request:
