@@ -479,6 +479,7 @@ NOT_READING = {
         "serve",
         "worker",
         "beat",
+        "alive",
         "collect",
         "demo",
         "reparse",
