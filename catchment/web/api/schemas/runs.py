@@ -14,6 +14,7 @@ from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapView
 from catchment.store.sources.runs import RunView, VisitView
+from catchment.web.api.params import LARGEST
 from catchment.web.api.schemas.common import RequestBody, Resource, example, shows
 
 _UNDER_WAY = "Null: under way."
@@ -91,8 +92,10 @@ class AuditStory(Audit):
 class AuditRequest(RequestBody):
     """Which threads are audited."""
 
-    source_id: Annotated[int | None, Field(ge=1, le=2**53, description="Only those of this source.")] = None
-    repair: Annotated[bool, Field(description="Request missing floors again.")] = False
+    source_id: Annotated[int | None, Field(strict=True, ge=1, le=LARGEST, description="Only those of this source.")] = (
+        None
+    )
+    repair: Annotated[bool, Field(strict=True, description="Request missing floors again.")] = False
 
 
 @shows(
