@@ -41,6 +41,7 @@ with lazy_imports():
     from catchment.health import monitors as monitoring
     from catchment.policy import outages as outage_policy
     from catchment.policy import visit as visit_policy
+    from catchment.sources import add as sources_add
     from catchment.sources import kinds
     from catchment.text import clean
 
@@ -69,6 +70,8 @@ if TYPE_CHECKING:
     from catchment.sources.kinds import Names
     from catchment.store.sources.stats import Taken
 
+X_USERS = "twitter_feed"
+"""The kind that the settings SCRAPER_… are about."""
 _POST_SECONDS = 10.0
 """How long a webhook's receiver may take: it should record the event and process it later."""
 
@@ -281,6 +284,13 @@ class App:
         """Current minutes between visits, by kind."""
         return kind_intervals(self.platforms.kinds(), self.store.settings.intervals(), self.settings.intervals)
 
+    def follow_configured(self) -> None:
+        """Adds the users of SCRAPER_USERNAMES as sources, unless they are or were sources already."""
+        for name in self.settings.scraper_usernames:
+            target = self.platforms.needed(X_USERS).understand(name, X_USERS)
+            if self.store.sources.of_target(X_USERS, target.address) is None:
+                sources_add.follow(self.store, self.secrets, self.platforms, X_USERS, target.address, self.clock.now())
+
     def rules(self) -> VisitRules:
         return visit_policy.VisitRules(
             self.intervals(),
@@ -290,6 +300,8 @@ class App:
             text_limit=self.settings.text_limit,
             keeps_raw=self.settings.raw_answers_days > 0,
             wish=wish_of(self.settings),
+            first_limits={X_USERS: self.settings.scraper_limit},
+            unscheduled=frozenset() if self.settings.is_scraper_enabled else frozenset((X_USERS,)),
         )
 
     def scheduler(self) -> Scheduler:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -210,6 +210,8 @@ def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str
 
 
 log = logs.logger(__name__)
+_UNSCHEDULED = timedelta(days=1)
+"""For how long a kind that is not scheduled is passed over at a time."""
 
 
 class Visited(Record, frozen=True):
@@ -320,10 +322,11 @@ class Visitor:
     def kinds_in_cooldown(self) -> Mapping[str, datetime]:
         """Returns the kinds in cooldown and its end; their sources stay due."""
         # Where sources have their own hosts, a wait for one starts no cooldown of the platform.
+        unscheduled = dict.fromkeys(self.rules.unscheduled, self.clock.now() + _UNSCHEDULED)
         closable = [(platform, self._services(platform)) for platform in self.platforms if platform.HOSTS]
         names = {name for _, services in closable for name in services}
         closed = self.context.cooldowns.until(names, self.clock.now())
-        return {
+        return unscheduled | {
             kind.name: min(closed[name] for name in services)
             for platform, services in closable
             if all(name in closed for name in services)

@@ -76,9 +76,14 @@ class VisitRules(Record, frozen=True):
     keeps_raw: bool = True
     wish: Wish = Wish()
     """What the operator wants read in addition to a community's newest items."""
+    first_limits: Mapping[str, int] = {}
+    """By kind: how many items to read on a first visit, if not as many as the kind declares."""
+    unscheduled: frozenset[str] = frozenset()
+    """Kinds that are collected on request only."""
 
     def walk_plans(self, kind: Kind, source: Source, progress: Progress) -> tuple[WalkPlan, ...]:
         """Returns the walks of a visit to this source: its tier's come before those wanted for all communities."""
+        kind = kind.replace(base_limit=self.first_limits.get(kind.name, kind.base_limit))
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
         plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))

@@ -159,6 +159,16 @@ folder = ValueFormat("a folder", lambda text: Path(text).expanduser())
 size = ValueFormat("a size from 1KB on, as in 20MB", read_size, show_size)
 waits = ValueFormat("seconds, separated by commas, each up to 3600; or none", read_waits, show_waits)
 minutes = whole(1, 525_600)
+
+
+def _user_names(text: str) -> tuple[str, ...]:
+    names = [name.strip().removeprefix("@") for name in text.split(",") if name.strip()]
+    if not all(re.fullmatch(r"[A-Za-z0-9_]{1,15}", name) for name in names):
+        raise ValueError
+    return tuple(dict.fromkeys(names))
+
+
+user_names = ValueFormat("names of users on X, separated by commas", _user_names, ",".join)
 days = whole(1, 36_500)
 moving = ValueFormat(
     "off, or a whole number of minutes from 1 to 525600", read_moving, lambda value: str(value or "off")

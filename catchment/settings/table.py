@@ -27,12 +27,14 @@ from catchment.settings.forms import (
     size,
     strong_key,
     tier,
+    user_names,
     waits,
     web,
     whole,
 )
 
 T = TypeVar("T")
+_SCRAPER_INTERVAL = 30
 QUEUES = ("analysis_queue", "maintenance_queue", "cleanup_queue", "crawler_queue", "monitoring_queue")
 """The queues of the distributed engine."""
 _MAY_HOLD_PASSWORD = (
@@ -272,6 +274,30 @@ class Settings:
         "month",
         "The period of that listing, if it is top or controversial. The community's own `time_filter` and its "
         "tier override it.",
+    )
+    is_scraper_enabled: bool = setting(
+        "SCRAPER_ENABLED",
+        flag,
+        True,
+        "Whether users of X are collected on schedule. `collect --source` and tasks work in either case.",
+    )
+    scraper_interval: int = setting(
+        "SCRAPER_INTERVAL",
+        minutes,
+        _SCRAPER_INTERVAL,
+        "Minutes between two collections of a user of X; FETCH_INTERVAL_TWITTER_FEED overrides it.",
+    )
+    scraper_usernames: tuple[str, ...] = setting(
+        "SCRAPER_USERNAMES",
+        user_names,
+        (),
+        "Users of X that are added as sources when collecting starts; those that exist already stay as they are.",
+    )
+    scraper_limit: int = setting(
+        "SCRAPER_LIMIT",
+        whole(1, 1_000),
+        100,
+        "Number of posts to read on the first visit of a user of X. The source's own `limit` overrides it.",
     )
     intervals: Mapping[str, int] = members(
         "FETCH_INTERVAL_<KIND>", minutes, "Minutes between two collections of a source of this kind."
@@ -527,6 +553,8 @@ class Settings:
     """Where each given setting comes from, by its name."""
 
     def __post_init__(self) -> None:
+        if self.scraper_interval != _SCRAPER_INTERVAL:
+            object.__setattr__(self, "intervals", {"twitter_feed": self.scraper_interval, **self.intervals})
         if self.database_url is None:
             object.__setattr__(self, "database_url", f"sqlite:///{self.home / 'catchment.db'}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -283,3 +284,27 @@ def test_every_key_of_twitterapi_io_occurs_in_recorded_answers(captures: Path) -
     # Hashtags and pictures are as in the same form of version 1.1; those recorded have none.
     unknown = {key for key in _keys(said) - recorded if "hashtags" not in key and "extendedEntities" not in key}
     assert {key for key in unknown if ".quoted_tweet." not in key and ".retweeted_tweet." not in key} == set()
+
+
+# ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_settings_of_a_scraper_decide_who_is_read_how_often_and_how_much(scene: Scene) -> None:
+    app, place = scene.app, somebody("usual", 60)
+    name = user_name(WORLD, place, START)
+    app.settings = replace(app.settings, scraper_usernames=(name,), scraper_limit=25, scraper_interval=45)
+    app.follow_configured()
+    app.follow_configured()
+    [source] = app.store.sources.page(0, 10)
+    assert (source[0].kind, source[0].target) == ("twitter_feed", f"@{name}")
+    assert app.intervals()["twitter_feed"] == 45
+    [result] = app.scheduler().due("test", "test")
+    # Pages of twenty, until there are twenty-five.
+    assert (result.outcome, result.counts.new) == (Outcome.SUCCEEDED, 40)
+
+
+def test_switched_off_users_are_collected_on_request_only(scene: Scene) -> None:
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
+    scene.app.settings = replace(scene.app.settings, is_scraper_enabled=False)
+    assert scene.app.scheduler().due("test", "test") == []
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED

@@ -55,6 +55,8 @@ def serve(
         collects = not no_collect and app.settings.broker_url is None
         if not collects and not no_collect:
             output.note("CELERY_BROKER_URL is set: `catchment worker` collects; this process only serves")
+        if not no_collect:
+            app.follow_configured()
         code = serve(
             app,
             app.settings.host if host is None else host,
@@ -104,6 +106,7 @@ def collect(
     with StopSignals() as stopping, context.opened_app(work, is_engine=loop, creates=True) as app:
         say = output.note if output.is_watched() else logs.logger(__name__).info
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, say)
+        app.follow_configured()
         if loop:
             return _run_engine(app, as_json)
         # All ids are resolved before the first visit: an unknown source is a usage error.
