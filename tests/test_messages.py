@@ -6,8 +6,6 @@ import pickle
 from gettext import GNUTranslations
 from string import Formatter
 
-import pytest
-
 from catchment.errors import InvalidInput, Missing, NotFound
 from catchment.logs import redact
 from catchment.messages import SENTENCES, Message, Text, Translator, about, decode, encode, without_subject
@@ -43,22 +41,24 @@ def test_every_text_has_its_chinese() -> None:
     assert messages.untranslated(STORED) == []
 
 
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: str(message.id)[:40])
-def test_a_text_and_its_chinese_have_the_same_placeholders(message: object) -> None:
-    assert {place for text in forms(message.id) for place in placeholders(text)} == {  # type: ignore[attr-defined]
-        place
-        for text in forms(message.string)  # type: ignore[attr-defined]
-        for place in placeholders(text)
-    }
+def test_a_text_and_its_chinese_have_the_same_placeholders() -> None:
+    differing = [
+        message.id
+        for message in MESSAGES
+        if {place for text in forms(message.id) for place in placeholders(text)}
+        != {place for text in forms(message.string) for place in placeholders(text)}
+    ]
+    assert differing == []
 
 
-@pytest.mark.parametrize("code", SENTENCES)
-def test_every_code_is_a_sentence_in_both_languages(code: str) -> None:
+def is_sentence_in_both_languages(code: str) -> bool:
     names = {name for text in forms(SENTENCES[code]) for name, _, _ in placeholders(text)}
     message = Message(code, dict.fromkeys(names, 7))
-    assert "{" not in str(message)
-    assert str(message) != code
-    assert CHINESE.message(message) != str(message)
+    return "{" not in str(message) and str(message) != code and CHINESE.message(message) != str(message)
+
+
+def test_every_code_is_a_sentence_in_both_languages() -> None:
+    assert [code for code in SENTENCES if not is_sentence_in_both_languages(code)] == []
 
 
 def test_a_message_is_stored_and_read_again_with_the_messages_in_it() -> None:
