@@ -23,6 +23,8 @@ from endure.trial import Plan, Verdict, run
 def main() -> int:
     given = _options().parse_args()
     databases = ("sqlite", "postgresql") if given.database == "both" else (given.database,)
+    if given.engine == "celery":
+        databases = ("postgresql",)
     is_good = True
     for database in databases:
         with tempfile.TemporaryDirectory(prefix="endure-") as folder:
@@ -53,6 +55,7 @@ def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
         seed=given.seed,
         minutes=given.minutes,
         database=database,
+        engine=given.engine,
     )
     return run(plan, folder)
 
@@ -69,6 +72,12 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--minutes", type=float, default=8.0, help="of wall time that the simulated days take")
     options.add_argument("--database", choices=("sqlite", "postgresql", "both"), default="both")
+    options.add_argument(
+        "--engine",
+        choices=("embedded", "celery"),
+        default="embedded",
+        help="celery: beats and workers on PostgreSQL and Redis, each of which is killed or restarted, too",
+    )
     options.add_argument("--keep", type=Path, help="a folder for everything, kept afterwards")
     return options
 

@@ -14,6 +14,8 @@ def main() -> None:
     import psycopg  # noqa: F401 — loaded by the first connection otherwise, in every fork again
 
     import catchment.app
+    import catchment.engines.distributed.beat
+    import catchment.engines.distributed.worker
     import catchment.engines.embedded
     import catchment.platforms
     from catchment.cli.main import commands

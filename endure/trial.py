@@ -32,6 +32,7 @@ from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import World
 from catchment.settings import Settings
 from catchment.store import Store
+from endure import fleet
 from endure.following import OTHERS, SECRET, Followed, follow_all
 from endure.judge import Findings, Trial, by_place
 from endure.stored import stored_of
@@ -64,6 +65,7 @@ class Plan(Record, frozen=True):
     minutes: float
     database: str
     others: tuple[tuple[str, int], ...] = OTHERS
+    engine: str = "embedded"
 
     @property
     def rate(self) -> float:
@@ -99,11 +101,19 @@ def run(plan: Plan, folder: Path) -> Verdict:
         # Before the world begins to move: on a busy machine, this would take days of it.
         with open_app(replace(settings, clock=STILL), "endure") as app:
             sources = follow_all(app, world, port)
+        broker = fleet.Redis(folder) if plan.engine == "celery" else None
+        if broker is not None:
+            ending.callback(broker.close)
+            settings = replace(settings, broker_url=broker.broker_url, redis_url=broker.url)
         collectors = Collectors(settings, out)
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
         ending.enter_context(_playground(plan, folder, log, port))
-        kills, restarts = _disturbed(plan, collectors, clock, world, database)
+        if broker is not None:
+            peace_at = time.monotonic() + clock.wall_seconds((world.end - REST - clock.now()).total_seconds())
+            kills, restarts = fleet.disturbed(plan, collectors, clock, world, database, broker, peace_at)
+        else:
+            kills, restarts = _disturbed(plan, collectors, clock, world, database)
         figures, details = judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = secrets_found((folder, *database.folders()), settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
@@ -243,7 +253,8 @@ def _playground(plan: Plan, folder: Path, log: Path, port: int) -> Iterator[None
 
 
 class Collectors:
-    """`catchment collect --loop`, so many at once; forked from a process that has loaded the program already."""
+    """`catchment collect --loop`, or workers and beats, so many at once; forked from a process that has loaded the
+    program already."""
 
     def __init__(self, settings: Settings, out: Path) -> None:
         environ = {
@@ -254,6 +265,9 @@ class Collectors:
             "COOKIE_MASTER_KEY": settings.master_key or "",
             "CATCHMENT_LOG_LEVEL": "info",
         } | {f"CATCHMENT_{name.upper()}_BASE_URL": url for name, url in settings.base_urls.items()}
+        if settings.broker_url and settings.redis_url:
+            environ |= {"CELERY_BROKER_URL": settings.broker_url, "CATCHMENT_REDIS_URL": settings.redis_url}
+            environ |= fleet.SETTINGS
         self.out = out
         with out.open("ab") as said:
             self._forker = subprocess.Popen(
@@ -264,24 +278,34 @@ class Collectors:
                 stderr=said,
                 text=True,
             )
-        self.pids: list[int] = []
+        self.commands: dict[int, str] = {}
+        """What runs, by its process id."""
         self._said("loaded")
 
-    def start(self) -> None:
-        self.pids.append(int(self._said("start collect --loop")))
+    @property
+    def pids(self) -> list[int]:
+        return list(self.commands)
+
+    def start(self, command: str = "collect --loop") -> None:
+        self.commands[int(self._said(f"start {command}"))] = command
 
     def end(self, pid: int, number: signal.Signals) -> int:
         """Send the signal, wait, give the exit code."""
         os.kill(pid, number)
-        self.pids.remove(pid)
+        del self.commands[pid]
         return int(self._said(f"wait {pid}"))
+
+    def replace(self, pid: int, number: signal.Signals) -> None:
+        command = self.commands[pid]
+        self.end(pid, number)
+        self.start(command)
 
     def revive(self) -> None:
         """What a supervisor does: a process that began while the database was away has ended, and is started again."""
-        for pid in list(self.pids):
+        for pid, command in list(self.commands.items()):
             if self._said(f"look {pid}").strip():
-                self.pids.remove(pid)
-                self.start()
+                del self.commands[pid]
+                self.start(command)
 
     def _said(self, words: str) -> str:
         assert self._forker.stdin is not None

@@ -94,7 +94,14 @@ def keep_bytecode() -> None:
 # ── several workers: long tests first, or one worker is still busy with them when the others have nothing left ───────
 
 FIRST = (
-    *("tests/browser/", "tests/kill/", "tests/endure/", "tests/web/test_server.py", "tests/test_third_party.py"),
+    *(
+        "tests/browser/",
+        "tests/engines/test_distributed",
+        "tests/kill/",
+        "tests/endure/",
+        "tests/web/test_server.py",
+        "tests/test_third_party.py",
+    ),
     *("tests/cli/test_signals.py", "tests/test_hostile_world.py", "tests/cli/test_collect_memory.py"),
     *("tests/playground/test_reddit_met.py", "tests/web/test_api_promises.py", "tests/cli/test_planted_secrets.py"),
 )

@@ -214,8 +214,8 @@ class Presence:
     def _path(self, name: str | None = None) -> Path:
         return self._locks / f"{name or self.lock_name}.lock"
 
-    def heartbeat(self, now: datetime) -> None:
-        """Record that this process is alive, and free the leases of dead ones."""
+    def heartbeat(self, now: datetime, *, buries: bool = True) -> None:
+        """Record that this process is alive, and free the leases of dead ones, unless others do (`buries`)."""
         with self._one_at_a_time:
             is_registered = self._db.write(
                 lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE id = ?", micros(now), self.owner_id)
@@ -226,7 +226,8 @@ class Presence:
                 self._held.release()
                 self._enter(now)
             self._release_owed()
-        self.bury(now)
+        if buries:
+            self.bury(now)
 
     def owe(self, lease: Lease) -> None:
         """Queue a lease that could not be released because the database was unavailable; released when it is back."""

@@ -8,7 +8,8 @@ from catchment.jobs import JOBS, Job
 
 
 def job_table() -> str:
-    return "\n".join(_row(job) for job in JOBS)
+    """Those with names of the specification; the others are called after their jobs."""
+    return "\n".join(_row(job) for job in JOBS if job.task)
 
 
 def _row(job: Job) -> str:

@@ -108,6 +108,24 @@ def test_a_queue_is_never_filled_further_and_a_lost_hint_is_repeated(town: TownA
     beat._app.close()
 
 
+def test_a_full_redis_keeps_no_beat_from_trying_again(town: TownApp, redis_server: RedisServer) -> None:
+    beat, client = beat_of(town), redis_server.client
+    client.config_set("maxmemory", "1")
+    try:
+        beat.tick()
+        beat.tick()
+        assert beat.is_leading
+    finally:
+        client.config_set("maxmemory", "0")
+    assert town.app.broker is not None
+    assert town.app.broker.ask(lambda redis: redis.llen("maintenance_queue")) == 0
+    # As if the time for a repetition had come.
+    beat._hinted_at.clear()
+    beat.tick()
+    assert town.app.broker.ask(lambda redis: redis.llen("maintenance_queue")) == 3
+    beat._app.close()
+
+
 def test_as_many_collectors_are_told_as_there_is_work_and_no_more_than_there_are(town: TownApp) -> None:
     for number in range(30):
         town.follow(town.town.feed(f"https://{number}.example/feed"))

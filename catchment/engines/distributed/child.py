@@ -7,6 +7,7 @@ closes both.
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import select
@@ -35,6 +36,8 @@ log = logs.logger(__name__)
 
 _SHORTEST_SECONDS = 1.0
 """Between two heartbeats, however fast a simulated clock runs."""
+_THOROUGH = 3
+"""Every so many heartbeats, a child also looks for dead processes and for the beat."""
 _KILL_SECONDS = 4.0
 """How long after the abort a child that does not end is killed."""
 
@@ -125,12 +128,16 @@ class Child:
             self._app.cut.set()
 
     def _keep_present(self) -> None:
-        wait, beat_seen_at = _SHORTEST_SECONDS, time.monotonic()
+        wait, beat_seen_at, count = _SHORTEST_SECONDS, time.monotonic(), itertools.count()
         while not self._closed.wait(wait):
             try:
                 app = self.app()
                 wait = max(_SHORTEST_SECONDS, app.clock.wall_seconds(HEARTBEAT.total_seconds()))
-                app.presence.heartbeat(app.clock.now())
+                # Beat looks for dead processes, too, and with many children all of them need not do it every time.
+                is_thorough = next(count) % _THOROUGH == 0
+                app.presence.heartbeat(app.clock.now(), buries=is_thorough)
+                if not is_thorough:
+                    continue
                 if app.store.leadership.leader() is not None:
                     beat_seen_at = time.monotonic()
                 elif time.monotonic() - beat_seen_at > MISSING_SECONDS:

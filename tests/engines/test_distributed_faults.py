@@ -1,0 +1,160 @@
+"""What each part of a distributed deployment does while another one is down, or misbehaves. docs/scaling.md has the
+table."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from catchment.clock import micros
+from tests.engines.deployment import Deployment, until
+from tests.redis_server import RedisServer
+
+
+@pytest.fixture
+def brittle(tmp_path: Path, postgres_url: str, own_redis: RedisServer) -> Iterator[Deployment]:
+    """A deployment whose Redis may be stopped."""
+    made = Deployment(tmp_path, postgres_url, own_redis)
+    with made.site:
+        yield made
+        made.close()
+
+
+def due_again(deployment: Deployment) -> None:
+    """Make all sources due, once nobody visits one of them: the end of a visit says when a source is due next."""
+    until(lambda: held(deployment) == 0)
+    now = micros(deployment.app.clock.now())
+    deployment.app.store.database.write(lambda tx: tx.run("UPDATE progress SET next_due_at = ?", now))
+
+
+def held(deployment: Deployment) -> int:
+    return deployment.number("SELECT count(*) FROM leases WHERE resource = 'source' AND owner_id IS NOT NULL")
+
+
+def visits(deployment: Deployment) -> int:
+    return deployment.number("SELECT count(*) FROM run_sources WHERE outcome IN ('succeeded', 'unchanged')")
+
+
+def test_work_goes_on_when_redis_comes_back_empty(brittle: Deployment) -> None:
+    brittle.follow(5)
+    brittle.beat()
+    brittle.worker(1)
+    until(lambda: brittle.visited() == 5)
+    # Emptied while in use.
+    brittle.redis.client.flushall()
+    due_again(brittle)
+    until(lambda: visits(brittle) >= 10)
+    # Gone, and back without anything in it.
+    brittle.redis.stop()
+    until(lambda: "broker away" in brittle.alerts())
+    due_again(brittle)
+    brittle.redis.start()
+    until(lambda: visits(brittle) >= 15)
+    until(lambda: "broker away" not in brittle.alerts())
+
+
+def test_a_broker_that_is_not_there_yet_is_waited_for(brittle: Deployment) -> None:
+    brittle.follow(2)
+    brittle.redis.stop()
+    beat, worker = brittle.beat(), brittle.worker(1)
+    brittle.redis.start()
+    until(lambda: brittle.visited() == 2)
+    for process in (worker, beat):
+        process.signal(signal.SIGTERM)
+        assert process.code(60) == 0
+
+
+def test_sessions_that_the_database_ends_under_load_cost_nothing_but_a_repetition(deployment: Deployment) -> None:
+    """As a restart of PostgreSQL does, which other tests of this run share."""
+    deployment.follow(40, posts=10)
+    deployment.beat()
+    deployment.worker(2)
+    until(lambda: deployment.visited() >= 5)
+    url = deployment.environ["CATCHMENT_DATABASE_URL"].replace("+psycopg", "")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+    until(lambda: deployment.visited() == 40)
+    assert deployment.app.store.items.count() == 400
+    assert deployment.number("SELECT count(*) FROM revisions") == 0
+    until(lambda: held(deployment) == 0)
+
+
+def test_a_child_that_was_stopped_and_wakes_up_after_others_took_over_writes_nothing(deployment: Deployment) -> None:
+    """On another machine, as far as the others can tell; a minute of the deployment takes a second."""
+    clock = {"CATCHMENT_CLOCK": "2026-06-01T00:00:00+00:00,60"}
+    slow = Deployment(
+        deployment.folder / "slow", deployment.environ["CATCHMENT_DATABASE_URL"], deployment.redis, **clock
+    )
+    with slow.site:
+        (source,) = slow.follow(1)
+        feed = slow.site.feed("f0")
+        feed.hold()
+        slow.beat()
+        slow.worker(1)
+        until(lambda: feed.requests == 1)
+        holder = until(lambda: slow.app.store.sources.holder(source))
+        os.kill(holder.pid, signal.SIGSTOP)
+        slow.app.store.database.write(
+            lambda tx: tx.run("UPDATE owners SET machine = 'elsewhere' WHERE pid = ?", holder.pid)
+        )
+        slow.worker(1)
+        # The others watch its heartbeat for 90 seconds, then visit the source themselves.
+        until(lambda: feed.requests == 2)
+        feed.post("f0-1", text="from the successor")
+        feed.release()
+        until(lambda: slow.visited() == 1)
+        items = slow.rows("SELECT external_id, version FROM items ORDER BY id")
+        os.kill(holder.pid, signal.SIGCONT)
+        until(lambda: slow.number("SELECT count(*) FROM owners WHERE work LIKE 'worker%'") == 2)
+        until(lambda: held(slow) == 0)
+        assert slow.rows("SELECT external_id, version FROM items ORDER BY id") == items
+        assert slow.number("SELECT count(*) FROM run_sources WHERE outcome = 'succeeded'") == 1
+        slow.close()
+
+
+def test_a_worker_whose_clock_is_ahead_or_behind_works_as_the_others_do(deployment: Deployment) -> None:
+    ids = deployment.follow(6)
+    beat = deployment.beat()
+    for seconds in (90, -90):
+        # A home of its own, as on another machine: it has its own clock there.
+        home = deployment.folder / f"home {seconds}"
+        home.mkdir()
+        start = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(time.time() + seconds))
+        worker = deployment.worker(1, CATCHMENT_CLOCK=f"{start},1", CATCHMENT_HOME=str(home))
+        before = visits(deployment)
+        due_again(deployment)
+        # The clock that is behind finds them due 90 seconds later: ask for one by name.
+        name = deployment.site.feed("f0").url
+        assert deployment.ask("tasks.crawler.crawl_community", [name])["community"]
+        if seconds > 0:
+            until(lambda before=before: visits(deployment) >= before + len(ids))  # type: ignore[misc]
+        worker.signal(signal.SIGTERM)
+        assert worker.code(60) == 0
+    leader = deployment.app.store.leadership.leader()
+    assert leader is not None
+    assert leader.pid == beat.pid
+
+
+def test_a_beat_that_hangs_is_replaced_and_stands_down_when_it_wakes(deployment: Deployment) -> None:
+    first = deployment.beat()
+    until(lambda: deployment.app.store.leadership.leader())
+    second = deployment.beat()
+    first.signal(signal.SIGSTOP)
+    began = time.monotonic()
+    until(lambda: (leader := deployment.app.store.leadership.leader()) is not None and leader.pid == second.pid)
+    assert time.monotonic() - began < 60
+    first.signal(signal.SIGCONT)
+    while "another beat has taken over" not in first.stderr.readline():
+        pass
+    leader = deployment.app.store.leadership.leader()
+    assert leader is not None
+    assert leader.pid == second.pid
