@@ -174,6 +174,7 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 
 def recheck(rechecks: list[Recheck]) -> list[Request]:
+    assert all(item.thread_id is not None and item.floor_number is not None for item in rechecks)
     return [
         Request(POST, params={"pid": item.external_id[1:]}, step="post", item_id=item.external_id)
         for item in rechecks

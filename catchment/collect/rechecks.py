@@ -208,6 +208,8 @@ class _SourceRechecks:
                     self._source,
                     has_key,
                     is_unconfirmed=due.gone_since is not None or due.failure_count > 0,
+                    thread_id=due.thread_id,
+                    floor_number=due.floor_number,
                 )
                 for due in self._waiting.values()
             ]

@@ -29,6 +29,8 @@ class DueRecheck(Record, frozen=True):
     failure_count: int
     gone_since: datetime | None
     source: Source
+    thread_id: str | None = None
+    floor_number: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -59,7 +61,7 @@ class RecheckQueue(StorePart):
         leases.check(tx, lease)
         sql = """
             SELECT l.item_id, i.external_id, i.scope, i.url, i.created_at, l.look_count, l.failure_count, l.gone_since,
-                   l.source_id
+                   l.source_id, i.thread_id, i.floor_number
               FROM looks l LEFT JOIN items i ON i.id = l.item_id
              WHERE l.platform = ? AND l.next_look_at <= ? ORDER BY l.next_look_at LIMIT ?
         """
@@ -83,8 +85,12 @@ class RecheckQueue(StorePart):
                 failures,
                 to_moment(since),
                 sources[item_id],
+                thread_id,
+                floor_number,
             )
-            for item_id, external_id, scope, url, created_at, count, failures, since, _ in found.values()
+            for item_id, external_id, scope, url, created_at, count, failures, since, _, thread_id, floor_number in (
+                found.values()
+            )
             if item_id in sources and item_id not in paused
         ]
 
