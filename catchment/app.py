@@ -26,7 +26,7 @@ from catchment.store.connections import OVERFLOW, SERVER_POOL
 with lazy_imports():
     from catchment import cache as item_cache
     from catchment import redis as redis_link
-    from catchment.collect import audit, budget_plan, outages, source_client, visit
+    from catchment.collect import audit, budget_plan, outages, source_client, tasks, visit
     from catchment.collect import cache_warmup as warmup
     from catchment.collect import rechecks as recheck
     from catchment.collect import scheduler as scheduling
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from catchment.collect.rechecks import Rechecks
     from catchment.collect.scheduler import Scheduler
     from catchment.collect.source_client import CollectContext, Send
+    from catchment.collect.tasks import TaskRunner
     from catchment.collect.visit import Visitor
     from catchment.credentials.cipher import Cipher
     from catchment.credentials.manager import CredentialManager
@@ -304,13 +305,33 @@ class App:
             unscheduled=frozenset() if self.settings.is_scraper_enabled else frozenset((X_USERS,)),
         )
 
-    def scheduler(self) -> Scheduler:
-        """A scheduler for one run: settings changed in the database apply from here on."""
+    def scheduler(self, item_limit: int | None = None) -> Scheduler:
+        """A scheduler for one run: settings changed in the database apply from here on. `item_limit`: how many items
+        each source is asked for."""
         limit = scheduling.KindLimit(self.settings.crawler_batch_size, self.settings.crawler_concurrency)
         limits = {kind.name: limit for kind in self.platforms.kinds() if kind.newest is not None}
         slot = self.collect_context.reading_slot
         return scheduling.Scheduler(
-            self.visitor(), self.presence, self.stop, self.settings.concurrency, limits, lambda: slot.readers
+            visit.Visitor(self.collect_context, self.rules().replace(limit=item_limit)),
+            self.presence,
+            self.stop,
+            self.settings.concurrency,
+            limits,
+            lambda: slot.readers,
+        )
+
+    def task_runner(self) -> TaskRunner:
+        return tasks.TaskRunner(
+            self.store,
+            self.presence,
+            self.clock,
+            self.stop,
+            self.scheduler,
+            lambda kind, address: sources_add.source_request(
+                self.store, self.secrets, self.platforms, kind, address, self.clock.now()
+            ),
+            patience=timedelta(minutes=self.settings.task_minutes),
+            tells_ready=self.settings.is_ready_told,
         )
 
     def cache_warmup(self) -> Scheduler:

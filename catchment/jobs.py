@@ -215,6 +215,7 @@ JOBS = (
         "repair-floors", DAY, lambda app: app.floor_audit().run("schedule", is_repairing=True), "crawler",
         "floors of threads that are missing are found and requested again",
     ),
+    Job("run-tasks", None, lambda app: app.task_runner().run(), "crawler", "what a task was requested for"),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
     Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
     Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),

@@ -187,6 +187,8 @@ class HealthView(View, frozen=True):
     """None: jobs run inside the collecting process."""
     collecting: CollectingHealth | None = None
     last_runs: tuple[RunView, ...] | None = None
+    failed_tasks: int | None = None
+    """Of the last 24 hours."""
 
 
 class BudgetStatus(Record, frozen=True):
@@ -440,6 +442,7 @@ class DeploymentStatus:
         database = DatabaseHealth(ok=True, kind="postgresql" if self._store.database.is_postgres else "sqlite")
         try:
             runs, jobs, engine = self._store.runs.page(5), self.jobs, self._engine_health()
+            tasks = self._store.tasks.counts()
             is_succeeding = outages.is_succeeding(self._store, app.watching_period, self.now)
         except StoreError:
             return HealthView(ok=False, version=__version__, database=database.replace(ok=False))
@@ -452,4 +455,5 @@ class DeploymentStatus:
             engine=engine,
             collecting=CollectingHealth(is_succeeding, app.settings.monitor_stale_minutes),
             last_runs=tuple(runs),
+            failed_tasks=tasks["failed"],
         )

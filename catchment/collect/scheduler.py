@@ -229,15 +229,27 @@ class Scheduler:
         return self._collect(claim, job, started_by, seen)[0]
 
     def these(
-        self, source_ids: Sequence[int], job: str, started_by: str, seen: Seen = lambda _: None
+        self,
+        source_ids: Sequence[int],
+        job: str,
+        started_by: str,
+        seen: Seen = lambda _: None,
+        *,
+        is_over: Callable[[], bool] = lambda: False,
+        task_id: int | None = None,
+        request_id: str | None = None,
     ) -> list[VisitResult]:
         """Visits these sources whatever their schedule says. A source that another process is collecting is skipped,
-        and the result names that process."""
+        and the result names that process. Once `is_over`, no further source begins. `task_id`, `request_id`: what the
+        run is for."""
         left = deque(source_ids)
         held: list[int] = []
 
         def claim(queue: Queue) -> list[Claimed]:
             claimed: list[Claimed] = []
+            if is_over():
+                left.extendleft(reversed(self._give_back(queue.leave(lambda _: True))))
+                return claimed
             # Sources asked for by id may wait in the queue: one claim for many costs as much as one for one. A kind's
             # batch limit leaves due sources to other processes; these were asked of this one.
             most = queue.free + _CLAIMED_AHEAD if queue.free and 0 not in queue.room().values() else 0
@@ -249,7 +261,7 @@ class Scheduler:
                 held.extend(id_ for id_ in ids if id_ not in taken)
             return claimed
 
-        results, given_back = self._collect(claim, job, started_by, seen)
+        results, given_back = self._collect(claim, job, started_by, seen, request_id=request_id, task_id=task_id)
         results += self._told([self._held_by_another(source_id) for source_id in held], seen)
         results += self._told([self._not_visited(source_id) for source_id in (*given_back, *left)], seen)
         return results
@@ -260,13 +272,22 @@ class Scheduler:
         waiting = self.store.lateness_stats.waiting(rules.intervals, rules.minutes(""), now)
         return still_due(results, {due.kind: due.due for due in waiting}, self.visitor.kinds_in_cooldown(), now)
 
-    def _collect(self, claim: Claim, job: str, started_by: str, seen: Seen) -> tuple[list[VisitResult], list[int]]:
+    def _collect(
+        self,
+        claim: Claim,
+        job: str,
+        started_by: str,
+        seen: Seen,
+        *,
+        request_id: str | None = None,
+        task_id: int | None = None,
+    ) -> tuple[list[VisitResult], list[int]]:
         """Returns the results, and the sources that were claimed and not visited because a stop was requested."""
         queue = Queue(self.concurrency, self._lanes)
         queue.join([] if self.stop.is_set() else claim(queue))
         if not queue:
             return [], []
-        run_id = self._begun(job, started_by, queue)
+        run_id = self._begun(job, started_by, queue, request_id, task_id)
         # Log lines name the run, and the request or task behind it; the visits have threads of their own.
         with logs.bound(run=run_id):
             return self._run(claim, queue, run_id, seen)
@@ -323,10 +344,10 @@ class Scheduler:
                 self.presence.owe(claim.lease)
         return [claimed_source.source.id for claimed_source in claimed]
 
-    def _begun(self, job: str, started_by: str, queue: Queue) -> int:
+    def _begun(self, job: str, started_by: str, queue: Queue, request_id: str | None, task_id: int | None) -> int:
         try:
-            request_id = logs.context().get("request_id")
-            return self.store.runs.begin(job, started_by, self.presence.owner_id, self.clock.now(), request_id)
+            request_id, now = request_id or logs.context().get("request_id"), self.clock.now()
+            return self.store.runs.begin(job, started_by, self.presence.owner_id, now, request_id, task_id)
         except StoreError:
             for claim in queue.leave(lambda _: True):
                 self.presence.owe(claim.lease)

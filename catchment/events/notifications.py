@@ -18,7 +18,7 @@ from catchment.store.delivery.webhooks import SealedWebhook, Webhooks
 from catchment.text.markup import bare_link, without_markup
 
 LANGUAGES = ("en", "zh")
-DEFAULT_EVENTS = ("alert.opened", "alert.closed", "watch.matched")
+DEFAULT_EVENTS = ("alert.opened", "alert.closed", "watch.matched", "task.finished")
 """What people are notified of, unless they choose. The other events are for programs."""
 PAUSE = timedelta(seconds=30)
 """Between two messages to the same receiver: what happens meanwhile is in the next one."""

@@ -53,6 +53,7 @@ EVENTS = (
     "alert.opened",
     "alert.closed",
     "watch.matched",
+    "task.finished",
 )
 """All event names."""
 TEST_EVENT = "webhook.test"

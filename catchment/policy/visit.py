@@ -80,6 +80,8 @@ class VisitRules(Record, frozen=True):
     """By kind: how many items to read on a first visit, if not as many as the kind declares."""
     unscheduled: frozenset[str] = frozenset()
     """Kinds that are collected on request only."""
+    limit: int | None = None
+    """How many items a task asks for; None: what the source's settings or its history suggest."""
 
     def walk_plans(self, kind: Kind, source: Source, progress: Progress) -> tuple[WalkPlan, ...]:
         """Returns the walks of a visit to this source: its tier's come before those wanted for all communities."""
@@ -87,7 +89,7 @@ class VisitRules(Record, frozen=True):
         tier = self.tiers.named(progress.tier) if kind.is_tiered else None
         wish = Wish(tier.sort, tier.time_filter, tier.limit) if tier else self.wish
         plans = schedule.walk_plans(kind, source, progress, wish, has_key=self.has_key(source))
-        return tuple(plan.replace(keyed=self.keyed) for plan in plans)
+        return tuple(plan.replace(keyed=self.keyed, limit=self.limit or plan.limit) for plan in plans)
 
     def has_key(self, source: Source) -> bool:
         """Whether there is a credential for requests: the source's own, or one in the pool."""

@@ -526,6 +526,13 @@ class Settings:
         "further processing.",
     )
 
+    task_minutes: int = setting(
+        "CATCHMENT_TASK_MINUTES",
+        whole(1, 10_080),
+        60,
+        "Minutes after which a task that is not finished fails. The time before it begins does not count.",
+    )
+
     log_format: str = setting(
         "CATCHMENT_LOG_FORMAT",
         choice("auto", "people", "json"),

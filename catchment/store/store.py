@@ -33,7 +33,7 @@ with lazy_imports():
         threads,
     )
     from catchment.store.search import index, search
-    from catchment.store.sources import alerts, gaps, metrics, runs, sources, stats
+    from catchment.store.sources import alerts, gaps, metrics, runs, sources, stats, tasks
 
 Fingerprint = Callable[[str | None, str | None, str | None, Sequence[Media]], bytes]
 
@@ -81,6 +81,7 @@ class Store:
     cleanup = part(lambda store: deletion.Cleanup(store.database))
     outbox = part(lambda store: events.Outbox(store.database))
     webhooks = part(lambda store: webhooks.Webhooks(store.database))
+    tasks = part(lambda store: tasks.Tasks(store.database))
     deliveries = part(lambda store: webhooks.Deliveries(store.database))
     watches = part(lambda store: watches.Watches(store.database))
     retention = part(lambda store: deletion.Retention(store.database))

@@ -24,7 +24,7 @@ from tests.town import TownApp
 
 EVERY_PLACE = (
     "/sources", "/sources?order=troubled", "/sources/1", "/sources/add", "/sources/add?kind=rss", "/sources/import",
-    "/runs", "/runs/1", "/gaps", "/alerts", "/credentials", "/watches", "/notifications", "/settings",
+    "/runs", "/runs/1", "/tasks", "/gaps", "/alerts", "/credentials", "/watches", "/notifications", "/settings",
 )  # fmt: skip
 """The pages for running it; the first source and the first run are there."""
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome")

@@ -43,6 +43,7 @@ from catchment.store.items.item_writer import owe
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
 from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
+from catchment.store.sources.tasks import TaskTarget
 from catchment.store.version import HEAD
 from tests.store.desk import Desk, opened, post
 
@@ -59,6 +60,7 @@ def fill(desk: Desk) -> None:
         for day in range(-6, -1)
     ]
     store.webhooks.add(SealedWebhook(0, "mine", "https://hooks.example/", ("watch.matched",), "key", b"sealed"), now)
+    store.tasks.add("1", "rss", [TaskTarget("one", "https://one.example/")], 100, "a request", now)
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
     desk.show(feed, *(item.replace(external_id=f"new {item.external_id}") for item in old))

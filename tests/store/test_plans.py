@@ -81,7 +81,7 @@ SMALL = {
     "told",
     "few",
 }
-SMALL |= {"webhooks", "deliveries", "watches"}
+SMALL |= {"webhooks", "deliveries", "watches", "tasks", "task_targets"}
 # What waits to be indexed, as far as it is looked through.
 SMALL |= {"waiting"}
 # They grow with what is followed: a figure may be counted over all of it, along an index.
@@ -402,6 +402,7 @@ OF_SMALL_TABLES = {
     "webhooks",
     "watches",
     "deliveries",
+    "tasks",
 }
 
 # What can be given, by its name; or by path and name, where a name means something else.
@@ -433,6 +434,7 @@ EXAMPLES = {
     "name": "crocus",
     "platform": "feeds",
     "tag": "day",
+    "task_id": "1",
     "until": "2099-01-01T00:00:00Z",
     "words": "crocus",
     "q": "crocus",
@@ -469,7 +471,16 @@ ALSO = {"/items": ("after", "format", "order"), "/search": ("after", "format", "
 READING = {
     *("metrics", "alerts", "plan", "tiers"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
-    *("sources list", "sources show", "credentials list", "credentials show", "webhooks list", "notifications list"),
+    *(
+        "sources list",
+        "sources show",
+        "credentials list",
+        "credentials show",
+        "webhooks list",
+        "notifications list",
+        "tasks list",
+        "tasks show",
+    ),
     *("hot status", "hot list", "keys list", "sessions list"),
     *("watches list", "watches show", "watches try"),
 }
@@ -491,7 +502,7 @@ NOT_READING = {
         "export",
         "import",
     ),
-    *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear"),
+    *("add", "change", "pause", "resume", "remove", "test", "item", "author", "clear", "cancel"),
     *("new-key", "rotate-key", "security-audit", "login-link", "revoke", "end", "set", "intervals"),
 }
 

@@ -23,7 +23,9 @@ def is_the_shape(body: Any) -> bool:
     error, meta = body["error"], body["meta"]
     return (
         body.keys() == {"error", "meta"}
-        and {"code", "message", "retryable"} <= error.keys() <= {"code", "message", "retryable", "field", "existing_id"}
+        and {"code", "message", "retryable"}
+        <= error.keys()
+        <= {"code", "message", "retryable", "field", "existing_id", "task_id"}
         and isinstance(error["retryable"], bool)
         and bool(error["message"])
         and meta.keys() == {"request_id"}

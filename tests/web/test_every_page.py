@@ -12,6 +12,7 @@ import pytest
 
 from catchment.errors import Missing
 from catchment.model import Watch
+from catchment.store.sources.tasks import TaskTarget
 from catchment.web.app import PAGES
 from catchment.web.pages.render import PLACES
 from tests.web.browser import links_of
@@ -26,6 +27,7 @@ def a_whole_deployment(desk: Desk) -> None:
     here = desk.here
     here.app.store.credentials.add("feeds", "reader", "key", b"sealed", here.clock.now())
     here.app.store.watches.add(Watch("bridges", ("bridge",)), here.clock.now())
+    here.app.store.tasks.add("1", "rss", [TaskTarget("one", "https://one.example/")], 10, None, here.clock.now())
     feed = here.town.feed("one", window=5)
     source = here.follow(feed, name="Gazette", categories=["news"], interval_minutes=15)
     for day in range(3):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from catchment.errors import InvalidInput
 from catchment.model import Record
 from catchment.store.database import StorePart, Transaction, reads
@@ -55,6 +58,29 @@ class Changes(StorePart):
         last = place_of(items[-1], counters=counters) if items else place
         newest = max(newest, last.number)
         return Changed(items, max(place, ChangeCursor(newest), key=_order) if is_end else last, newest, is_end)
+
+
+MOST_IDS = 1_000
+"""In an event: a client with more to read pages through the changes."""
+
+
+def changed_items(tx: Transaction, source_ids: Sequence[int], after: int) -> dict[str, Any]:
+    """Returns, for an event, which items of these sources are new or edited since that change number."""
+    sql = """
+        SELECT i.id, i.content_change_number FROM items i
+         WHERE i.content_change_number > ?
+           AND EXISTS (SELECT 1 FROM sightings s WHERE s.item_id = i.id AND s.source_id IN {values})
+         ORDER BY i.content_change_number, i.id LIMIT ?
+    """
+    rows = tx.select_in(sql, source_ids, before=[after], after=[MOST_IDS + 1])
+    ids = [row[0] for row in sorted(rows, key=lambda row: (row[1], row[0]))]
+    newest = tx.number("SELECT change_number FROM ledger WHERE id = 1")
+    return {
+        "item_ids": ids[:MOST_IDS],
+        "is_every_id": len(ids) <= MOST_IDS,
+        "from_change_number": after,
+        "to_change_number": newest,
+    }
 
 
 def _order(place: ChangeCursor) -> tuple[int, int]:

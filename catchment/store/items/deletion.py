@@ -23,9 +23,12 @@ from catchment.store.item_fields import decode, to_json
 from catchment.store.search import index
 from catchment.store.search.index import SearchIndex
 from catchment.store.sources.metrics import MetricSpan
+from catchment.store.sources.tasks import Tasks
 
 with lazy_imports():
     from catchment.store import schema
+
+TASKS_KEPT = timedelta(hours=24)
 
 ELSEWHERE = {"index_mark": "how far the index is; no item's own", "postings": "of the index, which lets go of items"}
 """Tables with an item id that are not cleared by it, and why."""
@@ -411,6 +414,7 @@ class Cleanup(StorePart):
             AND NOT EXISTS (SELECT 1 FROM run_sources s WHERE s.run_id = runs.id)
         """
         return {
+            "tasks": Tasks(self._db).clear(now - TASKS_KEPT),
             "raw_answers": self._delete("raw_answers", "answered_at < ?", micros(now - timedelta(days=raw_days))),
             "run_sources": self._delete("run_sources", "started_at < ?", run_before, key="run_id, source_id"),
             "board_runs": self._delete("board_runs", "started_at < ?", run_before, key="run_id, source_id"),

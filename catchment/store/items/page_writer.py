@@ -51,7 +51,7 @@ from catchment.store.items.rechecks import set_rechecks
 from catchment.store.items.threads import held_floors, stored_threads, write_threads
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
-from catchment.store.sources.runs import note_page, set_progress, write_ends
+from catchment.store.sources.runs import note_change, note_page, set_progress, write_ends
 from catchment.store.write_group import WriteGroup
 
 # How many of a source's newest items are compared when a feed may have changed all its ids.
@@ -120,11 +120,18 @@ class PageWriter:
         # A single page locks its own before it takes the ledger.
         for page, write in written if len(written) > 1 else ():
             lock_threads(tx, page, write)
-        answered = [id_ for page, write in written for id_ in self._write_page(tx, page, write)]
+        answered: list[int] = []
+        numbers: dict[tuple[int, int], int] = {}
+        for page, write in written:
+            number, with_replies = self._write_page(tx, page, write)
+            answered += with_replies
+            if number is not None:
+                numbers[page.run_id, page.source.id] = number
         write_ends(
             tx,
             [Closing(page.source, page.lease, page.run_id, write.end) for page, write in written if write.end],
             tells_ready=self._tells_ready,
+            change_numbers=numbers,
         )
         count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
         if hot := [(page, write) for page, write in written if page.is_kept_hot]:
@@ -133,8 +140,8 @@ class PageWriter:
             cache.changed_items(tx, [*shown, *answered], [page.source.id for page, _ in hot])
         return [write for _, write in written]
 
-    def _write_page(self, tx: Transaction, page: Page, write: PageWrite) -> tuple[int, ...]:
-        """Returns the stored items that got new replies."""
+    def _write_page(self, tx: Transaction, page: Page, write: PageWrite) -> tuple[int | None, tuple[int, ...]]:
+        """Returns the change number, if anything changed, and the stored items that got new replies."""
         now = micros(page.answered_at)
         change_number, answered, ids = write_items(tx, page, write, now)
         write_threads(tx, page, write, ids, now)
@@ -147,9 +154,11 @@ class PageWriter:
             tell_collected(tx, page, write.counts, change_number, now)
         if write.end is None:
             note_page(tx, page, write.counts, write.valid, now)
+            if self._tells_ready and change_number is not None:
+                note_change(tx, page, change_number)
             if write.progress is not None:
                 set_progress(tx, [(page.source, write.progress)])
-        return answered
+        return change_number, tuple(answered)
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""

@@ -281,6 +281,9 @@ runs = Table(
     Column("is_cut_off", Boolean, nullable=False),
     *required(Integer, "source_count", "succeeded", "failed", "skipped", *VISIT_COUNTS),
     Column("error", Text),
+    # The task that it runs for.
+    Column("task_id", BigInteger),
+    partial_index("ix_runs_task_id", "task_id", where="task_id IS NOT NULL"),
     partial_index("ix_runs_unfinished", "owner_id", where="finished_at IS NULL"),
 )
 
@@ -299,6 +302,8 @@ run_sources = Table(
     *optional(Moment, "watermark_before", "watermark_after"),
     Column("notes", Json, nullable=False),
     Column("valid_count", Integer, nullable=False, server_default="0"),
+    # The first change of items that the visit made, if events tell which items it changed.
+    Column("first_change_number", BigInteger),
     Index(None, "source_id", "started_at"),
     Index(None, "started_at"),
     sqlite_with_rowid=False,

@@ -135,6 +135,43 @@ deliveries = Table(
 )
 """One row per listener: a webhook, a notification, or a Python hook (then without a webhook's id)."""
 
+tasks = Table(
+    "tasks",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    # As clients know it.
+    Column("task_id", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    # pending, running, completed or failed.
+    Column("state", Text, nullable=False),
+    Column("item_limit", Integer, nullable=False),
+    # A client that repeats its request gets the same task.
+    Column("request_id", Text, unique=True),
+    *required(Moment, "created_at", "updated_at"),
+    *optional(Moment, "started_at", "finished_at", "next_attempt_at"),
+    Column("is_cancelled", Boolean, nullable=False, server_default=false()),
+    *optional(Text, "error_code", "error"),
+    # What changed after this may be its work.
+    Column("from_change_number", BigInteger, nullable=False),
+    # One unfinished task of a kind.
+    partial_index("uq_tasks_unfinished", "kind", where="finished_at IS NULL", unique=True),
+    Index(None, "created_at"),
+    sqlite_autoincrement=True,
+)
+"""Requested collections of sources. What became of each source is in `run_sources`, by the runs of the task."""
+
+task_targets = Table(
+    "task_targets",
+    metadata,
+    Column("task_id", ForeignKey("tasks.id"), primary_key=True, autoincrement=False),
+    Column("position", Integer, primary_key=True, autoincrement=False),
+    # As the client named it, and as the platform understands it.
+    *required(Text, "name", "address"),
+    # Null: not begun.
+    Column("source_id", BigInteger),
+    sqlite_with_rowid=False,
+)
+
 watches = Table(
     "watches",
     metadata,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from catchment.clock import micros, moment
 from catchment.errors import NotFound
@@ -26,6 +27,7 @@ from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, placeholders, reads, writes
 from catchment.store.delivery import events
 from catchment.store.item_fields import to_micros, to_moment
+from catchment.store.items.change_feed import changed_items
 from catchment.store.row_mappers import columns, encode_list
 from catchment.store.sources import alerts
 from catchment.store.sources.metrics import LOOK_AGAIN
@@ -156,13 +158,21 @@ class JobState(Record, frozen=True):
 class Runs(StorePart):
     @writes
     def begin(
-        self, tx: Transaction, job: str, started_by: str, owner_id: int, now: datetime, request_id: str | None = None
+        self,
+        tx: Transaction,
+        job: str,
+        started_by: str,
+        owner_id: int,
+        now: datetime,
+        request_id: str | None = None,
+        task_id: int | None = None,
     ) -> int:
         sql = f"""
-            INSERT INTO runs (job, started_by, owner_id, request_id, started_at, is_cut_off, {", ".join(_COUNTS)})
-            VALUES (?, ?, ?, ?, ?, ?, {", ".join("0" * len(_COUNTS))}) RETURNING id
+            INSERT INTO runs (job, started_by, owner_id, request_id, task_id, started_at, is_cut_off,
+                              {", ".join(_COUNTS)})
+            VALUES (?, ?, ?, ?, ?, ?, ?, {", ".join("0" * len(_COUNTS))}) RETURNING id
         """
-        return tx.number(sql, job, started_by, owner_id, request_id, micros(now), False)
+        return tx.number(sql, job, started_by, owner_id, request_id, task_id, micros(now), False)
 
     def finish(self, run_id: int, now: datetime, *, is_cut_off: bool = False) -> None:
         self._db.write(lambda tx: leases.close_run(tx, run_id, now, is_cut_off=is_cut_off))
@@ -391,6 +401,15 @@ def note_page(tx: Transaction, page: Page, counts: Counts, valid: int, now: int)
     )
 
 
+def note_change(tx: Transaction, page: Page, number: int) -> None:
+    """Remember the first change that a visit made, for the event at its end."""
+    sql = """
+        UPDATE run_sources SET first_change_number = ?
+         WHERE run_id = ? AND source_id = ? AND first_change_number IS NULL
+    """
+    tx.run(sql, number, page.run_id, page.source.id)
+
+
 def set_progress(tx: Transaction, progresses: Sequence[tuple[Source, Progress]]) -> None:
     tx.many(
         f"UPDATE progress SET {placeholders(PROGRESS)} WHERE source_id = ?",
@@ -428,9 +447,15 @@ def note_results(tx: Transaction, results: Sequence[tuple[int, VisitResult]]) ->
     )
 
 
-def write_ends(tx: Transaction, closings: Sequence[Closing], *, tells_ready: bool) -> None:
+def write_ends(
+    tx: Transaction,
+    closings: Sequence[Closing],
+    *,
+    tells_ready: bool,
+    change_numbers: Mapping[tuple[int, int], int] = MappingProxyType({}),
+) -> None:
     """Write the ends of visits, many with one statement. `tells_ready`: whether a visit that brought something emits an
-    event of its own."""
+    event of its own; `change_numbers`: the changes of this transaction, by run and source."""
     set_progress(tx, [(closing.source, closing.end.progress) for closing in closings])
     note_results(tx, [(closing.run_id, closing.end.result) for closing in closings])
     keep_paces(tx, [closing.source for closing in closings])
@@ -444,10 +469,19 @@ def write_ends(tx: Transaction, closings: Sequence[Closing], *, tells_ready: boo
         _change_state(tx, source, end)
         result = end.result
         if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
-            counts = result.counts
-            data = {"source_id": source.id, "run_id": closing.run_id, "new": counts.new, "updated": counts.updated}
-            events.tell(tx, "items.ready", data, micros(result.finished_at))
+            _tell_ready(tx, closing, change_numbers.get((closing.run_id, source.id)), micros(result.finished_at))
     leases.release(tx, *(closing.lease for closing in closings))
+
+
+def _tell_ready(tx: Transaction, closing: Closing, change_number: int | None, now: int) -> None:
+    """Tell which items a visit changed: those of its earlier pages, and of the page that was written just now."""
+    source_id, counts = closing.source.id, closing.end.result.counts
+    sql = "SELECT first_change_number FROM run_sources WHERE run_id = ? AND source_id = ?"
+    row = tx.one(sql, closing.run_id, source_id)
+    first = row[0] if row and row[0] is not None else change_number
+    data = {"source_id": source_id, "run_id": closing.run_id, "new": counts.new, "updated": counts.updated}
+    which = changed_items(tx, [source_id], first - 1) if first is not None else {}
+    events.tell(tx, "items.ready", {**data, **which}, now)
 
 
 def _change_state(tx: Transaction, source: Source, end: VisitEnd) -> None:

@@ -153,30 +153,18 @@ class Sources(StorePart):
     def follow_many(self, tx: Transaction, requests: Sequence[SourceRequest], now: datetime) -> list[tuple[int, bool]]:
         """Add sources in one transaction; returns the id of each, and whether it is new. A removed source comes back
         with its items."""
-        existing = _states(tx, requests)
-        first: dict[tuple[str, str], SourceRequest] = {}
-        for request in requests:
-            # Of two requests for the same source, the first one counts.
-            first.setdefault(request.address, request)
-        fresh = [request for request in first.values() if request.address not in existing]
-        removed = {address for address, (_, state) in existing.items() if state == SourceState.REMOVED}
-        back = [request for request in first.values() if request.address in removed]
-        if fresh:
-            _begin(tx, fresh, now)
-            existing = _states(tx, requests)
-            rows = [
-                (existing[request.address][0], request.target.kind, precedence(request.priority), True, *_BEGINNING)
-                for request in fresh
-            ]
-            tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
-            leases.announce(tx, "source", [row[0] for row in rows], now)
-        for request in back:
-            _take_up(tx, existing[request.address][0], request, now)
-        new = {request.address for request in (*fresh, *back)}
-        return [
-            (existing[request.address][0], request.address in new and request is first[request.address])
-            for request in requests
-        ]
+        return _follow(tx, requests, now)
+
+    @writes
+    def follow_paused(
+        self, tx: Transaction, requests: Sequence[SourceRequest], reason: str, now: datetime
+    ) -> list[int]:
+        """Returns the ids of these sources; those that are not there yet are added, paused for that reason."""
+        followed = _follow(tx, requests, now)
+        for source_id, is_new in followed:
+            if is_new:
+                _set_state(tx, source_id, SourceState.PAUSED, reason, now)
+        return [source_id for source_id, _ in followed]
 
     def get(self, source_id: int, *, even_removed: bool = False) -> Source:
         source = self._record(Source, f"SELECT {SOURCE_COLUMNS} FROM sources WHERE id = ?", source_id)
@@ -427,6 +415,33 @@ class Sources(StorePart):
              ORDER BY coalesce(last_polled_at, 0), source_id
         """
         return self._column(sql, *values)
+
+
+def _follow(tx: Transaction, requests: Sequence[SourceRequest], now: datetime) -> list[tuple[int, bool]]:
+    existing = _states(tx, requests)
+    first: dict[tuple[str, str], SourceRequest] = {}
+    for request in requests:
+        # Of two requests for the same source, the first one counts.
+        first.setdefault(request.address, request)
+    fresh = [request for request in first.values() if request.address not in existing]
+    removed = {address for address, (_, state) in existing.items() if state == SourceState.REMOVED}
+    back = [request for request in first.values() if request.address in removed]
+    if fresh:
+        _begin(tx, fresh, now)
+        existing = _states(tx, requests)
+        rows = [
+            (existing[request.address][0], request.target.kind, precedence(request.priority), True, *_BEGINNING)
+            for request in fresh
+        ]
+        tx.insert("progress", ("source_id", "kind", "precedence", "is_active", *PROGRESS), rows)
+        leases.announce(tx, "source", [row[0] for row in rows], now)
+    for request in back:
+        _take_up(tx, existing[request.address][0], request, now)
+    new = {request.address for request in (*fresh, *back)}
+    return [
+        (existing[request.address][0], request.address in new and request is first[request.address])
+        for request in requests
+    ]
 
 
 def key_of(platform: str, address: str, *more: object) -> str:

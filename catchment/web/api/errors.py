@@ -25,6 +25,7 @@ from catchment.errors import (
 from catchment.installation import as_typed
 from catchment.messages import Message
 from catchment.model import Record
+from catchment.store.sources.tasks import TaskRunning
 
 STATUSES: dict[type[CatchmentError], int] = {
     CatchmentError: 500,
@@ -62,6 +63,7 @@ class Failure(Record, frozen=True):
     retryable: bool = False
     field: str | None = None
     existing_id: int | None = None
+    task_id: str | None = None
     headers: dict[str, str] = {}
     translatable: Message | None = None
     """The message with its parameters apart, for pages in another language."""
@@ -70,6 +72,7 @@ class Failure(Record, frozen=True):
         error = {"code": self.code, "message": as_typed(self.message), "retryable": self.retryable}
         error |= {"field": self.field} if self.field is not None else {}
         error |= {"existing_id": self.existing_id} if self.existing_id is not None else {}
+        error |= {"task_id": self.task_id} if self.task_id is not None else {}
         return {"error": error, "meta": {"request_id": request_id}}
 
 
@@ -109,7 +112,10 @@ def failure_of(error: Exception) -> Failure:
         return INTERNAL
     field = error.field if isinstance(error, InvalidInput) else None
     existing_id = error.existing_id if isinstance(error, AlreadyFollowed) else None
-    return Failure(status, error.code, str(error), error.retryable, field, existing_id, translatable=error.message)
+    task_id = error.task_id if isinstance(error, TaskRunning) else None
+    return Failure(
+        status, error.code, str(error), error.retryable, field, existing_id, task_id, translatable=error.message
+    )
 
 
 # Our texts for pydantic's error types; braces hold the values that it reports about the rule.

@@ -128,6 +128,7 @@ def _source_gauges(app: App, now: datetime) -> Iterator[Metric]:
     )
     failing = store.failure_stats.counts(app.settings.failures_before_probation).failing
     yield _gauge("sources_failing", "Active sources whose last collection failed.", failing)
+    yield _gauge("tasks", "Tasks of the last 24 hours by state.", state=store.tasks.counts())
     yield _gauge("items", "Stored items.", store.items.count())
     yield _gauge("gaps_open", "Open gaps.", store.gaps.count_open())
     yield _gauge(

@@ -63,6 +63,7 @@ PLACES = (
     NavLink("/", "o", "overview", "run"),
     NavLink("/sources", "f", "sources", "run"),
     NavLink("/runs", "r", "runs", "run"),
+    NavLink("/tasks", "k", "tasks", "run"),
     NavLink("/gaps", "p", "gaps", "run"),
     NavLink("/alerts", "a", "alerts", "run"),
     NavLink("/credentials", "c", "credentials", "run"),

@@ -191,6 +191,48 @@ def upgrade() -> None:
             sqlite_where=sa.text("read_reason IS NOT NULL"),
             postgresql_where=sa.text("read_reason IS NOT NULL"),
         )
+    op.create_table(
+        "tasks",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("task_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("item_limit", sa.Integer(), nullable=False),
+        sa.Column("request_id", sa.Text(), nullable=True),
+        sa.Column("created_at", sa.BigInteger(), nullable=False),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("started_at", sa.BigInteger(), nullable=True),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.Column("next_attempt_at", sa.BigInteger(), nullable=True),
+        sa.Column("is_cancelled", sa.Boolean(), server_default=sa.false(), nullable=False),
+        sa.Column("error_code", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("from_change_number", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_tasks")),
+        sa.UniqueConstraint("request_id", name=op.f("uq_tasks_request_id")),
+        sa.UniqueConstraint("task_id", name=op.f("uq_tasks_task_id")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("tasks", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_tasks_created_at"), ["created_at"], unique=False)
+        batch_op.create_index(
+            "uq_tasks_unfinished",
+            ["kind"],
+            unique=True,
+            sqlite_where=sa.text("finished_at IS NULL"),
+            postgresql_where=sa.text("finished_at IS NULL"),
+        )
+    op.create_table(
+        "task_targets",
+        sa.Column("task_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column("position", sa.Integer(), autoincrement=False, nullable=False),
+        sa.Column("name", sa.Text(), nullable=False),
+        sa.Column("address", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=True),
+        sa.ForeignKeyConstraint(["task_id"], ["tasks.id"], name=op.f("fk_task_targets_task_id")),
+        sa.PrimaryKeyConstraint("task_id", "position", name=op.f("pk_task_targets")),
+        sqlite_with_rowid=False,
+    )
     with op.batch_alter_table("item_references", schema=None) as batch_op:
         batch_op.add_column(sa.Column("author_display_name", sa.Text(), nullable=True))
         batch_op.add_column(sa.Column("created_at", sa.BigInteger(), nullable=True))
@@ -215,6 +257,17 @@ def upgrade() -> None:
     with op.batch_alter_table("progress", schema=None) as batch_op:
         batch_op.add_column(sa.Column("last_fetched_count", sa.Integer(), nullable=True))
         batch_op.add_column(sa.Column("last_new_count", sa.Integer(), nullable=True))
+    with op.batch_alter_table("run_sources", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("first_change_number", sa.BigInteger(), nullable=True))
+    with op.batch_alter_table("runs", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("task_id", sa.BigInteger(), nullable=True))
+        batch_op.create_index(
+            "ix_runs_task_id",
+            ["task_id"],
+            unique=False,
+            sqlite_where=sa.text("task_id IS NOT NULL"),
+            postgresql_where=sa.text("task_id IS NOT NULL"),
+        )
     with op.batch_alter_table("tags", schema=None) as batch_op:
         batch_op.add_column(sa.Column("origin", sa.Text(), server_default="topic_tag", nullable=False))
         batch_op.drop_constraint(batch_op.f("uq_tags_name"), type_="unique")

@@ -101,6 +101,7 @@ class Problem(BaseModel):
     retryable: bool = Field(description="Whether the same request may succeed later.")
     field: str | None = Field(default=None, description="Which part of the request is wrong, where it is one.")
     existing_id: int | None = Field(default=None, description="The source that follows this already.")
+    task_id: str | None = Field(default=None, description="The task that is running.")
 
 
 class Meta(BaseModel):

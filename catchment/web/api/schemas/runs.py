@@ -219,3 +219,4 @@ class Health(Resource):
     engine: Engine | None = Field(None, description="Only where `CELERY_BROKER_URL` is set.")
     collecting: Collecting | None = None
     last_runs: list[Run] | None = None
+    failed_tasks: int | None = Field(default=None, description="Of the last 24 hours.")
