@@ -114,9 +114,9 @@ def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple
     slot = span // _SLOTS
     if blocks and blocks[-1][0] // slot == at // slot:
         # Merged under the later time: counted a little longer than needed, never shorter.
-        blocks = (*blocks[:-1], (at, blocks[-1][1] + granted))
+        blocks = (*blocks[:-1], (max(at, blocks[-1][0]), blocks[-1][1] + granted))
     else:
-        blocks = (*blocks, (at, granted))
+        blocks = tuple(sorted((*blocks, (at, granted))))
     return state.replace(blocks=blocks), granted, None
 
 
@@ -129,10 +129,12 @@ def level(state: WindowState, budget: Budget, credential: str | None, now: datet
 
 
 def _counted(state: WindowState, at: int, span: int) -> tuple[tuple[int, int], ...]:
-    """Returns the blocks that count at that moment."""
-    # A block from the future: the clock was set back. It counts from now on, for a whole window: that never grants too
-    # early, and a clock that was once a year ahead does not block the budget for a year.
-    return tuple((min(when, at), count) for when, count in state.blocks if when >= at - span)
+    """Returns the blocks that count at that moment, oldest first."""
+    # A block from the near future was granted by a process whose clock is ahead, or that was quicker than one that had
+    # read the time before: it counts by its own time. If it is further ahead, the clock was set back: it counts from
+    # now on, so that a clock that was once a year ahead does not block the budget for a year.
+    kept = ((when if when <= at + span else at, count) for when, count in state.blocks if when >= at - span)
+    return tuple(sorted(kept))
 
 
 def is_without_redis(state: WindowState, budget: Budget, now: datetime) -> bool:

@@ -90,6 +90,33 @@ def test_a_clock_that_was_far_ahead_closes_the_gate_for_one_window_only():
     assert grant(state, REDDIT, until, 1)[1] == 1
 
 
+def test_a_process_that_read_the_time_earlier_does_not_shorten_the_wait_of_others():
+    """It waited for its turn: what was granted meanwhile still counts from the time of the grant."""
+    state, granted, _ = grant(WindowState(), REDDIT, NOW, 100)
+    assert granted == 58
+    for late in range(1, 30):
+        state, granted, _ = grant(state, REDDIT, NOW - seconds(late), 1)
+        assert granted == 0
+    assert grant(state, REDDIT, NOW + seconds(64.9), 1)[1] == 0
+    assert grant(state, REDDIT, NOW + seconds(65.1), 1)[1] == 1
+
+
+@given(budgets, pauses, st.lists(st.integers(0, 40), min_size=1))
+def test_clocks_that_differ_by_less_than_a_window_never_open_the_gate(budget, pauses, behind):
+    """Measured by true time: each process has a clock of its own, some of them behind."""
+    shared, truth, sent = MemoryBudgets(), NOW, []
+    clocks = [seconds(share * budget.window_seconds / 100) for share in behind]
+    processes = [Tokens(shared) for _ in clocks]
+    for turn, pause in enumerate(pauses):
+        truth += seconds(pause * budget.window_seconds / 100)
+        tokens, lost = processes[turn % len(clocks)], clocks[turn % len(clocks)]
+        while tokens.take(budget, None, truth - lost) is None:
+            sent.append(truth)
+            if len(sent) % 5 == 0:
+                break
+    assert most_in_a_window(sent, seconds(budget.window_seconds) * 0.59) <= budget.limit
+
+
 def test_a_grant_says_when_it_is_worth_asking_again():
     state, granted, until = grant(WindowState(), REDDIT, NOW, 100)
     assert (granted, until) == (58, None)

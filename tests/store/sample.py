@@ -153,6 +153,8 @@ def _fill_forum(desk: Desk, board: Source) -> None:
     store.page_writer.write(read, lambda facts: PageWrite((), Counts(), thread_marks=marks))
     store.threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread, 1, True), None, desk.now, desk.now)
     store.sources.give_back([lease])
+    head = "SELECT id FROM items WHERE external_id = 't3_d'"
+    store.database.write(lambda tx: tx.run(f"UPDATE threads SET item_id = ({head})"))
     for table, values in _AUDIT.items():
         names, marks = ", ".join(values), ", ".join("?" * len(values))
         sql = f"INSERT INTO {table} ({names}) VALUES ({marks})"
