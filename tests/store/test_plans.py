@@ -499,6 +499,7 @@ NOT_READING = {
         "backup",
         "restore",
         "move",
+        "audit",
         "export",
         "import",
     ),

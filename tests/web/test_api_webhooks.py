@@ -71,7 +71,8 @@ def test_notifications_are_added_tested_paused_and_removed_over_http_and_their_a
     address = receiver.on("/in", reply(), status(503)).replace("http://", "json://user:a-secret-password@")
     body = {"name": "team", "url": address, "least_severity": "P1", "language": "zh"}
     added = telling.post("/api/notifications", body, status=201)
-    assert (added["url"], added["events"]) == ("json://…", ["alert.opened", "alert.closed", "watch.matched"])
+    events = ["alert.opened", "alert.closed", "watch.matched", "task.finished"]
+    assert (added["url"], added["events"]) == ("json://…", events)
     path = f"/api/notifications/{added['notification_id']}"
     assert telling.post(f"{path}/test") == {"is_delivered": True}
     refused = telling.post(f"{path}/test", status=502)["error"]

@@ -130,7 +130,7 @@ def test_health_tells_a_stranger_only_whether_all_is_well(both: Desk) -> None:
     assert both.caller({"X-API-Key": "wrong"}).get("/health").json() == {"ok": True}
     assert both.stranger.head("/health").status_code == 200
     told = both.get("/health")
-    assert told.keys() == {"ok", "version", "database", "scheduler", "last_runs", "collecting"}
+    assert told.keys() == {"ok", "version", "database", "scheduler", "last_runs", "collecting", "failed_tasks"}
     assert "collect-due" in [job["name"] for job in told["scheduler"]["jobs"]]
 
 

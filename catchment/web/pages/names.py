@@ -71,6 +71,7 @@ NAMES: dict[str, dict[str, str]] = {
             "The site requires a login. Add or replace the credential: `catchment credentials add PLATFORM NAME "
             "--replace`."
         ),
+        "OUT_OF_CREDITS": "The account has no credits left. Top it up, or wait until its allowance is renewed.",
         "COOKIE_EXHAUSTED": (
             "No credential of this platform is usable at the moment. Resume one, or add another: `catchment "
             "credentials add`."
