@@ -111,7 +111,7 @@ def test_an_absurd_question_is_400_and_names_the_field(desk: Desk, path: str, fi
             "/api/items?since=never",
             "since is not a time; give one like 2026-03-01, 2026-03-01T00:00:00Z, yesterday or 2d (two days ago)",
         ),
-        ("/api/nowhere", "there is no such address — /openapi.json lists those that there are"),
+        ("/api/nowhere", "no such endpoint — see /openapi.json"),
     ],
 )
 def test_a_wrong_question_is_answered_in_our_own_words(desk: Desk, path: str, message: str) -> None:

@@ -371,5 +371,5 @@ def _numbers(after: str, count: int) -> list[int]:
         if len(numbers) != count or not all(-(2**63) <= number < 2**63 for number in numbers):
             raise ValueError
     except ValueError:
-        raise InvalidInput("this is not a place in the list", "use the `next` of the page before", "after") from None
+        raise InvalidInput("this is not a valid cursor", "use `next` of the previous page", "after") from None
     return numbers

@@ -21,24 +21,24 @@ from catchment.web.dependencies import AppDep
 @shows(
     CredentialView,
     state="active, cooling, banned, invalid, probation or paused.",
-    state_until="When the state ends by itself; null: it does not.",
-    is_usable="Whether the pool gives it out at this moment.",
-    usable_from="When it is usable (again); null: not before a person acts.",
-    hosts="Where sources bring their own hosts: those that it may be sent to. Empty: none yet.",
-    is_shared="Any source of the platform is asked with it; otherwise only those naming it.",
-    is_from_environment="Its secret stands in the environment of a process, nowhere else.",
-    priority="The highest is taken first.",
-    used_today="Uses since midnight in UTC; those that are set apart for a process included.",
-    key_id="Which master key it is encrypted with.",
+    state_until="When the state ends automatically. Null: it does not.",
+    is_usable="Whether the pool can use it now.",
+    usable_from="When it can be used again. Null: only after somebody intervenes.",
+    hosts="For platforms whose sources have hosts of their own: the hosts it may be sent to. Empty: none yet.",
+    is_shared="Used for every source of the platform; otherwise only for sources that name it.",
+    is_from_environment="Its secret is in the environment of a process and nowhere else.",
+    priority="The highest is used first.",
+    used_today="Uses since midnight UTC, including those reserved by a process.",
+    key_id="The id of the master key that encrypts it.",
     source_count="How many sources name it.",
 )
 class CredentialSchema(Resource):
-    """A credential, without its secret: that cannot be read back by anyone."""
+    """A credential without its secret, which nobody can read back."""
 
 
 @shows(CredentialChangeView, from_state="Null: it was added.", to_state="Null: it was removed.")
 class CredentialChange(Resource):
-    """That a credential was no longer as it was."""
+    """A change of a credential."""
 
 
 class CredentialStory(CredentialSchema):
@@ -52,20 +52,20 @@ MISSING = failure(404, "There is no such credential.")
 
 @router.get("", response_model=PageSchema[CredentialSchema])
 def list_credentials(app: AppDep) -> ResourcePage[CredentialView]:
-    """What the vault holds and the environment lends, without the secrets: they cannot be read back."""
+    """Stored credentials and those from the environment. Secrets cannot be read back."""
     return ResourcePage(credential_views(app))
 
 
 @router.get("/{credential_id}", response_model=CredentialStory, responses=MISSING)
 def show_credential(app: AppDep, credential_id: CredentialId) -> dict[str, Any]:
-    """One credential, and what became of it, the newest change first."""
+    """A credential and its changes, newest first."""
     credential = credential_of(app, credential_id)
     return {**as_json(credential), "changes": app.store.credentials.changes(credential.name)}
 
 
 @router.post("/{credential_id}/pause", response_model=CredentialSchema, responses=MISSING)
 def pause_credential(app: AppDep, credential_id: CredentialId, body: Pause | None = None) -> CredentialView:
-    """Use it no more until it is resumed; not for sources that name it either."""
+    """Do not use it until it is resumed, not even for sources that name it."""
     reason = body.reason if body and body.reason else "paused by a person"
     app.credential_manager.pause(credential_of(app, credential_id).name, reason)
     return credential_of(app, credential_id)
@@ -73,7 +73,7 @@ def pause_credential(app: AppDep, credential_id: CredentialId, body: Pause | Non
 
 @router.post("/{credential_id}/resume", response_model=CredentialSchema, responses=MISSING)
 def resume_credential(app: AppDep, credential_id: CredentialId) -> CredentialView:
-    """Use it again. One that was banned or invalid is on probation: the next request decides."""
+    """Use it again. A banned or invalid credential is on probation: the next request decides."""
     app.credential_manager.resume(credential_of(app, credential_id).name)
     return credential_of(app, credential_id)
 

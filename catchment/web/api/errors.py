@@ -47,7 +47,7 @@ HTTP_CODES = {400: "INVALID_INPUT", 401: "UNAUTHORIZED", 413: "TOO_LARGE"}
 
 
 class AlreadyFollowed(Conflict):
-    """The target has a source already; the message names it."""
+    """The target already has a source; the message names it."""
 
     def __init__(self, what: str, existing_id: int) -> None:
         super().__init__(what)
@@ -77,7 +77,7 @@ class Failure(Record, frozen=True):
 
 
 def too_many_tries(seconds: int) -> Failure:
-    """The response to a wrong key or link after others."""
+    """The response to repeated wrong keys or links."""
     message = f"too many wrong API keys or sign-in links from this address — try again in {seconds} seconds"
     return Failure(429, "TOO_MANY_TRIES", message, retryable=True, headers={"Retry-After": str(seconds)})
 
@@ -174,7 +174,7 @@ def _wrong(sort: str, rule: Mapping[str, Any]) -> str:
     return next((words for begin, words in _WRONG_TYPE.items() if sort.startswith(begin)), "cannot be used as it is")
 
 
-NO_SUCH_ADDRESS = "there is no such address — /openapi.json lists those that there are"
+NO_SUCH_ADDRESS = "no such endpoint — see /openapi.json"
 # Our texts for the web framework's own errors.
 _FRAMEWORK = {
     "Not Found": NO_SUCH_ADDRESS,

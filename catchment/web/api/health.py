@@ -1,4 +1,4 @@
-"""/health for everybody, and /metrics for Prometheus: by platform and kind, never by source, so that they stay few."""
+"""/health for everyone, and /metrics for Prometheus: labelled by platform and kind, never by source."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.middleware import address_of, key_in
 
 _NOT_WELL = (
-    "Not well: the database is away, the scheduler is stuck, the distributed engine lacks its broker, its beat or a "
-    "worker, or nothing has been collected for longer than `MONITOR_CRAWL_STALE_MINUTES` although it was due."
+    "Not ok: the database is unavailable, the scheduler is stuck, the distributed engine lacks its broker, beat or "
+    "workers, or nothing has been collected for longer than `MONITOR_CRAWL_STALE_MINUTES` although it was due."
 )
 router = APIRouter(tags=["health"])
 
@@ -63,12 +63,12 @@ EXAMPLE = "# HELP catchment_gaps_open Open gaps.\n# TYPE catchment_gaps_open gau
 @metrics_router.get(
     "/metrics",
     response_class=Response,
-    responses={200: {"description": "The text form of Prometheus.", "content": {"text/plain": {"example": EXAMPLE}}}},
+    responses={200: {"description": "The Prometheus text format.", "content": {"text/plain": {"example": EXAMPLE}}}},
 )
 def show_metrics(context: WebContextDep) -> Response:
-    """The figures of the deployment, in the text form of Prometheus; counters grow from the start of this process.
+    """Metrics of the deployment in the Prometheus text format. Counters start with this process.
 
-    Needs a key like everything else (`authorization` in a scrape configuration), unless CATCHMENT_OPEN_METRICS is set.
+    Needs an API key (`authorization` in a scrape configuration), unless CATCHMENT_OPEN_METRICS is set.
     """
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
@@ -77,7 +77,7 @@ def show_metrics(context: WebContextDep) -> Response:
 
 
 class _Deployment:
-    """Collects the metrics when Prometheus asks for them. One without a value is left out: unknown is not zero."""
+    """Collects the metrics when Prometheus scrapes them. A metric without a value is omitted: unknown is not zero."""
 
     def __init__(self, context: WebContext) -> None:
         self._context = context
@@ -123,7 +123,7 @@ def _source_gauges(app: App, now: datetime) -> Iterator[Metric]:
     )
     yield _gauge(
         "sources_due_seconds",
-        "How long the source that has waited longest has been due.",
+        "How long the most overdue source has been due.",
         kind={row.kind: (now - row.since).total_seconds() for row in waiting},
     )
     failing = store.failure_stats.counts(app.settings.failures_before_probation).failing
@@ -138,7 +138,7 @@ def _source_gauges(app: App, now: datetime) -> Iterator[Metric]:
     )
     yield _gauge(
         "hot_hit_ratio",
-        "Share of the reads of the last five minutes that the cache answered.",
+        "Share of reads in the last five minutes that the cache answered.",
         app.cache.hit_rate(now - HITS_LOOKED_AT),
     )
 
@@ -147,7 +147,7 @@ _COUNTERS = (
     ("attempts", "Requests to platforms, by HTTP status or error code.", ("platform", "outcome")),
     (
         "visits",
-        "Collections of sources. Deferred: our own limits allowed no request yet.",
+        "Collections of sources. Deferred: postponed by our own limits.",
         ("platform", "kind", "outcome"),
     ),
     ("items", "Items shown by collections: new, updated, duplicate or invalid.", ("platform", "kind", "deed")),
@@ -174,7 +174,7 @@ def _budget_gauges(app: App) -> Iterator[Metric]:
     budgets = app.budgets()
     yield _gauge(
         "budget_requests",
-        "Requests that a platform allows in each window, with the credentials that are usable now.",
+        "Requests that a platform allows per window with the usable credentials.",
         platform={name: budget.limit for name, budget in budgets.items()},
     )
     yield _gauge(
@@ -201,7 +201,7 @@ def _engine_gauges(context: WebContext) -> Iterator[Metric]:
         "queue_workers", "Child processes of workers, by queue.", queue={row.name: row.workers for row in queues}
     )
     waiting = {row.name: float(row.waiting) for row in queues if row.waiting is not None}
-    yield _gauge("queue_messages", "Messages that no worker has taken yet, by queue.", queue=waiting)
+    yield _gauge("queue_messages", "Waiting messages, by queue.", queue=waiting)
 
 
 def _job_gauges(context: WebContext, now: datetime) -> Iterator[Metric]:

@@ -65,18 +65,20 @@ async def _filter(
     app: AppDep,
     source_id: OfSource = None,
     kind: Annotated[
-        Name, Query(description="Of this kind: the item's (`story`), or its first source's (`rss`).")
+        Name, Query(description="Only items of this kind (`story`), or whose first source is of this kind (`rss`).")
     ] = None,
-    platform: Annotated[Name, Query(description="Of this platform.")] = None,
-    author: Annotated[Line | None, Query(description="By this author, written as the platform writes it.")] = None,
+    platform: Annotated[Name, Query(description="Only items of this platform.")] = None,
+    author: Annotated[Line | None, Query(description="Only items by this author, spelled as on the platform.")] = None,
     tag: Annotated[Line | None, Query(description="With this tag.")] = None,
     category: OfCategory = None,
     since: Annotated[
         AskedMoment | None,
-        Query(description="Listed at this moment or later (by `ordered_at`, or by what the list is ordered by) …"),
+        Query(description="Only items from this time on (by `ordered_at`, or by the time that orders the list)."),
     ] = None,
-    until: Annotated[AskedMoment | None, Query(description="… and before this one.")] = None,
-    is_deleted: Annotated[bool | None, Query(description="Deleted by its source, or not.")] = None,
+    until: Annotated[AskedMoment | None, Query(description="Only items before this time.")] = None,
+    is_deleted: Annotated[
+        bool | None, Query(description="Only items deleted at their source, or only the others.")
+    ] = None,
 ) -> Filter:
     now = app.clock.now()
     times = moment_of(since, now), moment_of(until, now)
@@ -93,17 +95,21 @@ def list_items(
     after: AfterKey = None,
     most: Annotated[int, limit(200)] = 50,
     changed_since: Annotated[
-        int | None, Query(ge=0, le=LARGEST, description="New or changed after this change number (see /api/changes).")
+        int | None,
+        Query(
+            ge=0,
+            le=LARGEST,
+            description="Only items that are new or changed after this change number (see /api/changes).",
+        ),
     ] = None,
     order: Annotated[
-        Ordering, Query(description="By what: when it was posted (`ordered_at`), or last answered (`last_reply_at`).")
+        Ordering, Query(description="Order by posting time (`ordered_at`) or by last reply (`last_reply_at`).")
     ] = Ordering.POSTED,
 ) -> ResourcePage[ItemView]:
-    """Newest first, what every filter lets through.
+    """List items that match all filters, newest first.
 
-    What is rare is looked for in steps: a page may be short, even empty, and `next` goes on; null only at the end.
-    Ordered by replies, the list has only what was answered, as far as is known; and what is answered while you read
-    moves to its front.
+    With a rare filter, a page may be short or even empty although more follow: read on until `next` is null. Ordered
+    by replies, the list has only items with a known last reply, and an item that gets a reply moves to the front.
     """
     checked = app.names.checked(filter.replace(changed_since=changed_since))
     return _page(app.cache.listed(checked, most, key_from(after), order))
@@ -117,13 +123,13 @@ def _page(page: ItemPage | RawPage) -> ResourcePage[Any]:
 def show_item(
     app: AppDep,
     item_id: ItemId,
-    at: Annotated[AskedMoment | None, Query(description="As it was at this moment.")] = None,
+    at: Annotated[AskedMoment | None, Query(description="Show the item as it was at this time.")] = None,
 ) -> ItemView:
-    """One item, as it is now; or, with `at`, as it was at a moment since it was first seen.
+    """An item as it is now or, with `at`, as it was at a given time.
 
-    Then title, text, html, target_url, media, version and the marks deleted and folded are those of that moment, and
-    `valid_to` tells until when they held (null: they still do). Counters are null if later ones have taken their
-    place. The rest (author, address, tags) is kept as it is now only.
+    With `at`, title, text, html, target_url, media, version, is_deleted and is_folded are those of that time, and
+    `valid_to` says how long they were valid (null: they still are). Counters are null if they have changed since. All
+    other fields (author, URL, tags) have their current values: earlier ones are not kept.
     """
     moment = moment_of(at, app.clock.now())
     return app.store.items.get(item_id) if moment is None else app.store.items.as_of(item_id, moment)
@@ -131,7 +137,7 @@ def show_item(
 
 @router.get("/items/{item_id}/revisions", tags=["items"], response_model=PageSchema[Revision], responses=MISSING)
 def list_revisions(app: AppDep, item_id: ItemId) -> ResourcePage[RevisionView]:
-    """What it said before, oldest first, and why that changed."""
+    """The earlier versions of an item, oldest first, and why it changed."""
     return ResourcePage(app.store.items.revisions(item_id))
 
 
@@ -139,16 +145,16 @@ def list_revisions(app: AppDep, item_id: ItemId) -> ResourcePage[RevisionView]:
 def list_replies(
     app: AppDep, item_id: ItemId, after: AfterKey = None, most: Annotated[int, limit(200)] = 50
 ) -> ResourcePage[ItemView]:
-    """What was said in its thread, oldest first: comments, replies, floors."""
+    """The replies in its thread (comments, floors), oldest first."""
     return _page(app.store.items.replies(item_id, most, key_from(after)))
 
 
 @router.get("/items/{item_id}/counters", tags=["items"], response_model=GrowthSchema, responses=MISSING)
 def list_counters(app: AppDep, item_id: ItemId) -> dict[str, Any]:
-    """How its counters grew, and its places in ranked listings by day; both oldest first.
+    """How its counters grew, and its ranks in listings by day; both oldest first.
 
-    Counters are a sparse series: a point when they are first told, when one has changed by a tenth, and when six hours
-    have passed and any has changed. What they are now stands in the item itself.
+    The counters are a sparse series: a point when they are first known, when one changes by a tenth, and after six
+    hours if any has changed. The item itself has the current values.
     """
     items = app.store.items
     return {"counters": items.counters(item_id), "appearances": items.appearances(item_id)}
@@ -159,13 +165,13 @@ def list_changes(
     app: AppDep,
     after: AfterChange = "0",
     most: Annotated[int, limit(200)] = 50,
-    counters: Annotated[bool, Query(description="Also items of which only counters changed.")] = False,
+    counters: Annotated[bool, Query(description="Include items of which only counters changed.")] = False,
 ) -> dict[str, Any]:
-    """What is new or has changed after a change number, in the order in which it was stored.
+    """New and changed items after a change number, in the order in which they were stored.
 
-    Complete: numbers are given in the order of commits, so that nothing appears behind a reader. Each item comes once,
-    at its last change; one that changes again comes again. Keep `next`, and give it as `after` whenever you like: at
-    the end of the list, too, it is where to go on.
+    The list is complete: change numbers follow the order of commits, so no item appears behind a cursor. Each item is
+    listed once, at its last change, and again when it changes again. Pass `next` as `after` to continue, now or at any
+    later time; it is set even at the end of the list.
     """
     changed = app.store.changes.after(place_from(after), most, counters=counters)
     return asdict(changed) | {"next": str(changed.next)}
@@ -175,23 +181,21 @@ def list_changes(
 def search_items(
     app: AppDep,
     filter: AskedFilter,
-    q: Annotated[
-        Line, Query(description="Words that must all be there; a phrase in double quotes.", examples=["spring"])
-    ],
-    order: Annotated[Literal["newest", "best"], Query(description="What comes first.")] = "newest",
+    q: Annotated[Line, Query(description="Words that must all occur; a phrase in double quotes.", examples=["spring"])],
+    order: Annotated[Literal["newest", "best"], Query(description="The order of results.")] = "newest",
     after: AfterHit = None,
     most: Annotated[int, limit(200)] = 30,
 ) -> ResultPage:
-    """Items by their words: whole words, whatever their case; Chinese, Japanese and Korean by any part.
+    """Search items by whole words, in any case; in Chinese, Japanese and Korean, by any part of the text.
 
-    `best` compares the newest thousand that answer. A page may be short, even empty, and `next` goes on; null only at
-    the end.
+    `best` ranks the newest thousand results. A page may be short or even empty although more follow: read on until
+    `next` is null.
     """
     checked = app.names.checked(filter)
     return app.store.search.find(q, checked, is_best=order == "best", limit=most, after=after)
 
 
-Since = Annotated[AskedMoment | None, Query(description="Only what was fetched at this moment or later.")]
+Since = Annotated[AskedMoment | None, Query(description="Only items fetched at this time or later.")]
 
 
 @router.get("/raw-items", tags=["raw items"], response_model=PageSchema[RawItem])
@@ -202,9 +206,9 @@ def list_raw_items(
     source_id: OfSource = None,
     since: Since = None,
 ) -> ResourcePage[RawItemView]:
-    """What was brought, latest fetched first.
+    """Fetched items, most recently fetched first.
 
-    Of one source all that it showed; without `source_id` each item once, under the first source that showed it.
+    With `source_id`, everything that the source showed; otherwise each item once, with the first source that had it.
     """
     moment = moment_of(since, app.clock.now())
     return _page(app.store.raw_items.page(most, source_id=source_id, since=moment, before=key_from(after)))
@@ -214,7 +218,7 @@ def list_raw_items(
 def raw_item_stats(
     app: AppDep, after: After = None, most: Annotated[int, limit(1000)] = 1000
 ) -> ResourcePage[RawStatsView]:
-    """How much each source has brought, in all and in the last 24 hours, in order of id."""
+    """Items of each source, in total and in the last 24 hours, ordered by id."""
     rows = app.store.raw_items.stats(app.clock.now(), place(after) or 0, most + 1)
     return paged(rows, most, lambda row: row.source_id)
 
@@ -223,9 +227,9 @@ def raw_item_stats(
 def raw_items_for_digest(
     app: AppDep, after: AfterKey = None, most: Annotated[int, limit(500)] = 500, since: Since = None
 ) -> ResourcePage[RawItemView]:
-    """What active sources brought, each item once, latest fetched first.
+    """Items of active sources, each once, most recently fetched first.
 
-    A page may be short, even empty, where much was brought by sources that are not active any more: `next` goes on.
+    A page may be short or even empty if many items come from inactive sources: read on until `next` is null.
     """
     moment = moment_of(since, app.clock.now())
     return _page(app.store.raw_items.for_digest(most, since=moment, before=key_from(after)))
@@ -233,8 +237,8 @@ def raw_items_for_digest(
 
 @router.post("/forget", tags=["forgetting"], response_model=ForgottenSchema, responses=MISSING)
 def forget(app: AppDep, body: ToForget) -> ForgottenView:
-    """Forget one item, or all of an author on a platform: it leaves with everything that hangs on it, and is not
-    collected again. Backups, exports, and what other programs fetched still hold it."""
+    """Delete an item, or all items of an author on a platform, for good, with their revisions and raw answers. They are
+    not collected again. Backups, exports and copies in other programs still have them."""
     if body.item_id is not None and body.author is None and body.platform is None:
         platform = app.store.deletion.platform_of(body.item_id)
         order = Forget("item", platform, "API", body.reason, item_id=body.item_id)
@@ -243,7 +247,7 @@ def forget(app: AppDep, body: ToForget) -> ForgottenView:
         platform = app.platforms.named(body.platform, *app.store.deletion.followed_on(body.platform))
         order = Forget("author", platform, "API", body.reason, author=body.author)
     else:
-        raise InvalidInput("it is not said what is to be forgotten", "give item_id, or platform and author", "item_id")
+        raise InvalidInput("the request does not say what to forget", "give item_id, or platform and author", "item_id")
     return forget_for_good(app.store, app.cache, order, app.clock.now())
 
 
@@ -251,21 +255,21 @@ def forget(app: AppDep, body: ToForget) -> ForgottenView:
 def list_forgotten(
     app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 50
 ) -> ResourcePage[ForgottenView]:
-    """What was forgotten, the latest first; without content or names."""
+    """Records of what was deleted for good, newest first, without content or names."""
     return paged(app.store.deletion.records(most + 1, place(after)), most, lambda record: record.id)
 
 
 @router.get("/hot", tags=["hot"], response_model=HotStanding)
 def show_standing(app: AppDep) -> CacheReport:
-    """How the hot store stands: where it lives, how often it helped, how many communities are warm."""
+    """The state of the cache: where it is, its hit rate, and how many communities are warm."""
     return app.cache.report(warmable(app.platforms))
 
 
 @router.get("/hot/{source_id}", tags=["hot"], response_model=Cached, responses=_NO_SOURCE)
 def list_cached(app: AppDep, source_id: SourceId, most: Annotated[int, limit(200)] = 50) -> dict[str, Any]:
-    """What cache-only crawls saw of a community within the time to live, newest first, whether it is stored or not.
+    """Posts of a community that cache-only crawls saw within the time to live, newest first, stored or not.
 
-    What is stored is listed by /api/items. Of these only what the platform said is told: there is no id and no history.
+    They have no id and no history; for stored items, see /api/items.
     """
     source = app.store.sources.get(source_id)
     return {

@@ -34,13 +34,17 @@ WebhookId = Annotated[int, path_id("webhook")]
 NotificationId = Annotated[int, path_id("notification")]
 CredentialId = Annotated[int, path_id("credential")]
 SessionId = Annotated[int, path_id("session")]
-OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only of this source.")]
+OfSource = Annotated[int | None, Query(ge=1, le=LARGEST, description="Only this source.")]
 OfCategory = Annotated[
     str | None,
-    Query(min_length=1, max_length=100, description="Of sources in this category (a folder, in OPML), in any case."),
+    Query(
+        min_length=1,
+        max_length=100,
+        description="Only sources in this category (a folder in OPML); case does not matter.",
+    ),
     AfterValidator(lambda text: keepable(text)),
 ]
-_NEXT = "Where to go on: the `next` of the page before."
+_NEXT = "The cursor: `next` of the previous page."
 
 
 def after(pattern: str, description: str = _NEXT) -> Any:
@@ -52,7 +56,10 @@ _NUMBER = "[0-9]{1,18}"
 After = Annotated[str | None, after(f"^{_NUMBER}$")]
 AfterKey = Annotated[str | None, after(f"^{_NUMBER}-{_NUMBER}$")]
 AfterChange = Annotated[
-    str, after(f"^{_NUMBER}(-{_NUMBER})?$", "What was read already: a change number, or the `next` of before.")
+    str,
+    after(
+        f"^{_NUMBER}(-{_NUMBER})?$", "The last change that you read: a change number, or `next` of the previous page."
+    ),
 ]
 AfterHit = Annotated[str | None, after(f"^({_NUMBER}_)?-?{_NUMBER}$")]
 Name = Annotated[str | None, Query(pattern=r"^[a-z0-9_]{1,64}$")]
@@ -82,7 +89,7 @@ def moment_of(asked: str | None, now: datetime) -> datetime | None:
 
 
 def limit(most: int) -> Any:
-    return Query(alias="limit", ge=1, le=most, description=f"How many at most; up to {most}.")
+    return Query(alias="limit", ge=1, le=most, description=f"The maximum number of results; up to {most}.")
 
 
 def place(after: str | None) -> int | None:
@@ -91,7 +98,7 @@ def place(after: str | None) -> int | None:
         return None
     row_id = whole_number(after)
     if row_id is None:
-        raise InvalidInput("this is not a place in the list", "use the `next` of the page before", "after")
+        raise InvalidInput("this is not a valid cursor", "use `next` of the previous page", "after")
     return row_id
 
 

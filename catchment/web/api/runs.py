@@ -34,8 +34,8 @@ from catchment.web.dependencies import AppDep
 
 router = APIRouter(prefix="/api", tags=["records"])
 
-MISSING = failure(404, "There is no such run, or no more.")
-NO_AUDIT = failure(404, "There is no such audit, or no more.")
+MISSING = failure(404, "There is no such run, or it was deleted.")
+NO_AUDIT = failure(404, "There is no such audit, or it was deleted.")
 NO_SOURCE = failure(404, "There is no such source.")
 
 
@@ -45,9 +45,9 @@ def list_gaps(
     after: After = None,
     most: Annotated[int, limit(1000)] = 100,
     source_id: OfSource = None,
-    include_closed: Annotated[bool, Query(description="Also those that are closed.")] = False,
+    include_closed: Annotated[bool, Query(description="Include closed gaps.")] = False,
 ) -> ResourcePage[GapView]:
-    """What is known to be missing, or may be, in order of id."""
+    """Periods with missing items, known or possible, ordered by id."""
     rows = app.store.gaps.page(
         source_id=source_id, include_closed=include_closed, after=place(after) or 0, limit=most + 1
     )
@@ -56,7 +56,7 @@ def list_gaps(
 
 @router.get("/runs", response_model=PageSchema[Run])
 def list_runs(app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 30) -> ResourcePage[RunView]:
-    """What was run and what came of it, newest first. A tick with nothing due leaves no run."""
+    """Runs and their results, newest first. A tick with nothing due leaves no run."""
     runs = app.store.runs.page(most + 1, before=place(after))
     return paged(app.store.runs.up_to_now(runs), most, lambda run: run.id)
 
@@ -67,9 +67,9 @@ def get_run(
     run_id: RunId,
     after: After = None,
     most: Annotated[int, limit(1000)] = 100,
-    outcome: Annotated[Outcome | None, Query(description="Only the results that ended so.")] = None,
+    outcome: Annotated[Outcome | None, Query(description="Only results with this outcome.")] = None,
 ) -> dict[str, Any]:
-    """One run, and what became of each source in it. Of one that is under way, what it has come to by now."""
+    """A run and the result of each source in it; if it is still running, the results so far."""
     start = place(after) or 0
     (run,) = app.store.runs.up_to_now([app.store.runs.get(run_id)])
     visits = app.store.runs.results(run_id, start, most + 1, outcome=outcome)
@@ -81,7 +81,7 @@ def get_run(
 def list_thread_runs(
     app: AppDep, run_id: RunId, after: After = None, most: Annotated[int, limit(1000)] = 100
 ) -> ResourcePage[ThreadRunView]:
-    """What a run did with the threads of forums."""
+    """The threads that a run read, with their results."""
     app.store.runs.get(run_id)
     rows = app.store.threads.thread_runs(run_id, most + 1, after=place(after) or 0)
     return paged(rows, most, lambda run: run.thread_row_id)
@@ -91,7 +91,7 @@ def list_thread_runs(
 def list_board_runs(
     app: AppDep, source_id: SourceId, after: After = None, most: Annotated[int, limit(200)] = 30
 ) -> ResourcePage[BoardRunView]:
-    """What runs did with a board of a forum, newest first."""
+    """The runs of a board, newest first."""
     app.store.sources.get(source_id)
     rows = app.store.threads.board_runs(source_id, most + 1, before=place(after))
     return paged(rows, most, lambda run: run.run_id)
@@ -105,7 +105,7 @@ def list_audits(app: AppDep, after: After = None, most: Annotated[int, limit(200
 
 @router.post("/audits", response_model=Audit, status_code=202, responses=NO_SOURCE)
 def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
-    """Requests an audit of the floors of all threads, or of those of one source. A job makes it, within a tick."""
+    """Request an audit of the floors of all threads, or of one source. A job runs it within a tick."""
     if wanted.source_id is not None:
         app.store.sources.get(wanted.source_id)
     audit = app.store.floor_audits.request(
@@ -119,7 +119,7 @@ def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
 def get_audit(
     app: AppDep, audit_id: AuditId, after: After = None, most: Annotated[int, limit(200)] = 100
 ) -> dict[str, Any]:
-    """One audit, and the threads with missing floors that it found, with each of these floors."""
+    """An audit, and the threads with missing floors that it found."""
     audits = app.store.floor_audits
     audit = audits.get(audit_id)
     page = paged(audits.threads(audit_id, most + 1, place(after) or 0), most, lambda thread: thread.thread_row_id)
@@ -132,13 +132,15 @@ def get_audit(
 @router.get("/metrics", response_model=PageSchema[MetricsSchema])
 def list_metrics(
     app: AppDep,
-    span: Annotated[MetricSpan, Query(description="What is summed up: an hour, or a day in UTC.")] = MetricSpan.HOUR,
+    span: Annotated[
+        MetricSpan, Query(description="The length of a period: an hour, or a day in UTC.")
+    ] = MetricSpan.HOUR,
     most: Annotated[int, limit(2000)] = 24,
-    kind: Annotated[Name, Query(description="Only of this kind of sources.")] = None,
+    kind: Annotated[Name, Query(description="Only sources of this kind.")] = None,
 ) -> ResourcePage[MetricPoint]:
-    """What visiting came to in the last hours or days, oldest first, in all and kind by kind.
+    """Results of collecting by hour or day, oldest first, in total and by kind.
 
-    Every span is there, also those in which nothing was visited; the last one is under way.
+    Every period is listed, even if nothing was collected in it; the last one is not over yet.
     """
     if kind is not None:
         app.names.source_kind(kind)
@@ -148,10 +150,12 @@ def list_metrics(
 @router.get("/plan", response_model=PageSchema[BudgetPlan])
 def list_plans(
     app: AppDep,
-    platform: Annotated[Name, Query(description="Only of this platform.")] = None,
-    most: Annotated[int, Query(alias="limit", ge=1, le=1000, description="How many late sources of each.")] = 100,
+    platform: Annotated[Name, Query(description="Only this platform.")] = None,
+    most: Annotated[
+        int, Query(alias="limit", ge=1, le=1000, description="How many late sources to list per platform.")
+    ] = 100,
 ) -> ResourcePage[PlanView]:
-    """Whether the budgets suffice: what is needed a minute, what is allowed, and who will be how late."""
+    """Whether the budgets are sufficient: requests needed and allowed per minute, and which sources will be late."""
     if platform is not None:
         app.names.platform(platform)
     return ResourcePage([plan_view(plan, most) for plan in app.plans() if platform in (None, plan.platform)])
@@ -162,8 +166,8 @@ def list_alerts(
     app: AppDep,
     after: After = None,
     most: Annotated[int, limit(1000)] = 100,
-    include_closed: Annotated[bool, Query(description="Also those that are over.")] = False,
+    include_closed: Annotated[bool, Query(description="Include closed alerts.")] = False,
 ) -> ResourcePage[AlertView]:
-    """The alerts that are open, newest first. They close by themselves, once what they tell of is over."""
+    """Open alerts, newest first. An alert closes automatically when the problem ends."""
     rows = app.store.alerts.page(most + 1, before=place(after), include_closed=include_closed)
     return paged(rows, most, lambda alert: alert.id)

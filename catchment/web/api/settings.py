@@ -25,7 +25,7 @@ router = APIRouter(prefix="/api")
     created_at="When it signed in.",
     last_used_at="To the minute.",
     opened_by="link or key.",
-    browser="What the browser calls itself.",
+    browser="The user agent of the browser.",
 )
 class BrowserSession(Resource):
     """A browser that is signed in to the pages."""
@@ -36,7 +36,7 @@ KindName = Annotated[str, Path(pattern=r"^[a-z0-9_]{1,64}$", description="A kind
 
 @router.get("/settings/intervals", response_model=PageSchema[KindInterval], tags=["settings"])
 def list_intervals(app: AppDep) -> ResourcePage[KindIntervalView]:
-    """How often sources of each kind are visited, and where that comes from; all kinds on one page."""
+    """The interval of each kind and where it comes from; all kinds on one page."""
     return ResourcePage(_intervals(app))
 
 
@@ -47,7 +47,7 @@ def list_intervals(app: AppDep) -> ResourcePage[KindIntervalView]:
     tags=["settings"],
 )
 def set_kind_interval(app: AppDep, kind: KindName, body: ChangedInterval) -> KindIntervalView:
-    """Set the interval of a kind for all processes on this database; null takes it away. Counts from the next tick."""
+    """Set the interval of a kind for all processes on this database; null removes it. Takes effect at the next tick."""
     try:
         set_interval(app.store, app.names, kind, body.interval_minutes, app.clock.now())
     except InvalidInput as error:
@@ -63,7 +63,7 @@ def _intervals(app: App) -> list[KindIntervalView]:
 
 @router.get("/sessions", response_model=PageSchema[BrowserSession], tags=["records"])
 def list_sessions(app: AppDep) -> ResourcePage[SessionView]:
-    """The browsers that are signed in, the last one first."""
+    """Signed-in browsers, most recent first."""
     return ResourcePage(app.store.sessions.page(SystemClock().now()))
 
 
@@ -75,5 +75,5 @@ def list_sessions(app: AppDep) -> ResourcePage[SessionView]:
     tags=["records"],
 )
 def end_session(app: AppDep, session_id: SessionId) -> None:
-    """Sign a browser out, at once."""
+    """Sign a browser out immediately."""
     app.store.sessions.end(session_id)

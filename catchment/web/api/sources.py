@@ -35,9 +35,9 @@ from catchment.web.dependencies import AppDep, WebContextDep
 router = APIRouter(prefix="/api", tags=["sources"])
 
 MISSING = failure(404, "There is no such source.")
-TAKEN = failure(409, "It is followed already; `existing_id` says by which source.")
+TAKEN = failure(409, "The source exists already; `existing_id` has its id.")
 UNANSWERED = {
-    **failure(502, "`check`: the platform does not answer, or with nothing that can be used."),
+    **failure(502, "`check`: the platform does not answer, or its answer cannot be used."),
     **failure(504, "`check`: the platform is too slow."),
 }
 STILL = failure(409, "It is paused or retired.")
@@ -48,11 +48,13 @@ def list_sources(
     app: AppDep,
     after: After = None,
     most: Annotated[int, limit(1000)] = 100,
-    kind: Annotated[Name, Query(description="Only of this kind.")] = None,
-    state: Annotated[SourceState | None, Query(description="Only in this state; removed ones only if asked.")] = None,
+    kind: Annotated[Name, Query(description="Only sources of this kind.")] = None,
+    state: Annotated[
+        SourceState | None, Query(description="Only sources in this state. Removed sources are listed only on request.")
+    ] = None,
     category: OfCategory = None,
 ) -> ResourcePage[SourceView]:
-    """What is followed, in order of id."""
+    """Sources, ordered by id."""
     if kind is not None:
         app.names.source_kind(kind)
     states = [state] if state else []
@@ -69,8 +71,7 @@ def _views(app: App, rows: Sequence[tuple[Source, Progress]]) -> list[SourceView
 
 @router.post("/sources", status_code=201, response_model=NewlyFollowed, responses=TAKEN | UNANSWERED)
 def follow_source(app: AppDep, body: NewSource, response: Response) -> dict[str, Any]:
-    """Add a source. The platform is not asked before the answer, unless `check` wants that; the process that collects
-    begins with it within a second."""
+    """Add a source. With `check`, it is requested first. The collecting process starts on it within a second."""
     more = body.model_dump(exclude={"kind", "target", "check"})
     now, preview = app.clock.now(), None
     with _naming_credential():
@@ -87,13 +88,13 @@ def follow_source(app: AppDep, body: NewSource, response: Response) -> dict[str,
 
 @router.get("/sources/{source_id}", response_model=SourceSchema, responses=MISSING)
 def show_source(app: AppDep, source_id: SourceId) -> SourceView:
-    """One source, how it stands, when it is due and why then."""
+    """A source with its state, and when and why it is due."""
     return _view(app, source_id)
 
 
 @router.patch("/sources/{source_id}", response_model=SourceSchema, responses=MISSING)
 def change_source(app: AppDep, source_id: SourceId, body: ChangedSource) -> SourceView:
-    """Change what is named in the body; the rest stays. Counts from the next tick on."""
+    """Change the fields in the body; the others stay. Takes effect at the next tick."""
     app.store.sources.get(source_id)  # raises if there is no such source: a missing credential is reported differently
     with _naming_credential():
         add.change(
@@ -104,27 +105,27 @@ def change_source(app: AppDep, source_id: SourceId, body: ChangedSource) -> Sour
 
 @router.delete("/sources/{source_id}", status_code=204, response_class=Response, responses=MISSING)
 def remove_source(app: AppDep, source_id: SourceId) -> None:
-    """Follow it no longer. Its items stay; followed again, it goes on with them."""
+    """Remove a source. Its items stay; if it is added again, collecting continues where it stopped."""
     add.remove(app.store, source_id, app.clock.now())
 
 
 @router.post("/sources/{source_id}/pause", response_model=SourceSchema, responses=MISSING)
 def pause_source(app: AppDep, source_id: SourceId, body: Pause | None = None) -> SourceView:
-    """Visit it no more until it is resumed."""
+    """Stop collecting it until it is resumed."""
     add.pause(app.store, source_id, body.reason if body else None, app.clock.now())
     return _view(app, source_id)
 
 
 @router.post("/sources/{source_id}/resume", response_model=SourceSchema, responses=MISSING)
 def resume_source(app: AppDep, source_id: SourceId) -> SourceView:
-    """Visit it again, with a clean slate: paused, retired or on probation."""
+    """Collect a paused or retired source, or one on probation, again; earlier failures no longer count."""
     add.resume(app.store, source_id, app.clock.now())
     return _view(app, source_id)
 
 
 @router.post("/sources/{source_id}/run", status_code=202, response_model=SourceSchema, responses=MISSING | STILL)
 def run_source(app: AppDep, source_id: SourceId) -> SourceView:
-    """Collect it now, whatever its schedule says. Answers at once; the process that collects begins within a second."""
+    """Collect it now, even if it is not due. Returns immediately; the collecting process starts within a second."""
     add.ask_now(app.store, source_id, app.clock.now())
     return _view(app, source_id)
 
@@ -133,7 +134,7 @@ def run_source(app: AppDep, source_id: SourceId) -> SourceView:
 def show_coverage(
     app: AppDep, source_id: SourceId, days: Annotated[int, Query(ge=1, le=3660, description="How far back.")] = 90
 ) -> CoverageView:
-    """For which stretches of time the source is proven complete, and for which not, and why; and a calendar."""
+    """The periods for which a source is proven complete, those for which it is not and why, and a calendar."""
     return coverage_of(app.store, app.platforms, source_id, app.clock.now(), days)
 
 
@@ -156,8 +157,8 @@ AfterCommunity = Annotated[str | None, cursor(f"^{_PLACE}$")]
 
 @router.get("/tiers", response_model=Communities)
 def list_tiers(app: AppDep, after: AfterCommunity = None, most: Annotated[int, limit(1000)] = 100) -> dict[str, Any]:
-    """The tiers, how many communities are and would be in each, which would change; and the communities that were
-    visited, the liveliest first."""
+    """Tiers with their current and expected numbers of communities, pending changes, and communities by activity, the
+    most active first."""
     tally = tier_tally(app.store, app.tiers)
     rows = app.store.tier_stats.by_average(most + 1, _place(after))
     page = paged(rows, most, lambda row: f"{row[1].average_valid!r}-{row[0].id}")
@@ -175,7 +176,7 @@ def _place(after: str | None) -> tuple[float, int] | None:
         return None
     match = re.fullmatch(_PLACE, after)
     if match is None:
-        raise InvalidInput("this is not a place in the list", "use the `next` of the page before", "after")
+        raise InvalidInput("this is not a valid cursor", "use `next` of the previous page", "after")
     return float(match[1]), int(match[2])
 
 
@@ -183,7 +184,7 @@ def _place(after: str | None) -> tuple[float, int] | None:
 def collector_status(
     context: WebContextDep, after: After = None, most: Annotated[int, limit(1000)] = 1000
 ) -> dict[str, Any]:
-    """How every source fares, when it was visited last and is due next, and the figures of the last 24 hours."""
+    """The state of every source, its last and next collection, and figures of the last 24 hours."""
     app = context.app
     intervals, failures_limit = app.intervals(), app.settings.failures_before_probation
     page = paged(app.store.sources.page(place(after) or 0, most + 1), most, lambda row: row[0].id)

@@ -18,7 +18,7 @@ from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Re
 from catchment.web.dependencies import AppDep
 
 KIND = "twitter_feed"
-"""The kind of source that `usernames` are about."""
+"""The kind of source that `usernames` refers to."""
 _MOST_CHARACTERS = 30_000
 _NAMES = r"^\s*@?[A-Za-z0-9_]{1,15}\s*(,\s*@?[A-Za-z0-9_]{1,15}\s*)*$"
 State = Literal["pending", "running", "completed", "failed"]
@@ -37,7 +37,7 @@ IdempotencyKey = Annotated[
 
 
 class ScrapeRequest(RequestBody):
-    """Whose posts to collect, and how many of each at first."""
+    """The users to collect, and how many posts to request first."""
 
     model_config = example(usernames="nasa,esa", limit=100)
     usernames: Annotated[
@@ -58,7 +58,7 @@ class TaskProgress(Resource):
 
 
 class TaskStatusResponse(Resource):
-    """How far a task is, and at its end what became of each user."""
+    """The progress of a task and, at its end, the result of each user."""
 
     task_id: str
     status: State
@@ -68,32 +68,32 @@ class TaskStatusResponse(Resource):
     updated_at: Moment
 
 
-@shows(TargetResult, outcome="Null: not settled yet.")
+@shows(TargetResult, outcome="Null: not decided yet.")
 class TaskTargetSchema(Resource):
-    """What became of one target."""
+    """The result of one target."""
 
 
-@shows(TaskView, current="The target that is being collected.", next_attempt_at="When it goes on, if it has to wait.")
+@shows(TaskView, current="The target that is being collected.", next_attempt_at="When it continues, if it has to wait.")
 class TaskSchema(Resource):
     """A requested collection of sources."""
 
 
 router = APIRouter(prefix="/api", tags=["tasks"])
-NO_TASK = failure(404, "There is no such task, or no more: tasks are kept for 24 hours.")
-RUNNING = failure(409, "A task of this kind is unfinished; `task_id` says which.")
+NO_TASK = failure(404, "There is no such task. Tasks are kept for 24 hours.")
+RUNNING = failure(409, "A task of this type is already running; `task_id` has its id.")
 
 
 @router.post("/admin/scrape", status_code=202, response_model=ScrapeAccepted, responses=RUNNING)
 def request_scrape(
     app: AppDep, request: Request, body: ScrapeRequest, idempotency_key: IdempotencyKey = None
 ) -> dict[str, Any]:
-    """Collect the posts of these users now, whether they are followed or not. Users who are not get a paused source.
+    """Collect the posts of these users now. A user without a source gets a paused one.
 
-    The same `Idempotency-Key` (1 to 64 letters, digits and `._:-`) is the same task; without one, the same
-    `X-Request-ID`.
+    Requests with the same `Idempotency-Key` (1 to 64 letters, digits and `._:-`) refer to the same task; without one,
+    requests with the same `X-Request-ID`.
     """
     if app.platforms.of_kind(KIND) is None:
-        raise Conflict(no_platform(KIND), "it works once a package that brings it is installed")
+        raise Conflict(no_platform(KIND), "install a package that provides it")
     given_id = request.state.request_id if "x-request-id" in request.headers else None
     task = request_task(
         app.store,
@@ -111,10 +111,10 @@ def request_scrape(
 @router.get(
     "/admin/scrape/{task_id}",
     response_model=TaskStatusResponse,
-    responses=NO_TASK | failure(504, "The task ran out of its time; /api/tasks has what it did until then."),
+    responses=NO_TASK | failure(504, "The task exceeded its time limit; /api/tasks has the results so far."),
 )
 def show_scrape(app: AppDep, task_id: TaskId) -> dict[str, Any]:
-    """How far the task is, and at its end what became of each user."""
+    """The progress of the task and, at its end, the result of each user."""
     task = app.store.tasks.get(task_id)
     if task.error_code == TIMED_OUT and task.error is not None:
         raise TimedOut(task.error, "request the rest again, or raise CATCHMENT_TASK_MINUTES")
@@ -123,7 +123,7 @@ def show_scrape(app: AppDep, task_id: TaskId) -> dict[str, Any]:
 
 @router.post("/admin/scrape/{task_id}/cancel", response_model=TaskStatusResponse, responses=NO_TASK | RUNNING)
 def cancel_scrape(app: AppDep, task_id: TaskId) -> dict[str, Any]:
-    """Begin with no further user. It is over once those that have begun are done."""
+    """Cancel the task. Users that have been started are completed."""
     return task_status(_cancelled(app, task_id))
 
 
@@ -135,13 +135,13 @@ def list_tasks(app: AppDep, most: Annotated[int, limit(200)] = 50) -> ResourcePa
 
 @router.get("/tasks/{task_id}", response_model=TaskSchema, responses=NO_TASK)
 def show_task(app: AppDep, task_id: TaskId) -> TaskView:
-    """One task, and what became of each target."""
+    """A task and the result of each target."""
     return app.store.tasks.get(task_id)
 
 
 @router.post("/tasks/{task_id}/cancel", response_model=TaskSchema, responses=NO_TASK | RUNNING)
 def cancel_task(app: AppDep, task_id: TaskId) -> TaskView:
-    """Begin with no further target. It is over once those that have begun are done."""
+    """Cancel the task. Targets that have been started are completed."""
     return _cancelled(app, task_id)
 
 

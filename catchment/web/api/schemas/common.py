@@ -20,7 +20,7 @@ Date = Annotated[str, Field(json_schema_extra={"format": "date"}, description="I
 
 
 class RequestBody(BaseModel):
-    """A body that was sent. A name that is not known here is refused: it is most likely a slip of the pen."""
+    """A request body. Unknown names are rejected: most likely they are misspelt."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -35,7 +35,7 @@ class RecordSchema(BaseModel):
 
 
 class Resource(RecordSchema):
-    """A resource that is answered. What the product learns to tell later passes through."""
+    """A resource in a response. It may have more fields than its schema declares."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -89,27 +89,27 @@ def example(**fields: Any) -> ConfigDict:
 
 
 class PageSchema(RecordSchema, Generic[T]):
-    """A part of a list. `next` is given as `after` to get what follows; null: this was the end."""
+    """A page of a list. Pass `next` as `after` to get the next page; null: this was the last one."""
 
     items: list[T]
     next: str | None
 
 
 class Problem(BaseModel):
-    code: str = Field(description="For programs: it does not change with the words.")
-    message: str = Field(description="For people: what is wrong, and what would help.")
+    code: str = Field(description="For programs. It stays the same when the wording changes.")
+    message: str = Field(description="For people: what is wrong, and what to do.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
-    field: str | None = Field(default=None, description="Which part of the request is wrong, where it is one.")
-    existing_id: int | None = Field(default=None, description="The source that follows this already.")
+    field: str | None = Field(default=None, description="The part of the request that is wrong, if it is a single one.")
+    existing_id: int | None = Field(default=None, description="The existing source.")
     task_id: str | None = Field(default=None, description="The task that is running.")
 
 
 class Meta(BaseModel):
-    request_id: str = Field(description="Also in the header X-Request-ID, and in every line of the log about it.")
+    request_id: str = Field(description="Also in the header X-Request-ID and in the log.")
 
 
 class Failed(BaseModel):
-    """Every failure, on every path."""
+    """The body of every error response."""
 
     model_config = example(
         error={"code": "NOT_FOUND", "message": "there is no source 7", "retryable": False},
@@ -123,5 +123,5 @@ Responses: TypeAlias = dict[int | str, dict[str, Any]]
 
 
 def failure(status: int, description: str) -> Responses:
-    """Documents a failure of an operation."""
+    """Documents an error response of an operation."""
     return {status: {"model": Failed, "description": description}}

@@ -20,7 +20,7 @@ from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Re
 
 @shows(ItemView, **{name: column.about for name, column in COLUMNS.items()})
 class ItemSchema(Resource):
-    """One post, entry, story, note or floor. Unknown is null, never 0."""
+    """A post, entry, story, note or floor. Unknown values are null, never 0."""
 
     model_config = example(
         id=42,
@@ -37,54 +37,54 @@ class ItemSchema(Resource):
 
 @shows(Snippet)
 class SnippetSchema(Resource):
-    """A piece of the text, and where in it the hits are: from and to, in characters."""
+    """A part of the text with the positions of the matches (start and end, in characters)."""
 
 
 @shows(
     SearchHit,
-    title_marks="Where in the title the hits are: from and to, in characters.",
-    key="Its place in the list; `after` takes it.",
+    title_marks="The positions of the matches in the title (start and end, in characters).",
+    key="The cursor of this result, for `after`.",
 )
 class HitSchema(ItemSchema):
-    """An item that was found."""
+    """A search result."""
 
 
 @shows(
     ResultPage,
-    behind="How many items were not looked at, because the index is so far behind. 0: nothing is missing.",
-    count="How many there are in all; told with the first page only.",
+    behind="How many items were not searched because they are not indexed yet. 0: the results are complete.",
+    count="The number of results; on the first page only.",
 )
 class SearchPage(PageSchema[HitSchema]):
-    """A part of what was found."""
+    """A page of search results."""
 
 
 @shows(
     Changed,
-    next=(str, "Give it as `after` to go on, now or later. Never null."),
-    newest="The newest change number there is.",
-    is_end="Nothing else has changed so far.",
+    next=(str, "Pass it as `after` to continue, now or later. Never null."),
+    newest="The latest change number.",
+    is_end="True if there are no further changes at present.",
 )
 class ChangedSchema(Resource):
-    """Some of what changed, oldest change first."""
+    """A page of changes, oldest first."""
 
 
-@shows(RevisionView, source_edited_at="By the source's own word.")
+@shows(RevisionView, source_edited_at="As stated by the source.")
 class Revision(Resource):
-    """What an item said before."""
+    """An earlier version of an item."""
 
 
 @shows(Point)
 class CounterPoint(Resource):
-    """The counters of an item at one moment. Unknown is null."""
+    """The counters of an item at one time. Unknown values are null."""
 
 
-@shows(AppearanceView, day="As 2026-01-31.", gained="What its score gained in the listing's own period.")
+@shows(AppearanceView, day="As 2026-01-31.", gained="How much its score gained in the listing's period.")
 class Appearance(Resource):
-    """An item's place in a listing, the last one of a day (UTC)."""
+    """An item's last rank in a listing on a day (UTC)."""
 
 
 class GrowthSchema(Resource):
-    """What became of an item over time."""
+    """The counters and ranks of an item over time."""
 
     counters: list[CounterPoint]
     appearances: list[Appearance]
@@ -93,15 +93,15 @@ class GrowthSchema(Resource):
 @shows(
     RawItemView,
     id="The item's id.",
-    source_type="The source's kind.",
+    source_type="The kind of the source.",
     content="Plain text.",
-    published_at="Null: it bears no date.",
-    fetched_at="When the source first showed it; without `source_id`, when any source did.",
-    dedup_key="Platform, scope and external id: the same thing has the same key for good.",
-    metadata="Counters, tags, media, language and marks, as they are now.",
+    published_at="Null: it has no date.",
+    fetched_at="When the source first showed it; without `source_id`, when any source first showed it.",
+    dedup_key="Platform, scope and external id. The key of an item never changes.",
+    metadata="Current counters, tags, media, language and flags.",
 )
 class RawItem(Resource):
-    """That a source brought an item."""
+    """An item as a source showed it."""
 
     model_config = example(
         id=42,
@@ -121,13 +121,13 @@ class RawItem(Resource):
 
 @shows(
     RawStatsView,
-    type="The source's kind.",
-    total_items="How many items it has shown.",
-    last_item_at="When it last showed one that it had not shown before.",
-    items_24h="How many it showed for the first time in the last 24 hours.",
+    type="The kind of the source.",
+    total_items="The number of items that it has shown.",
+    last_item_at="When it last showed a new item.",
+    items_24h="The number of new items in the last 24 hours.",
 )
 class RawStats(Resource):
-    """How much a source has brought."""
+    """The number of items of a source."""
 
     model_config = example(
         source_id=1,
@@ -140,27 +140,27 @@ class RawStats(Resource):
 
 
 class HotReads(Resource):
-    """What became of reads that the hot store could answer: the first page of a community's newest."""
+    """Reads that the cache can answer: the first page of a community's newest items."""
 
     hits: int
     misses: int
     hit_rate: float | None = Field(description="Null: there were no reads.")
-    failed_writes: int = Field(description="Hot sets that could not be written where they should be; nothing is lost.")
+    failed_writes: int = Field(description="Failed writes to the cache. No items are lost.")
 
 
 class Warm(Resource):
-    """How many communities are warm: read within the time to live, by a visit or by a cache-only crawl."""
+    """Communities that were read within the time to live, by a collection or a cache-only crawl."""
 
     communities: int
     warm: int
-    cached_posts: int = Field(description="What the last cache-only crawl of each one cached.")
+    cached_posts: int = Field(description="How many posts their last cache-only crawls cached.")
     last_warmed_at: Moment | None
 
 
 class HotStanding(Resource):
-    """How the hot store stands."""
+    """The state of the cache."""
 
-    home: Literal["redis", "database"] = Field(description="Where it lives at this moment.")
+    home: Literal["redis", "database"] = Field(description="Where the cache is now.")
     entries: int
     last_hour: HotReads
     last_24_hours: HotReads
@@ -168,7 +168,7 @@ class HotStanding(Resource):
 
 
 class CachedItem(Resource):
-    """What a platform said of an item, in a cache-only crawl. It may be stored or not."""
+    """An item as a cache-only crawl saw it, stored or not."""
 
     platform: str
     scope: str
@@ -178,7 +178,7 @@ class CachedItem(Resource):
     author: str | None
     title: str | None
     text: str | None
-    html: str | None = Field(description="Sanitised, but somebody else's: treat it as such.")
+    html: str | None = Field(description="Sanitised, but untrusted.")
     url: str | None
     created_at: Moment | None
     ordered_at: Moment
@@ -188,7 +188,7 @@ class CachedItem(Resource):
 
 
 class Cached(Resource):
-    """What cache-only crawls saw of a community, newest first."""
+    """The cached posts of a community, newest first."""
 
     source_id: int
     last_warmed_at: Moment | None
@@ -197,20 +197,20 @@ class Cached(Resource):
 
 
 class ToForget(RequestBody):
-    """One item, or an author on a platform."""
+    """What to delete for good: an item, or an author on a platform."""
 
     model_config = example(platform="hackernews", author="somebody", reason="asked us to")
     item_id: Annotated[RowId, Strict()] | None = Field(default=None, description="The item's id.")
-    platform: Word | None = Field(default=None, description="Where the author writes.")
-    author: Line | None = Field(default=None, description="The author's name or id there.")
-    reason: Line | None = Field(default=None, description="Kept with the record.")
+    platform: Word | None = Field(default=None, description="The platform of the author.")
+    author: Line | None = Field(default=None, description="The name or id of the author on the platform.")
+    reason: Line | None = Field(default=None, description="Stored with the record of the deletion.")
 
 
 @shows(
     ForgottenView,
     what=(Literal["item", "author"], None),
-    answer_count="Kept answers of the sources that showed it.",
-    is_finished="False: it was cut off; ask for it once more.",
+    answer_count="Stored raw answers of the sources that showed it.",
+    is_finished="False: it was interrupted; repeat the request.",
 )
 class ForgottenSchema(Resource):
-    """That something was forgotten; nothing of it."""
+    """The record of a deletion, without the content."""

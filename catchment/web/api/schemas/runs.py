@@ -17,23 +17,21 @@ from catchment.store.sources.runs import RunView, VisitView
 from catchment.web.api.params import LARGEST
 from catchment.web.api.schemas.common import RequestBody, Resource, example, shows
 
-_UNDER_WAY = "Null: under way."
+_UNDER_WAY = "Null: still running."
 
 
 @shows(
     GapView,
     certainty=(Literal["known", "possible"], None),
     standing=(Literal["repaired", "suspect", "unreachable"], "As in the source's coverage."),
-    from_at="The newest that is stored before it …",
-    to_at="… and the oldest that was shown after it.",
+    from_at="The newest stored item before it.",
+    to_at="The oldest item shown after it.",
 )
 class GapSchema(Resource):
-    """A stretch of time of which something is missing, or may be."""
+    """A period with missing items, known or possible."""
 
 
-@shows(
-    RunView, finished_at=_UNDER_WAY, deferred="Sources that our own limits made wait: neither successes nor failures."
-)
+@shows(RunView, finished_at=_UNDER_WAY, deferred="Sources postponed by our own limits: neither successes nor failures.")
 class Run(Resource):
     """One execution of a job."""
 
@@ -41,114 +39,114 @@ class Run(Resource):
 @shows(
     VisitView,
     finished_at=_UNDER_WAY,
-    outcome="Null: under way. Deferred: our own limits (a budget, politeness, a cooldown) made it wait.",
-    http_status="Of the answer that failed it, where there was one.",
+    outcome="Null: still running. Deferred: postponed by our own limits (a budget, politeness, a cooldown).",
+    http_status="The HTTP status of the failed answer, if there was one.",
 )
 class RunResult(Resource):
-    """What became of one source in a run."""
+    """The result of one source in a run."""
 
 
 class RunStory(Run):
-    """A run, and what became of each source in it, in order of the sources' ids."""
+    """A run and the result of each source in it, ordered by source id."""
 
     results: list[RunResult]
-    next: str | None = Field(description="Given as `after` to get the results that follow; null: these were the last.")
+    next: str | None = Field(description="Pass it as `after` to get the next results. Null: there are no more.")
 
 
 @shows(BoardRunView)
 class BoardRun(Resource):
-    """What a run did with a board of a forum."""
+    """The result of a board in a run."""
 
 
 @shows(ThreadRunView, finished_at=_UNDER_WAY)
 class ThreadRun(Resource):
-    """What a run did with a thread."""
+    """The result of a thread in a run."""
 
 
-@shows(AuditView, finished_at="Null: requested, or under way.")
+@shows(AuditView, finished_at="Null: requested or still running.")
 class Audit(Resource):
     """An audit of the floors of threads."""
 
 
 @shows(AuditFloorView)
 class AuditFloor(Resource):
-    """A missing floor, and what became of its repair."""
+    """A missing floor and the result of its repair."""
 
 
 @shows(AuditThreadView)
 class AuditThread(Resource):
-    """A thread with missing floors, and what became of its repair."""
+    """A thread with missing floors and the result of its repair."""
 
     floors: list[AuditFloor]
 
 
 class AuditStory(Audit):
-    """An audit, and what it found."""
+    """An audit and its findings."""
 
     threads: list[AuditThread]
-    next: str | None = Field(description="Given as `after` to get the threads that follow; null: these were the last.")
+    next: str | None = Field(description="Pass it as `after` to get the next threads. Null: there are no more.")
 
 
 class AuditRequest(RequestBody):
-    """Which threads are audited."""
+    """The threads to audit."""
 
-    source_id: Annotated[int | None, Field(strict=True, ge=1, le=LARGEST, description="Only those of this source.")] = (
-        None
-    )
+    source_id: Annotated[
+        int | None, Field(strict=True, ge=1, le=LARGEST, description="Only threads of this source.")
+    ] = None
     repair: Annotated[bool, Field(strict=True, description="Request missing floors again.")] = False
 
 
 @shows(
     VisitFigures,
-    source_count="How many sources were visited.",
-    succeeded="Visits that went well …",
-    empty="… and those among them that brought nothing new.",
-    deferred="Visits that our own limits made wait: neither successes nor failures.",
-    success_rate="succeeded / (succeeded + failed); null: there were none.",
-    mean_seconds="How long a visit took, on average.",
-    valid_count="Of the new ones, the posts that are neither taken away nor pinned.",
+    source_count="The number of sources collected.",
+    succeeded="Successful collections.",
+    empty="Successful collections without new items.",
+    deferred="Collections postponed by our own limits: neither successes nor failures.",
+    success_rate="succeeded / (succeeded + failed). Null: there were none.",
+    mean_seconds="The average duration of a collection.",
+    valid_count="New posts that are neither removed nor pinned.",
 )
 class Figures(Resource):
-    """What visits came to."""
+    """Results of collections."""
 
 
 @shows(KindMetrics)
 class KindFigures(Figures):
-    """The same of one kind of sources."""
+    """Results of collections of one kind of source."""
 
 
 @shows(
     MetricPoint,
-    is_over="False: it is under way.",
-    valid_24h="Valid posts of the 24 hours that end with it.",
-    hit_rate="Of reads that the hot store could answer; null: none, or not known.",
-    tiers="Communities in each tier at its end; null: not known.",
+    is_over="False: the period is not over yet.",
+    valid_24h="Valid posts of the 24 hours before its end.",
+    hit_rate="Hit rate of the reads that the cache can answer. Null: there were none, or it is unknown.",
+    tiers="Communities in each tier at its end. Null: unknown.",
 )
 class MetricsSchema(Figures):
-    """One hour, or one day, of visiting."""
+    """Results of collections in an hour or a day."""
 
 
 @shows(
     LateSourceView,
-    interval_minutes="The interval that holds.",
-    requests_per_visit="On average, lately.",
-    late_minutes="Null: never, while those of higher priority use all there is.",
+    interval_minutes="The interval in effect.",
+    requests_per_visit="The recent average.",
+    late_minutes="Null: never, as long as sources of higher priority use the whole budget.",
 )
 class LateSource(Resource):
-    """A source for which the budget does not suffice."""
+    """A source that will be late because the budget is too small."""
 
 
 @shows(
     PlanView,
-    needed_per_minute="Requests for visits at their intervals.",
-    besides_per_minute="For everything else: second looks, extra rounds.",
-    allowed_per_minute="With all usable credentials; null: no budget is declared.",
-    share="Needed, and besides, of what is allowed.",
-    late_count="How many sources will be late.",
-    late="The worst of them.",
+    needed_per_minute="Requests needed to collect all sources on schedule.",
+    besides_per_minute="Requests for everything else, such as rechecks.",
+    allowed_per_minute="With all usable credentials. Null: no budget is declared.",
+    share="The share of the allowed requests that is needed.",
+    late_count="The number of sources that will be late.",
+    late="The sources that will be latest.",
 )
 class BudgetPlan(Resource):
-    """What the sources of one platform need of its budget."""
+    """The requests that the sources of a platform need, and its budget."""
 
     model_config = example(
         platform="reddit",
@@ -165,15 +163,15 @@ class BudgetPlan(Resource):
 
 @shows(
     AlertView,
-    subject="Whom or what it is about; there is one open alert for each.",
-    severity="Look at it now, today, or when there is time.",
-    closed_at="Null: it is open.",
+    subject="What the alert is about; there is at most one open alert for each.",
+    severity="P0: act now. P1: act today. P2: act when there is time.",
+    closed_at="Null: still open.",
 )
 class Alert(Resource):
-    """Something that a person should look at. It closes by itself once it is over."""
+    """A problem that needs attention. It closes automatically when it ends."""
 
 
-@shows(JobStatus, period_seconds="Null: switched off.", is_late="It should have run long ago, and is not under way.")
+@shows(JobStatus, period_seconds="Null: switched off.", is_late="It is long overdue and not running.")
 class JobSchema(Resource):
     pass
 
@@ -183,14 +181,14 @@ class DatabaseSchema(Resource):
     pass
 
 
-@shows(SchedulerHealth, is_collecting="Whether this very process runs the jobs.")
+@shows(SchedulerHealth, is_collecting="Whether this process runs the jobs.")
 class SchedulerSchema(Resource):
     pass
 
 
 @shows(
     CollectingHealth,
-    ok="False: nothing has succeeded for longer than the limit, although it was due.",
+    ok="False: sources are due, but none has succeeded for longer than the limit.",
     limit_minutes="`MONITOR_CRAWL_STALE_MINUTES`.",
 )
 class Collecting(Resource):
@@ -199,10 +197,10 @@ class Collecting(Resource):
 
 @shows(
     EngineHealth,
-    ok="False: there is no broker, no beat, or a queue without a worker.",
+    ok="False: the broker or the beat is missing, or a queue has no worker.",
     has_beat="Whether a `catchment beat` leads.",
-    workers="Child processes of all workers.",
-    unconsumed="Queues without a worker: their jobs do not run.",
+    workers="The child processes of all workers.",
+    unconsumed="Queues without a worker. Their jobs do not run.",
 )
 class Engine(Resource):
     """The distributed engine."""
@@ -216,7 +214,7 @@ class Health(Resource):
     version: str | None = None
     database: DatabaseSchema | None = None
     scheduler: SchedulerSchema | None = None
-    engine: Engine | None = Field(None, description="Only where `CELERY_BROKER_URL` is set.")
+    engine: Engine | None = Field(None, description="Only if `CELERY_BROKER_URL` is set.")
     collecting: Collecting | None = None
     last_runs: list[Run] | None = None
-    failed_tasks: int | None = Field(default=None, description="Of the last 24 hours.")
+    failed_tasks: int | None = Field(default=None, description="In the last 24 hours.")

@@ -18,48 +18,48 @@ Priority = Literal["high", "medium", "low"]
 
 
 class NewSource(RequestBody):
-    """What to follow."""
+    """A source to add."""
 
     model_config = example(kind="rss", target="https://example.org/feed.xml", name="Example", interval_minutes=60)
-    kind: Word = Field(description="rss, reddit, hackernews … An unknown one is answered with the list of known ones.")
-    target: Address = Field(description="As a person would type it. A secret inside goes to the vault at once.")
-    name: Line | None = Field(default=None, description="Without one: what the source calls itself.")
+    kind: Word = Field(description="rss, reddit, hackernews … The error for an unknown kind lists the known ones.")
+    target: Address = Field(description="As a person would type it. A secret inside is encrypted immediately.")
+    name: Line | None = Field(default=None, description="By default, the source's own title.")
     settings: SourceSettings = Field(default={}, description="Settings of its kind.")
-    credential: Word | None = Field(default=None, description="The name of a credential in the vault.")
-    interval_minutes: Minutes | None = Field(default=None, description="Without one: its kind's.")
+    credential: Word | None = Field(default=None, description="The name of a stored credential.")
+    interval_minutes: Minutes | None = Field(default=None, description="By default, the kind's interval.")
     categories: Categories = Field(default=[])
     priority: Priority = "medium"
     keep_secret: bool = Field(
-        default=False, description="Encrypt what looks like a secret in the address, whatever it is called."
+        default=False, description="Also encrypt values in the address that only look like a secret."
     )
-    check: bool = Field(default=False, description="Ask the platform first; without an answer nothing is followed.")
+    check: bool = Field(default=False, description="Request the source first, and add it only if it answers.")
 
 
 class ChangedSource(RequestBody):
-    """What is to be different; what is not named stays."""
+    """The fields to change; fields that are not named stay as they are."""
 
     model_config = example(interval_minutes=30, settings={"limit": 50})
     # The defaults are never used: only given fields are read. Null is refused where it has no meaning.
     name: Line = Field(default="")
-    settings: SourceSettings = Field(default={}, description="Those named are changed; null takes one away.")
+    settings: SourceSettings = Field(default={}, description="Only these settings change; null restores the default.")
     credential: Word | None = Field(default=None, description="Null: none.")
-    interval_minutes: Minutes | None = Field(default=None, description="Null: its kind's.")
+    interval_minutes: Minutes | None = Field(default=None, description="Null: the kind's interval.")
     categories: Categories = Field(default=[])
     priority: Priority = "medium"
 
 
 @shows(
     KindIntervalView,
-    interval_minutes="The interval that holds, for sources without one of their own.",
+    interval_minutes="The interval in effect for sources without an interval of their own.",
     origin=(
         Literal["database", "settings", "default"],
-        "Where it comes from: set here, by FETCH_INTERVAL_<KIND>, or by nobody.",
+        "Where the interval comes from: the database, FETCH_INTERVAL_<KIND>, or the default.",
     ),
-    default_minutes="Null: a kind that this installation does not know.",
-    settings_minutes="What FETCH_INTERVAL_<KIND> says; null: nothing.",
+    default_minutes="Null: no platform for this kind is installed.",
+    settings_minutes="The value of FETCH_INTERVAL_<KIND>. Null: not set.",
 )
 class KindInterval(Resource):
-    """How often sources of a kind are visited."""
+    """How often sources of a kind are collected."""
 
     model_config = example(
         kind="rss", interval_minutes=30, origin="database", default_minutes=240, settings_minutes=None
@@ -68,45 +68,45 @@ class KindInterval(Resource):
 
 class ChangedInterval(RequestBody):
     model_config = example(interval_minutes=30)
-    interval_minutes: Minutes | None = Field(description="Null: none is kept in the database.")
+    interval_minutes: Minutes | None = Field(description="Null: remove the setting from the database.")
 
 
 class Pause(RequestBody):
     model_config = example(reason="moved to another service")
-    reason: Line | None = Field(default=None, description="Shown wherever it is.")
+    reason: Line | None = Field(default=None, description="Shown with the source.")
 
 
 @shows(
     FetchStats,
-    last_fetched_count="How many items the last successful collection showed.",
-    last_new_count="How many of them were new.",
+    last_fetched_count="Items shown by the last successful collection.",
+    last_new_count="New items among them.",
     avg_new_rate="Moving average of the share of items that were new, from 0 to 1.",
     consecutive_empty_fetches="Successful collections in a row without anything new.",
-    next_limit="How many items to request first next time. Null: not learnt yet.",
+    next_limit="How many items to request first next time. Null: not known yet.",
 )
 class FetchStatsSchema(Resource):
-    """What the adaptive limit of a source is learnt from."""
+    """Statistics for the adaptive limit of a source."""
 
 
 @shows(
     SourceView,
-    credential="A name in the vault; never a secret.",
-    interval_minutes="Its own; null: its kind's holds.",
+    credential="The name of a credential, never a secret.",
+    interval_minutes="Its own interval. Null: the kind's interval applies.",
     fetch_interval_minutes="The interval that holds.",
-    next_fetch_at="Null: never visited (then it is due now), or not active.",
+    next_fetch_at="Null: never collected (then it is due now), or not active.",
     next_fetch_reason="Why then.",
-    note="What is special about how it is read now: in brief, for want of a key; not at all, for want of a platform.",
-    has_platform="False: no platform is installed for its kind; it is skipped until then.",
-    empty_count="Of the successes, those that brought nothing new.",
-    watermark="Everything up to here is stored.",
-    expected_by="By its own rhythm, something new should be seen by then.",
-    posts_per_day="How many to reckon with, by its newest. Null: too few to tell.",
-    tier="How lively a community is: tier1, tier2, tier3. Null: not told yet, or none.",
-    average_valid="Valid posts a visit, over the last visits: what tells the tier.",
-    recent_valid="The valid posts of its last visits, the latest last.",
+    note="A current restriction: limited access without a key, or no platform installed.",
+    has_platform="False: no platform for its kind is installed. It is skipped until one is.",
+    empty_count="Successful collections without new items.",
+    watermark="Everything up to this point is stored.",
+    expected_by="When a new item is expected at the latest, based on its posting rate.",
+    posts_per_day="Expected posts per day, based on its newest items. Null: too few items.",
+    tier="The activity of a community: tier1, tier2 or tier3. Null: unknown, or not a community.",
+    average_valid="Average valid posts per collection, over the last collections. It decides the tier.",
+    recent_valid="Valid posts of its last collections, oldest first.",
 )
 class SourceSchema(Resource):
-    """One thing that is followed."""
+    """A source."""
 
     model_config = example(
         id=1,
@@ -124,27 +124,29 @@ class SourceSchema(Resource):
 
 @shows(
     TierView,
-    least_valid="The average of valid posts from which on a community belongs here.",
-    hours="From one visit to the next.",
-    sort="The listing that is read, beside the newest where it is another one.",
-    sources="How many communities are in it.",
-    would_be="How many would be, by their visits and the settings of today.",
+    least_valid="The minimum average of valid posts for this tier.",
+    hours="The interval between collections.",
+    sort="The listing that is read, in addition to the newest posts.",
+    sources="The number of communities in it.",
+    would_be="The number that would be in it with current activity and settings.",
 )
 class TierSchema(Resource):
-    """How communities of one liveliness are read."""
+    """A tier: how communities of similar activity are collected."""
 
 
 @shows(TierChangeView)
 class TierChange(Resource):
-    """A community whose visits speak for another tier, or another interval, than it has."""
+    """A community whose tier or interval no longer fits its activity."""
 
 
 class Communities(PageSchema[SourceSchema]):
-    """The communities that were visited, the liveliest first, and the tiers that follow."""
+    """Tiers, and communities by activity, the most active first."""
 
     tiers: list[TierSchema]
-    unassigned: int = Field(description="How many have no tier yet, because there were too few visits.")
-    changes: list[TierChange] = Field(description="As many as `limit` allows. Each visit, and a daily job, makes them.")
+    unassigned: int = Field(description="Communities without a tier, because they were collected too few times.")
+    changes: list[TierChange] = Field(
+        description="At most `limit` of them. Tiers are assigned after each collection and by a daily job."
+    )
 
 
 @shows(SkippedView)
@@ -154,26 +156,26 @@ class SkippedItem(Resource):
 
 @shows(
     PreviewView,
-    title="What the source calls itself.",
-    shown="How many items the first page showed.",
-    items="The first of them, as they would be stored.",
+    title="The source's own title.",
+    shown="The number of items on the first page.",
+    items="The first items, as they would be stored.",
 )
 class PreviewSchema(Resource):
-    """What a first visit would store."""
+    """What the first collection would store."""
 
 
 class NewlyFollowed(SourceSchema):
-    """A source that is followed from now on."""
+    """A source that was added."""
 
-    preview: PreviewSchema | None = Field(description="Where `check` was asked for.")
+    preview: PreviewSchema | None = Field(description="Only with `check`.")
 
 
 class CollectedSource(RecordSchema):
-    """How collecting one source goes."""
+    """The state of collecting one source."""
 
     id: int
     name: str
-    type: str = Field(description="The same as `kind`.")
+    type: str = Field(description="Same as `kind`.")
     kind: str
     interval_minutes: int = Field(description="The interval that holds.")
     last_fetched_at: Moment | None
@@ -182,18 +184,18 @@ class CollectedSource(RecordSchema):
     fetch_error_count: int
     last_error: str | None
     status: Literal["ok", "waiting", "no_platform", "failing", "probation", "paused", "retired"] = Field(
-        description="waiting: never visited yet · probation: failed so often that it is visited less and less."
+        description="waiting: never collected yet · probation: collected less and less often after repeated failures."
     )
 
 
 @shows(
     CollectorStatsView,
-    active_sources="Collected at their usual pace.",
+    active_sources="Sources collected at their normal interval.",
     paused_sources="By a person.",
-    paused_by_error="On probation after failures, or retired by the platform's word.",
-    fetches_24h="Visits to sources; rechecks of single items are not counted.",
-    deferred_24h="Visits that our own limits made wait; in neither of the two above.",
-    raw_items_24h="The same as `items_24h`.",
+    paused_by_error="Sources on probation after failures, or retired by the platform.",
+    fetches_24h="Collections of sources, without rechecks of single items.",
+    deferred_24h="Collections postponed by our own limits; counted in neither of the two above.",
+    raw_items_24h="Same as `items_24h`.",
     items_24h="New items.",
 )
 class CollectorStats(Resource):
@@ -201,7 +203,7 @@ class CollectorStats(Resource):
 
 
 class CollectorStatus(Resource):
-    """How collecting goes, source by source and in all."""
+    """The state of collecting, by source and in total."""
 
     model_config = example(
         sources=[
@@ -234,24 +236,24 @@ class CollectorStatus(Resource):
     )
     sources: list[CollectedSource]
     stats: CollectorStats
-    next: str | None = Field(description="Given as `after` for the sources that follow; null: these were all.")
+    next: str | None = Field(description="Pass it as `after` to get the next sources. Null: there are no more.")
 
 
-@shows(Stretch, gap_id="The gap that it comes from, where it comes from one.")
+@shows(Stretch, gap_id="The gap that it belongs to, if any.")
 class StretchSchema(Resource):
-    """A stretch of time, and how sure it is that nothing of it is missing."""
+    """A period, and whether it is complete."""
 
 
-@shows(Day, standing="The worst of the day.", share="How much of it is verified or repaired, from 0 to 1.")
+@shows(Day, standing="The worst state of the day.", share="The share that is verified or repaired, from 0 to 1.")
 class DaySchema(Resource):
     pass
 
 
 @shows(
     CoverageView,
-    order="Only newest_first proves anything.",
-    seconds="How much of the time stands how.",
-    stretches="In order, without a seam.",
+    order="Only a newest_first listing proves completeness.",
+    seconds="The share of time in each state.",
+    stretches="In order, without overlaps or holes.",
 )
 class Coverage(Resource):
-    """For which time a source is proven complete."""
+    """The periods for which a source is proven complete."""
