@@ -87,8 +87,9 @@ _CLOCKS_DIFFER = 3_600_000_000
 _BEGINNING = progress_values(Progress())
 _FOLLOWED = (SourceState.ACTIVE, SourceState.PAUSED, SourceState.RETIRED)
 _NAMES_AT_ONCE = 1000
-_WIDTHS = (1, 4, 16, 64)
-"""How many times as many due sources as are needed a claimer reads: more each time others have claimed all it found."""
+_WIDTHS = (1, 4, 16, *[64] * 5)
+"""How many times as many due sources as are needed a claimer reads: more each time others have claimed all it found. In
+the end, it gives up: where a process hangs while it claims, the others must not read again and again."""
 
 
 class Claimed(Record, frozen=True):
