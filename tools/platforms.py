@@ -104,7 +104,7 @@ def _manners(platform: Platform) -> str:
         return " ".join(f"`{service.name}`: {_limits(service.name, service.budget)}" for service in services)
     told = _limits(platform.NAME, platform.BUDGET)
     if getattr(platform, "OBEYS_ROBOTS", False):
-        told += " Each site's robots.txt is asked for first, and obeyed."
+        told += " Each site's robots.txt is requested first, and obeyed."
     return told
 
 
@@ -118,4 +118,4 @@ def _limits(name: str, budget: Budget | None) -> str:
         each = " for each credential" if budget.is_per_credential else ""
         at_once = f", {budget.concurrency} at once" if budget.concurrency else ""
         told = f"At most {budget.limit} in {budget.window_seconds:g} s{at_once}{each}, for the whole deployment."
-    return f"{told} `CATCHMENT_{name.upper()}_BASE_URL` has a stand-in asked instead."
+    return f"{told} With `CATCHMENT_{name.upper()}_BASE_URL`, they go to another server."

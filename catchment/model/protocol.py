@@ -84,8 +84,8 @@ class Request(Record, frozen=True):
     fallback: Request | None = None
     """Sent instead if this request finds nothing or an unsuitable answer."""
     item_id: str | None = None
-    """The id of the single item that it asks for, where a listing gives ids only; items that are stored already are not
-    requested."""
+    """The id of the single item that it asks for. In `follow`, where a listing gives ids only: items that are stored
+    already are not requested. In a recheck: the item that a 404 or 410 is about."""
     about_item: str | None = None
     """The id of the item that it asks more about (its comments): sent only if that item is new or changed. Requests
     that its answer proposes are about that item, too."""

@@ -18,7 +18,7 @@ from inspect import Signature, isfunction, signature
 from types import ModuleType
 from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from catchment.errors import InvalidInput
+from catchment.errors import CatchmentError, InvalidInput
 from catchment.lazy import lazy_imports
 from catchment.messages import Message, message
 from catchment.model import (
@@ -216,7 +216,7 @@ def listing_of(kind: Kind, name: str) -> Listing:
 def platform_named(name: str) -> Platform | None:
     """Returns the platform with this name; one of ours without loading the others."""
     if any(info.name == name for info in pkgutil.iter_modules(__path__)):
-        module = importlib.import_module(f"{__name__}.{name}")
+        module = _module(name)
         if getattr(module, "NAME", None) == name:
             return cast(Platform, module)
     return installed().by_name.get(name)
@@ -226,15 +226,20 @@ def platform_named(name: str) -> Platform | None:
 def installed() -> Platforms:
     """Returns all platforms: our modules, then those of installed packages.
 
-    Raises TypeError for a module of ours that does not follow the protocol; a package that does not is logged and left
-    out.
+    Raises CatchmentError for a module of ours that cannot be loaded or does not follow the protocol; such a package is
+    logged and left out.
     """
     loaded: list[Platform] = []
     for info in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{info.name}")
+        module = _module(info.name)
         if hasattr(module, "NAME"):
-            if faults := protocol_faults(module, loaded):
-                raise TypeError(f"platform {info.name}: {'; '.join(faults)}")
+            if faults := [*_name_faults(module, info.name), *protocol_faults(module, loaded)]:
+                raise CatchmentError(
+                    "platform {name} does not follow the protocol: {faults}",
+                    "correct its module; docs/adding-a-platform.md lists what a module has",
+                    name=info.name,
+                    faults="; ".join(faults),
+                )
             loaded.append(cast(Platform, module))
     for entry in metadata.entry_points(group="catchment.platforms"):
         try:
@@ -248,6 +253,25 @@ def installed() -> Platforms:
         else:
             loaded.append(cast(Platform, module))
     return Platforms(tuple(loaded))
+
+
+def _module(name: str) -> ModuleType:
+    path = f"{__name__}.{name}"
+    try:
+        return importlib.import_module(path)
+    except Exception as error:
+        raise CatchmentError(
+            "platform {name} cannot be loaded: {error_type}: {error}",
+            'python -c "import {path}" shows where',
+            name=name,
+            error_type=type(error).__name__,
+            error=str(error),
+            path=path,
+        ) from error
+
+
+def _name_faults(module: ModuleType, name: str) -> list[str]:
+    return [] if name == module.NAME else [f"NAME is {module.NAME!r}; it must be the name of the module, {name!r}"]
 
 
 def protocol_faults(module: ModuleType, others: Iterable[Platform] = ()) -> list[str]:

@@ -1,12 +1,13 @@
 """Cases of platforms: an answer in a file, beside it what the platform makes of it.
 
 `tests/platforms/NAME/` holds the cases of the platform NAME: `case.json` (or .xml, .html …), the body as it came, and
-`case.expected.json`, an `Expectation`. `pytest tests/platforms --write-expected` writes the outcomes anew, and keeps
-everything else in the files.
+`case.expected.json`, an `Expectation`. `pytest tests/platforms/test_cases.py --write-expected` writes the outcomes
+anew, and keeps everything else in the files.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections import Counter
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from catchment.platforms import installed
 
 FOLDER = Path(__file__).parent
 ENDING = ".expected.json"
+WRITE = "pytest tests/platforms/test_cases.py --write-expected writes it"
 ANSWERED_AT = datetime(2026, 3, 2, tzinfo=UTC)
 FIELDS = {field.name for field in msgspec.structs.fields(Request)}
 
@@ -83,7 +85,7 @@ class Case:
 
     def expectation(self) -> Expectation:
         """Returns the file beside it. Fails if there is none, or if it has fields that nobody knows."""
-        assert self.beside.is_file(), f"{self} has no {self.beside.name}: write it with pytest --write-expected"
+        assert self.beside.is_file(), f"{self} has no {self.beside.name}: {WRITE}"
         try:
             expectation = msgspec.json.decode(self.beside.read_bytes(), type=Expectation)
         except msgspec.MsgspecError as error:
@@ -111,8 +113,9 @@ class Case:
         )
         listing = expectation.listing or kind.listings[0].name
         plan = WalkPlan(listing, kind.base_limit, is_first=True, has_key=expectation.has_key)
-        (first,) = self.platform.first(source, Progress(), plan)
-        return msgspec.convert({**msgspec.to_builtins(first), **expectation.request}, Request)
+        requests = self.platform.first(source, Progress(), plan)
+        assert len(requests) == 1, f"{self}: `first` returned {len(requests)} requests; a case needs a walk with one"
+        return msgspec.convert({**msgspec.to_builtins(requests[0]), **expectation.request}, Request)
 
     def outcome(self, expectation: Expectation) -> dict[str, Any]:
         """Returns what the platform makes of the answer, as data: a reading, a refusal or an error."""
@@ -122,7 +125,10 @@ class Case:
         if refusal is not None:
             return {"refusal": as_data(refusal)}
         accepts = getattr(self.platform, "accepts", lambda answer, request: False)
-        assert answer.status < 300 or accepts(answer, request), f"{self}: {answer.status} is neither refused nor read"
+        assert answer.status < 300 or accepts(answer, request), (
+            f"{self}: neither `refusal` nor `accepts` handles status {answer.status}, so it has its usual meaning and "
+            "needs no case"
+        )
         try:
             return {"reading": as_data(self.platform.read(answer, request))}
         except CatchmentError as error:
@@ -131,9 +137,18 @@ class Case:
     def check(self) -> None:
         """Fails unless the platform makes of the answer what the file says."""
         expectation = self.expectation()
-        assert expectation.origin.strip(), f"{self.beside.name}: say in `origin` where the body comes from"
+        assert expectation.origin.strip(), (
+            f"{self.beside.name}: `origin` is empty: write there where the body comes from, and check that the outcome "
+            "is what you want"
+        )
         expected = {name: getattr(expectation, name) for name in ("reading", "refusal", "error")}
-        assert self.outcome(expectation) == {name: value for name, value in expected.items() if value is not None}
+        expected = {name: value for name, value in expected.items() if value is not None}
+        outcome = self.outcome(expectation)
+        declared = {name for kind in self.platform.KINDS for name in kind.item_kinds}
+        kinds = {item.get("kind", "entry") for item in outcome.get("reading", {}).get("items", [])}
+        undeclared = ", ".join(sorted(kinds - declared))
+        assert not undeclared, f"{self}: an item has a kind that no `Kind` declares as one of its items: {undeclared}"
+        assert outcome == expected, f"{self}: the outcome is not that of {self.beside.name}\n{diff(expected, outcome)}"
 
     def write(self) -> None:
         """Writes the outcome into the file beside it; the rest of the file stays."""
@@ -141,6 +156,12 @@ class Case:
         outcome = {"reading": None, "refusal": None, "error": None} | self.outcome(expectation)
         data = msgspec.to_builtins(msgspec.structs.replace(expectation, **outcome))
         self.beside.write_text(json.dumps(data, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+
+
+def diff(expected: Any, outcome: Any) -> str:
+    """Returns the lines that differ: - as expected, + as the platform reads it."""
+    before, after = (json.dumps(data, ensure_ascii=False, indent=2).splitlines() for data in (expected, outcome))
+    return "\n".join(difflib.unified_diff(before, after, "expected", "read", lineterm=""))
 
 
 def stem(path: Path) -> str:

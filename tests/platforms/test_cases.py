@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import Any, cast
 
 import pytest
 
 from catchment.errors import InvalidInput
-from catchment.platforms import installed
+from catchment.model import Platform
+from catchment.platforms import feeds, installed
 from tests.platforms.cases import Case, bodies, cases, problems
 
 FEED = b"<rss><channel><title>News</title><item><title>One</title></item></channel></rss>"
@@ -97,3 +99,18 @@ def test_a_case_written_for_the_first_time_fails_until_its_origin_is_told(tmp_pa
     case.write()
     with pytest.raises(AssertionError, match="where the body comes from"):
         case.check()
+
+
+def test_an_outcome_that_differs_is_shown_line_by_line(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError) as failure:
+        written(tmp_path, {**RIGHT, "reading": {**READING, "title": "Olds"}}).check()
+    changed = [line for line in str(failure.value).splitlines() if line.startswith(("-  ", "+  "))]
+    assert changed == ['-    "title": "Olds"', '+    "title": "News"']
+
+
+def test_an_item_of_an_undeclared_kind_is_named() -> None:
+    platform = ModuleType("catchment.platforms.feeds")
+    vars(platform).update(vars(feeds) | {"KINDS": tuple(kind.replace(item_kind="link") for kind in feeds.KINDS)})
+    (case, *_) = [case for case in cases() if case.platform is feeds and case.expectation().reading]
+    with pytest.raises(AssertionError, match="declares as one of its items: entry"):
+        Case(case.path, cast(Platform, platform)).check()

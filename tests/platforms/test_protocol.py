@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from catchment import platforms
+from catchment.errors import CatchmentError
 from catchment.model import Budget, Field, Kind, Listing, Order, PlanPart
 from catchment.platforms import feeds, installed, protocol_faults
 
@@ -102,3 +106,26 @@ def test_what_is_optional_may_be_there_in_its_right_form(wall: ModuleType) -> No
 def test_two_platforms_cannot_have_the_same_name_or_kind(wall: ModuleType) -> None:
     vars(wall)["KINDS"] = (KIND.replace(name="rss"),)
     assert protocol_faults(wall, [feeds]) == ["another platform has the name rss"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder whose modules are ours, too."""
+    monkeypatch.setattr(platforms, "__path__", [*platforms.__path__, str(tmp_path)])
+    yield tmp_path
+    sys.modules.pop("catchment.platforms.wall", None)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("from typing import Anny", "platform wall cannot be loaded: ImportError: cannot import name 'Anny'"),
+        ("KINDS = (", "platform wall cannot be loaded: SyntaxError: '(' was never closed"),
+        ("NAME = 'wal'", "NAME is 'wal'; it must be the name of the module, 'wall'; it has no KINDS"),
+        ("NAME = 'wall'", "platform wall does not follow the protocol: it has no KINDS; it has no HOSTS"),
+    ],
+)
+def test_a_module_of_ours_that_cannot_be_used_is_named_with_its_faults(folder: Path, code: str, says: str) -> None:
+    (folder / "wall.py").write_text(code)
+    with pytest.raises(CatchmentError, match=re.escape(says)):
+        installed.__wrapped__()
