@@ -179,7 +179,11 @@ def is_withheld(item: Item) -> bool:
 def is_worth_asking(change: ItemChange) -> bool:
     """Whether the item may have more replies than when they were last requested."""
     reply_count, stored = change.item.item.reply_count, change.stored
-    if change.change == Change.SAME or reply_count == 0:
+    if reply_count == 0:
+        return False
+    if stored is not None and not stored.is_shown_by_source:
+        return True  # the source that stored it may not collect replies
+    if change.change == Change.SAME:
         return False
     return (
         stored is None

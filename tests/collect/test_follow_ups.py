@@ -23,6 +23,7 @@ from catchment.model import (
     Outcome,
     Reading,
     Request,
+    Target,
 )
 from catchment.policy import schedule
 from catchment.store.items.deletion import Forget
@@ -76,6 +77,21 @@ def test_replies_are_asked_for_again_only_where_something_was_replied_or_edited(
     what_happens(community)
     community.collect()
     assert community.square.replies_asked == asked
+
+
+def test_a_source_with_replies_asks_for_those_of_posts_that_another_source_stored(here: TownApp) -> None:
+    without = Community(here, sort="new")
+    without.square.post(2)
+    without.square.replies = {1: 2}
+    without.collect()
+    assert (without.square.replies_asked, without.replies()) == ([], set())
+    target = Target("square", "the same square")
+    source, _ = here.app.store.sources.follow(
+        target, "square", here.clock.now(), settings={"sort": "new", "replies": True}, credential="ours"
+    )
+    here.collect(source)
+    here.collect(source)
+    assert (without.square.replies_asked, without.replies()) == ([" 1"], {"1-0", "1-1"})
 
 
 def test_a_post_that_both_walks_show_is_asked_about_once(quick: TownApp) -> None:
