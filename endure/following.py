@@ -11,6 +11,7 @@ from catchment.credentials.secret import Secret
 from catchment.model import Record
 from catchment.playground.log import Asked
 from catchment.playground.sites import github, json_api, website
+from catchment.playground.sites.nga.threads import fid_of
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import Place, World
@@ -19,8 +20,11 @@ from catchment.sources.add import follow
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 SEARCHED = "the"
 """The word of the search that is followed; found in about every other post."""
-OTHERS = (("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3), ("reddit", 5))
-"""Places beside feeds; they make twenty-five sources."""
+OTHERS = (
+    *(("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3), ("reddit", 5)),
+    ("nga", 2),
+)
+"""Places beside feeds; they make twenty-seven sources."""
 KEY = "endure"
 """The name of the credential with which all communities are read but those that are to be read without one."""
 COMMUNITIES: tuple[dict[str, Any] | None, ...] = (
@@ -37,7 +41,12 @@ OF_A_FEED = 100
 
 ANY = re.compile(r".*")
 STORY = r"/v0/item/\d+\.json"
-FORUM_LOOK = re.compile(r"/discourse/\d+/(?:posts|t)/\d+\.json")
+FORUM_LOOK = re.compile(r"/discourse/\d+/(?:posts/\d+|t/\d+(?:/\d+)?)\.json")
+BOARD_VISIT, BOARD_LOOK = re.compile(r"/(?:thread|read)\.php\?.*"), re.compile(r"/read\.php\?.*")
+THREAD_PAGE = re.compile(r"/discourse/\d+/t/.*|/read\.php\?(?:.*&)?tid=.*")
+"""A page of a thread: what a visit takes whole, and a second look in part."""
+WINDOW_DAYS = 2
+"""Of boards and forums: short, so that threads leave the window while the trial goes on."""
 
 
 class Manner(Record, frozen=True):
@@ -55,6 +64,8 @@ class Manner(Record, frozen=True):
     """`window`: newest first, a window that slides; `pages`: newest first, as far down as is wanted; None: nobody can
     tell from it what is missing."""
     has_key: bool = False
+    has_threads: bool = False
+    """Threads inside the window are captured, floor by floor."""
 
 
 class Followed(Record, frozen=True):
@@ -90,8 +101,14 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
         # So seldom that the smaller ones overflow what they show in between.
         yield Manner("custom_api", address, json_api.settings(place), interval_minutes=720, walk="pages")
     elif place.form == "discourse":
-        listings = re.compile(r"/discourse/\d+/(?:latest|posts)\.json")
-        yield Manner("discourse_forum", address, visits=listings, looks=FORUM_LOOK, walk="pages")
+        visits = re.compile(r"/discourse/\d+/(?:latest|posts|t/\d+(?:/\d+)?)\.json")
+        window = {"window_days": WINDOW_DAYS}
+        yield Manner(
+            "discourse_forum", address, window, visits=visits, looks=FORUM_LOOK, walk="pages", has_threads=True
+        )
+    elif place.form == "nga":
+        window = {"window_days": WINDOW_DAYS}
+        yield Manner("nga_forum", str(fid_of(place)), window, 180, BOARD_VISIT, BOARD_LOOK, has_threads=True)
     elif place.form == "reddit":
         yield community(place, COMMUNITIES[_order(world, place) % len(COMMUNITIES)])
     else:

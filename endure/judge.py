@@ -14,11 +14,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from catchment.model import Record
+from catchment.platforms.discourse import FORUM
 from catchment.playground.log import Asked
 from catchment.playground.sites import Entry, discourse
 from catchment.playground.world import Place, Timeline, World
-from endure.following import FORUM_LOOK, OF_A_FEED, Followed
-from endure.missing import Missed, Pages, Window, good_walks
+from endure.following import OF_A_FEED, THREAD_PAGE, Followed
+from endure.missing import Floors, Missed, Pages, Window, good_walks
 from endure.stored import Held, Stored, Visit
 from endure.texts import Texts, is_partial
 
@@ -26,7 +27,7 @@ _STALE = "STALE_ANSWER"
 _GOOD = ("succeeded", "unchanged")
 OF_ALL = re.compile(r"/api/(?:info|v1/access_token)")
 """Where a platform is asked about several places at once, or about none."""
-SHARED = ("hackernews", "discourse", "reddit")
+SHARED = ("hackernews", "discourse", "reddit", "nga")
 """Forms in which one item is told of by several visits at once: lists, searches, second looks."""
 
 
@@ -91,6 +92,7 @@ class Trial:
         """`slack`: how far the edge of a gap may be off, because an answer takes its time."""
         self.world, self.place, self.followed, self.stored, self.slack = world, place, followed, stored, slack
         self.texts = Texts(world, place)
+        self._topics = discourse.Voice(world).posts(place) if place.form == "discourse" else {}
         self.asked = asked
         self.by_wire_id: dict[str, list[Held]] = defaultdict(list)
         self.by_id = {item.id: item for item in stored.items}
@@ -135,6 +137,9 @@ class Trial:
 
     def _is_sure(self, one: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
         if visit is None or not one.is_whole or visit.outcome != "succeeded":
+            return False
+        if visit.is_look and THREAD_PAGE.fullmatch(one.path):
+            # Only of the floors that were due does a second look take anything.
             return False
         if self.place.form not in SHARED:
             # More answers than the visit asked for: one of them went to a process that had been ended by then.
@@ -181,7 +186,16 @@ class Trial:
         return 2 if 2 * len(shown & known) < len(shown) else 1
 
     def _missed(self) -> list[Missed]:
-        return [missed for source in self.followed if (missed := self._missed_by(source)) is not None]
+        sources = self.followed
+        missed = [*map(self._missed_by, sources), *map(self._floors_missed_by, sources)]
+        return [one for one in missed if one is not None]
+
+    def _floors_missed_by(self, source: Followed) -> Missed | None:
+        if not source.manner.has_threads:
+            return None
+        visits = [one for one in self.stored.visits if one.source_id == source.source_id and one.is_of_list]
+        walks = good_walks([one for one in visits if one.outcome in _GOOD], self.asked)
+        return Floors(self.world, self.place, walks, self._first_seen(), self.stored.unknown_floors).missed()
 
     def _missed_by(self, source: Followed) -> Missed | None:
         gaps = [gap for gap in self.stored.gaps if gap.source_id == source.source_id]
@@ -216,12 +230,12 @@ class Trial:
     # ── what was said is held ─────────────────────────────────────────────────────────────────────────────────────
 
     def _told(self, one: Heard) -> list[Entry]:
-        """What its reader takes from it: of a topic that is looked at again, the first post alone."""
-        topic = FORUM_LOOK.fullmatch(one.asked.path) and one.asked.path.rpartition("/t/")[2].partition(".")[0]
-        if not topic or not topic.isdigit():
+        """What its reader takes from it: of a topic, the posts whose numbers belong on the page."""
+        topic = re.search(r"/t/\d+(?:/(\d+))?\.json", one.asked.path) if self.place.form == "discourse" else None
+        if topic is None:
             return list(one.asked.entries)
-        head = discourse.head_id(int(topic))
-        return [entry for entry in one.asked.entries if entry.wire_id == head]
+        page = FORUM.page_of(int(topic[1] or 1))
+        return [entry for entry in one.asked.entries if FORUM.page_of(self._topics[entry.post].number) == page]
 
     def _subject(self, entry: Entry) -> str:
         """What an entry is about: a page is one thing, whichever post it shows."""
@@ -245,12 +259,14 @@ class Trial:
                     continue
                 if (one.is_sure or one.is_stale) and not self.by_wire_id.get(entry.wire_id):
                     lost.append(f"{entry.post} ({entry.wire_id}) at {one.asked.at:%d %H:%M:%S} in {one.asked.fault}")
+                if entry.is_withheld:
+                    continue
                 subject = self._subject(entry)
                 # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
                 # the collector knows how much it took from it.
                 if not one.is_stale or subject not in said:
                     is_sure = one.is_sure and not is_partial(one.asked.path)
-                    said[subject].append((self.texts.of(one.asked.path, entry.post, entry.version), is_sure))
+                    said[subject].append((self.texts.of(one.asked, entry), is_sure))
         items = self._items_by_subject()
         told_wrongly = (
             self._told_wrongly(name, items[name], texts, was_gone=name in gone) for name, texts in said.items()
@@ -322,10 +338,12 @@ class Trial:
         """The items of which this answer may be taken to say that they are gone."""
         if one.entries:
             return [entry.wire_id for entry in one.entries if entry.is_deleted]
-        number = one.path.rpartition("/")[2].partition(".")[0]
         if self.place.form == "reddit":
             return []
-        return [number, discourse.head_id(int(number))] if number.isdigit() else []
+        if self.place.form == "nga":
+            return [f"{name}{number}" for name, number in re.findall(r"\b([pt])id=(\d+)", one.path)]
+        number = one.path.rpartition("/")[2].partition(".")[0]
+        return [number, f"t{number}"] if number.isdigit() else []
 
     def _appearances(self) -> list[str]:
         if self.place.form != "github":

@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
-from catchment.model import Record
+from catchment.model import Forum, Record
+from catchment.platforms import discourse as discourse_platform
+from catchment.platforms import nga as nga_platform
 from catchment.playground.log import Asked
-from catchment.playground.sites import hackernews, json_api, reddit
+from catchment.playground.sites import discourse, hackernews, json_api, nga, reddit
 from catchment.playground.world import (
     Place,
     Post,
     Timeline,
     World,
 )
-from endure.following import SEARCHED, Manner
+from catchment.policy.threads import window
+from endure.following import SEARCHED, WINDOW_DAYS, Manner
 from endure.stored import Gap, Visit
 
 
@@ -184,6 +187,51 @@ class Pages:
     def _was_missing(self, post: Post, gap: Gap) -> bool:
         seen_at = self.first_seen.get(post.id)
         return self._lies_in(post, gap) and (seen_at is None or seen_at > gap.opened_at)
+
+
+class Floors:
+    """The threads of a forum: floors that were there while several good walks listed their thread, and that none has
+    brought; and numbers of which nothing is known."""
+
+    def __init__(
+        self,
+        world: World,
+        place: Place,
+        walks: Sequence[Span],
+        first_seen: Mapping[str, datetime],
+        unknown: Sequence[str],
+    ) -> None:
+        self.walks, self.first_seen, self.unknown = walks, first_seen, unknown
+        self.threads = _threads(world, place)
+        kind = (nga_platform if place.form == nga.NAME else discourse_platform).KINDS[0]
+        assert kind.forum is not None
+        self.forum: Forum = kind.forum
+
+    def missed(self) -> Missed:
+        missing = [
+            f"{post.id} of {post.shown_from:%d %H:%M:%S} in the thread of {thread[0].id}"
+            for thread in self.threads
+            for post in thread
+            if post.id not in self.first_seen and self._is_owed(thread[0], post)
+        ]
+        return Missed(0, (*missing, *self.unknown), 0, 0.0, 0.0)
+
+    def _is_owed(self, head: Post, post: Post) -> bool:
+        return sum(self._shows(walk, head, post) for walk in self.walks) >= WALKS_ENOUGH
+
+    def _shows(self, walk: Span, head: Post, post: Post) -> bool:
+        """Whether a walk listed the thread, and the post was there until its threads had been read."""
+        is_inside = head.shown_from >= window(self.forum, WINDOW_DAYS, walk.began).starts_at
+        return is_inside and all(
+            one.shown_from <= walk.began and not (one.is_removed(walk.began) or one.is_removed(walk.ended))
+            for one in (head, post)
+        )
+
+
+def _threads(world: World, place: Place) -> list[list[Post]]:
+    if place.form == nga.NAME:
+        return [[floor.post for floor in thread.floors] for thread in nga.Voice(world).threads(place)]
+    return [[one.post for one in topic] for topic in discourse.Voice(world).topics(place).values()]
 
 
 def _is_numbered(place: Place, manner: Manner) -> bool:

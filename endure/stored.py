@@ -23,6 +23,8 @@ class Visit(Record, frozen=True):
     outcome: str
     error_code: str | None
     requests: int
+    is_of_list: bool = True
+    """False: it only went on with threads."""
 
     def overlaps(self, other: Visit) -> bool:
         return self.started_at <= other.finished_at and other.started_at <= self.finished_at
@@ -57,6 +59,8 @@ class Stored(Record, frozen=True):
     """When runs were under way whose process was ended: what they asked for belongs to no visit."""
     appearances: frozenset[tuple[int, str]] = frozenset()
     """Item and day."""
+    unknown_floors: tuple[str, ...] = ()
+    """Numbers below a thread's highest that are neither stored nor known as holes of the forum."""
 
 
 def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
@@ -67,7 +71,7 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
         visits = tx.select_in(
             """
             SELECT s.source_id, r.job = 'look-again', s.started_at, s.finished_at, s.outcome, s.error_code,
-                   s.request_count
+                   s.request_count, r.job <> 'read-threads'
               FROM run_sources s JOIN runs r ON r.id = s.run_id
              WHERE s.finished_at IS NOT NULL AND s.source_id IN {values} ORDER BY s.started_at
             """,
@@ -94,7 +98,10 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
         cut_off = tx.all("SELECT started_at, finished_at FROM runs WHERE is_cut_off AND finished_at IS NOT NULL")
         appearances = tx.select_in("SELECT item_id, day FROM appearances WHERE source_id IN {values}", ids)
         return Stored(
-            tuple(Visit(row[0], bool(row[1]), moment(row[2]), moment(row[3]), *row[4:7]) for row in visits),
+            tuple(
+                Visit(row[0], bool(row[1]), moment(row[2]), moment(row[3]), row[4], row[5], row[6], bool(row[7]))
+                for row in visits
+            ),
             tuple(
                 Held(
                     id=row[0],
@@ -110,9 +117,39 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
             tuple(Gap(row[0], moment(row[1]), moment(row[2]), moment(row[3])) for row in gaps),
             tuple((moment(row[0]), moment(row[1])) for row in cut_off),
             frozenset((row[0], row[1]) for row in appearances),
+            _unknown_floors(tx, ids),
         )
 
     return store.database.read(question)
+
+
+def _unknown_floors(tx: Any, source_ids: Sequence[int]) -> tuple[str, ...]:
+    """Of threads that were read to their end."""
+    sql = """
+        SELECT t.id, t.thread_id, t.max_floor FROM threads t
+         WHERE t.next_page IS NULL AND t.skipped_since IS NULL AND t.max_floor IS NOT NULL AND t.source_id IN {values}
+    """
+    threads = tx.select_in(sql, source_ids)
+    known: dict[str, set[int]] = defaultdict(set)
+    for thread_id, number in tx.select_in(
+        """
+        SELECT thread_id, floor_number FROM items
+         WHERE floor_number IS NOT NULL AND id IN (SELECT item_id FROM sightings WHERE source_id IN {values})
+        """,
+        source_ids,
+    ):
+        known[thread_id].add(number)
+    holes: dict[int, set[int]] = defaultdict(set)
+    sql = "SELECT thread_row_id, floor_number FROM thread_holes WHERE thread_row_id IN {values}"
+    for row_id, number in tx.select_in(sql, [row[0] for row in threads]):
+        holes[row_id].add(number)
+    return tuple(
+        f"floor {number} of {thread_id} is neither stored nor known as a hole"
+        for row_id, thread_id, max_floor in threads
+        # The first floor is 0 or 1.
+        for number in range(1, max_floor + 1)
+        if number not in known[thread_id] and number not in holes[row_id]
+    )
 
 
 def plain(text: str | None) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from functools import lru_cache
 
-from catchment.model import Answer, Reading, Request
+from catchment.model import Answer, Item, Reading, Request
 from catchment.platforms import website as reader
+from catchment.platforms.nga.bbcode import render
+from catchment.playground.log import Asked
 from catchment.playground.sites import (
     Ask,
+    Entry,
     github,
+    nga,
     reddit,
     website,
 )
@@ -35,9 +39,17 @@ class Texts:
         self.posts = {post.id: post for post in world.posts(place)}
         self._github = github.Voice(world) if place.form == "github" else None
         self._reddit = reddit.Voice(world).site if place.form == "reddit" else None
+        threads = nga.Voice(world).threads(place) if place.form == "nga" else ()
+        self._floors = {floor.post.id: floor for thread in threads for floor in thread.floors}
 
-    def of(self, path: str, name: str, number: int) -> str:
-        """What a reader of this path should hold after it saw this version of the post."""
+    def of(self, asked: Asked, entry: Entry) -> str:
+        """What a reader should hold after this answer showed it the post."""
+        if self.place.form == "nga":
+            # A moderator's penalty changes the text, too.
+            return _rendered(self._floors[entry.post].content(asked.at))
+        return self._of_version(asked.path, entry.post, entry.version)
+
+    def _of_version(self, path: str, name: str, number: int) -> str:
         if self._reddit is not None:
             return plain(self._in_community(self._reddit, path, name, number))
         post = self.posts[name]
@@ -61,6 +73,13 @@ class Texts:
             return words
         # What can be chosen is told to those who have a key.
         return f"{words} View Poll" if is_partial(path) else f"{words} View Poll Yes No"
+
+
+@lru_cache(maxsize=4096)
+def _rendered(content: str) -> str:
+    """How BBCode becomes text has tests of its own."""
+    reading = Reading((Item("x", html=render(content).html),))
+    return plain(refine(reading, scope="", answer_url="http://site.example").items[0].item.text)
 
 
 def is_partial(path: str) -> bool:

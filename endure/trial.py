@@ -50,7 +50,7 @@ ANSWERED_WITHIN = 0.2
 REST = timedelta(hours=9)
 FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
 """Figures that have to be 0."""
-SITES = {"hackernews": "127.0.0.1", "github": "127.0.0.1", "reddit": "reddit.localhost"}
+SITES = {"hackernews": "127.0.0.1", "github": "127.0.0.1", "reddit": "reddit.localhost", "nga": "nga.localhost"}
 """Platforms that live at one address, which an operator can replace. One that may turn us away has its own name."""
 STORM, STORMS_EVERY = timedelta(minutes=40), timedelta(hours=26)
 

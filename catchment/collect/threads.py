@@ -14,7 +14,7 @@ from functools import partial
 
 from catchment import logs
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
-from catchment.collect.walk import Visit, answer_head
+from catchment.collect.walk import PlannedWalk, Visit, answer_head, walk
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
@@ -47,6 +47,7 @@ from catchment.model import (
     ThreadPage,
     ThreadResult,
     VisitResult,
+    WalkPlan,
     options,
 )
 from catchment.platforms import listing_of
@@ -98,10 +99,18 @@ def paced(request: Request, kind: Kind, source: Source) -> Request:
 def collect_board(
     visit: Visit, platform: Platform, kind: Kind, forum: Forum, context: CollectContext
 ) -> SlowDown | None:
-    """Reads the list, then threads. Returns who asked to wait while threads were read, if anybody did: the threads that
-    are left are read on with the next tick, and the visit has succeeded."""
+    """Reads the stream of all posts, if the forum has one, then the list, then threads. Returns who asked to wait while
+    threads were read, if anybody did: the threads that are left are read on with the next tick, and the visit has
+    succeeded."""
     began = context.clock.now()
-    _walk_list(visit, platform, kind, forum)
+    *streams, plan = visit.rules.walk_plans(kind, visit.source, visit.state.progress)
+    for stream in streams:
+        requests = platform.first(visit.source, visit.state.progress, stream)
+        paced_requests = tuple(paced(request, kind, visit.source) for request in requests)
+        walk(visit, platform, kind, PlannedWalk(stream, paced_requests, is_beside=False, is_last=False))
+        if visit.state.end is not None:
+            return None
+    _walk_list(visit, platform, kind, forum, plan)
     visit.finish(succeed(visit.counted(), context.clock.now()))
     if visit.state.result.outcome != Outcome.SUCCEEDED:
         return None
@@ -113,10 +122,10 @@ def collect_board(
     return reader.wait
 
 
-def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum) -> None:
-    plan = visit.rules.walk_plans(kind, visit.source, visit.state.progress)[0]
-    visit.state = begin_walk(visit.state, plan.limit, is_beside=False, is_last=True)
-    board = begin_board(forum, visit.source, visit.state.progress.watermark, visit.clock.now())
+def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum, plan: WalkPlan) -> None:
+    visit.state = begin_walk(visit.state, plan.limit, is_beside=forum.stream is not None, is_last=True)
+    # The stream may have moved the watermark already; threads of the time since the last visit are still to be listed.
+    board = begin_board(forum, visit.source, visit.state.began.watermark, visit.clock.now())
     waiting = deque(platform.first(visit.source, visit.state.progress, plan))
     for _ in range(2 * MOST_PAGES):
         exchange = visit.client.send(paced(waiting.popleft(), kind, visit.source), platform)

@@ -167,6 +167,9 @@ class Forum(Record, frozen=True):
     """The number of the opening post: 0 or 1."""
     most_pages: int = 1_000
     """Of a longer thread, only the opening post's row is stored."""
+    stream: str | None = None
+    """A newest-first listing of all posts, in threads of any age. Every visit walks it before the list of threads: it
+    alone moves the watermark and proves that no post is missing. None: there is none."""
 
     def page_of(self, floor_number: int) -> int:
         """Returns the page, from 1, on which a floor stands."""

@@ -351,6 +351,9 @@ def _kind_faults(kind: Kind, module: ModuleType) -> Iterator[str]:
         yield "it needs listings, each with a name of its own"
     if kind.newest is not None and orders.get(kind.newest) != Order.NEWEST_FIRST:
         yield f"newest={kind.newest!r} is not the name of a newest-first listing"
+    stream = kind.forum.stream if kind.forum else None
+    if stream is not None and (orders.get(stream) != Order.NEWEST_FIRST or stream == kind.listings[0].name):
+        yield f"stream={stream!r} is not the name of a newest-first listing after the first"
     if kind.recheck_ages and not hasattr(module, "recheck"):
         yield "it has recheck_ages, and the module has no recheck"
     deciding = [field for field in kind.fields if field.decides is not None]

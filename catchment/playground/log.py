@@ -34,6 +34,7 @@ class Asked(Record, frozen=True):
     """By the playground's clock, when the request was read: the listing is that of this moment."""
     host: str
     path: str
+    """With the query where that names the place."""
     credential: str | None
     """Of the request: a name, or a short hash of what it sent; never the secret."""
     place: int | None

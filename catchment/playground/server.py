@@ -159,7 +159,7 @@ class Site:
             number=self._number,
             at=at,
             host=name,
-            path=path,
+            path=f"{path}?{query}" if board is not None else path,
             credential=credential,
             place=place.number if place else None,
             status=page.status,

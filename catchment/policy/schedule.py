@@ -127,8 +127,12 @@ def walk_plans(
     """
     own, is_first = _own_wish(kind, source), progress.last_success_at is None
     if kind.newest is None:
-        listing = own.sort or kind.listings[0].name
-        return (WalkPlan(listing, own.limit or _learnt_limit(kind, listing, progress), is_first, has_key=has_key),)
+        stream = kind.forum.stream if kind.forum else None
+        return tuple(
+            WalkPlan(listing, own.limit or _learnt_limit(kind, listing, progress), is_first, has_key=has_key)
+            for listing in (stream, own.sort or kind.listings[0].name)
+            if listing is not None
+        )
     wish = own.over(given)
     newest = WalkPlan(kind.newest, wish.limit or kind.base_limit, is_first, has_key=has_key)
     # An operator's wish applies to all kinds, and not every kind has a listing of that name.

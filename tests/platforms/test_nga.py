@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -128,13 +129,33 @@ def test_a_floor_is_rechecked_by_its_id_and_an_opening_post_by_its_thread() -> N
 
 
 def test_html_and_json_of_one_page_agree() -> None:
-    html, json = cases.read("nga", "thread.html"), cases.read("nga", "thread_compact.json")
-    assert json == html
+    html, compact_page = cases.read("nga", "thread.html"), cases.read("nga", "thread_compact.json")
+    assert compact_page == html
     board, compact = cases.read("nga", "board.html"), cases.read("nga", "board_compact.json")
     known = {item.external_id: item.replace(is_pinned=None) for item in compact.items}
     assert [item for item in board.items if item.external_id in known] == [
         known[item.external_id] for item in board.items if item.external_id in known
     ]
+
+
+@pytest.mark.parametrize(
+    ("parent", "tags"),
+    [
+        ({"0": 843, "2": "国际新闻"}, ("国际新闻",)),
+        ([843, 0, "国际新闻"], ("国际新闻",)),
+        ('{"0":843,"2":"国际新闻"}', ("国际新闻",)),
+        ('[843,44618580,"国际新闻"]', ("国际新闻",)),
+        ('{"0":843', ()),
+        ("国际新闻", ()),
+        ("", ()),
+        (None, ()),
+    ],
+)
+def test_a_rows_sub_board_is_named_by_an_object_a_list_or_a_text_of_either(parent: object, tags: tuple[str]) -> None:
+    row = {"tid": 41000010, "subject": "x", "author": "ada", "postdate": 1_700_000_000, "parent": parent}
+    body = json.dumps({"data": {"__T": {"0": row}}}, ensure_ascii=False).encode("gb18030")
+    request = requests.board(source())
+    assert [item.tags for item in nga.read(Answer(200, {}, body, request.url, NOW), request).items] == [tags]
 
 
 @pytest.mark.parametrize(

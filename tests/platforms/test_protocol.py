@@ -14,7 +14,7 @@ import pytest
 
 from catchment import platforms
 from catchment.errors import CatchmentError
-from catchment.model import Budget, Field, Kind, Listing, Order, PlanPart
+from catchment.model import Budget, Field, Forum, Kind, Listing, Order, PlanPart
 from catchment.platforms import feeds, installed, protocol_faults
 
 NEW, TOP = Listing("new", Order.NEWEST_FIRST), Listing("top", Order.RANKED)
@@ -83,6 +83,14 @@ def test_a_fault_is_named(wall: ModuleType, code: str, faults: list[str]) -> Non
         ((KIND.replace(listings=(NEW, NEW)),), "it needs listings, each with a name of its own"),
         ((KIND.replace(newest="top"),), "newest='top' is not the name of a newest-first listing"),
         ((KIND.replace(newest="newest"),), "newest='newest' is not the name of a newest-first listing"),
+        (
+            (KIND.replace(forum=Forum(stream="top")),),
+            "stream='top' is not the name of a newest-first listing after the first",
+        ),
+        (
+            (KIND.replace(forum=Forum(stream="new")),),
+            "stream='new' is not the name of a newest-first listing after the first",
+        ),
         ((KIND.replace(recheck_ages=(timedelta(hours=1),)),), "it has recheck_ages, and the module has no recheck"),
         (with_field(decides=PlanPart.LISTING), "the choices of sort are not names of its listings"),
         (with_field(choices=("hot",), decides=PlanPart.LISTING), "the choices of sort are not names of its listings"),

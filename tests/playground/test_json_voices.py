@@ -22,7 +22,7 @@ from catchment.model import (
     Source,
 )
 from catchment.model import WalkPlan as Wish
-from catchment.platforms import installed
+from catchment.platforms import discourse, installed
 from catchment.playground.sites import (
     Ask,
     Bend,
@@ -46,7 +46,7 @@ POST_KEYS = """
     reply_to_post_number quote_count incoming_link_count reads readers_count score yours topic_id topic_slug topic_title
     topic_html_title category_id display_username primary_group_name version can_edit can_delete can_recover can_wiki
     user_title bookmarked raw actions_summary moderator admin staff user_id hidden trust_level deleted_at user_deleted
-    edit_reason excerpt
+    edit_reason excerpt cooked_hidden
 """
 TOPIC_KEYS = """
     id title fancy_title slug posts_count reply_count highest_post_number image_url created_at last_posted_at bumped
@@ -78,6 +78,11 @@ class Reader:
         self.entries: list[Entry] = []
         self.pages = 0
 
+    @property
+    def forum(self) -> forum_voice.Voice:
+        assert isinstance(self.voice, forum_voice.Voice)
+        return self.voice
+
     def answer(self, request: Request) -> Answer:
         parts = urlsplit(request.url)
         query = "&".join(part for part in (parts.query, urlencode(request.params)) if part)
@@ -89,7 +94,10 @@ class Reader:
         return Answer(page.status, headers, page.body, request.url, self.at)
 
     def items(self) -> Iterator[Item]:
-        waiting = self.platform.first(self.source, Progress(), Wish("", 100, is_first=True))
+        yield from self.walk("posts" if self.place.form == "discourse" else "")
+
+    def walk(self, listing: str) -> Iterator[Item]:
+        waiting = self.platform.first(self.source, Progress(), Wish(listing, 100, is_first=True))
         while waiting:
             request = waiting.pop(0)
             answer = self.answer(request)
@@ -145,10 +153,15 @@ def test_a_forum_is_read_back_whole_and_newest_first(world: World) -> None:
         items = list(reader.items())
         there = [post for post in reversed(world.posts(place)) if post.shown_from <= AT and not post.is_removed(AT)]
         assert [(item.external_id, item.text, item.author, item.created_at) for item in items] == [
-            (reader.voice.wire_id(place, post), post.version(AT).text, post.author, post.shown_from)  # type: ignore[attr-defined]
-            for post in there
+            (
+                one.wire_id,
+                None if one.is_hidden(AT) else one.post.version(AT).text,
+                one.post.author,
+                one.post.shown_from,
+            )
+            for one in (reader.forum.posts(place)[post.id] for post in there)
         ]
-        ids = [int(item.external_id) for item in items]
+        ids = [int(item.aliases[0] if item.is_head else item.external_id) for item in items]
         assert ids == sorted(ids, reverse=True)
         assert {bool(item.title) for item in items if item.floor_number == 1} == {True}
         assert {item.title for item in items if item.floor_number != 1} == {None}
@@ -183,19 +196,59 @@ def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> Non
         assert seen <= first_page
 
 
-def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world: World) -> None:
-    from catchment.platforms import discourse
+def test_the_list_of_topics_shows_each_of_them_once_by_creation(world: World) -> None:
+    for place in places(world, "discourse"):
+        reader = Reader(world, place, AT)
+        rows = list(reader.walk("topics"))
+        topics = reader.forum.topics(place)
+        there = [topic for topic in reversed(topics.values()) if topic[0].is_there(AT)]
+        assert [(row.external_id, row.author, row.created_at, row.lacks_text) for row in rows] == [
+            (f"t{topic[0].topic_id}", topic[0].post.author, topic[0].post.shown_from, True) for topic in there
+        ]
+        assert [row.reply_count for row in rows] == [sum(1 for one in topic if one.is_there(AT)) - 1 for topic in there]
+        assert reader.pages == -(-len(there) // forum_voice.TOPICS)
+        assert reader.entries == []
 
+
+def test_topics_are_read_back_whole_with_their_holes(world: World) -> None:
+    long = holes = hidden = 0
+    for place in places(world, "discourse"):
+        reader = Reader(world, place, AT)
+        for topic_id, topic in reader.forum.topics(place).items():
+            there = {one.number: one for one in topic if one.is_there(AT)}
+            if not there:
+                continue
+            items: list[Item] = []
+            absent: list[int] = []
+            pages = discourse.FORUM.page_of(max(there))
+            for page in range(1, pages + 1):
+                request = discourse.floors(reader.source, str(topic_id), page)
+                reading = discourse.read(reader.answer(request), request)
+                assert reading.thread_page is not None
+                assert (reading.thread_page.number, reading.thread_page.page_count) == (page, pages)
+                absent += reading.thread_page.holes
+                items += (one.item for one in refine(reading, scope="", answer_url=request.url).items)
+            assert [(item.external_id, item.floor_number, item.text) for item in items] == [
+                (one.wire_id, number, None if one.is_hidden(AT) else one.post.version(AT).text)
+                for number, one in there.items()
+            ]
+            assert absent == sorted({*range(1, max(there))} - there.keys())
+            long, holes = long + (pages > 1), holes + len(absent)
+            hidden += sum(item.is_folded for item in items)
+    assert min(long, holes, hidden) > 1
+
+
+def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world: World) -> None:
     place = places(world, "discourse")[0]
     reader = Reader(world, place, AT)
     for item in list(reader.items())[:8]:
-        (request,) = discourse.recheck([Recheck(item.external_id, "key", item.url, reader.source)])
+        again = Recheck(item.external_id, "key", item.url, reader.source, is_unconfirmed=True)
+        (request,) = discourse.recheck([again])
         answer = reader.answer(request)
-        (again,) = refine(discourse.read(answer, request), scope="", answer_url=answer.url).items
-        assert (again.item.external_id, again.item.title, again.item.text) == (item.external_id, item.title, item.text)
-    gone = next(post for post in world.posts(place) if post.is_removed(AT) and post.shown_from < AT)
-    wire_id = reader.voice.wire_id(place, gone)  # type: ignore[attr-defined]
-    assert reader.answer(Request(f"{BASE}{place.path}/posts/{wire_id}.json")).status == 404
+        found = [one.item for one in refine(discourse.read(answer, request), scope="", answer_url=answer.url).items]
+        assert (item.external_id, item.title, item.text) in [(one.external_id, one.title, one.text) for one in found]
+    gone = next(one for one in reader.forum.posts(place).values() if one.post.is_removed(AT) and one.number > 1)
+    assert reader.answer(Request(f"{BASE}{place.path}/posts/{gone.id}.json")).status == 404
 
 
 def test_a_forum_tells_nothing_that_real_forums_do_not_tell(world: World) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from catchment.model import (
     Counts,
     Field,
+    Forum,
     Kind,
     Listing,
     Order,
@@ -231,6 +232,14 @@ def test_an_operators_wish_is_for_kinds_that_have_a_newest_listing() -> None:
     assert schedule.walk_plans(KIND, source(), read, Wish("top", "week", 50), has_key=True) == (
         WalkPlan("new", 80, has_key=True),
     )
+
+
+def test_a_forums_stream_of_all_posts_comes_before_its_list_of_threads() -> None:
+    listings = (Listing("threads", Order.NEWEST_FIRST), Listing("posts", Order.NEWEST_FIRST))
+    forum = KIND.replace(listings=listings, forum=Forum(stream="posts"))
+    read = Progress(last_success_at=NOW)
+    assert [plan.listing for plan in schedule.walk_plans(forum, source(), read)] == ["posts", "threads"]
+    assert [plan.listing for plan in schedule.walk_plans(forum.replace(forum=Forum()), source(), read)] == ["threads"]
 
 
 def test_silence_is_told_from_the_rhythm_of_a_source_not_from_the_clock() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catchment.errors import Unreadable
+from catchment.platforms._common.json import decode_text
 from catchment.platforms.nga.encoding import entries, integer, member, plain, source_text
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ForumFloor, ThreadAnswer
 
@@ -74,9 +75,12 @@ def _author_id(value: Any, name: str) -> str:
 
 
 def _parent(parent: Any) -> str:
-    """Returns the name of a sub-board: in an object, in a list, or in a text."""
+    """Returns the name of a sub-board: in an object, in a list, or in either of them written as a text of JSON."""
     if isinstance(parent, str):
-        return ""
+        try:
+            parent = decode_text(parent)[0] if parent[:1] in ("{", "[") else None
+        except Unreadable:
+            return ""
     return plain(member(parent, 2))
 
 

@@ -64,6 +64,8 @@ class Entry(Record, frozen=True, array_like=True):
     """As shown; None if it was not."""
     is_deleted: bool = False
     """It was shown as deleted, without its content."""
+    is_withheld: bool = False
+    """It was shown with a notice instead of its content."""
 
     @property
     def place(self) -> int:

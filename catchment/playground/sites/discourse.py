@@ -1,7 +1,8 @@
-"""Simulates Discourse forums: the latest topics, the latest posts, one post, one topic.
+"""Simulates Discourse forums: the latest posts, the list of topics, topics by page and by number, one post.
 
 A forum is in a folder here, as many are: `/discourse/7/latest.json`. Ids follow the order in which posts appear, with
-gaps for private messages; the forum's own clock dates them. Four posts make a topic.
+gaps for private messages; the forum's own clock dates them. A post opens a topic or answers in a recent one; its number
+is that of the posts before it, deleted ones included. Now and then a post is hidden: the forum shows a notice instead.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
 from urllib.parse import parse_qs
 
+from catchment.model import Record
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import (
     Ask,
@@ -23,21 +25,61 @@ from catchment.playground.sites import (
 from catchment.playground.world import (
     Place,
     Post,
-    Shown,
     Version,
     World,
 )
 
 NAME = "discourse"
-PATH = re.compile(r"/discourse/(\d+)/(latest|posts|posts/(\d+)|t/(\d+))\.json")
+PATH = re.compile(r"/discourse/(\d+)/(latest|posts|posts/(\d+)|t/(\d+)(?:/(\d+))?)\.json")
 PAGE_SIZE, TOPICS = 50, 30
-POSTS_OF_A_TOPIC = 4
+POSTS_A_PAGE, POSTS_BEFORE = 20, 5
+"""Of a topic: how many posts an answer shows, and how many of them are below the number that was asked for."""
 FIRST_ID, NEXT_ID = 11, 3
+NEW_TOPIC, RECENT = 0.09, 6
+"""How often a post opens a topic, and how many of the newest ones are answered in."""
+HIDDEN = 0.03
+Shown = TypeVar("Shown")
+NOTICE = "<p>This post was flagged by the community and is temporarily hidden.</p>"
 
 
-def head_id(topic_id: int) -> str:
-    """The id of a topic's first post."""
-    return str(FIRST_ID + NEXT_ID * POSTS_OF_A_TOPIC * (topic_id - 1))
+class TopicPost(Record, frozen=True):
+    """A post in its topic."""
+
+    post: Post
+    id: int
+    topic_id: int
+    number: int
+    hidden_at: datetime | None = None
+
+    @property
+    def wire_id(self) -> str:
+        """The id under which it should be stored: an opening post is named by its topic."""
+        return f"t{self.topic_id}" if self.number == 1 else str(self.id)
+
+    def is_there(self, at: datetime) -> bool:
+        return self.post.shown_from <= at and not self.post.is_removed(at)
+
+    def is_hidden(self, at: datetime) -> bool:
+        return self.hidden_at is not None and self.hidden_at <= at
+
+
+def topic_posts(world: World, place: Place) -> tuple[TopicPost, ...]:
+    """The posts of a forum, in the order in which they appear."""
+    posts: list[TopicPost] = []
+    counts: list[int] = []
+    for index, post in enumerate(world.posts(place)):
+        chance = chance_of(world.seed, NAME, post.id)
+        hidden_at = post.shown_from + timedelta(hours=chance.randint(1, 48)) if chance.random() < HIDDEN else None
+        # What is removed later opens no topic: the topic would go with it.
+        if not counts or (chance.random() < NEW_TOPIC and post.removed_at is None):
+            counts.append(0)
+            topic_id = len(counts)
+        else:
+            topic_id = chance.randint(max(1, len(counts) - RECENT + 1), len(counts))
+        counts[topic_id - 1] += 1
+        number = counts[topic_id - 1]
+        posts.append(TopicPost(post, FIRST_ID + NEXT_ID * index, topic_id, number, hidden_at if number > 1 else None))
+    return tuple(posts)
 
 
 class Voice:
@@ -45,7 +87,8 @@ class Voice:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self._numbers: dict[int, dict[str, int]] = {}
+        self._posts: dict[int, dict[str, TopicPost]] = {}
+        self._topics: dict[int, dict[int, list[TopicPost]]] = {}
 
     def find(self, path: str) -> Place | None:
         found = PATH.fullmatch(path)
@@ -54,97 +97,111 @@ class Voice:
         place = self.world.places[int(found[1])]
         return place if place.form == NAME else None
 
-    def wire_id(self, place: Place, post: Post) -> str:
-        return str(FIRST_ID + NEXT_ID * self._number(place, post))
+    def posts(self, place: Place) -> dict[str, TopicPost]:
+        """By the ids of the world's posts, in the order in which they appear."""
+        if place.number not in self._posts:
+            self._posts[place.number] = {one.post.id: one for one in topic_posts(self.world, place)}
+        return self._posts[place.number]
 
-    def _number(self, place: Place, post: Post) -> int:
-        """Its index, in the order in which posts appear."""
-        if place.number not in self._numbers:
-            self._numbers[place.number] = {other.id: at for at, other in enumerate(self.world.posts(place))}
-        return self._numbers[place.number][post.id]
+    def topics(self, place: Place) -> dict[int, list[TopicPost]]:
+        if place.number not in self._topics:
+            topics: dict[int, list[TopicPost]] = {}
+            for one in self.posts(place).values():
+                topics.setdefault(one.topic_id, []).append(one)
+            self._topics[place.number] = topics
+        return self._topics[place.number]
+
+    def wire_id(self, place: Place, post: Post) -> str:
+        return self.posts(place)[post.id].wire_id
 
     def answer(self, place: Place, ask: Ask) -> Page:
         found = PATH.fullmatch(ask.path)
         assert found is not None
-        # Only a page that could be requested then can be stale; nobody could have continued from here.
-        shown = self._shown(place, ask.at if ask.query else ask.at - ask.bend.ago)
         if found[3]:
-            return self._one_post(place, ask, [entry for entry in shown if self.wire_id(place, entry[0]) == found[3]])
+            there = [one for one in self._there(place, ask.at) if one.id == int(found[3])]
+            return self._page(self._told(there[0], ask), there, ask) if there else _missing()
         if found[4]:
-            return self._topic(
-                place, ask, [entry for entry in shown if self._topic_id(place, entry[0]) == int(found[4])]
-            )
-        return self._latest_topics(place, ask, shown) if found[2] == "latest" else self._latest_posts(place, ask, shown)
+            return self._topic(place, int(found[4]), int(found[5] or 0), ask)
+        # Only a page that could be requested then can be stale; nobody could have continued from here.
+        there = self._there(place, ask.at if _is_later_page(ask) else ask.at - ask.bend.ago)
+        return self._list(place, ask, there) if found[2] == "latest" else self._latest_posts(place, ask, there)
 
-    def _shown(self, place: Place, at: datetime) -> Shown:
+    def _there(self, place: Place, at: datetime) -> list[TopicPost]:
         """All existing posts, newest first."""
-        posts = (post for post in reversed(self.world.posts(place)) if post.shown_from <= at)
-        return tuple((post, post.version(at)) for post in posts if not post.is_removed(at))
+        return [one for one in reversed(self.posts(place).values()) if one.is_there(at)]
 
-    def _latest_posts(self, place: Place, ask: Ask, shown: Shown) -> Page:
+    def _latest_posts(self, place: Place, ask: Ask, there: Sequence[TopicPost]) -> Page:
         before = int(parse_qs(ask.query).get("before", ["0"])[0])
         if before and not ask.bend.is_looping:
-            shown = tuple(entry for entry in shown if int(self.wire_id(place, entry[0])) < before)
-        entries = _bent(shown[:PAGE_SIZE], ask)
-        payloads = [self._told(place, post, version, ask) | self._titled(place, post) for post, version in entries]
-        return self._page(place, {"latest_posts": payloads}, entries, ask)
+            there = [one for one in there if one.id < before]
+        shown = _bent(there[:PAGE_SIZE], ask)
+        payloads = [self._told(one, ask) | self._titled(place, one) for one in shown]
+        return self._page({"latest_posts": payloads}, shown, ask)
 
-    def _latest_topics(self, place: Place, ask: Ask, shown: Shown) -> Page:
-        """By their last post; without the content of their posts."""
-        ids = list(dict.fromkeys(self._topic_id(place, post) for post, _ in shown))[:TOPICS]
-        topics = [self._topic_facts(place, id, ask.at) for id in ids]
-        users: list[Any] = []
-        return self._page(place, {"users": users, "topic_list": {"per_page": TOPICS, "topics": topics}}, (), ask)
+    def _list(self, place: Place, ask: Ask, there: Sequence[TopicPost]) -> Page:
+        """Topics without the content of their posts: by creation, or by their last post."""
+        query = parse_qs(ask.query)
+        is_created, number = query.get("order") == ["created"], int(query.get("page", ["0"])[0])
+        ids = [one.topic_id for one in there if one.number == 1 or not is_created]
+        begin = 0 if ask.bend.is_looping else number * TOPICS
+        shown = list(dict.fromkeys(ids))[begin : begin + TOPICS]
+        topics = [self._topic_facts(place, topic_id, ask.at) for topic_id in _bent(shown, ask)]
+        openers = [self.topics(place)[topic_id][0].post.author for topic_id in shown]
+        users = [{"id": _user_id(author), "username": author, "name": author.title()} for author in set(openers)]
+        listing: dict[str, Any] = {"per_page": TOPICS, "topics": topics}
+        if len(set(ids)) > begin + TOPICS:
+            order = "&order=created" if is_created else ""
+            listing["more_topics_url"] = f"/latest?no_definitions=true{order}&page={number + 1}"
+        # No entries: a row shows nothing of a post but its title.
+        return self._page({"users": users, "topic_list": listing}, (), ask)
 
-    def _one_post(self, place: Place, ask: Ask, found: Sequence[tuple[Post, Version]]) -> Page:
-        if not found:
+    def _topic(self, place: Place, topic_id: int, near: int, ask: Ask) -> Page:
+        """The first posts of a topic, or those near a number, also near that of a post that is gone."""
+        there = [one for one in self.topics(place).get(topic_id, ()) if one.is_there(ask.at)]
+        if not there:
             return _missing()
-        return self._page(place, self._told(place, *found[0], ask), found, ask)
+        low = [one for one in there if one.number < near][-POSTS_BEFORE:]
+        shown = [*low, *[one for one in there if one.number >= near][: POSTS_A_PAGE - len(low)]]
+        if shown[-1] is there[-1]:
+            shown = there[-POSTS_A_PAGE:] if near else there
+        stream = {"posts": [self._told(one, ask) for one in _bent(shown, ask)], "stream": [one.id for one in there]}
+        return self._page(self._topic_facts(place, topic_id, ask.at) | {"post_stream": stream}, shown, ask)
 
-    def _topic(self, place: Place, ask: Ask, found: Sequence[tuple[Post, Version]]) -> Page:
-        if not found:
-            return _missing()
-        posts = [self._told(place, post, version, ask) for post, version in reversed(found)]
-        facts = self._topic_facts(place, self._topic_id(place, found[0][0]), ask.at)
-        return self._page(place, facts | {"post_stream": {"posts": posts}}, found, ask)
-
-    def _page(self, place: Place, body: Any, shown: Sequence[tuple[Post, Version]], ask: Ask) -> Page:
+    def _page(self, body: Any, shown: Sequence[TopicPost], ask: Ask) -> Page:
         then = ask.at - ask.bend.ago
         entries = tuple(
-            Entry(post.id, version.number, self.wire_id(place, post), max(0, self.world.counters(post, then).score))
-            for post, version in shown
+            Entry(
+                one.post.id,
+                one.post.version(then).number,
+                one.wire_id,
+                max(0, self.world.counters(one.post, then).score),
+                is_withheld=one.is_hidden(then),
+            )
+            for one in shown
         )
         headers = {"Content-Type": "application/json; charset=utf-8"}
         return Page(200, headers, json.dumps(body, ensure_ascii=False).encode(), entries=entries)
 
     # ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _topic_id(self, place: Place, post: Post) -> int:
-        return self._number(place, post) // POSTS_OF_A_TOPIC + 1
-
-    def _post_number(self, place: Place, post: Post) -> int:
-        return self._number(place, post) % POSTS_OF_A_TOPIC + 1
-
-    def _head(self, place: Place, topic_id: int) -> Post:
-        return self.world.posts(place)[(topic_id - 1) * POSTS_OF_A_TOPIC]
-
-    def _titled(self, place: Place, post: Post) -> dict[str, Any]:
+    def _titled(self, place: Place, one: TopicPost) -> dict[str, Any]:
         """What the list of posts shows about their topics. A title stays as it was first written."""
-        title = self._head(place, self._topic_id(place, post)).versions[0].title
+        title = self.topics(place)[one.topic_id][0].post.versions[0].title
         return {"topic_title": title, "topic_html_title": title, "category_id": 4}
 
     def _topic_facts(self, place: Place, topic_id: int, at: datetime) -> dict[str, Any]:
-        head = self._head(place, topic_id)
-        posts = self.world.posts(place)[(topic_id - 1) * POSTS_OF_A_TOPIC :][:POSTS_OF_A_TOPIC]
-        title = head.versions[0].title
-        last = _iso(max(post.shown_from for post in posts if post.shown_from <= at or post is head))
+        head, *_ = posts = self.topics(place)[topic_id]
+        there = [one for one in posts if one.is_there(at)] or [head]
+        title = head.post.versions[0].title
+        last = _iso(there[-1].post.shown_from)
         return {
             "id": topic_id,
             "title": title,
             "fancy_title": title,
             "slug": f"topic-{topic_id}",
-            "posts_count": sum(1 for post in posts if post.shown_from <= at),
-            "created_at": _iso(head.shown_from),
+            "posts_count": len(there),
+            "highest_post_number": there[-1].number,
+            "created_at": _iso(head.post.shown_from),
             "last_posted_at": last,
             "bumped_at": last,
             "pinned": False,
@@ -152,51 +209,62 @@ class Voice:
             "visible": True,
             "closed": False,
             "archived": False,
-            "tags": list(head.tags),
-            "views": 3 * self.world.counters(head, at).reply_count + 1,
-            "like_count": max(0, self.world.counters(head, at).score),
+            "tags": list(head.post.tags),
+            "views": 3 * self.world.counters(head.post, at).reply_count + 1,
+            "like_count": max(0, self.world.counters(head.post, at).score),
             "category_id": 4,
+            "posters": [{"extras": None, "description": "Original Poster", "user_id": _user_id(head.post.author)}],
         }
 
-    def _told(self, place: Place, post: Post, version: Version, ask: Ask) -> dict[str, Any]:
-        at, bend = ask.at - ask.bend.ago, ask.bend
-        counters, topic_id = self.world.counters(post, at), self._topic_id(place, post)
+    def _told(self, one: TopicPost, ask: Ask) -> dict[str, Any]:
+        at, bend, post = ask.at - ask.bend.ago, ask.bend, one.post
+        version, counters = post.version(at), self.world.counters(post, at)
         likes = [{"id": 2, "count": counters.score}] if counters.score > 0 else []
-        number = self._post_number(place, post)
-        return {
-            "id": int(self.wire_id(place, post)),
+        is_hidden = one.is_hidden(at)
+        told = {
+            "id": one.id,
             "name": post.author.title(),
             "username": post.author,
             "avatar_template": f"/user_avatar/{post.author}/{{size}}/1.png",
             "created_at": _iso(post.shown_from, bend),
-            "cooked": _cooked(version, post),
-            "post_number": number,
+            "cooked": NOTICE if is_hidden else _cooked(version, post),
+            "post_number": one.number,
             "post_type": 1,
             "updated_at": _iso(version.from_at, bend),
             "reply_count": counters.reply_count,
-            "reply_to_post_number": number - 1 if number > 2 else None,
+            "reply_to_post_number": one.number - 1 if one.number > 2 else None,
             "quote_count": 0,
             "incoming_link_count": 0,
             "reads": 2 * counters.reply_count + 1,
             "score": 0.2,
             "yours": False,
-            "topic_id": topic_id,
-            "topic_slug": f"topic-{topic_id}",
+            "topic_id": one.topic_id,
+            "topic_slug": f"topic-{one.topic_id}",
             "display_username": post.author.title(),
             "version": version.number,
             "user_title": None,
-            "raw": version.text,
+            "raw": "" if is_hidden else version.text,
             "actions_summary": likes,
             "moderator": False,
             "admin": False,
             "staff": False,
-            "user_id": sum(map(ord, post.author)),
-            "hidden": False,
+            "user_id": _user_id(post.author),
+            "hidden": is_hidden,
             "trust_level": 1,
             "deleted_at": None,
             "user_deleted": False,
             "edit_reason": None,
         }
+        return told | {"cooked_hidden": True} if is_hidden else told
+
+
+def _user_id(author: str) -> int:
+    return sum(map(ord, author))
+
+
+def _is_later_page(ask: Ask) -> bool:
+    query = parse_qs(ask.query)
+    return "before" in query or query.get("page", ["0"]) != ["0"]
 
 
 def _cooked(version: Version, post: Post) -> str:
@@ -208,11 +276,11 @@ def _iso(at: datetime, bend: Bend | None = None) -> str:
     return (at + bend.skew if bend else at).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def _bent(shown: Shown, ask: Ask) -> Shown:
+def _bent(shown: Sequence[Shown], ask: Ask) -> list[Shown]:
     entries = list(shown)
     if ask.bend.is_reordered:
         chance_of(ask.path, ask.query, ask.at).shuffle(entries)
-    return tuple(entry for entry in entries for _ in range(2 if ask.bend.is_repeated else 1))
+    return [entry for entry in entries for _ in range(2 if ask.bend.is_repeated else 1)]
 
 
 def _missing() -> Page:
