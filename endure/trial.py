@@ -367,6 +367,9 @@ def judged(
         for place in world.places:
             followed = [one for one in sources if one.place == place.number]
             stored = stored_of(app.store, followed)
+            if place.number not in said and not (stored.items or stored.gaps):
+                # Nobody came to ask: nothing is owed, and what there was to see need not be made up.
+                continue
             off = max([slack, *(_longest_answer(app.store, one.source_id) for one in followed)])
             findings.append((place, Trial(world, place, followed, said.get(place.number, ()), stored, off).findings()))
         count = app.store.items.count()

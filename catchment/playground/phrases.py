@@ -5,7 +5,6 @@ A text has two forms: what a parser should extract (title and words), and the HT
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import escape
 from random import Random
 
@@ -65,21 +64,22 @@ class Phrasebook:
         self.chinese = ["".join(chance.choices(CHINESE, k=5 + n % 8)) + "。" for n in range(SENTENCES)]
 
     def words(self, chance: Random, language: str, hostile_share: float) -> Words:
-        sentences = self.chinese if language == "zh" else self.english
-
-        def sentence() -> str:
-            return sentences[int(chance.random() * SENTENCES)]
-
-        title = sentence()[:-1][:80].strip()
-        paragraphs = [_paragraph(chance, sentence) for _ in range(chance.randint(1, 4))]
-        if chance.random() < 0.1:
-            odd = ODD[int(chance.random() * len(ODD))]
+        sentences, draw = self.chinese if language == "zh" else self.english, chance.random
+        title = sentences[int(draw() * SENTENCES)][:-1][:80].strip()
+        paragraphs = [
+            " ".join([sentences[int(draw() * SENTENCES)] for _ in range(_one_to_four(chance))])
+            for _ in range(_one_to_four(chance))
+        ]
+        # Sentences need no escaping: only what is added may look like markup.
+        marked_up = [f"<p>{words}</p>" for words in paragraphs]
+        if draw() < 0.1:
+            odd = ODD[int(draw() * len(ODD))]
             title, paragraphs[-1] = f"{title} {odd}", f"{paragraphs[-1]} {odd}"
-        bits = [""] * len(paragraphs)
-        if chance.random() < hostile_share:
-            bits[int(chance.random() * len(bits))] = HOSTILE[int(chance.random() * len(HOSTILE))]
-        html = "".join(f"<p>{escape(words)}</p>{bit}" for words, bit in zip(paragraphs, bits, strict=True))
-        return Words(title, "\n\n".join(paragraphs), html)
+            marked_up[-1] = f"<p>{escape(paragraphs[-1])}</p>"
+        if draw() < hostile_share:
+            hostile = HOSTILE[int(draw() * len(HOSTILE))]
+            marked_up[int(draw() * len(marked_up))] += hostile
+        return Words(title, "\n\n".join(paragraphs), "".join(marked_up))
 
     def edited(self, chance: Random, words: Words, language: str) -> Words:
         """The same post after an edit: a longer title, or one more line."""
@@ -91,5 +91,8 @@ class Phrasebook:
         return Words(words.title, f"{words.text}\n\n{added}", f"{words.html}<p>{escape(added)}</p>")
 
 
-def _paragraph(chance: Random, sentence: Callable[[], str]) -> str:
-    return " ".join(sentence() for _ in range(chance.randint(1, 4)))
+def _one_to_four(chance: Random) -> int:
+    """What `randint(1, 4)` gives, in a third of its time: worlds of many thousands of posts are made of it."""
+    while (number := chance.getrandbits(3)) >= 4:
+        pass
+    return number + 1
