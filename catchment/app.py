@@ -17,6 +17,7 @@ from catchment.lazy import lazy_imports, part
 from catchment.model import Budget
 from catchment.platforms import Platforms, installed
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, Wish, kind_intervals
+from catchment.policy.spending import Caps
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
@@ -35,7 +36,7 @@ with lazy_imports():
     from catchment.credentials import pool as credential_pool
     from catchment.events import delivery, notifications, webhooks
     from catchment.fetch import budgets as request_budgets
-    from catchment.fetch import client
+    from catchment.fetch import client, paid_calls
     from catchment.fetch import settings as fetching
     from catchment.health import metrics
     from catchment.health import monitors as monitoring
@@ -130,6 +131,9 @@ class App:
             cut=self.cut,
             budgets=self.windows,
             credentials=self.pool,
+            paid_calls=paid_calls.PaidCalls(
+                self.store.spending, lambda: self.presence.owner_id, fetch_settings(self.settings), self.clock
+            ),
         )
 
     @part
@@ -405,13 +409,26 @@ def fetch_settings(settings: Settings) -> FetchSettings:
 def platform_settings(settings: Settings) -> dict[str, PlatformSettings]:
     """The operator's settings for individual platforms, by platform name."""
     limits, windows, at_once = settings.rate_limits, settings.rate_windows, settings.platform_concurrency
-    timeouts, names = settings.platform_timeouts, settings.user_agents
+    timeouts, names, prices = settings.platform_timeouts, settings.user_agents, settings.prices
+    caps = spending_caps(settings)
     return {
         name: fetching.PlatformSettings(
-            limits.get(name), windows.get(name), at_once.get(name), timeouts.get(name), names.get(name)
+            limits.get(name),
+            windows.get(name),
+            at_once.get(name),
+            timeouts.get(name),
+            names.get(name),
+            prices.get(name, {}),
+            caps.get(name, Caps()),
         )
-        for name in sorted({*limits, *windows, *at_once, *timeouts, *names})
+        for name in sorted({*limits, *windows, *at_once, *timeouts, *names, *prices, *caps})
     }
+
+
+def spending_caps(settings: Settings) -> dict[str, Caps]:
+    """The spending caps of services that have one, by name."""
+    daily, monthly = settings.daily_caps, settings.monthly_caps
+    return {name: Caps(daily.get(name), monthly.get(name)) for name in sorted({*daily, *monthly})}
 
 
 def post_settings(settings: Settings) -> FetchSettings:

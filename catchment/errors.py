@@ -19,6 +19,7 @@ CatchmentError              an unexpected error: a bug in catchment
     ├── TimedOut            too slow: tried again
     ├── ServerTrouble       5xx: tried again
     ├── SlowDown            429 or similar, or our own budget: the wait is obeyed; does not count as a failure
+    │   └── SpendingCapReached  a spending cap allows no further call: nothing is asked until its day or month is over
     ├── CredentialsExhausted  no credential is usable at the moment; the message says when one will be
     ├── Unreadable          the answer is kept, but could not be parsed: our parser is outdated, or it is something else
     │   ├── NoFeed          a site answers, but announces no feed, and none is at the usual addresses
@@ -132,7 +133,7 @@ class PlatformError(CatchmentError):
     `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
     answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
     this one request is refused: the host, the platform or the credential is. `is_credentials` tells that it is about
-    the credential that was used: with another one it may go.
+    the credential that was used: with another one it may go. `is_unsent` tells that no request was sent.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -152,6 +153,7 @@ class PlatformError(CatchmentError):
         self.is_contact = False
         self.is_beyond_request = False
         self.is_credentials = False
+        self.is_unsent = False
 
 
 class NetworkError(PlatformError):
@@ -181,6 +183,12 @@ class SlowDown(PlatformError):
     def is_own_limit(self) -> bool:
         """True if our own limits made the request wait (budget, politeness, cooldown); no server answered."""
         return self.status is None
+
+
+class SpendingCapReached(SlowDown):
+    """Raise the cap, or wait: `catchment spending` shows what was spent, and when it goes on."""
+
+    code = "SPENDING_CAP"
 
 
 class CredentialsExhausted(PlatformError):

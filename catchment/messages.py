@@ -65,6 +65,23 @@ SENTENCES: dict[str, Text] = {
     ),
     "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
     "alert.beat": "no beat is running: workers finish what they have, and get nothing new — start `catchment beat`",
+    "spending.cap_of_day": "the daily spending cap of {service} ({cap}) allows no further call until {until} UTC",
+    "spending.cap_of_month": "the monthly spending cap of {service} ({cap}) allows no further call until {until} UTC",
+    "spending.wait_or_raise": "raise the cap, or wait; it continues automatically then",
+    "alert.cap_near_day": (
+        "{service}: {spent} of {cap} that may be spent a day are used — it ends at {until}; at the cap, sources wait"
+    ),
+    "alert.cap_near_month": (
+        "{service}: {spent} of {cap} that may be spent a month are used — it ends at {until}; at the cap, sources wait"
+    ),
+    "alert.cap_reached_day": (
+        "{service}: the daily spending cap of {cap} is reached ({spent} spent or reserved); nothing is asked that "
+        "could exceed it before {until} — raise the cap, or wait"
+    ),
+    "alert.cap_reached_month": (
+        "{service}: the monthly spending cap of {cap} is reached ({spent} spent or reserved); nothing is asked that "
+        "could exceed it before {until} — raise the cap, or wait"
+    ),
     "alert.success": (
         "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes — `catchment status` shows which"
     ),

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import PlatformError
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import http_refusal
 from catchment.fetch.settings import Attempt
 from catchment.model import (
@@ -97,7 +98,15 @@ class Board:
             text = f"floor {thread.last_number} of {thread.tid}"
             thread.floors[thread.last_number] = Post(self._pids, text, at or self.clock.now())
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         name = request.url.rpartition("/")[2]
         about = " ".join([name, *(str(value) for value in request.params.values())])
         self.asked.append(about)

@@ -20,6 +20,7 @@ from typing import Any
 from catchment.app import App, open_app
 from catchment.collect.source_client import Send
 from catchment.errors import PlatformError, SlowDown
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import http_refusal
 from catchment.fetch.settings import Attempt
 from catchment.model import (
@@ -94,7 +95,15 @@ class Town:
         url = f"https://{name}.example/feed"
         return self.feeds.setdefault(url, Feed(url, **more))
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)

@@ -72,6 +72,7 @@ class CacheWarmup:
             log.error("a cache-only crawl failed inside", source=claimed.source.id, exc_info=error)
             inside = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
             result, cached = crawl.failed(inside), None
+        crawl.client.book()
         try:
             self.store.cached_sources.ended(
                 claimed.source, claimed.lease, run_id, result, crawl.client.new_attempts(), cached

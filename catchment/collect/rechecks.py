@@ -188,6 +188,7 @@ class _SourceRechecks:
                 self._lease, [after_failing(recheck, now) for recheck in self._waiting.values()]
             )
         result = self._result(asked, broke)
+        self._client.book()
         self._store.rechecks.note(self._lease, self._run_id, self._source, result, self._client.new_attempts())
         return result
 
@@ -241,6 +242,7 @@ class _SourceRechecks:
             FINGERPRINT_RULE,
             raws=batch.raws(self._client),
             outcomes=self._client.new_attempts(),
+            bookings=tuple(self._client.costs.unbooked),
             is_kept_hot=keeps_hot(self._platform),
         )
         rechecks = (
@@ -249,6 +251,7 @@ class _SourceRechecks:
         )
         decide = partial(decide_rechecks, page.items, rechecks, at)
         self._counts += self._store.page_writer.write(page, decide).counts
+        self._client.costs.forget(page.bookings)
 
     def _missing(self, batch: Batch, scope: str) -> list[Key]:
         """Returns the ids for which the platform says there is no such item: in the answer, or by 404 or 410 for it."""

@@ -31,6 +31,7 @@ from catchment.errors import (
     TooLarge,
     Unreadable,
 )
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import keepable_headers
 from catchment.fetch.settings import Attempt
 from catchment.fetch.throttle import Pauses
@@ -191,7 +192,15 @@ Keep = Callable[[datetime, RawAnswer], None]
 class Send(Protocol):
     """Sends a request to a platform: `fetch.Fetch`."""
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer: ...
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer: ...
 
 
 class CollectContext:
@@ -248,6 +257,7 @@ class SourceClient:
         self.subject = subject_of(source)
         self._attempts: list[Attempt] = []
         self._attempts_told = 0
+        self.costs = CallCosts(source.id or None)
         self._effort = Effort()
         self._bytes = 0
         self.service = source.platform
@@ -265,7 +275,9 @@ class SourceClient:
         try:
             recipient = self._context.platforms.recipient(platform, request)
             self.service = recipient.NAME
-            answer = self._context.fetch(request, recipient, subject=self.subject, attempts=self._attempts)
+            answer = self._context.fetch(
+                request, recipient, subject=self.subject, attempts=self._attempts, costs=self.costs
+            )
         except _TRY_OTHERWISE as error:
             if request.fallback is None:
                 raise self._nothing_found(request, platform) or error from error
@@ -330,6 +342,16 @@ class SourceClient:
         untold = self._attempts[self._attempts_told :]
         self._attempts_told += len(untold)
         return Counter((attempt.outcome, attempt.at.replace(second=0, microsecond=0)) for attempt in untold)
+
+    def book(self) -> None:
+        """Books calls that led to no page."""
+        if bookings := tuple(self.costs.unbooked):
+            try:
+                self._context.store.spending.settle(bookings)
+            except StoreError as error:
+                # Their reservations stay, and are booked as uncertain later.
+                log.error("costs could not be booked", source=self._source.id, error=str(error))
+            self.costs.forget(bookings)
 
     def _keep_unread(self, exchange: Exchange) -> None:
         if self._keep and exchange.request.is_keepable and exchange.answer.body:

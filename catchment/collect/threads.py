@@ -240,6 +240,7 @@ class ThreadReader:
             inside = CatchmentError(f"an error inside catchment ({type(error).__name__})")
             result, marks = _failed(result, inside), _marks_after_failure(reading, inside)
         finally:
+            self.client.book()
             self._release(claimed, result, marks, started_at)
 
     def _read_page(
@@ -297,10 +298,12 @@ class ThreadReader:
             FINGERPRINT_RULE,
             raws=self.client.raw(exchange),
             outcomes=self.client.new_attempts(),
+            bookings=tuple(self.client.costs.unbooked),
             floors=FloorRange(scope, claimed.thread.thread_id, *numbers_on(self._forum, thread_page.number)),
         )
         decided = partial(decide, clean.items, len(clean.skipped), exchange.at)
         written = self._store.page_writer.write(page, decided)
+        self.client.costs.forget(page.bookings)
         self.counts += written.counts
         return written
 

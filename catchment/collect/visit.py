@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -20,7 +20,21 @@ from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
 from catchment.collect.source_client import CollectContext
 from catchment.collect.threads import WaitingThreads, collect_board
 from catchment.collect.walk import PlannedWalk, Visit, walk
-from catchment.errors import CatchmentError, InvalidInput, LeaseLost, PlatformError, SlowDown, Stopped, VaultError
+from catchment.errors import (
+    CatchmentError,
+    Gone,
+    InvalidInput,
+    LeaseLost,
+    Missing,
+    PlatformError,
+    Refused,
+    SlowDown,
+    SpendingCapReached,
+    Stopped,
+    StoreError,
+    Unreadable,
+    VaultError,
+)
 from catchment.logs import redact
 from catchment.messages import about, message
 from catchment.model import (
@@ -130,6 +144,7 @@ def _write(visit: Visit, platform: Platform, batch: Batch, follow_ups: tuple[Fol
     page = visit.page(at, clean.items, raws=batch.raws(visit.client))
     decide = partial(decide_follow_ups, clean.items, len(clean.skipped), follow_ups, at)
     written = visit.store.page_writer.write(page, decide)
+    visit.client.costs.forget(page.bookings)
     result = visit.state.result
     visit.state = visit.state.replace(result=result.replace(counts=result.counts + written.counts))
 
@@ -209,6 +224,11 @@ def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str
     return target.address, checked_settings(kind, {**target.settings, **source.settings})
 
 
+def _is_lasting(error: CatchmentError) -> bool:
+    """Whether the platform has answered, and the same request would get the same answer again."""
+    return isinstance(error, Unreadable | Missing | Gone | Refused)
+
+
 log = logs.logger(__name__)
 _UNSCHEDULED = timedelta(days=1)
 """For how long a kind that is not scheduled is passed over at a time."""
@@ -244,6 +264,8 @@ class Visitor:
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
             details = {"error_type": type(error).__name__}
             self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
+        if visit.is_paid:
+            visit.client.book()
         if visit.wait is not None:
             self._cool_down(claimed.source, visit.client.service, visit.wait)
         result = visit.state.result
@@ -303,6 +325,10 @@ class Visitor:
         if visit.client.subject not in message and not isinstance(error, Stopped):
             # The fetch layer names the source, credentials and store do not.
             message = about(visit.client.subject, message)
+        if visit.is_continuing and _is_lasting(error):
+            # The place where it was cut short cannot be had any more: the next visit begins with the first page.
+            with suppress(StoreError):
+                self.store.unfinished_walks.forget(visit.source.id)
         cause = self._cause_of(visit.source, error)
         visit.finish(after_error(visit.counted(), error, redact(message), cause, self.clock.now()))
 
@@ -345,6 +371,9 @@ class Visitor:
         # other. And what a platform says about one request says nothing about the next.
         is_for_all = source.credential is None and (error.status is None or error.is_beyond_request)
         if platform is None or not platform.HOSTS or not is_for_all or error.retry_at is None:
+            return
+        if isinstance(error, SpendingCapReached):
+            # Cheaper calls may still be allowed, and the cap may be raised.
             return
         self.context.cooldowns.start(service, error.retry_at, self.clock.now())
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from datetime import datetime
 from functools import partial
 from typing import Any, TypedDict
 
+import msgspec
+
 from catchment.cache import keeps_hot
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
-from catchment.errors import LeaseLost, SlowDown, Unreadable
+from catchment.errors import LeaseLost, SlowDown, SpendingCapReached, Unreadable
 from catchment.fetch.responses import cache_seconds, validators
 from catchment.fetch.urls import may_share
 from catchment.logs import redact
@@ -23,6 +25,7 @@ from catchment.model import (
     Listing,
     Outcome,
     Page,
+    PageFacts,
     Platform,
     RawAnswer,
     Reading,
@@ -32,10 +35,19 @@ from catchment.model import (
     WalkPlan,
 )
 from catchment.platforms import listing_of
-from catchment.policy.page import ChangedSinceMark, VisitPage, decide_page, needs_rhythm, suspects_staleness
+from catchment.policy.page import (
+    ChangedSinceMark,
+    VisitPage,
+    decide_end_without_money,
+    decide_page,
+    ends_without_money,
+    needs_rhythm,
+    suspects_staleness,
+)
 from catchment.policy.visit import (
     MOST_PAGES,
     AnswerHead,
+    UnfinishedWalk,
     VisitRules,
     VisitState,
     after_answer,
@@ -44,8 +56,11 @@ from catchment.policy.visit import (
     after_unchanged,
     begin,
     begin_walk,
+    continue_walk,
+    continues,
     is_same_answer,
     retire_as_twin,
+    unfinished,
 )
 from catchment.store.sources.sources import Claimed
 from catchment.text.clean import (
@@ -81,6 +96,10 @@ class Visit:
         self.wait: SlowDown | None = None
         """Somebody asked us to wait."""
         self.unwritten: Closing | None = None
+        self.is_continuing = False
+        """The walk goes on where an earlier visit was cut short, and no page of it was written yet."""
+        self.is_paid = claimed.source.platform in context.platforms.paid
+        """Its platform charges for what it answers."""
 
     def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
         self.store.page_writer.keep_raw(self.source, self.lease, self.run_id, at, raw)
@@ -94,6 +113,7 @@ class Visit:
             tuple(items),
             FINGERPRINT_RULE,
             outcomes=self.client.new_attempts(),
+            bookings=tuple(self.client.costs.unbooked),
             **more,
         )
 
@@ -130,9 +150,15 @@ class PlannedWalk(Record, frozen=True):
 def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> None:
     """Requests pages until no more are wanted. Every page is written with the progress that it proves."""
     visit.state = begin_walk(visit.state, planned.plan.limit, is_beside=planned.is_beside, is_last=planned.is_last)
-    waiting = deque(planned.requests)
+    waiting = deque(_continued(visit, platform, planned) if visit.is_paid else planned.requests)
     for _ in range(MOST_PAGES):
-        exchange = visit.client.send(waiting.popleft(), platform)
+        try:
+            exchange = visit.client.send(waiting.popleft(), platform)
+        except SpendingCapReached as error:
+            if not ends_without_money(visit.state):
+                raise
+            _end_without_money(visit, platform, error)
+            return
         head = answer_head(visit, exchange)
         if _is_not_modified(visit.state, exchange) or is_same_answer(visit.state, head):
             visit.finish(after_unchanged(visit.counted(), head, visit.clock.now()))
@@ -145,7 +171,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
             if _is_twin(visit, reading):
                 return
             listing = listing_of(kind, exchange.request.listing or planned.plan.listing)
-            page = _write_page(visit, exchange, head, reading, listing, is_queue_empty=not waiting)
+            page = _write_page(visit, exchange, head, reading, listing, waiting)
         waiting.extend(page.next_pages if not page.is_walk_over else ())
         if page.details:
             page = _write_details(visit, exchange, page.details, is_queue_empty=not waiting)
@@ -156,6 +182,33 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         "check it in a browser",
         subject=visit.client.subject,
     )
+
+
+def _continued(visit: Visit, platform: Platform, planned: PlannedWalk) -> tuple[Request, ...]:
+    """Returns the first requests of the walk. Where pages cost money, a walk that was cut short goes on after its last
+    stored page: nothing that is stored is paid for twice."""
+    requests = planned.requests
+    stored = visit.store.unfinished_walks.of_source(visit.source.id) if not planned.is_beside else None
+    if stored is None:
+        return requests
+    try:
+        saved = msgspec.json.decode(stored, type=UnfinishedWalk)
+    except msgspec.MsgspecError:
+        # Of another version.
+        return requests
+    listing, version = requests[0].listing or planned.plan.listing, platform.PARSER_VERSION
+    if not continues(visit.state, saved, listing, requests, version, visit.clock.now()):
+        return requests
+    visit.state, visit.is_continuing = continue_walk(visit.state, saved), True
+    return saved.requests
+
+
+def _end_without_money(visit: Visit, platform: Platform, error: SpendingCapReached) -> None:
+    at = visit.clock.now()
+    decide = partial(decide_end_without_money, visit.counted(), error, redact(error.message), at)
+    page = visit.page(at, is_continuable=True)
+    visit.state = visit.store.page_writer.write(page, decide).state
+    visit.client.costs.forget(page.bookings)
 
 
 def answer_head(visit: Visit, exchange: Exchange) -> AnswerHead:
@@ -209,7 +262,12 @@ def _is_twin(visit: Visit, reading: Reading) -> bool:
 
 
 def _write_page(
-    visit: Visit, exchange: Exchange, head: AnswerHead, reading: Reading, listing: Listing, *, is_queue_empty: bool
+    visit: Visit,
+    exchange: Exchange,
+    head: AnswerHead,
+    reading: Reading,
+    listing: Listing,
+    waiting: Collection[Request],
 ) -> VisitPage:
     is_window = visit.state.walk.pages == 0 and listing.is_window and not visit.state.walk.is_beside
     marks = tuple(mark_of(item) for item in reading.items) if is_window else ()
@@ -219,7 +277,7 @@ def _write_page(
     page = visit.page(exchange.at, raws=visit.client.raw(exchange), **_page_flags(state, exchange.platform))
 
     def write(same: Sequence[RefinedItem]) -> VisitPage:
-        return _write(visit, state, page, exchange, reading, same, is_queue_empty=is_queue_empty)
+        return _write(visit, state, page, exchange, reading, same, waiting)
 
     try:
         # An item identical to last time is not cleaned again.
@@ -257,7 +315,7 @@ def _write_batch(visit: Visit, exchange: Exchange, batch: Batch, *, is_queue_emp
     state = after_details(visit.counted(), reading)
     page = visit.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))
     return _write(
-        visit, state, page, exchange, reading, (), is_queue_empty=is_queue_empty, last_answer_at=batch.last_at
+        visit, state, page, exchange, reading, (), () if is_queue_empty else None, last_answer_at=batch.last_at
     )
 
 
@@ -291,12 +349,13 @@ def _write(
     exchange: Exchange,
     reading: Reading,
     same: Sequence[RefinedItem],
+    waiting: Collection[Request] | None,
     *,
-    is_queue_empty: bool,
     last_answer_at: datetime | None = None,
 ) -> VisitPage:
-    """Cleans what was read, writes it, and goes on with the state after it."""
-    state = state.replace(walk=state.walk.replace(is_queue_empty=is_queue_empty))
+    """Cleans what was read, writes it, and goes on with the state after it. `waiting`: requests for further pages;
+    None: there are some."""
+    state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
     ids = {item.item.external_id for item in same}
     rest = tuple(item for item in reading.items if item.external_id not in ids) if same else reading.items
     clean = visit.client.clean(
@@ -305,8 +364,24 @@ def _write(
     items = (*clean.items, *same, *listed(reading, _scope(visit, exchange.platform)))
     at, skipped = page.answered_at, len(clean.skipped)
     decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at)
+    is_continuable = visit.is_paid and waiting is not None and not state.walk.is_beside
+
+    def decide_and_keep(facts: PageFacts) -> VisitPage:
+        decided = decide(facts)
+        if not is_continuable or decided.is_walk_over or decided.details:
+            return decided
+        requests = (*(waiting or ()), *decided.next_pages)
+        saved = unfinished(decided.state, requests, exchange.platform.PARSER_VERSION, at)
+        return decided.replace(unfinished_walk=msgspec.json.encode(saved))
+
     written = visit.store.page_writer.write(
-        page.replace(items=items, suspects_staleness=suspects_staleness(state, reading, items, at)), decide
+        page.replace(
+            items=items,
+            suspects_staleness=suspects_staleness(state, reading, items, at),
+            is_continuable=is_continuable,
+        ),
+        decide_and_keep,
     )
-    visit.state = written.state
+    visit.client.costs.forget(page.bookings)
+    visit.state, visit.is_continuing = written.state, False
     return written

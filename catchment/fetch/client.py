@@ -38,6 +38,7 @@ from catchment.fetch.auth import (
     without_secrets,
 )
 from catchment.fetch.budgets import Budgets
+from catchment.fetch.paid_calls import CallCosts, PaidCalls, charged
 from catchment.fetch.responses import http_refusal, told_to_wait_until
 from catchment.fetch.robots import Robots
 from catchment.fetch.settings import Attempt, FetchPlatform, FetchSettings
@@ -73,6 +74,8 @@ class Call(Struct):
     """What was asked, in its current form: with retry changes and credential."""
     obeys_robots: bool = False
     """Whether robots.txt applies to every URL on the way."""
+    costs: CallCosts | None = None
+    """Where its costs are noted; None: they are booked at once."""
     use: Use | None = None
     """The credential that it is sent with."""
     token: Token | None = None
@@ -92,13 +95,15 @@ class Fetch:
         stop: Event,
         budgets: Budgets,
         credentials: CredentialProvider,
+        paid_calls: PaidCalls | None = None,
         cut: Event | None = None,
         random: Callable[[], float] = chance.random,
         nonce: Callable[[], str] = unguessable.token_hex,
     ) -> None:
-        """`stop` begins no further exchange and lets the current one finish; `cut` ends it at once."""
+        """`stop` begins no further exchange and lets the current one finish; `cut` ends it at once. `paid_calls`:
+        for services that charge money."""
         self._settings, self._clock, self._credentials = settings, clock, credentials
-        self._random, self._nonce = random, nonce
+        self._random, self._nonce, self._paid_calls = random, nonce, paid_calls
         self._throttle = Throttle(settings, clock, stop, budgets)
         self._robots: dict[str, Robots] = {}
         """By user agent: a site may have a rule for that name."""
@@ -106,12 +111,20 @@ class Fetch:
         self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
 
-    def __call__(self, request: Request, platform: FetchPlatform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: FetchPlatform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         """Returns the platform's answer. Raises the error that says what happened to `subject`, or Stopped.
 
-        Every exchange that was begun is added to `attempts`, those of a failed call too.
+        Every exchange that was begun is added to `attempts`, and what it cost to `costs`, those of a failed call too.
         """
-        call = Call(request, platform, attempts, request, getattr(platform, "OBEYS_ROBOTS", False))
+        call = Call(request, platform, attempts, request, getattr(platform, "OBEYS_ROBOTS", False), costs)
         waits = iter(self._settings.retry_waits)
         try:
             while True:
@@ -237,7 +250,8 @@ class Fetch:
             with self._throttle.admission(slot, step.is_operators):
                 # The first step has the whole time: a round figure, which need not be set anew for each request.
                 left = timeout if len(seen) == 1 else max(0.001, begun + timeout - time.monotonic())
-                response = self._exchange(step, call, left)
+                exchange = self._paid_exchange if hasattr(platform, "PRICES") else self._exchange
+                response = exchange(step, call, left)
             if call.use is not None:
                 response = without_secrets(response, call.use.secret, call.token, secret_params)
             location = response.headers.get("location") if response.status in REDIRECTS else None
@@ -260,7 +274,7 @@ class Fetch:
         """Obeys the site's robots.txt, which is fetched first."""
 
         def ask(request: Request) -> Answer:
-            return self._follow(Call(request, call.platform, call.attempts, request))[0]
+            return self._follow(Call(request, call.platform, call.attempts, request, costs=call.costs))[0]
 
         user_agent = self._settings.user_agent_for(call.platform)
         robots = self._robots.get(user_agent)
@@ -310,7 +324,7 @@ class Fetch:
     def _log_in(self, request: Request, call: Call) -> Token:
         # With the same credential, though without its token: that is what the login is to yield.
         request = request.replace(credential=call.request.credential)
-        answer, slot = self._follow(Call(request, call.platform, call.attempts, request, call.obeys_robots))
+        answer, slot = self._follow(Call(request, call.platform, call.attempts, request, call.obeys_robots, call.costs))
         if (refusal := _refusal(answer, request, slot)) is not None:
             raise self._blamed(refusal, slot)
         self._throttle.note_limits(slot, answer)
@@ -322,6 +336,26 @@ class Fetch:
         for value in token.headers.values():
             know_secret(value.rpartition(" ")[2])
         return token
+
+    def _paid_exchange(self, step: Step, call: Call, timeout_seconds: float) -> RawResponse:
+        """Makes the exchange. If it costs money, the most that it may cost is reserved first. Raises
+        SpendingCapReached."""
+        paid_calls, source_id = self._paid_calls, call.costs.source_id if call.costs else None
+        reservation = paid_calls.reserve(call.platform, call.request, source_id) if paid_calls else None
+        if paid_calls is None or reservation is None:
+            return self._exchange(step, call, timeout_seconds)
+        # Unless the answer says otherwise, it may have been charged: a kill or a bug must not make it free.
+        booking = reservation.booking(None)
+        try:
+            response = self._exchange(step, call, timeout_seconds)
+            answer = Answer(response.status, response.headers, response.body, step.place.url, self._clock.now())
+            booking = charged(call.platform, call.request, answer, reservation)
+            return response
+        except PlatformError as error:
+            booking = reservation.unsent() if error.is_unsent else booking
+            raise
+        finally:
+            paid_calls.book(booking, call.costs)
 
     def _exchange(self, step: Step, call: Call, timeout_seconds: float) -> RawResponse:
         request, settings = call.request, self._settings
@@ -375,7 +409,7 @@ def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformEr
     """Returns a copy of the error with more detail: a platform may raise the same instance again and again."""
     what = messages.about(about, error.what) if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
-    for name in ("is_contact", "is_beyond_request", "is_credentials"):
+    for name in ("is_contact", "is_beyond_request", "is_credentials", "is_unsent"):
         setattr(retold, name, getattr(error, name))
     return retold
 

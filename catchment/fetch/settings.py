@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from catchment.model import Answer, Budget, Record, Refusal, Request
+from catchment.model import Answer, Budget, Prices, Record, Refusal, Request
+from catchment.policy.spending import Caps
 
 
 class FetchPlatform(Protocol):
@@ -28,6 +30,9 @@ class PlatformSettings(Record, frozen=True):
     concurrency: int | None = None
     timeout_seconds: float | None = None
     user_agent: str | None = None
+    prices: Mapping[str, int] = {}
+    """Those that differ from the declared ones, by the names of `Prices`."""
+    caps: Caps = Caps()
 
     def budget(self, declared: Budget | None, name: str) -> Budget | None:
         """Returns the budget that applies."""
@@ -89,6 +94,11 @@ class FetchSettings(Record, frozen=True):
         """Returns the budget of a platform: as it declares it, unless the operator sets another."""
         own = self.platforms.get(platform.NAME)
         return platform.BUDGET if own is None else own.budget(platform.BUDGET, platform.NAME)
+
+    def prices(self, platform: FetchPlatform) -> Prices | None:
+        """Returns what a platform or service charges: as it declares it, with the operator's changes. None: nothing."""
+        declared: Prices | None = getattr(platform, "PRICES", None)
+        return declared and declared.replace(**self.of(platform).prices)
 
 
 _AS_DECLARED = PlatformSettings()

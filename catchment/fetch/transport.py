@@ -355,7 +355,9 @@ class Wire:
         elif code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
             return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
         elif transfer.objections and code == pycurl.E_COULDNT_CONNECT:
-            return _refused(host, transfer.objections[0])
+            refused = _refused(host, transfer.objections[0])
+            refused.is_unsent = True
+            return refused
         elif self._is_proxied and (status := self._curl.getinfo(pycurl.HTTP_CONNECTCODE)) >= 400:
             return NetworkError(
                 "the proxy refused a tunnel to {host} (HTTP {answer_status})", _TUNNELS, host=host, answer_status=status
@@ -364,6 +366,7 @@ class Wire:
             error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
             failure = error(what.format(host=host, words=words), helps)
         failure.is_contact = self._is_contact()
+        failure.is_unsent = code in _UNSENT
         return failure
 
     def _is_contact(self) -> bool:
@@ -409,6 +412,14 @@ _FAILURES: dict[int, tuple[type[PlatformError], str, str]] = {
     pycurl.E_SEND_ERROR: _BROKEN_OFF,
     pycurl.E_RECV_ERROR: _BROKEN_OFF,
 }
+_UNSENT = frozenset(
+    (
+        *(pycurl.E_UNSUPPORTED_PROTOCOL, pycurl.E_URL_MALFORMAT, pycurl.E_COULDNT_RESOLVE_PROXY),
+        *(pycurl.E_COULDNT_RESOLVE_HOST, pycurl.E_COULDNT_CONNECT),
+        *(pycurl.E_SSL_CONNECT_ERROR, pycurl.E_PEER_FAILED_VERIFICATION),
+    )
+)
+"""There was no connection, so nothing was sent."""
 _ANY_FAILURE = (NetworkError, "the transfer from {host} failed ({words})", _AGAIN)
 
 

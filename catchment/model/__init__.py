@@ -6,6 +6,7 @@ None means unknown, never 0. Times are timezone-aware UTC; the parser converts t
 from catchment.model.item import LABELS, Item, Key, Media, Ordering, Reference, Refined, RefinedItem, Skipped
 from catchment.model.outcome import Alarm, Counts, Event, Gap, Lease, Outcome, Severity, Standing, VisitResult, Watch
 from catchment.model.page import (
+    Booking,
     Change,
     Closing,
     Correction,
@@ -44,6 +45,7 @@ from catchment.model.protocol import (
     PlanPart,
     Platform,
     PlatformOptions,
+    Prices,
     Reading,
     Recheck,
     Refusal,
@@ -53,6 +55,7 @@ from catchment.model.protocol import (
     ThreadPage,
     ThreadRow,
     Token,
+    Usage,
     WalkPlan,
     options,
 )
@@ -81,6 +84,7 @@ __all__ = [
     "REQUESTED",
     "Alarm",
     "Answer",
+    "Booking",
     "Budget",
     "Change",
     "Closing",
@@ -123,6 +127,7 @@ __all__ = [
     "Platform",
     "PlatformOptions",
     "Point",
+    "Prices",
     "Progress",
     "RawAnswer",
     "ReadReason",
@@ -153,6 +158,7 @@ __all__ = [
     "ThreadSeen",
     "ThreadState",
     "Token",
+    "Usage",
     "Version",
     "View",
     "VisitEnd",

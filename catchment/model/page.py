@@ -39,6 +39,26 @@ class FloorRange(Record, frozen=True):
     last: int
 
 
+class Booking(Record, frozen=True):
+    """What one call to a paid service cost, ready to be booked. Amounts are millionths of a US dollar."""
+
+    service: str
+    credential: str | None
+    source_id: int | None
+    """None: it was made for no source (a check of a credential, a preview)."""
+    day: str
+    """In UTC, as 2026-01-31: when it was sent."""
+    reservation_id: int | None = None
+    """Its reservation, which ends with the booking; None: nothing was reserved, because the call costs nothing."""
+    items: int = 0
+    profiles: int = 0
+    amount: int = 0
+    uncertain_amount: int = 0
+    """The most that it may have cost, if its answer never came, or did not tell."""
+    is_sent: bool = True
+    """False: the service was not reached. Only the reservation ends."""
+
+
 class Page(Record, frozen=True):
     """What one answer showed, or a few that were requested one by one, ready to be written."""
 
@@ -54,6 +74,8 @@ class Page(Record, frozen=True):
     raws: tuple[RawAnswer, ...] = ()
     outcomes: Mapping[tuple[str, datetime], int] = {}
     """Attempts by outcome and minute."""
+    bookings: tuple[Booking, ...] = ()
+    """What the calls that led to it cost."""
     item_kind: str | None = None
     """The source's rhythm is derived from items of this kind; None: from all its items."""
     needs_rhythm: bool = False
@@ -64,6 +86,8 @@ class Page(Record, frozen=True):
     """The floors that a page of a thread should show."""
     is_kept_hot: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
+    is_continuable: bool = False
+    """Its walk costs money: if it is cut short, the next visit goes on below this page."""
 
 
 # What the store knows
@@ -262,6 +286,8 @@ class PageWrite(Record, frozen=True):
     follow_ups: tuple[FollowUp, ...] = ()
     """The state of earlier follow-ups after this page."""
     threads: tuple[ThreadSeen, ...] = ()
+    unfinished_walk: bytes | None = None
+    """The walk after this page, as JSON; None: it is over."""
     list_note: ListNote | None = None
     thread_marks: ThreadMarks | None = None
 

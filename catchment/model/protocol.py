@@ -318,6 +318,41 @@ class CredentialSettings(Record, frozen=True):
     headers: dict[str, str] = {}
 
 
+class Usage(Record, frozen=True):
+    """What a paid service charges one call for."""
+
+    items: int = 0
+    profiles: int = 0
+    is_list: bool = False
+    """The call reads a list of several accounts, for which the service may have a price of its own."""
+    is_free: bool = False
+    """The service charges nothing for it, not even the minimum."""
+
+
+class Prices(Record, frozen=True):
+    """What a service charges, in millionths of a US dollar."""
+
+    item: int = 0
+    """For each item that an answer has."""
+    call: int = 0
+    """For each call, besides what it returns."""
+    profile: int = 0
+    """For each profile that an answer has."""
+    list_call: int | None = None
+    """For a call that reads a list, instead of its items; None: its items are charged."""
+    minimum: int = 0
+    """A call costs at least this, whatever it returns."""
+
+    def cost(self, usage: Usage) -> int:
+        """Returns what a call costs, in millionths of a US dollar."""
+        if usage.is_free:
+            return 0
+        items = self.item * usage.items
+        if usage.is_list and self.list_call is not None:
+            items = self.list_call
+        return max(self.minimum, self.call + self.profile * usage.profiles + items)
+
+
 class Service(Record, frozen=True):
     """One of several ways to reach a platform, each with hosts, a budget and credentials of its own.
 
@@ -330,6 +365,8 @@ class Service(Record, frozen=True):
     budget: Budget | None = None
     credential_settings: CredentialSettings | None = None
     probe: Request | None = None
+    prices: Prices | None = None
+    """What it charges, unless the operator sets other prices; None: it is free of charge. `usage` says what for."""
 
 
 class Recheck(Record, frozen=True):
@@ -390,6 +427,8 @@ class PlatformOptions(Protocol):
     """Settings of the deployment that form a credential."""
     PROBE: Request
     """A cheap request that needs a credential, to test one."""
+    PRICES: Prices
+    """What the platform charges, if it is its own only service; see `Service.prices`."""
     SERVICES: tuple[Service, ...]
     """The services through which it can be reached; `HOSTS` has the hosts of all of them, `BUDGET` is None. Without it
     the platform is its own only service."""
@@ -417,6 +456,10 @@ class PlatformOptions(Protocol):
 
     def dress(self, request: Request, secret: Any, now: datetime, nonce: str) -> Request:
         """Returns the request with its credential and signature, where the platform has its own way to add them."""
+
+    def usage(self, request: Request, answer: Answer | None) -> Usage | None:
+        """Returns what an answer is charged for; without an answer, the most that a call may be charged for. None: the
+        answer does not tell. Without this function, every answer with a status below 400 is one call."""
 
     def accepts(self, answer: Answer, request: Request) -> bool:
         """Whether an answer can be read although its status means an error (a page beyond the last)."""

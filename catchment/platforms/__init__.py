@@ -90,6 +90,8 @@ class Platforms:
         self.services = {service.NAME: service for module in modules for service in _services(module)}
         """What requests are sent to, by name: the services of platforms that declare some, else the platform itself."""
         self.without_services = frozenset(module.NAME for module in modules if not services_of(module))
+        self.paid = frozenset(module.NAME for module in modules if any(map(_is_paid, _services(module))))
+        """Platforms that have a service which charges for what it answers."""
         self.of_one_site = frozenset(module.NAME for module in modules if module.HOSTS)
         """Platforms whose sources share a host; elsewhere each source has a host of its own."""
         self.titles = {
@@ -161,7 +163,8 @@ class Platforms:
 
 
 class _ServiceOf:
-    """A platform as one of its services is reached: its own name, hosts, budget, credential settings and probe."""
+    """A platform as one of its services is reached: its own name, hosts, budget, credential settings, probe and
+    prices."""
 
     def __init__(self, platform: Platform, service: Service) -> None:
         self._platform = platform
@@ -170,6 +173,8 @@ class _ServiceOf:
             self.CREDENTIAL_SETTINGS = service.credential_settings
         if service.probe is not None:
             self.PROBE = service.probe
+        if service.prices is not None:
+            self.PRICES = service.prices
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._platform, name)
@@ -178,6 +183,10 @@ class _ServiceOf:
 def _services(platform: Platform) -> tuple[Platform, ...]:
     declared = services_of(platform)
     return tuple(cast(Platform, _ServiceOf(platform, service)) for service in declared) or (platform,)
+
+
+def _is_paid(service: Platform) -> bool:
+    return hasattr(service, "PRICES")
 
 
 def services_of(platform: Platform) -> tuple[Service, ...]:
@@ -309,6 +318,8 @@ def _service_faults(module: ModuleType) -> Iterator[str]:
         yield "two services share a host: a credential of the one would be sent to the other"
     if module.BUDGET is not None:
         yield "its services have the budgets: BUDGET must be None"
+    if hasattr(module, "PRICES"):
+        yield "its services have the prices: there must be no PRICES"
 
 
 def _members(protocol: type) -> dict[str, Any]:

@@ -45,6 +45,10 @@ class Asked(Record, frozen=True):
     """The answer was sent completely, and a parser can read every entry in it."""
     is_unchanged: bool = False
     """304"""
+    cost: int = 0
+    """What it is charged for, in millionths of a dollar, at services that cost money."""
+    is_cost_plain: bool = True
+    """The client can tell from the answer what it cost. Otherwise it was spoiled, or never arrived whole."""
     entries: tuple[Entry, ...] = ()
     """What it shows: [post id, version number, id on the wire]. Of an incomplete answer: what a part of it may show."""
 
@@ -85,6 +89,27 @@ def read_log(file: Path) -> list[Asked]:
                 request = msgspec.json.decode(line, type=Asked)
                 asked[request.number] = request
     return [asked[number] for number in sorted(asked)]
+
+
+class Bill(Record, frozen=True):
+    """What a service charges for the answers that it sent, in millionths of a dollar."""
+
+    calls: int = 0
+    plain: int = 0
+    """For answers that say themselves what they cost."""
+    hidden: int = 0
+    """For answers that the client never had whole, or that were spoiled."""
+
+    @property
+    def amount(self) -> int:
+        return self.plain + self.hidden
+
+
+def bill_of(asked: Iterable[Asked]) -> Bill:
+    """Adds up what these answers cost."""
+    charged = [request for request in asked if request.cost]
+    plain = sum(request.cost for request in charged if request.is_cost_plain)
+    return Bill(len(charged), plain, sum(request.cost for request in charged) - plain)
 
 
 class Counts:

@@ -154,6 +154,8 @@ class Site:
         bend = mood.bend if mood else STRAIGHT
         ask = Ask(path, query, passed_headers, at, f"http://{host}", bend, asked.method, asked.body)
         page = self._page(voice, place, ask, mood)
+        cost = voice.charge(ask, page) if voice is not None and hasattr(voice, "charge") else 0
+        page = spoiled(mood, page) if mood is not None and mood.status is None else page
         self._number += 1
         line = Asked(
             number=self._number,
@@ -167,6 +169,8 @@ class Site:
             is_whole=mood is None or mood.is_whole,
             is_unchanged=page.status == 304,
             entries=page.entries,
+            cost=cost,
+            is_cost_plain=mood is None or (mood.spoils is None and mood.wire not in (Wire.CUT, Wire.TORN, Wire.RESET)),
         )
         if mood is not None and mood.wire == Wire.RESET:
             line = line.replace(status=None, entries=(), is_unchanged=False)
@@ -186,8 +190,7 @@ class Site:
         if mood is not None and is_refused:
             page: Page = getattr(voice, "refused", refused)(mood, ask)
             return page
-        page = voice.answer(place, ask)
-        return spoiled(mood, page) if mood is not None else page
+        return voice.answer(place, ask)
 
     def note(self, asked: Asked) -> None:
         if self._log is not None:
@@ -253,7 +256,7 @@ class Connection(asyncio.Protocol):
         self._playground.left(self)
         going, self._going = self._going, None
         if going is not None:
-            self._site.note(going.asked.replace(is_whole=False))
+            self._site.note(going.asked.replace(is_whole=False, is_cost_plain=False))
 
     def data_received(self, data: bytes) -> None:
         self._received += data

@@ -47,7 +47,9 @@ class End(StrEnum):
     """It reached the watermark."""
     LAST_PAGE = "last_page"
     CAP = "cap"
-    """Our own limit of pages or of paid requests."""
+    """Our own limit of pages."""
+    MONEY = "money"
+    """A spending cap."""
     REPEATS = "repeats"
     """The platform returned the same page again: its cursor loops."""
 

@@ -23,7 +23,7 @@ _CAUSES = {
     "window": "the feed turned over completely between two visits",
     "reach": "the platform shows no more than this",
     "cap": "our own limit of pages ended the walk",
-    "money": "the budget of paid requests ended the walk",
+    "money": "a spending cap ended the walk",
     "repeats": "the platform's pages go in circles",
 }
 

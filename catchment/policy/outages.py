@@ -22,6 +22,7 @@ from catchment.errors import (
     NetworkError,
     ServerTrouble,
     SlowDown,
+    SpendingCapReached,
     StoreError,
     TimedOut,
     VaultError,
@@ -34,7 +35,10 @@ from catchment.policy import schedule
 UNREACHABLE = frozenset((NetworkError.code, TimedOut.code, ServerTrouble.code))
 """Errors that say nothing about the source itself: its host did not answer, or not properly."""
 _NO_EVIDENCE = frozenset(
-    (SlowDown.code, CredentialsExhausted.code, VaultError.code, StoreError.code, CatchmentError.code)
+    (
+        *(SlowDown.code, SpendingCapReached.code, CredentialsExhausted.code),
+        *(VaultError.code, StoreError.code, CatchmentError.code),
+    )
 )
 """Errors that occur without sending a request."""
 OFFLINE, SITE, STALLED, FAILING = "network offline", " unreachable", "collecting stalled", " failing"

@@ -8,6 +8,7 @@ from itertools import chain
 from typing import cast
 
 from catchment.clock import moment
+from catchment.errors import SpendingCapReached
 from catchment.model import (
     Change,
     Counts,
@@ -25,7 +26,7 @@ from catchment.model import (
 from catchment.policy import continuity, schedule, tiers
 from catchment.policy.continuity import End, Walk
 from catchment.policy.judge import calmed, gone, is_worth_asking, judge
-from catchment.policy.visit import MOST_PAGES, NO_VALIDATORS, VisitState, end_stale, prove, succeed
+from catchment.policy.visit import MOST_PAGES, NO_VALIDATORS, VisitState, end_stale, end_without_money, prove, succeed
 from catchment.text.clean import clean_id, listed_ids, told_apart_by_date, told_at
 
 # A feed's older pages are read on the first visit only, and at most this many.
@@ -160,7 +161,7 @@ def suspects_staleness(state: VisitState, reading: Reading, items: Sequence[Refi
 def needs_rhythm(state: VisitState) -> bool:
     """Whether the visit has changed when the source's next post is expected. Counted over all pages of the visit; after
     an interrupted visit, what that one stored counts, too."""
-    return state.result.counts.new > 0 or state.began.last_error is not None
+    return state.visit_counts.new > 0 or state.began.last_error is not None
 
 
 def decide_page(
@@ -287,6 +288,27 @@ def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_
     return End.LAST_PAGE if reading.is_end or leads_on else End.CAP
 
 
+def decide_end_without_money(
+    state: VisitState, error: SpendingCapReached, message: str, at: datetime, facts: PageFacts
+) -> VisitPage:
+    """Ends a walk that has read some pages, because a spending cap allows no more: what lies between them and what was
+    stored before is a gap."""
+    position = state.walk.position
+    assert position is not None
+    state = end_without_money(state, completed(state, at, is_owed=True), error, message, at)
+    gap = continuity.gap_after(position, End.MONEY, at)
+    return VisitPage((), Counts(), gap=gap, state=state, end=state.end)
+
+
+def ends_without_money(state: VisitState) -> bool:
+    """Whether a walk for which no more may be spent ends where it is, with a gap. Otherwise nothing is proven, and the
+    next visit goes on, or begins anew."""
+    walk, position = state.walk, state.walk.position
+    if walk.is_beside or walk.is_cut or position is None or position.is_by_id:
+        return False
+    return position.watermark is not None and position.listing.order == Order.NEWEST_FIRST
+
+
 def with_page(state: VisitState, page: PageWrite) -> VisitState:
     result = state.result
     return state.replace(
@@ -316,7 +338,7 @@ def _walk_over(
 
 def completed(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
     """Returns the progress now that this walk is over; the visit itself may go on."""
-    walk, total = state.walk, state.result.counts
+    walk, total = state.walk, state.visit_counts
     progress = walk.after.replace(
         stale_count=0,
         last_success_at=at,

@@ -30,6 +30,7 @@ UNKNOWN_KIND_MINUTES = 240
 _SLOW_DOWN = timedelta(minutes=15)
 _OWN, ASKED_FOR = Message("own interval"), Message("the source asks to be polled less often")
 TOLD, DEFERRED = Message("told to wait"), Message("deferred")
+NO_MONEY_TODAY, NO_MONEY_THIS_MONTH = Message("the daily spending cap"), Message("the monthly spending cap")
 NO_CONNECTION, NO_ANSWER = Message("no connection"), Message("its host does not answer")
 """Why a source is retried soon: no connection to anything lately; or its host fails it, and perhaps others."""
 # Minutes: the first wait, its growth factor, and the longest wait.
@@ -250,6 +251,14 @@ def next_due_when_told_to_wait(interval: Interval, retry_at: datetime | None, no
 def next_due_when_deferred(interval: Interval, retry_at: datetime | None, now: datetime) -> NextDue:
     """Our own limits allow no request now: due as soon as they do."""
     return next_due_when_told_to_wait(interval, retry_at, now).replace(reason=DEFERRED)
+
+
+def next_due_without_money(interval: Interval, retry_at: datetime | None, now: datetime) -> NextDue:
+    """A spending cap allows no request until `retry_at`. Looked at again after the usual interval, which costs nothing:
+    the cap may have been raised."""
+    is_today = retry_at is None or retry_at.date() <= now.date() + timedelta(days=1)
+    at = min(now + interval.span, max(retry_at or now + interval.span, now + timedelta(seconds=1)))
+    return NextDue(at, NO_MONEY_TODAY if is_today else NO_MONEY_THIS_MONTH)
 
 
 def next_due_after_store_error(interval: Interval, now: datetime) -> NextDue:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Any
 
 from catchment.errors import (
     CatchmentError,
@@ -17,6 +18,7 @@ from catchment.errors import (
     LeaseLost,
     LoginNeeded,
     SlowDown,
+    SpendingCapReached,
     StaleAnswer,
     Stopped,
     StoreError,
@@ -32,6 +34,7 @@ from catchment.model import (
     Progress,
     Reading,
     Record,
+    Request,
     Source,
     VisitEnd,
     VisitResult,
@@ -125,6 +128,8 @@ class WalkState(Record, frozen=True):
     """Not everything shown could be requested: nothing is proven."""
     shortfall: Mapping[str, int] = {}
     """Items that were listed and requested and did not come, by reason."""
+    counted_before: Counts = Counts()
+    """What the pages showed that earlier visits stored, before they were cut short."""
 
     @property
     def may_be_stale(self) -> bool:
@@ -177,6 +182,11 @@ class VisitState(Record, frozen=True):
         """The kind of item that counts as a post."""
         return self.kind.item_kind if self.kind else "entry"
 
+    @property
+    def visit_counts(self) -> Counts:
+        """What the visit showed, with the earlier pages of a walk that it continued."""
+        return self.result.counts + self.walk.counted_before
+
     def interval(self, progress: Progress) -> schedule.Interval:
         return schedule.interval(self.source, progress, self.rules.minutes(self.source.kind))
 
@@ -209,6 +219,62 @@ def begin(
 
 def begin_walk(state: VisitState, limit: int, *, is_beside: bool, is_last: bool) -> VisitState:
     return state.replace(walk=WalkState(limit, is_beside, is_last, after=state.progress))
+
+
+# A walk that was cut short
+
+
+class UnfinishedWalk(Record, frozen=True):
+    """A walk as of its last stored page: where pages cost money, the next visit continues there."""
+
+    requests: tuple[Request, ...]
+    """What comes next."""
+    walk: WalkState
+    """Without the progress after it, which is that of the visit that continues."""
+    cursor: dict[str, Any]
+    parser_version: int
+    saved_at: datetime
+    new_name: str | None = None
+
+
+_CONTINUED_WITHIN = timedelta(days=7)
+"""The platform's cursors may not be valid for ever."""
+
+
+def unfinished(state: VisitState, requests: Sequence[Request], parser_version: int, at: datetime) -> UnfinishedWalk:
+    """Returns the walk as it is stored with its last page."""
+    walk = state.walk.replace(after=Progress(), counted_before=state.visit_counts)
+    return UnfinishedWalk(tuple(requests), walk, state.walk.after.cursor, parser_version, at, state.new_name)
+
+
+def continues(
+    state: VisitState,
+    saved: UnfinishedWalk,
+    listing: str,
+    requests: Sequence[Request],
+    parser_version: int,
+    at: datetime,
+) -> bool:
+    """Whether the walk that begins with these requests goes on where an earlier visit was cut short."""
+    position = saved.walk.position
+    return (
+        position is not None
+        and position.listing.name == listing
+        and position.watermark == state.progress.watermark
+        and saved.parser_version == parser_version
+        and {request.service for request in saved.requests} == {request.service for request in requests}
+        and timedelta() <= at - saved.saved_at < _CONTINUED_WITHIN
+    )
+
+
+def continue_walk(state: VisitState, saved: UnfinishedWalk) -> VisitState:
+    """Returns the state of a walk that goes on below the pages that are stored. It leaves no validators: those of its
+    first page are too old to say that nothing has changed."""
+    after = state.progress.replace(**NO_VALIDATORS, cursor=saved.cursor)
+    walk = saved.walk.replace(
+        limit=state.walk.limit, is_beside=state.walk.is_beside, is_last=state.walk.is_last, after=after
+    )
+    return state.replace(walk=walk, new_name=saved.new_name, new_target=saved.walk.new_target)
 
 
 # Answers
@@ -356,7 +422,7 @@ def succeed(
     finished_at: datetime | None = None,
 ) -> VisitState:
     """Ends a visit after everything wanted was requested and written, or nothing had changed."""
-    progress = schedule.after_success(_polled(state.progress, polled_at or at), state.result.counts)
+    progress = schedule.after_success(_polled(state.progress, polled_at or at), state.visit_counts)
     progress = _tiered(state, progress).replace(last_error=None, last_error_code=None)
     due = schedule.next_due(state.interval(progress), state.hint_seconds, at)
     return _ended(
@@ -415,7 +481,7 @@ def after_error(
         # was not visited; with one, the pages before the wait are stored.
         progress = _polled(state.progress, at) if state.result.requests else state.progress
         progress = _tiered(state, progress) if state.is_proven else progress
-        due = schedule.next_due_when_deferred(state.interval(progress), error.retry_at, at)
+        due = _due_when_deferred(state, progress, error, at)
         progress = progress.replace(last_new_at=last_new_at)
         return _ended(state, Outcome.DEFERRED, progress, at, due, error=error, message=message)
     # The source itself is well if its newest items were read: no other failure may slow it down.
@@ -438,6 +504,33 @@ def after_error(
         alert_yields_to=_explaining(state, error),
         retire=message if isinstance(error, Gone) else None,
     )
+
+
+def end_without_money(
+    state: VisitState, progress: Progress, error: SpendingCapReached, message: str, at: datetime
+) -> VisitState:
+    """Ends a visit whose walk a spending cap has ended: `progress` is that of a complete walk; the rest is a gap."""
+    state = prove(state, schedule.after_success(_polled(progress, state.walk.polled_at or at), state.visit_counts))
+    progress = _tiered(state, state.progress).replace(last_error=None, last_error_code=None)
+    return _ended(
+        state,
+        Outcome.DEFERRED,
+        progress,
+        at,
+        _due_when_deferred(state, progress, error, at),
+        error=error,
+        message=message,
+        is_recovered=state.began.last_error is not None,
+        new_target=state.new_target,
+        new_name=state.new_name,
+    )
+
+
+def _due_when_deferred(state: VisitState, progress: Progress, error: SlowDown, at: datetime) -> schedule.NextDue:
+    """Returns when a source is tried again that our own limits made wait."""
+    if isinstance(error, SpendingCapReached):
+        return schedule.next_due_without_money(state.interval(progress), error.retry_at, at)
+    return schedule.next_due_when_deferred(state.interval(progress), error.retry_at, at)
 
 
 def _due_after(

@@ -179,4 +179,36 @@ tier = ValueFormat(
     show_tier,
 )
 web = address("http", "https")
+
+
+def read_dollars(text: str) -> int:
+    """Millionths of a US dollar. Raises ValueError for more than six digits after the point."""
+    if not re.fullmatch(r"\$?\d{1,9}(\.\d{1,6})?", text):
+        raise ValueError
+    whole, _, fraction = text.removeprefix("$").partition(".")
+    return int(whole) * 1_000_000 + int(fraction.ljust(6, "0") or 0)
+
+
+def show_dollars(amount: int) -> str:
+    fraction = f"{amount % 1_000_000:06}".rstrip("0")
+    return f"{amount // 1_000_000}{'.' if fraction else ''}{fraction}"
+
+
+PRICES = ("item", "call", "profile", "list_call", "minimum")
+
+
+def read_prices(text: str) -> dict[str, int]:
+    prices = {}
+    for part in text.split(","):
+        name, _, amount = part.partition("=")
+        prices[PRICES[PRICES.index(name.strip().lower())]] = read_dollars(amount.strip())
+    return prices
+
+
+dollars = ValueFormat("an amount in US dollars, as in 2.50", read_dollars, show_dollars)
+prices = ValueFormat(
+    f"prices in US dollars, separated by commas, of {', '.join(PRICES)}: item=0.00015,minimum=0.00015",
+    read_prices,
+    lambda value: ",".join(f"{name}={show_dollars(amount)}" for name, amount in value.items()),
+)
 database = ValueFormat("sqlite:///FILE or postgresql://USER:PASSWORD@HOST/NAME", read_database)

@@ -18,12 +18,14 @@ from catchment.settings.forms import (
     choices,
     database,
     days,
+    dollars,
     flag,
     folder,
     line,
     minutes,
     moving,
     number,
+    prices,
     size,
     strong_key,
     tier,
@@ -427,6 +429,24 @@ class Settings:
         "User agent for one platform; if not set, CATCHMENT_USER_AGENT. Reddit wants to know who sends "
         "requests: REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME); without either, a user agent of this "
         "form says that no name was given.",
+    )
+    prices: Mapping[str, Mapping[str, int]] = members(
+        "CATCHMENT_<PLATFORM>_PRICES",
+        prices,
+        "What a paid service charges, in US dollars: for an item, for a call, for a profile, for a call that reads a "
+        "list (instead of its items), and for any call at least. Those that are not given stay as the platform "
+        "declares them: see docs/platforms.md.",
+    )
+    daily_caps: Mapping[str, int] = members(
+        "CATCHMENT_<PLATFORM>_DAILY_CAP",
+        dollars,
+        "The most US dollars that a paid service may cost in a day (UTC), by all processes together. A call that "
+        "could exceed it is not made; sources wait for the next day, and what is missing is a gap.",
+    )
+    monthly_caps: Mapping[str, int] = members(
+        "CATCHMENT_<PLATFORM>_MONTHLY_CAP",
+        dollars,
+        "The most US dollars that a paid service may cost in a month (UTC).",
     )
     is_private_allowed: bool = setting(
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS",

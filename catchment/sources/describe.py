@@ -21,6 +21,7 @@ from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_
 from catchment.policy import coverage, schedule
 from catchment.policy.coverage import Day, Hole, Stretch
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
+from catchment.policy.spending import Period, day_of, ends_at
 from catchment.settings import Settings
 from catchment.sources.kinds import Names
 from catchment.store import Store
@@ -218,6 +219,8 @@ class Why(StrEnum):
     """The server asked us to wait."""
     DEFERRED = "deferred"
     """Our own limits (a budget, politeness, a cooldown) made it wait."""
+    NO_MONEY = "no_money"
+    """A spending cap made it wait."""
     PROBATION = "probation"
     FAILING = "failing"
     SILENT = "silent"
@@ -225,6 +228,7 @@ class Why(StrEnum):
 
 
 _PUT_OFF = {"probation": Why.PROBATION, "told to wait": Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
+_NO_MONEY = {schedule.NO_MONEY_TODAY: Period.DAY, schedule.NO_MONEY_THIS_MONTH: Period.MONTH}
 LATE = frozenset((Why.NOBODY, Why.BUDGET, Why.CROWDED, Why.STUCK, Why.SILENT))
 
 
@@ -271,6 +275,8 @@ def lateness(source: Source, progress: Progress, minutes: int, around: Deploymen
         return _overdue(source, due_at, around)
     if due_at > around.now and progress.due_reason in _PUT_OFF:
         return Lateness(_PUT_OFF[progress.due_reason], due_at)
+    if due_at > around.now and progress.due_reason in _NO_MONEY:
+        return Lateness(Why.NO_MONEY, due_at, ends_at(_NO_MONEY[progress.due_reason], day_of(around.now)))
     if progress.last_error is not None:
         return Lateness(Why.FAILING, due_at)
     if is_silent(progress, around.now):

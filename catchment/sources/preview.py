@@ -23,6 +23,7 @@ from catchment.errors import (
 )
 from catchment.model import (
     Item,
+    Kind,
     Platform,
     Progress,
     Reading,
@@ -101,6 +102,13 @@ def _asked(visitor: Visitor, source: Source) -> Preview:
     platform, kind = visitor.platforms.needed(source.kind), visitor.platforms.kind(source.kind)
     assert kind is not None
     client = SourceClient(visitor.context, visitor.rules, source)
+    try:
+        return _first_items(visitor, source, platform, kind, client)
+    finally:
+        client.book()
+
+
+def _first_items(visitor: Visitor, source: Source, platform: Platform, kind: Kind, client: SourceClient) -> Preview:
     waiting = platform.first(source, Progress(), visitor.rules.walk_plans(kind, source, Progress())[0])
     for _ in range(_MOST_STEPS):
         exchange = client.send(waiting[0], platform)

@@ -22,6 +22,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import Conflict, LeaseLost, StoreError
 from catchment.model import Lease, Record, View
+from catchment.store import spending
 from catchment.store.database import Database, Transaction
 
 HEARTBEAT_LIMIT = timedelta(seconds=90)
@@ -348,6 +349,7 @@ def _forget_owner(tx: Transaction, owner_id: int, now: datetime) -> None:
     tx.run("UPDATE leases SET owner_id = NULL WHERE owner_id = ?", owner_id)
     for (run_id,) in tx.all("SELECT id FROM runs WHERE owner_id = ? AND finished_at IS NULL", owner_id):
         close_run(tx, run_id, now, is_cut_off=True)
+    spending.void_of(tx, owner_id)
     tx.run("DELETE FROM owners WHERE id = ?", owner_id)
 
 

@@ -17,7 +17,7 @@ from catchment.store.leases import Presence
 from catchment.store.version import is_current, remember
 
 with lazy_imports():
-    from catchment.store import access, cache, credentials, leadership, migrate, secret_scan, settings
+    from catchment.store import access, cache, credentials, leadership, migrate, secret_scan, settings, spending
     from catchment.store.delivery import events, watches, webhooks
     from catchment.store.items import (
         change_feed,
@@ -78,6 +78,8 @@ class Store:
     sign_in_links = part(lambda store: access.SignInLinks(store.database))
     settings = part(lambda store: settings.StoredSettings(store.database))
     budgets = part(lambda store: settings.BudgetRows(store.database))
+    spending = part(lambda store: spending.SpendingLedger(store.database))
+    unfinished_walks = part(lambda store: spending.UnfinishedWalks(store.database))
     cleanup = part(lambda store: deletion.Cleanup(store.database))
     outbox = part(lambda store: events.Outbox(store.database))
     webhooks = part(lambda store: webhooks.Webhooks(store.database))

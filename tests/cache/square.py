@@ -13,6 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from catchment.errors import PlatformError
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -57,7 +58,15 @@ class Square:
             known = self.communities[name].posts.get(key, {"at": self.clock.now().isoformat(), "score": 0})
             self.communities[name].posts[key] = {"text": f"about {key}", **known, **more}
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         attempts.append(Attempt(platform.NAME, self.clock.now(), "200", 0.0))
         self.asked.append(request.url)
         parts = urlsplit(request.url)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -85,7 +86,15 @@ class Square:
     def post(self, count: int) -> None:
         self.count += count
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         asked = _asked(request)
         with self._lock:
             (self.replies_asked if request.step == "replies" else self.asked).append(asked)

@@ -9,6 +9,7 @@ from threading import Lock
 from types import SimpleNamespace
 from typing import Any
 
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -43,7 +44,15 @@ class Crowd:
         self._lock = Lock()
         here.play(self, self._platform("crowd", newest="new"), self._platform("others", newest=None))
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         with self._lock:
             self.asked.append(request.params["name"])
             self.at_once[platform.NAME] += 1

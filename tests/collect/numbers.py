@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -69,7 +70,15 @@ class Site:
     def at(self, number: int) -> datetime:
         return self.dates.get(number, START + timedelta(minutes=number))
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         with self._lock:
             self.at_once += 1
             self.most_at_once = max(self.most_at_once, self.at_once)

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import PlatformError, ServerTrouble
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -80,7 +81,15 @@ class Plazas:
         self.fails_beside = False
         """What is read beside the newest does not answer."""
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         name = request.url.removeprefix(f"{SITE}/")
         self.names.append(name)
         self.asked.append(" ".join(value for value in request.params.values() if value))

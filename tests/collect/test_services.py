@@ -14,6 +14,7 @@ from catchment.app import App, open_app
 from catchment.collect.reparse import Reparsed
 from catchment.credentials.secret import Secret
 from catchment.errors import InvalidInput, SlowDown
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -213,7 +214,15 @@ class _Site:
         self.here, self.asked = here, list[str]()
         here.play(self, bridge())
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         self.asked.append(platform.NAME)
         return Answer(200, {}, b"1", request.url, self.here.clock.now())
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from catchment.errors import ServerTrouble
+from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.settings import Attempt
 from catchment.model import (
     Answer,
@@ -54,7 +55,15 @@ class Board:
     def post(self, count: int) -> None:
         self.posts += range(len(self.posts), len(self.posts) + count)
 
-    def __call__(self, request: Request, platform: Platform, *, subject: str, attempts: list[Attempt]) -> Answer:
+    def __call__(
+        self,
+        request: Request,
+        platform: Platform,
+        *,
+        subject: str,
+        attempts: list[Attempt],
+        costs: CallCosts | None = None,
+    ) -> Answer:
         page = int(request.params["page"])
         self.pages_asked.append(page)
         attempts.append(Attempt(platform.NAME, self.start, "200", 0.0))

@@ -18,6 +18,7 @@ from typing import Any
 from catchment.events.watches import run_watches
 from catchment.model import (
     Alarm,
+    Booking,
     Counts,
     Item,
     ListNote,
@@ -44,6 +45,7 @@ from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
 from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
 from catchment.store.sources.tasks import TaskTarget
+from catchment.store.spending import PaidCall, keep_walk
 from catchment.store.version import HEAD
 from tests.store.desk import Desk, opened, post
 
@@ -61,6 +63,10 @@ def fill(desk: Desk) -> None:
     ]
     store.webhooks.add(SealedWebhook(0, "mine", "https://hooks.example/", ("watch.matched",), "key", b"sealed"), now)
     store.tasks.add("1", "rss", [TaskTarget("one", "https://one.example/")], 100, "a request", now)
+    calls = [PaidCall("x", None, feed.id, "2026-01-01", 150) for _ in range(2)]
+    (first, _), _ = (store.spending.reserve(call, 1, now, lambda totals, cost: None) for call in calls)
+    store.spending.settle([Booking("x", None, feed.id, "2026-01-01", first, items=1, amount=150)])
+    store.database.write(lambda tx: keep_walk(tx, feed.id, b"{}", 1))
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
     desk.show(feed, *(item.replace(external_id=f"new {item.external_id}") for item in old))

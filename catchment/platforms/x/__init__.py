@@ -62,6 +62,7 @@ SERVICES = (
             headers={"Authorization": "Bearer {X_BEARER_TOKEN}"},
         ),
         requests.PROBES[requests.X],
+        requests.PRICES[requests.X],
     ),
     Service(
         requests.TWITTERAPI_IO,
@@ -78,6 +79,7 @@ SERVICES = (
             headers={"X-API-Key": "{TWITTER_BEARER_TOKEN}"},
         ),
         requests.PROBES[requests.TWITTERAPI_IO],
+        requests.PRICES[requests.TWITTERAPI_IO],
     ),
 )
 
@@ -262,3 +264,4 @@ def dress(request: Request, secret: requests.XKey | None, now: datetime, nonce: 
 
 read = parser.read
 refusal = errors.refusal
+usage = requests.usage

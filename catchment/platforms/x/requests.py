@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from catchment.model import Identity, Progress, Request, Source, WalkPlan
+from catchment.model import Answer, Identity, Prices, Progress, Request, Source, Usage, WalkPlan
+from catchment.platforms.x.shapes import decoded_documents, tweet_count
 
 X, TWITTERAPI_IO = "x", "twitterapi_io"
 X_HOST, X_OLD_HOST, TWITTERAPI_IO_HOST = "api.x.com", "api.twitter.com", "api.twitterapi.io"
@@ -17,6 +18,15 @@ PROFILE, ME, TWEETS = "profile", "me", "tweets"
 TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replies", "list_tweets", "bookmarks"
 LARGEST_PAGE, SMALLEST_PAGE = 100, 5
 """What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
+FLAT_PAGE = 20
+PRICES = {
+    # Pay per use: $0.005 for a post, $0.01 for a user.
+    X: Prices(item=5_000, profile=10_000),
+    # 100,000 credits are a dollar: 15 for a post, 18 for a profile, 150 for a page of a list, 15 for any call at least.
+    TWITTERAPI_IO: Prices(item=150, profile=180, list_call=1_500, minimum=150),
+}
+UNCHARGED = (401, 402, 403, 429)
+"""Refused before anything was looked up: there is no account to charge, nothing on it, or it was too early."""
 
 # Without these, the API gives id and text alone.
 FIELDS = {
@@ -153,6 +163,31 @@ def dressed(request: Request, secret: XKey) -> Request:
     key = stored.removeprefix("Bearer ").strip()
     header = {"Authorization": f"Bearer {key}"} if request.service == X else {"X-API-Key": key}
     return request.replace(headers={**request.headers, **header})
+
+
+def usage(request: Request, answer: Answer | None) -> Usage | None:
+    """Returns what an answer is charged for, or the most that a request may be charged for.
+
+    X charges for the posts and users that it returns, and for nothing else. TwitterAPI.io charges a minimum even for
+    errors and empty pages; not for calls that it refuses before it looks at them, and not for the balance.
+    """
+    if request.step == ME and request.service == TWITTERAPI_IO:
+        return Usage(is_free=True)
+    if answer is not None and answer.status in UNCHARGED:
+        return Usage(is_free=True)
+    is_list = request.state.get("kind") == LIST
+    if answer is None:
+        most = int(request.params.get("max_results", LARGEST_PAGE)) if request.service == X else FLAT_PAGE
+        return Usage(profiles=1) if request.step in (PROFILE, ME) else Usage(items=most, is_list=is_list)
+    if answer.status >= 300:
+        return Usage(is_free=request.service == X)
+    documents, broken = decoded_documents(answer.body)
+    if broken or not documents:
+        return None
+    if request.step in (PROFILE, ME):
+        data = documents[0].get("data") if isinstance(documents[0], dict) else None
+        return Usage(profiles=1 if isinstance(data, dict) and data else 0)
+    return Usage(items=tweet_count(documents), is_list=is_list)
 
 
 PROBES = {

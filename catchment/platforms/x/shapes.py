@@ -73,6 +73,11 @@ def page_of(body: bytes) -> TweetPage:
     return page.replace(broken=broken)
 
 
+def tweet_count(documents: list[Any]) -> int:
+    """Returns how many tweets an answer has, usable or not: so many are charged for."""
+    return sum(len(_tweets_of(document) or ()) for document in documents if isinstance(document, dict))
+
+
 def _page(document: Any) -> TweetPage:
     if not isinstance(document, dict):
         raise Unreadable("the answer is not a page of posts", "the service may have changed its format")

@@ -85,9 +85,10 @@ class Page(Record, frozen=True):
 
 
 class Voice(Protocol):
-    """The interface of every site. Three optional methods are looked up by name: `who(headers)` returns the client, if
+    """The interface of every site. Four optional methods are looked up by name: `who(headers)` returns the client, if
     that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own format; `board(query)`
-    returns the place, where the path alone does not name it."""
+    returns the place, where the path alone does not name it; `charge(ask, page)` returns what an answer costs, in
+    millionths of a dollar."""
 
     def find(self, path: str) -> Place | None:
         """The place that a path belongs to, now or at some time; None if it belongs to another platform."""

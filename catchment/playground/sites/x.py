@@ -2,7 +2,8 @@
 
 Every place is a user; the list `LIST` has the posts of all of them. A key says by its name what account it belongs to:
 `free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month; any
-other key pays whatever is asked. `charge` says what an answer costs, so that a bill can be checked against the log.
+other key pays whatever is asked. `charge` says what an answer costs: the log has it for each, so that a collector's
+own books can be compared with the bill.
 
 Every key written here occurs in real answers, with the same type; a test compares.
 """
@@ -29,6 +30,8 @@ FLAT = ("/twitter/user/info", "/twitter/user/last_tweets", "/twitter/list/tweets
 REACH, REACH_WITHOUT_REPLIES = 3_200, 800
 FLAT_PAGE = 20
 ITEM_CREDITS, PROFILE_CREDITS, LEAST_CREDITS, LIST_CREDITS = 15, 18, 15, 150
+CREDIT, POST, USER = 10, 5_000, 10_000
+"""Prices in millionths of a dollar: of a credit at TwitterAPI.io, of a post and of a user at X's own API."""
 FREE_WAIT = timedelta(seconds=5)
 EPOCH_MS = 1_288_834_974_657
 FATES = {"usual": 0.84, "renamed": 0.05, "protected": 0.04, "suspended": 0.04, "vanished": 0.03}
@@ -63,13 +66,24 @@ def tweet_id(post: Post, version: int = 1) -> int:
     )
 
 
-def charge(path: str, shown: int) -> int:
-    """What TwitterAPI.io charges for an answer, in credits: a hundred thousand are one dollar."""
-    if path not in FLAT or path == "/oapi/my/info":
+def credits_for(path: str, page: Page) -> int:
+    """What TwitterAPI.io charges for an answer, in credits: a hundred thousand are one dollar. Errors cost the minimum,
+    except those that refuse the account."""
+    if path == "/oapi/my/info" or page.status in (401, 402, 403, 429):
         return 0
+    if page.status != 200:
+        return LEAST_CREDITS
     if path == "/twitter/user/info":
-        return PROFILE_CREDITS
-    return LIST_CREDITS if path.startswith("/twitter/list/") else max(LEAST_CREDITS, ITEM_CREDITS * shown)
+        return PROFILE_CREDITS if b'"userName"' in page.body else LEAST_CREDITS
+    return LIST_CREDITS if path.startswith("/twitter/list/") else max(LEAST_CREDITS, ITEM_CREDITS * len(page.entries))
+
+
+def charge(path: str, page: Page) -> int:
+    """What an answer costs, in millionths of a dollar."""
+    if path in FLAT:
+        return CREDIT * credits_for(path, page)
+    users = page.status == 200 and path.startswith(("/2/users/by/", "/2/users/me")) and b'"username"' in page.body
+    return USER * users + POST * len(page.entries) * (page.status == 200)
 
 
 class Voice:
@@ -103,8 +117,11 @@ class Voice:
             return _used_up(is_flat)
         moment = Moment(self.world, self.places, ask)
         page = moment.flat() if is_flat else moment.v2()
-        self._spent[key] += charge(ask.path, len(page.entries)) if is_flat else len(page.entries)
+        self._spent[key] += credits_for(ask.path, page) if is_flat else len(page.entries)
         return page
+
+    def charge(self, ask: Ask, page: Page) -> int:
+        return charge(ask.path, page)
 
     def _left(self, key: str) -> int | None:
         """What the account of a key has left; None: it never runs out."""

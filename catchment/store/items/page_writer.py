@@ -52,6 +52,7 @@ from catchment.store.items.threads import held_floors, stored_threads, write_thr
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
 from catchment.store.sources.runs import note_change, note_page, set_progress, write_ends
+from catchment.store.spending import keep_walk, settle
 from catchment.store.write_group import WriteGroup
 
 # How many of a source's newest items are compared when a feed may have changed all its ids.
@@ -134,6 +135,7 @@ class PageWriter:
             change_numbers=numbers,
         )
         count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
+        settle(tx, [booking for page, _ in tasks for booking in page.bookings])
         if hot := [(page, write) for page, write in written if page.is_kept_hot]:
             # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
             shown = [change.stored.id for _, write in hot for change in write.changes if change.stored]
@@ -150,6 +152,8 @@ class PageWriter:
         for raw in page.raws if write.is_raw_kept else ():
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, write, now)
+        if page.is_continuable:
+            keep_walk(tx, page.source.id, write.unfinished_walk, now)
         if change_number is not None:
             tell_collected(tx, page, write.counts, change_number, now)
         if write.end is None:

@@ -224,7 +224,7 @@ NAMES: dict[str, dict[str, str]] = {
         "window": "All entries of the feed were replaced between two collections. A shorter interval helps.",
         "reach": "The platform shows no older posts. A shorter interval helps.",
         "cap": "Our own page limit ended the collection.",
-        "money": "The budget for paid requests ended the collection.",
+        "money": "A spending cap ended the collection.",
         "repeats": "The platform's pages repeat themselves.",
     },
     "closed": {"shown again": "The missing items were found after all."},
@@ -297,6 +297,7 @@ NAMES: dict[str, dict[str, str]] = {
         "stuck": "late",
         "told": "asked to wait",
         "deferred": "deferred",
+        "no_money": "waits for money",
         "probation": "on probation",
         "failing": "failing",
         "silent": "silent",
@@ -324,6 +325,10 @@ NAMES: dict[str, dict[str, str]] = {
         "stuck": "It was due {at} and has not been collected. The job “Collect due sources” on the overview says more.",
         "told": "Its server asked us to wait. Next collection {at}.",
         "deferred": "Deferred: our own limits for this platform or host allow no request yet. Next collection {at}.",
+        "no_money": (
+            "Deferred: the spending cap of its service allows no further request until {until}. It is tried again "
+            "{at}, in case the cap was raised."
+        ),
         "probation": (
             "It has failed {failures} times in a row and is retried at growing intervals; next collection {at}."
         ),
@@ -341,6 +346,8 @@ NAMES: dict[str, dict[str, str]] = {
         "told to wait": "its server asked us to wait",
         "our database could not store it": "our database could not store it; it is tried again soon",
         "deferred": "our own limits allow no request yet",
+        "the daily spending cap": "the daily spending cap is reached; it is looked at again until then",
+        "the monthly spending cap": "the monthly spending cap is reached; it is looked at again until then",
         "no connection": "nothing could be reached; it is tried again soon",
         "its host does not answer": "its host does not answer; it is tried again soon",
         "the source asks to be polled less often": "the source asks to be collected less often",

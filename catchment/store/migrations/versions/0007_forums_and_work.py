@@ -233,6 +233,58 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("task_id", "position", name=op.f("pk_task_targets")),
         sqlite_with_rowid=False,
     )
+    op.create_table(
+        "spending",
+        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("service", sa.Text(), nullable=False),
+        sa.Column("credential", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("call_count", sa.BigInteger(), nullable=False),
+        sa.Column("item_count", sa.BigInteger(), nullable=False),
+        sa.Column("profile_count", sa.BigInteger(), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("uncertain_amount", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("day", "service", "credential", "source_id", name=op.f("pk_spending")),
+        sqlite_with_rowid=False,
+    )
+    with op.batch_alter_table("spending", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_spending_source_id_day"), ["source_id", "day"], unique=False)
+    op.create_table(
+        "spending_totals",
+        sa.Column("service", sa.Text(), nullable=False),
+        sa.Column("period", sa.Text(), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("uncertain_amount", sa.BigInteger(), nullable=False),
+        sa.Column("reserved_amount", sa.BigInteger(), nullable=False),
+        sa.Column("refused_amount", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("service", "period", name=op.f("pk_spending_totals")),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
+        "reservations",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("owner_id", sa.BigInteger(), nullable=False),
+        sa.Column("service", sa.Text(), nullable=False),
+        sa.Column("credential", sa.Text(), nullable=False),
+        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=False),
+        sa.Column("amount", sa.BigInteger(), nullable=False),
+        sa.Column("reserved_at", sa.BigInteger(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_reservations")),
+        sqlite_autoincrement=True,
+    )
+    with op.batch_alter_table("reservations", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_reservations_owner_id"), ["owner_id"], unique=False)
+    op.create_table(
+        "unfinished_walks",
+        sa.Column(
+            "source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
+        ),
+        sa.Column("updated_at", sa.BigInteger(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_unfinished_walks_source_id")),
+        sa.PrimaryKeyConstraint("source_id", name=op.f("pk_unfinished_walks")),
+    )
     with op.batch_alter_table("item_references", schema=None) as batch_op:
         batch_op.add_column(sa.Column("author_display_name", sa.Text(), nullable=True))
         batch_op.add_column(sa.Column("created_at", sa.BigInteger(), nullable=True))

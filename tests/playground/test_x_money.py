@@ -1,0 +1,207 @@
+"""What X costs: our books agree with the playground's own bill, and no cap is exceeded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from catchment.app import open_app
+from catchment.credentials.secret import Secret
+from catchment.errors import Missing
+from catchment.fetch.client import prove
+from catchment.model import Outcome, Source
+from catchment.playground.faults import Moods
+from catchment.playground.log import Bill, bill_of, read_log
+from catchment.playground.sites.x import LIST, user_name
+from catchment.policy.spending import Period, Total, day_of
+from catchment.sources.add import follow
+from catchment.sources.preview import preview
+from catchment.store.credentials import Terms
+from tests.forked import Forked
+from tests.playground.money_process import settings_of, visit_at_once
+from tests.playground.test_x_met import SERVICES, START, WORLD, Scene, somebody
+
+pytestmark = pytest.mark.long
+
+MONTH = "2026-03-01"
+
+
+class PaidScene(Scene):
+    """With prices, caps and faults."""
+
+    def __init__(self, folder: Path, *, faults: float = 0.0, **settings: Any) -> None:
+        super().__init__(folder, "a-key-for-")
+        self.playground.moods = self.playground._site._moods = Moods(5, faults)
+        self.with_settings(**settings)
+
+    def with_settings(self, **settings: Any) -> None:
+        """Starts anew with other settings, as after a change of the environment."""
+        before = self.app.settings
+        self.app.close()
+        self.app = open_app(replace(before, **settings), "test", clock=self.clock)
+
+    def bill(self, service: str | None = None) -> Bill:
+        lines = read_log(self.log)
+        return bill_of(line for line in lines if service is None or line.path.startswith("/2/") == (service == "x"))
+
+    def total(self, service: str, period: Period = Period.MONTH) -> Total:
+        return self.app.store.spending.totals([service], day_of(self.clock.now()))[service][period]
+
+    def user(self, service: str, what: str = "usual", **settings: Any) -> Source:
+        return self.follow(f"@{user_name(WORLD, somebody(what), START)}", service, **settings)
+
+
+@pytest.fixture
+def paid(tmp_path: Path) -> Iterator[Callable[..., PaidScene]]:
+    scenes: list[PaidScene] = []
+
+    def open_scene(**more: Any) -> PaidScene:
+        scenes.append(PaidScene(tmp_path, **more))
+        return scenes[-1]
+
+    yield open_scene
+    for scene in scenes:
+        scene.close()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_our_books_agree_with_the_bill(paid: Callable[..., PaidScene], service: str) -> None:
+    scene = paid()
+    sources = [scene.user(service), scene.follow("@nobody_of_this", service)]
+    sources.append(scene.follow(str(LIST), service, "twitter_list"))
+    for _ in range(3):
+        for source in sources:
+            scene.visit(source)
+        scene.clock.advance(5 * 3600)
+    bill, ledger = scene.bill(), scene.app.store.spending
+    assert bill.amount > 0
+    assert scene.total(service) == Total(bill.amount)
+    # Each in its place: the unknown user costs the look-up alone, and every call has its source and its key.
+    by_source = {spent.source_id: spent for spent in ledger.by_source(MONTH, 10)}
+    unknown = by_source.get(sources[1].id)
+    assert (unknown.amount if unknown else 0) == (450 if service == "twitterapi_io" else 0)
+    assert by_source[sources[0].id].profiles == 1
+    assert sum(spent.amount for spent in by_source.values()) == bill.amount
+    assert [(spent.credential, spent.amount) for spent in ledger.by_credential(MONTH)] == [
+        (f"key-{service}", bill.amount)
+    ]
+
+
+def test_checks_of_credentials_and_previews_are_booked_for_no_source(paid: Callable[..., PaidScene]) -> None:
+    scene = paid()
+    source = scene.user("x")
+    app = scene.app
+    for service in SERVICES:
+        (credential,) = [known for known in app.store.credentials.known() if known.platform == service]
+        with suppress(Missing):  # the user whom X is asked for lives in the real world only
+            prove(app.fetch, app.platforms.service(service), credential)
+    # The balance at TwitterAPI.io is free of charge.
+    assert (scene.bill("twitterapi_io").amount, scene.total("twitterapi_io")) == (0, Total())
+    preview(app.visitor(), source.replace(id=0))
+    assert scene.total("x") == Total(scene.bill("x").amount)
+    assert [spent.source_id for spent in app.store.spending.by_source(MONTH, 10)] == [0]
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_with_faults_the_bill_lies_between_what_is_certain_and_what_may_have_been_charged(
+    paid: Callable[..., PaidScene], service: str
+) -> None:
+    scene = paid(faults=0.4)
+    source = scene.user(service, limit=1000)
+    for _ in range(25):
+        scene.visit(source)
+        scene.clock.advance(3 * 3600)
+    bill, total = scene.bill(), scene.total(service)
+    assert bill.hidden
+    assert (total.amount, total.reserved_amount) == (bill.plain, 0)
+    assert bill.hidden <= total.uncertain_amount
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
+    paid: Callable[..., PaidScene], service: str
+) -> None:
+    scene = paid()
+    source = scene.user(service)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    watermark = scene.progress(source).watermark
+    # Four days later there is more than one page; the cap allows a page, and then none.
+    scene.clock.advance(4 * 86_400)
+    page = {"x": 500_000, "twitterapi_io": 3_000}[service]
+    cap = page + page // 2
+    scene.with_settings(daily_caps={service: cap})
+    before = scene.bill()
+    result = scene.visit(source)
+    spent = scene.bill().amount - before.amount
+    assert 0 < spent <= cap
+    progress = scene.progress(source)
+    if service == "twitterapi_io":
+        assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
+        (gap,) = scene.app.store.gaps.newest()
+        assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
+        assert progress.watermark.at > watermark.at
+        assert progress.failures_in_a_row == 0
+        # It is looked at again at its usual interval, and asks nothing before the day is over.
+        assert str(progress.due_reason) == "the daily spending cap"
+        calls = scene.bill().calls
+        assert scene.visit(source).outcome == Outcome.DEFERRED
+        assert scene.bill().calls == calls
+        scene.clock.advance(86_400)
+        assert scene.visit(source).counts.new > 0
+    assert scene.total(service, Period.DAY).committed <= cap
+
+
+def test_a_first_walk_that_a_cap_cut_short_goes_on_where_it_was(paid: Callable[..., PaidScene]) -> None:
+    scene = paid(daily_caps={"twitterapi_io": 180 + 3_000 + 1_000})
+    source = scene.user("twitterapi_io", limit=60)
+    first = scene.visit(source)
+    assert (first.outcome, first.counts.new) == (Outcome.DEFERRED, 20)
+    assert scene.app.store.gaps.newest() == []
+    scene.with_settings(daily_caps={})
+    second = scene.visit(source)
+    assert second.outcome == Outcome.SUCCEEDED
+    # No page was asked for twice: every post was charged for once.
+    assert second.counts.duplicate == 0
+    assert scene.bill().amount == 180 + 150 * len(scene.items(source))
+    assert scene.progress(source).last_fetched_count == len(scene.items(source))
+
+
+def test_eight_threads_in_two_processes_never_exceed_a_cap(tmp_path: Path, database_url: str) -> None:
+    scene = PaidScene(tmp_path)
+    try:
+        settings = settings_of(str(tmp_path / "home"), database_url, scene.playground.url)
+        names = [f"@{user_name(WORLD, place, START)}" for place in WORLD.places[:60]]
+        with open_app(settings, "test", clock=scene.clock) as app:
+            now = app.clock.now()
+            app.secrets.add("twitterapi_io", "key", Secret.parse("a-key"), now, terms=Terms(is_shared=True))
+            for name in names:
+                follow(app.store, app.secrets, app.platforms, "twitter_feed", name, now, settings={"limit": 20})
+        runners = [
+            Forked(visit_at_once, str(tmp_path / "home"), database_url, scene.playground.url, str(part))
+            for part in range(2)
+        ]
+        for runner in runners:
+            assert runner.stdout.readline() == "ready\n"
+        for runner in runners:
+            runner.stdin.write("go\n")
+            runner.stdin.flush()
+        outcomes = [line for runner in runners for line in runner.stdout.read().splitlines()]
+        assert [runner.code() for runner in runners] == [0, 0], [runner.stderr.read() for runner in runners]
+        for runner in runners:
+            runner.close()
+        assert len(outcomes) == len(names)
+        assert "deferred SPENDING_CAP" in outcomes
+        bill = scene.bill()
+        with open_app(settings, "judge", clock=scene.clock) as app:
+            cap = settings.daily_caps["twitterapi_io"]
+            total = app.store.spending.totals(["twitterapi_io"], day_of(scene.clock.now()))["twitterapi_io"]
+            assert total[Period.DAY].replace(refused_amount=None) == Total(bill.amount)
+            # Nothing above the cap, and nothing left that a call would have fitted into.
+            assert cap - 3_000 < bill.amount <= cap
+    finally:
+        scene.close()
