@@ -11,8 +11,9 @@ import jmespath
 import pytest
 
 from catchment.model import as_json
+from catchment.playground.sites.x import LIST, user_name
 from catchment.sources.describe import source_view
-from tests.playground.test_x_met import LIST, WORLD, Scene, somebody, user_name
+from tests.x.scene import WORLD, Scene, somebody
 
 PAGE = (Path(__file__).parents[1] / "docs/x-schema.md").read_text(encoding="utf-8")
 FIELDS = {

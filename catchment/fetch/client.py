@@ -217,7 +217,7 @@ class Fetch:
         call.cures_tried += 1
         cure, request = refusal.cure, refusal.cure.repeat or call.request
         if cure.wait_seconds:
-            self._throttle.wait(cure.wait_seconds)
+            self._throttle.wait(cure.wait_seconds * cure.growth ** (call.cures_tried - 1))
         call.request = request.replace(headers={**request.headers, **cure.headers})
         if cure.cookies:
             self._cured_cookies[_jar(call)] = cookie_header(cure.cookies)

@@ -112,6 +112,9 @@ class Item(Labels, frozen=True):
     """Tags in brackets at the beginning of the title, without the brackets. Whoever states the title states these."""
     aliases: tuple[str, ...] = ()
     """Other ids under which the platform shows the same item (a mirrored thread)."""
+    is_superseded: bool = False
+    """An earlier version of an item that was edited since: it creates an item that is not stored yet; a stored item
+    says the same or something newer."""
     language: str | None = None
     rank: int | None = None
     """Its position in a ranked listing, from 1, where positions are worth storing (trending)."""

@@ -117,6 +117,8 @@ class RetryWith(Record, frozen=True):
     """None: repeats the same request."""
     wait_seconds: float = 0.0
     """How long to wait before the retry."""
+    growth: float = 1.0
+    """Each further wait is this many times as long as the one before."""
     most_retries: int = 1
     """The refusal counts once the call was retried this often, for whatever reason."""
 

@@ -62,7 +62,7 @@ def judge(
     # Applied later by more than clocks differ: that was a wrong clock, not a newer answer.
     if timedelta() < stored.applied_at - at <= CLOCKS_DIFFER:
         return _overtaken(stored, item)
-    if item.item.is_partial:
+    if item.item.is_partial or item.item.is_superseded:
         return ItemChange(item, stored, Change.SAME)
     if item.item.lacks_text:
         item = _with_stored_text(stored, item, retitled)

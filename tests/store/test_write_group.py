@@ -8,7 +8,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from catchment.model import PageWrite
+from catchment.model import Item, PageWrite
 from catchment.store.items.page_writer import OverlappingPages, PageTask
 from catchment.store.write_group import MOST, WriteGroup
 from tests.store.desk import Desk, post
@@ -117,14 +117,14 @@ class Gathering:
         raise Gathered
 
 
-def gathered(desk: Desk, *keys: str) -> list[PageTask]:
-    """Pages of as many sources, each with one item."""
+def gathered(desk: Desk, *items: str | Item) -> list[PageTask]:
+    """Pages of as many sources, each with one item, given by its id or whole."""
     group = Gathering()
     desk.store.page_writer.group = group  # type: ignore[assignment]
-    for number, key in enumerate(keys):
+    for number, item in enumerate(items):
         source = desk.follow(f"{number}", kind="hackernews")
         with pytest.raises(Gathered):
-            desk.show(source, post(key))
+            desk.show(source, post(item) if isinstance(item, str) else item)
     return group.tasks
 
 
@@ -143,3 +143,14 @@ def test_pages_that_show_the_same_item_are_not_written_together(desk: Desk) -> N
     for task in tasks:
         desk.store.database.write(lambda tx, task=task: desk.store.page_writer.write_in(tx, [task]))
     assert (desk.count("items"), desk.count("sightings")) == (1, 2)
+
+
+def test_two_versions_of_an_item_that_arrive_together_are_one_item_with_the_newer_text(desk: Desk) -> None:
+    before = post("1").replace(aliases=("2",), is_superseded=True)
+    tasks = gathered(desk, post("2").replace(aliases=("1",), text="Edited."), before)
+    with pytest.raises(OverlappingPages):
+        desk.store.database.write(lambda tx: desk.store.page_writer.write_in(tx, tasks))
+    for task in tasks:
+        desk.store.database.write(lambda tx, task=task: desk.store.page_writer.write_in(tx, [task]))
+    assert (desk.count("items"), desk.count("sightings"), desk.count("revisions")) == (1, 2, 0)
+    assert desk.item("2")["text"] == "Edited."

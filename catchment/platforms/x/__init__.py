@@ -135,6 +135,7 @@ KINDS = (
 
 CHINESE = {
     parser.NOTHING_YET: "该账号还没有发过帖子",
+    parser.NOTHING_LEFT: "该账号已不再显示任何帖子",
     "X user": "X 用户",
     "X list": "X 列表",
     "X bookmarks": "X 书签",

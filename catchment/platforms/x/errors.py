@@ -16,7 +16,7 @@ from catchment.errors import (
     ServerTrouble,
     SlowDown,
 )
-from catchment.model import Answer, FailureScope, Refusal, Request
+from catchment.model import Answer, FailureScope, Refusal, Request, RetryWith
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.http import is_page
 from catchment.platforms.x import parser, requests
@@ -27,6 +27,8 @@ _LONGEST_WORDS = 200
 _FREE_TIER_WAIT = timedelta(seconds=5)
 _CAPPED_FOR = timedelta(days=1)
 """A monthly cap is lifted when the month ends, or by the operator: looked at once a day."""
+_SOON = RetryWith(wait_seconds=1.0, growth=2.0, most_retries=3)
+"""After 1, 2 and 4 seconds: too many requests, and no word on how long to wait. X has a limit per second, too."""
 _NO_USER = re.compile(r"user (?:was )?not found|no such user|(?:could not|cannot|can't) find user|user.{0,20}not exist")
 _NOT_AUTHORIZED = re.compile(r"not authorized to (?:see|view)|not-authorized-for-resource|protected")
 _KEY_WORDS = re.compile(r"api.?key|unauthori[sz]ed|bearer|token|client-(?:forbidden|not-enrolled)|access level")
@@ -123,17 +125,18 @@ def _out_of_credits(words: str, request: Request) -> Refusal:
 def _too_many(answer: Answer, body: Json, words: str) -> Refusal:
     kind = f"{body.get('title') or ''} {body.get('type') or ''}".lower()
     if "usagecapexceeded" in kind.replace(" ", "") or "usage-capped" in kind:
-        error = OutOfCredits(
+        capped = OutOfCredits(
             "the monthly cap of X's API is used up",
             "raise it at X, or wait for the next month",
             retry_at=answer.answered_at + _CAPPED_FOR,
         )
-        return Refusal(error, blames=FailureScope.CREDENTIAL)
+        return Refusal(capped, blames=FailureScope.CREDENTIAL)
     # Its window's end is in the headers; TwitterAPI.io has none, and answers free accounts every five seconds.
     is_free = "every 5 seconds" in words.lower() and "retry-after" not in answer.headers
     retry_at = answer.answered_at + _FREE_TIER_WAIT if is_free else None
-    helps = "it is asked again later"
-    return Refusal(SlowDown("too many requests", helps, retry_at=retry_at), blames=FailureScope.CREDENTIAL)
+    error = SlowDown("too many requests", "it is asked again later", retry_at=retry_at)
+    is_told = is_free or "retry-after" in answer.headers or answer.headers.get("x-rate-limit-remaining") == "0"
+    return Refusal(error, blames=FailureScope.CREDENTIAL, cure=None if is_told else _SOON)
 
 
 def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refusal:

@@ -12,6 +12,7 @@ from catchment.platforms.x import requests, tweets
 from catchment.platforms.x.shapes import Json, TweetPage, decoded_documents, id_of, page_of
 
 NOTHING_YET = "this account has not posted anything yet"
+NOTHING_LEFT = "this account shows no posts any more"
 _NO_PROFILE = ("the answer is not a profile", "the service may have changed its format")
 
 
@@ -34,9 +35,19 @@ def _profile(answer: Answer, request: Request) -> Reading:
         raise error
     if not number or "kind" in request.state:
         raise Unreadable(*_NO_PROFILE)
+    if request.state.get("is_check") is True:
+        return _checked(number, request)
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
     state = {**request.state, "user_id": number, "name": name or request.state.get("name", "")}
     return Reading(follow=(requests.timeline(kind, number, state, request.listing),), is_end=False)
+
+
+def _checked(number: str, request: Request) -> Reading:
+    """Reads the profile of a user whose page of posts is empty: either all posts were deleted, or the user was, and
+    somebody else has the name now."""
+    if number != request.state.get("user_id"):
+        raise no_such_user(str(request.state.get("name", "")))
+    return Reading(cursor={"user_id": number, "note": NOTHING_LEFT})
 
 
 def unreachable(profile: Json, name: str) -> PlatformError | None:
@@ -68,6 +79,8 @@ def protected(name: str) -> Refused:
 def _tweets(answer: Answer, request: Request) -> Reading:
     page = page_of(answer.body)
     state = request.state
+    if not page.tweets and page.has_data and _looks_gone(request):
+        return Reading(follow=(requests.check(request),), is_end=False)
     if not page.has_data and not page.cursor and not _is_empty_page(answer.body):
         raise Unreadable("the answer is not a page of posts", "the service may have changed its format")
     user = (
@@ -91,6 +104,14 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         target=f"@{name.lower()}" if name and name.lower() != user[1].lower() else None,
         cursor=_cursor(user, state, is_empty=is_first and not page.tweets) if is_first else None,
     )
+
+
+def _looks_gone(request: Request) -> bool:
+    """Whether an empty page may mean that the user is gone: TwitterAPI.io shows unknown users, and those who are
+    suspended or protected, like users who never posted."""
+    state = request.state
+    is_known = state.get("is_known") is True and state.get("kind") == requests.FEED
+    return is_known and request.service == requests.TWITTERAPI_IO and not state.get("cursors")
 
 
 def _is_empty_page(body: bytes) -> bool:

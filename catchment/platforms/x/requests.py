@@ -94,6 +94,12 @@ def profile(service: str, name: str, state: dict[str, Any], listing: str) -> Req
     return _request(TWITTERAPI_IO, url, {"userName": name}, PROFILE, state, listing)
 
 
+def check(asked: Request) -> Request:
+    """Returns the request for the profile of a user whose posts are gone: for TwitterAPI.io, that is an empty page."""
+    state = {name: value for name, value in asked.state.items() if name not in ("kind", "number")}
+    return profile(asked.service or X, str(state["name"]), {**state, "is_check": True}, asked.listing)
+
+
 def timeline(kind: str, number: str, state: dict[str, Any], listing: str, cursor: str = "") -> Request:
     """Returns the request for a page of the tweets of a user or a list, or of one's own bookmarks, by its number."""
     state = {**state, "kind": kind, "number": number}

@@ -173,7 +173,7 @@ def _converted(document: Json, tweets: list[Any]) -> TweetPage:
         users,
         included,
         media,
-        _flat_cursor(document) or _flat_cursor(inner),
+        _flat_cursor(document if "has_next_page" in document else inner),
         frozenset(pinned - {""}),
         has_data=True,
     )

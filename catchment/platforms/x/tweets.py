@@ -22,6 +22,7 @@ _CHARACTERS = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "#39": "'"}
 _UNKNOWN_LANGUAGES = ("und", "zxx", "qam", "qct", "qht", "qme", "qst", "art")
 """X's own codes for texts without a language: only links, only hashtags, …"""
 _MOST_REFERENCES = 20
+_LONGEST_COUNT = 16
 
 
 def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> Item:
@@ -69,6 +70,7 @@ def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> It
         references=references,
         tags=_tags(original or tweet),
         aliases=tuple(dict.fromkeys(known for known in history if known != number_)),
+        is_superseded=any(int(known) > int(number_) for known in history),
         language=_language(tweet),
     )
 
@@ -85,7 +87,8 @@ def _list(value: Any) -> list[Any]:
 
 def _count(value: Any) -> int | None:
     # An unknown number of views may come as a list, or as an empty text.
-    count = number(value)
+    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _LONGEST_COUNT
+    count = number(int(value) if digits else value)
     return count if count is not None and count >= 0 else None
 
 

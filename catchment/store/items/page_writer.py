@@ -59,6 +59,7 @@ from catchment.store.write_group import WriteGroup
 LOOKALIKES = 300
 # A rhythm needs this many posts; where each post has fifty replies, they are among this many items.
 _RHYTHM, _RHYTHM_AMONG = 50, 2_500
+_ALIASES_KEY = 0x616C6961  # "alia": PostgreSQL's advisory lock for pages whose items have other ids
 _FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
 
 Written = TypeVar("Written", bound=PageWrite)
@@ -114,6 +115,9 @@ class PageWriter:
         transaction waits for another one's rows while it holds those.
         """
         leases.check(tx, *(page.lease for page, _ in tasks))
+        if tx.is_postgres and any(item.item.aliases for page, _ in tasks for item in page.items):
+            # Two ids of one item have no key in common on which two transactions would meet.
+            tx.all("SELECT pg_advisory_xact_lock(?)", _ALIASES_KEY)
         facts = [self.facts(tx, page) for page, _ in tasks]
         if len(tasks) > 1:
             _refuse_overlap([page for page, _ in tasks], facts)
@@ -281,7 +285,7 @@ class PageWriter:
 
 
 def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
-    keys = [{(page.source.platform, *key) for item in page.items for key in _keys(item)} for page in pages]
+    keys = [{(page.source.platform, *key) for item in page.items for key in _all_keys(item)} for page in pages]
     ids = [{stored.id for stored in known.stored.values()} for known in facts]
     for sets in (keys, ids):
         if len(set[Any]().union(*sets)) < sum(map(len, sets)):
@@ -293,6 +297,11 @@ def _keys(item: RefinedItem) -> list[Key]:
     if not item.content_id:
         return [item.key]
     return list(dict.fromkeys((item.key, (item.item.scope, item.content_id), (item.item.scope, item.dated_id))))
+
+
+def _all_keys(item: RefinedItem) -> list[Key]:
+    """Returns the ids that an item may have, and its other ones: two versions of a tweet name each other."""
+    return [*_keys(item), *((item.item.scope, alias) for alias in item.item.aliases)]
 
 
 def _is_edited(item: RefinedItem, stored: StoredItem) -> bool:

@@ -1,110 +1,26 @@
-"""X of the playground, collected over real HTTP through either service: what is stored is what was shown."""
+"""The service: X of the playground, collected through either API over real HTTP; stored is what was shown."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from catchment.app import App, open_app
-from catchment.credentials.secret import Secret
-from catchment.model import Outcome, Source, VisitResult, as_json
+from catchment.model import Outcome
 from catchment.platforms.x import parser
-from catchment.playground.faults import Moods
 from catchment.playground.log import read_log
-from catchment.playground.server import Playground
 from catchment.playground.sites import Ask
 from catchment.playground.sites.x import LIST, Voice, fate, tweet_id, user_id, user_name
-from catchment.playground.world import Habits, Place, World
-from catchment.settings import Settings
-from catchment.sources.add import follow
-from catchment.store.credentials import Terms
-from tests.clocks import HandClock
-from tests.databases import sqlite_ready
+from tests.web.desk import Desk
+from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
 pytestmark = pytest.mark.long
-
-START = datetime(2026, 3, 2, tzinfo=UTC)
-SERVICES = ("x", "twitterapi_io")
-HABITS = Habits(edited=0.2, reverted=0.0, removed=0.05, restored=0.0, late=0.0, future=0.0, hostile=0.0)
-WORLD = World(5, START, 0, 6.0, HABITS, busy=6.0, others={"x": 150})
-
-
-def somebody(what: str, least: int = 30) -> Place:
-    """A user of that fate, with some posts on the first day."""
-    return next(
-        place
-        for place in WORLD.places
-        if fate(WORLD, place)[0] == what
-        and sum(post.shown_from < START + timedelta(days=1) for post in WORLD.posts(place)) >= least
-    )
-
-
-class Scene:
-    def __init__(self, folder: Path, key: str) -> None:
-        self.clock = HandClock(START + timedelta(days=1))
-        self.log = folder / "asked.jsonl"
-        self.playground = Playground(WORLD, self.clock, Moods(5, 0.0), log=self.log)
-        self.playground.start()
-        settings = Settings(
-            home=folder,
-            database_url=sqlite_ready(f"sqlite:///{folder / 'catchment.db'}"),
-            base_urls=dict.fromkeys(SERVICES, self.playground.url),
-            master_key="a key for tests",
-            retry_waits=(0.5,),
-            rate_limits=dict.fromkeys(SERVICES, 10_000),
-        )
-        self.app: App = open_app(settings, "test", clock=self.clock)
-        for service in SERVICES:
-            secret = Secret.parse(f"{key}{service}")
-            self.app.secrets.add(service, f"key-{service}", secret, self.clock.now(), terms=Terms(is_shared=True))
-
-    def follow(self, target: str, service: str, kind: str = "twitter_feed", **settings: Any) -> Source:
-        app = self.app
-        given = {"service": service, **settings}
-        return follow(app.store, app.secrets, app.platforms, kind, target, self.clock.now(), settings=given)[0]
-
-    def visit(self, source: Source) -> VisitResult:
-        (result,) = self.app.scheduler().these([source.id], "test", "test")
-        return result
-
-    def items(self, source: Source) -> list[dict[str, Any]]:
-        items: list[dict[str, Any]] = as_json(self.app.store.items.newest(1000, source_id=source.id))
-        return items
-
-    def progress(self, source: Source) -> Any:
-        return self.app.store.sources.with_progress(source.id)[1]
-
-    def asked(self) -> list[str]:
-        return [line.path for line in read_log(self.log)]
-
-    def close(self) -> None:
-        self.app.close()
-        self.playground.close()
-
-
-@pytest.fixture
-def scene_of(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
-    scenes: list[Scene] = []
-
-    def open_scene(key: str = "a-key-for-") -> Scene:
-        scenes.append(Scene(tmp_path, key))
-        return scenes[-1]
-
-    yield open_scene
-    for scene in scenes:
-        scene.close()
-
-
-@pytest.fixture
-def scene(scene_of: Callable[..., Scene]) -> Scene:
-    return scene_of()
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -191,6 +107,53 @@ def test_each_reason_why_a_user_cannot_be_read_has_a_sentence_of_its_own(
     source = scene.follow(f"@{user_name(WORLD, place, scene.clock.now())}", service)
     assert scene.visit(source).outcome == Outcome.FAILED
     assert words.format(name=user_name(WORLD, place, scene.clock.now())) in str(scene.progress(source).last_error)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("vanished", "there is no user"), ("suspended", "X has suspended"), ("protected", "protects its posts")],
+)
+def test_a_user_who_is_lost_after_some_visits_is_noticed(scene: Scene, service: str, what: str, words: str) -> None:
+    place = next(
+        place
+        for place in WORLD.places
+        if fate(WORLD, place)[0] == what
+        and WORLD.posts(place)[0].shown_from < scene.clock.now() < fate(WORLD, place)[1]
+    )
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", service)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    stored = len(scene.items(source))
+    scene.clock.advance((fate(WORLD, place)[1] - scene.clock.now()).total_seconds() + 1)
+    assert scene.visit(source).outcome == Outcome.FAILED
+    assert words in str(scene.progress(source).last_error)
+    assert len(scene.items(source)) == stored > 0
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_unknown_suspended_and_silent_users_have_three_sentences_on_their_pages(scene: Scene, service: str) -> None:
+    silent = WORLD.places[0]
+    first = min(post.shown_from for post in WORLD.posts(silent))
+    scene.clock.advance((first - timedelta(days=1) - scene.clock.now()).total_seconds())
+    names = [f"@{user_name(WORLD, silent, START)}", "@nobody_of_this"]
+    sources = [scene.follow(name, service) for name in names]
+    for source in sources:
+        scene.visit(source)
+    place = somebody("suspended", 0)
+    scene.clock.advance((fate(WORLD, place)[1] - scene.clock.now()).total_seconds() + 1)
+    sources.append(scene.follow(f"@{user_name(WORLD, place, START)}", service))
+    scene.visit(sources[-1])
+    for language, sentences in {
+        "en": (parser.NOTHING_YET, "there is no user @nobody_of_this on X", "X has suspended the account"),
+        "zh": ("该账号还没有发过帖子", "X 上没有用户 @nobody_of_this", "X 已冻结账号"),
+    }.items():
+        browser = Desk(cast(Any, scene)).browser(language)
+        pages = [browser.get(f"/sources/{source.id}").text for source in sources]
+        assert [[sentence in page for sentence in sentences] for page in pages] == [
+            [True, False, False],
+            [False, True, False],
+            [False, False, True],
+        ]
 
 
 @pytest.mark.parametrize("service", SERVICES)

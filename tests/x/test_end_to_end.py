@@ -2,21 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any, cast
 
-import pytest
-
 from catchment.playground.sites.x import user_name
-from tests.playground.test_x_met import START, WORLD, Scene, somebody
 from tests.web.desk import Desk
-
-
-@pytest.fixture
-def scene(tmp_path: Path) -> Any:
-    made = Scene(tmp_path, "a-key-for-")
-    yield made
-    made.close()
+from tests.x.scene import START, WORLD, Scene, somebody
 
 
 def test_a_manual_scrape_ends_with_the_tweets_in_the_database(scene: Scene) -> None:
