@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jmespath
 import pytest
@@ -13,6 +13,7 @@ import pytest
 from catchment.model import as_json
 from catchment.playground.sites.x import LIST, user_name
 from catchment.sources.describe import source_view
+from tests.web.desk import Desk
 from tests.x.scene import WORLD, Scene, somebody
 
 PAGE = (Path(__file__).parents[1] / "docs/x-schema.md").read_text(encoding="utf-8")
@@ -26,6 +27,8 @@ FIELDS = {
         "username last_fetch_at last_fetched_count last_new_count total_fetches avg_new_rate consecutive_empty_fetches "
         "created_at updated_at"
     ),
+    "ScrapeRequest": "usernames limit",
+    "TaskStatusResponse": "task_id status result created_at updated_at",
 }
 """As the specification has them."""
 
@@ -81,3 +84,18 @@ def test_every_path_of_the_statistics_leads_to_a_value(scene: Scene) -> None:
     assert {field for field, value in found.items() if value is None} == set()
     assert (found["total_fetches"], found["last_new_count"], found["consecutive_empty_fetches"]) == (2, 0, 1)
     assert (found["last_fetched_count"], found["avg_new_rate"]) == (20, 0.7)
+
+
+def test_every_path_of_a_task_and_its_request_leads_to_a_value(scene: Scene) -> None:
+    desk = Desk(cast(Any, scene))
+    name = user_name(WORLD, somebody("usual"), scene.clock.now())
+    request = dict(zip(paths("ScrapeRequest").values(), (name, 20), strict=True))
+    asked = desk.post("/api/admin/scrape", request, status=202)
+    scene.app.task_runner().run()
+    task = desk.get(f"/api/admin/scrape/{asked['task_id']}")
+    found = {field: jmespath.search(path, task) for field, path in paths("TaskStatusResponse").items()}
+    assert {field for field, value in found.items() if value is None} == set()
+    assert (found["task_id"], found["status"]) == (asked["task_id"], "completed")
+    assert found["result"]["users"][0]["username"] == name
+    # Of pages of twenty, the limit is one: both fields of the request were understood.
+    assert found["result"]["new"] == 20

@@ -6,6 +6,7 @@ The bodies that are mutated, and the requests that they answer, are those of the
 
 from __future__ import annotations
 
+import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from catchment.model import (
     Answer,
     Kind,
     Platform,
+    Reading,
     Recheck,
     Refusal,
     Request,
@@ -37,16 +39,19 @@ from tests.stateful.effort import ASKED_FOR, effort
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 PLATFORMS = {platform.NAME: platform for platform in installed()}
 RECORDED = {
-    "feeds": "feeds",
-    "hackernews": "hn",
-    "github": "github-trending",
-    "website": "websites",
-    "reddit": "reddit",
-    "nga": "nga",
+    "feeds": ("feeds",),
+    "hackernews": ("hn",),
+    "github": ("github-trending",),
+    "website": ("websites",),
+    "reddit": ("reddit",),
+    "nga": ("nga",),
+    "x": ("twitterapi-io", "x-v2"),
 }
-"""Where recorded answers lie, under another name than the platform's."""
+"""Where recorded answers lie, under other names than the platform's."""
 LARGEST = 30_000
 """Larger bodies are no worse, and take longer."""
+LARGER = {"nga": 60_000}
+"""Pages of a forum for people are not smaller than that."""
 MOST_REQUESTS = 20
 SECONDS = 20
 """Of the processor's time for one input. Nothing takes a tenth of one; what takes so many would take for ever."""
@@ -75,10 +80,10 @@ def bounded() -> Iterator[None]:
 @cache
 def bodies(name: str) -> list[bytes]:
     """The bodies of the platform's cases; recorded answers as well, where many inputs are tried."""
-    recorded = CAPTURES / RECORDED[name] if ASKED_FOR and name in RECORDED else None
-    files = sorted(path for path in recorded.rglob("*") if path.is_file()) if recorded else []
+    folders = [CAPTURES / folder for folder in RECORDED.get(name, ())] if ASKED_FOR else []
+    files = sorted(path for folder in folders for path in folder.rglob("*") if path.is_file())
     shown = [path.read_bytes() for path in files if ".expected" not in path.name and path.name != "SOURCES.md"]
-    return [body for body in [*cases.bodies(name), *shown] if len(body) <= LARGEST]
+    return [body for body in [*cases.bodies(name), *shown] if len(body) <= LARGER.get(name, LARGEST)]
 
 
 @cache
@@ -120,9 +125,43 @@ def situations(name: str) -> st.SearchStrategy[Situation]:
     )
 
 
-@effort(1_000)
-@given(st.deferred(lambda: st.one_of([situations(name) for name in PLATFORMS if bodies(name)])))
+OTHERS = [name for name in PLATFORMS if name not in ("nga", "x")]
+
+
+@effort(800)
+@given(st.deferred(lambda: st.one_of([situations(name) for name in OTHERS if bodies(name)])))
 def test_a_mutated_body_is_read_or_refused_with_an_error_of_ours(situation: Situation) -> None:
+    read_or_refused(situation)
+
+
+@effort(150)
+@given(st.deferred(lambda: situations("nga")))
+def test_a_mutated_page_of_nga_is_read_or_refused(situation: Situation) -> None:
+    reading = read_or_refused(situation)
+    for item in reading.items if reading else ():
+        # A head's or a floor's number, with its prefix.
+        assert re.fullmatch(r"[a-z]+[0-9]+", item.external_id), item.external_id
+        assert item.created_at is None or item.created_at.tzinfo is not None
+
+
+@effort(150)
+@given(st.deferred(lambda: situations("x")))
+def test_a_mutated_answer_of_x_gives_posts_that_it_contains_or_an_error(situation: Situation) -> None:
+    reading = read_or_refused(situation)
+    items = reading.items if reading else ()
+    assert len({item.external_id for item in items}) == len(items)
+    for item in items:
+        # Exact: an id that went through a float is in no answer.
+        assert re.search(rb"(?<![0-9.])%s(?![0-9.eE])" % item.external_id.encode(), situation[2]), item.external_id
+        assert item.author
+        assert item.created_at is not None
+        assert item.created_at.tzinfo is not None
+        assert item.text or item.media
+        assert all(reference.external_id for reference in item.references)
+
+
+def read_or_refused(situation: Situation) -> Reading | None:
+    """Returns what the platform reads in the body; None if that is an error of ours. Anything else fails."""
     platform, request, body, content_type, status = situation
     headers = {"content-type": content_type} if content_type else {}
     with bounded():
@@ -132,3 +171,5 @@ def test_a_mutated_body_is_read_or_refused_with_an_error_of_ours(situation: Situ
             reading = platform.read(Answer(200, headers, body, request.url, NOW), request)
             refined = refine(reading, scope="key", answer_url=request.url)
             assert len(refined.items) + len(refined.skipped) == len(reading.items) + len(reading.skipped)
+            return reading
+    return None

@@ -87,8 +87,8 @@ def _tweets(answer: Answer, request: Request) -> Reading:
         (str(state.get("user_id", "")), str(state.get("name", ""))) if state.get("kind") == requests.FEED else ("", "")
     )
     items, skipped = read_each(page.tweets, lambda tweet: tweets.item_of(tweet, page, user), "tweets")
-    kept = tweets.without_earlier_versions(items)
-    skipped += (Skipped("an earlier version"),) * (len(items) - len(kept))
+    kept = tweets.each_once(items)
+    skipped += (Skipped("repeated in the answer"),) * (len(items) - len(kept))
     skipped += (Skipped("a broken line"),) * page.broken
     follow = _next(page, request)
     is_first = not state.get("cursors")

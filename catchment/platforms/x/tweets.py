@@ -75,10 +75,13 @@ def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> It
     )
 
 
-def without_earlier_versions(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Returns the items; of several versions of an edited tweet on one page, the newest."""
-    replaced = {alias for item in items for alias in item.aliases if int(alias) < int(item.external_id)}
-    return tuple(item for item in items if item.external_id not in replaced)
+def each_once(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Returns the items, each as it is shown first; of several versions of an edited tweet, the newest."""
+    shown: dict[str, Item] = {}
+    for item in items:
+        shown.setdefault(item.external_id, item)
+    replaced = {alias for item in shown.values() for alias in item.aliases if int(alias) < int(item.external_id)}
+    return tuple(item for item in shown.values() if item.external_id not in replaced)
 
 
 def _list(value: Any) -> list[Any]:
