@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import changes, collecting, comparing, move, pages, scale, serving, ticking, variants
+from bench import changes, collecting, comparing, move, pages, scale, serving, ticking, variants, x
 from bench.collecting import Collected
 from bench.comparing import Compared
 from bench.move import Move
@@ -32,6 +32,7 @@ from bench.ticking import Tick
 from bench.timing import Times
 from bench.variants import FromSlowServers, InLargeArchive, OnPostgres
 from bench.world import World
+from bench.x import Load
 from catchment import __version__
 
 ROOT = Path(__file__).parent.parent
@@ -60,12 +61,14 @@ class Sizes:
     served: World
     day_seconds: float
     """A day of `serve` on the wall."""
+    users: int = 100
+    """Of X, in one task."""
     kept_in: Path | None = None
     """Where archives stay for the next time."""
 
 
 FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), scale.Sizes(10_000, 25_000, LARGE), World(10_000, 10), 20.0)
-QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(5_000, 5_000, 6_000), World(100, 10), 1.5)
+QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(5_000, 5_000, 6_000), World(100, 10), 1.5, users=5)
 
 
 def main() -> int:
@@ -200,6 +203,11 @@ def measure_move(sizes: Sizes) -> Move:
     return move.measure(sizes.archives.large, None if sizes.kept_in is None else sizes.kept_in / "move")
 
 
+def measure_x(sizes: Sizes) -> Load:
+    tell(f"a task of {sizes.users} users of X, and a thousand posts of one")
+    return x.measure(sizes.users, 100)
+
+
 PARTS: dict[str, Callable[[Sizes], Any]] = {
     "rounds": measure_rounds,
     "rounds-postgres": measure_on_postgres,
@@ -210,6 +218,7 @@ PARTS: dict[str, Callable[[Sizes], Any]] = {
     **{sort: measure_scale(sort) for sort in scale.SORTS},
     "serving": measure_serving,
     "move": measure_move,
+    "x": measure_x,
 }
 
 
@@ -234,6 +243,7 @@ class Report:
         self.scales: list[Scale] = [parts[sort] for sort in scale.SORTS if sort in parts]
         self.served: Served | None = parts.get("serving")
         self.moved: Move | None = parts.get("move")
+        self.load: Load | None = parts.get("x")
         self.absent = [part for part in PARTS if part not in parts]
 
     @property
@@ -272,6 +282,7 @@ class Report:
             if one.large < LARGE:
                 broken.append(f"{scale.SORTS[one.sort]} was measured up to {one.large:,} items only, not {LARGE:,}")
         broken += self.moved.broken() if self.moved else []
+        broken += self.load.broken() if self.load else []
         return broken + (self.served.broken() if self.served else [])
 
     def _broken_rounds(self) -> list[str]:
@@ -297,6 +308,7 @@ class Report:
                     *self._scales(),
                     self._serving(),
                     self.moved.text() if self.moved else "",
+                    self.load.text() if self.load else "",
                 ),
             )
         )

@@ -10,7 +10,6 @@ have granted, and goes on in the database; and all others follow as long as that
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -160,7 +159,8 @@ def merged(own: WindowState, stored: WindowState) -> WindowState:
 
 
 def _aim(budget: Budget) -> int:
-    return max(1, math.floor(budget.limit * AIM))
+    # Rounded: of three requests a second, one less would be a third. What such a budget leaves is the life of a block.
+    return max(1, round(budget.limit * AIM))
 
 
 def span_of(budget: Budget) -> int:

@@ -220,7 +220,7 @@ def test_credentials_have_budgets_of_their_own_where_the_platform_counts_so():
 
 def test_strangers_may_be_allowed_less(new_door, server):
     door = new_door(longest_wait_seconds=0)
-    door.platform = SomePlatform(budget=Budget("x", 60, 60.0, is_per_credential=True, anonymous_limit=2))
+    door.platform = SomePlatform(budget=Budget("x", 60, 60.0, is_per_credential=True, anonymous_limit=1))
     door.secrets["app"] = Secret(basic="a:b")
     url = server.on("/", reply())
     door.ask(url)
@@ -228,6 +228,15 @@ def test_strangers_may_be_allowed_less(new_door, server):
         door.ask(url)
     for _ in range(5):
         door.ask(url, credential="app")
+
+
+def test_a_budget_of_a_few_requests_is_used_whole(door, server):
+    door.platform = SomePlatform(budget=Budget("small", 3, 1.0))
+    url = server.on("/", reply())
+    for _ in range(9):
+        door.ask(url)
+    # Twelve a second would be too many; two a second, a third too few.
+    assert [round(wait, 3) for wait in door.clock.waits] == [1.083, 1.083]
 
 
 def test_a_short_wait_for_the_budget_is_waited_for(door, server):
@@ -249,10 +258,10 @@ def test_a_long_wait_for_the_budget_ends_the_call(door, server):
 
 
 def test_every_step_of_a_redirect_uses_the_budget_but_other_hosts_do_not(door, server):
-    door.platform = SomePlatform(hosts=("127.0.0.1",), budget=Budget("slow", 2, 60.0))
+    door.platform = SomePlatform(hosts=("127.0.0.1",), budget=Budget("slow", 1, 60.0))
     server.on("/b", redirect(f"http://localhost:{server.port}/end"))
     server.on("/end", reply())
-    # Two of the platform's own, of a limit of two of which 97 % is one.
+    # Two of the platform's own, of a limit of one.
     with pytest.raises(SlowDown, match="used up"):
         door.ask(server.on("/a", redirect("/b")))
     door.clock.advance(100)

@@ -38,17 +38,18 @@ def somebody(what: str, least: int = 30) -> Place:
 
 
 class Scene:
-    def __init__(self, folder: Path, key: str = "a-key-for-", script: Sequence[Cue] = ()) -> None:
+    def __init__(self, folder: Path, key: str = "a-key-for-", script: Sequence[Cue] = (), **more: Any) -> None:
+        """`more`: settings."""
         self.clock = HandClock(START + timedelta(days=1))
         self.log = folder / "asked.jsonl"
         self.playground = Playground(WORLD, self.clock, Moods(5, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
+            **{"rate_limits": dict.fromkeys(SERVICES, 10_000), **more},
             home=folder,
             database_url=sqlite_ready(f"sqlite:///{folder / 'catchment.db'}"),
             base_urls=dict.fromkeys(SERVICES, self.playground.url),
             master_key="a key for tests",
-            rate_limits=dict.fromkeys(SERVICES, 10_000),
         )
         self.app: App = open_app(settings, "test", clock=self.clock)
         for service in SERVICES:
