@@ -32,10 +32,10 @@ with_types = $(BIN)/mypy --no-error-summary & types=$$!; $(1); tests=$$?; \
 
 test: style
 	tools/get-chromium
-	$(call with_types,$(BIN)/pytest -n $(WORKERS))
+	$(call with_types,$(BIN)/pytest --forks $(WORKERS))
 
 check: style
-	$(call with_types,$(BIN)/pytest -n 2 -m "not process and not long")
+	$(call with_types,$(BIN)/pytest --forks 2 -m "not process and not long")
 
 lint: style
 	$(BIN)/mypy

