@@ -29,7 +29,7 @@ def settings_of(home: str, url: str, playground: str) -> Settings:
 
 def visit_at_once(home: str, url: str, playground: str, part: str) -> None:
     """To be run in a process of its own: visits every second source, and prints what became of each."""
-    from tests.playground.test_x_met import START
+    from tests.x.scene import START
 
     clock = HandClock(START)
     clock.advance(86_400)

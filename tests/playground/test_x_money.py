@@ -24,7 +24,7 @@ from catchment.sources.preview import preview
 from catchment.store.credentials import Terms
 from tests.forked import Forked
 from tests.playground.money_process import settings_of, visit_at_once
-from tests.playground.test_x_met import SERVICES, START, WORLD, Scene, somebody
+from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
 pytestmark = pytest.mark.long
 
