@@ -29,6 +29,7 @@ OF_ALL = re.compile(r"/api/(?:info|v1/access_token)")
 """Where a platform is asked about several places at once, or about none."""
 SHARED = ("hackernews", "discourse", "reddit", "nga")
 """Forms in which one item is told of by several visits at once: lists, searches, second looks."""
+FORUMS = ("discourse", "nga")
 
 
 def by_place(asked: Iterable[Asked]) -> dict[int, list[Asked]]:
@@ -282,7 +283,8 @@ class Trial:
         # A deletion, and a title that was changed, leave a revision with the same text.
         told = _without_repeats(held.texts)
         # It may have been gone when it was first stored: of an answer to a process that was ended nothing is left.
-        if was_gone and told[0] == "" and all(text for text, _ in said):
+        # A thread may have got another title while nothing was known of it but its row in the list.
+        if (was_gone or self.place.form in FORUMS) and told[0] == "" and all(text for text, _ in said):
             del told[0]
         if not _is_subsequence(told, [text for text, _ in said]):
             return f"{subject}: stored {told!r:.300}, said {said!r:.300}"

@@ -208,6 +208,8 @@ class Floors:
         self.forum: Forum = kind.forum
 
     def missed(self) -> Missed:
+        if not self.walks:
+            return Missed(0, tuple(self.unknown), 0, 0.0, 0.0)
         missing = [
             f"{post.id} of {post.shown_from:%d %H:%M:%S} in the thread of {thread[0].id}"
             for thread in self.threads
@@ -217,15 +219,15 @@ class Floors:
         return Missed(0, (*missing, *self.unknown), 0, 0.0, 0.0)
 
     def _is_owed(self, head: Post, post: Post) -> bool:
+        """Not what was removed meanwhile: threads wait to be read, and all that can be known then is the hole."""
+        if any(one.removed_at is not None and one.removed_at <= self.walks[-1].ended for one in (head, post)):
+            return False
         return sum(self._shows(walk, head, post) for walk in self.walks) >= WALKS_ENOUGH
 
     def _shows(self, walk: Span, head: Post, post: Post) -> bool:
-        """Whether a walk listed the thread, and the post was there until its threads had been read."""
+        """Whether a walk listed the thread after the post had come."""
         is_inside = head.shown_from >= window(self.forum, WINDOW_DAYS, walk.began).starts_at
-        return is_inside and all(
-            one.shown_from <= walk.began and not (one.is_removed(walk.began) or one.is_removed(walk.ended))
-            for one in (head, post)
-        )
+        return is_inside and post.shown_from <= walk.began
 
 
 def _threads(world: World, place: Place) -> list[list[Post]]:

@@ -53,8 +53,6 @@ log = logs.logger(__name__)
 
 MOST_A_RUN = 300
 """Per platform: collecting comes first, and shares the budget."""
-SURELY_GONE = timedelta(hours=1)
-"""Two rechecks at least this far apart must answer "gone" before it is believed."""
 
 
 def after_seeing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -> NextRecheck:
@@ -62,15 +60,14 @@ def after_seeing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -
 
 
 def is_surely_gone(recheck: DueRecheck, at: datetime) -> bool:
-    return recheck.gone_since is not None and at - recheck.gone_since >= SURELY_GONE
+    return recheck.gone_since is not None and at - recheck.gone_since >= schedule.SURELY_GONE
 
 
 def after_missing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -> NextRecheck:
     """Returns the next recheck after the platform said "gone": believed when it says so again, an hour later."""
     since = recheck.gone_since or at
-    at_next = (
-        schedule.next_recheck(ages, recheck.created_at, at) if is_surely_gone(recheck, at) else since + SURELY_GONE
-    )
+    is_sure = is_surely_gone(recheck, at)
+    at_next = schedule.next_recheck(ages, recheck.created_at, at) if is_sure else since + schedule.SURELY_GONE
     return NextRecheck(recheck.item_id, at_next, recheck.count + 1, gone_since=since)
 
 

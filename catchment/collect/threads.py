@@ -18,9 +18,7 @@ from catchment.collect.walk import PlannedWalk, Visit, answer_head, walk
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
-    Gone,
     LeaseLost,
-    Missing,
     PlatformError,
     SlowDown,
     Stopped,
@@ -63,6 +61,7 @@ from catchment.policy.threads import (
     begin_reading,
     decide_floor_page,
     decide_list_page,
+    marks_after_failure,
     numbers_on,
 )
 from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, succeed
@@ -233,12 +232,12 @@ class ThreadReader:
             result = _failed(result, error)
             raise
         except CatchmentError as error:
-            result, marks = _failed(result, error), _marks_after_failure(reading, error)
+            result, marks = _failed(result, error), marks_after_failure(reading, error, self._clock.now())
             self._failures += error.code in UNREACHABLE
         except Exception as error:  # a bug of ours that one thread triggers must not stop the others
             log.error("reading a thread failed inside", source=self._source.id, exc_info=error)
             inside = CatchmentError(f"an error inside catchment ({type(error).__name__})")
-            result, marks = _failed(result, inside), _marks_after_failure(reading, inside)
+            result, marks = _failed(result, inside), marks_after_failure(reading, inside, self._clock.now())
         finally:
             self.client.book()
             self._release(claimed, result, marks, started_at)
@@ -333,22 +332,6 @@ def _failed(result: ThreadResult, error: CatchmentError) -> ThreadResult:
     status = error.status if isinstance(error, PlatformError) else None
     return result.replace(
         http_status=status or result.http_status, error_code=error.code, error=redact(str(error.message))[:500]
-    )
-
-
-def _marks_after_failure(reading: ThreadReading, error: CatchmentError) -> ThreadMarks:
-    """Returns how far a thread is captured after one of its pages failed: the page is requested again in the next
-    round; one that does not exist, once the list states another last reply."""
-    thread, before = reading.thread, reading.marks
-    is_gone = isinstance(error, Missing | Gone)
-    return ThreadMarks(
-        thread,
-        before.page_count if before else None,
-        None if is_gone else reading.page,
-        before.max_floor if before else thread.max_floor,
-        before.max_floor_id if before else thread.max_floor_id,
-        truncated_at_page=None if is_gone else thread.truncated_at_page,
-        is_over=True,
     )
 
 

@@ -47,6 +47,8 @@ class ThreadState(Record, frozen=True):
     """The id of the item on it."""
     skipped_since: datetime | None
     """Since when it has had too many pages to be read; None: it has not."""
+    gone_since: datetime | None
+    """Since when the platform has answered that it does not exist; None: it was there the last time."""
     read_reason: ReadReason | None
     """Set while it waits to be read in the current round."""
     waiting_since: datetime | None
@@ -96,6 +98,7 @@ class ThreadMarks(Record, frozen=True):
     max_floor_id: str | None
     truncated_at_page: int | None = None
     skipped_since: datetime | None = None
+    gone_since: datetime | None = None
     is_over: bool = False
     """This run reads no further page of it."""
     holes: tuple[int, ...] = ()

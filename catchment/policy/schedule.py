@@ -24,6 +24,8 @@ from catchment.model import (
 )
 
 LONGEST = timedelta(days=1)
+# Two answers at least this far apart must say that something is gone before it is believed.
+SURELY_GONE = timedelta(hours=1)
 # For kinds that this installation does not know: they are due seldom, and skipped.
 UNKNOWN_KIND_MINUTES = 240
 # Used if the server does not say how long to wait.

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
+from catchment.errors import CatchmentError, Gone, Missing
 from catchment.model import (
     Forum,
     HeldFloor,
@@ -29,6 +30,7 @@ from catchment.model import (
 from catchment.policy import continuity
 from catchment.policy.continuity import End
 from catchment.policy.page import all_calmed, changes_of, completed, counts_of, shows_forgotten, with_page, with_rhythm
+from catchment.policy.schedule import SURELY_GONE
 from catchment.policy.visit import MOST_PAGES, VisitState, prove
 
 MOST_THREAD_SECONDS = 240
@@ -283,6 +285,25 @@ def marks_after(
         is_over=is_end or is_capped,
         holes=page.holes,
         filled=tuple(item.item.floor_number for item in items if item.item.floor_number is not None),
+    )
+
+
+def marks_after_failure(reading: ThreadReading, error: CatchmentError, at: datetime) -> ThreadMarks:
+    """Returns how far a thread is captured after one of its pages failed: the page is requested again in the next
+    round. If the thread does not exist, twice and at least an hour apart, only once the list states another last
+    reply."""
+    thread, before = reading.thread, reading.marks
+    is_gone = isinstance(error, Missing | Gone)
+    is_surely_gone = is_gone and thread.gone_since is not None and at - thread.gone_since >= SURELY_GONE
+    return ThreadMarks(
+        thread,
+        before.page_count if before else None,
+        None if is_surely_gone else reading.page,
+        before.max_floor if before else thread.max_floor,
+        before.max_floor_id if before else thread.max_floor_id,
+        truncated_at_page=None if is_surely_gone else thread.truncated_at_page,
+        gone_since=thread.gone_since or (at if is_gone else None),
+        is_over=True,
     )
 
 

@@ -199,10 +199,27 @@ def test_a_thread_that_fails_is_recorded_and_read_in_the_next_run(forum: ForumAp
 
 def test_a_thread_that_is_gone_is_not_requested_again_and_again(forum: ForumApp) -> None:
     forum.board.thread(7)
-    forum.board.says["thread 7 1"] = deque([Missing("404", status=404)])
+    forum.board.says["thread 7 1"] = deque([Missing("404", status=404)] * 3)
     forum.run()
+    since = forum.state(7).gone_since
+    assert since is not None
+    # Twice within the hour proves nothing.
+    forum.run(timedelta(minutes=20))
+    assert (forum.asked, forum.state(7).next_page) == (["list 1", "thread 7 1"], 1)
+    forum.run()
+    assert (forum.asked, forum.state(7).gone_since) == (["list 1", "thread 7 1"], since)
     forum.run()
     assert forum.asked == ["list 1"]
+
+
+def test_a_thread_that_was_only_said_to_be_gone_is_read_in_the_next_run(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=1.5)
+    forum.board.says["thread 7 2"] = deque([Missing("404", status=404)])
+    forum.run()
+    assert forum.floors(7) == list(range(20))
+    forum.run()
+    assert forum.floors(7) == list(range(30))
+    assert (forum.state(7).gone_since, forum.state(7).next_page) == (None, None)
 
 
 def test_who_asks_to_wait_is_obeyed_and_the_rest_is_read_with_the_next_tick(forum: ForumApp) -> None:

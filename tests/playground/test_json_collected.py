@@ -40,6 +40,7 @@ class Scene:
             home=folder,
             database_url=sqlite_ready(f"sqlite:///{folder / 'c.db'}"),
             is_private_allowed=True,
+            base_urls={"nga": self.playground.url},
             retry_waits=(),
             timeout_seconds=600,
             host_requests_per_second=1000,
@@ -125,6 +126,23 @@ def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everythi
     gaps = {one.source_id: (one.certainty, one.cause) for one in scene.app.store.gaps.page()}
     assert gaps == {scene.sources[place.number].source_id: ("known", "cap") for place in beyond}
     assert blame(scene) == []
+
+
+@pytest.mark.parametrize("scene", [(Moods(5, 0.2), {"nga": 1, "discourse": 1})], indirect=True)
+def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) -> None:
+    """One of six visits comes late, so that the threads of several are read at once, and threads leave the window."""
+    for number in range(11):
+        if number == 8:
+            scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+        scene.visit(after=(6 if number % 6 == 5 else 1.5) * HOUR)
+        scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
+        scene.app.rechecks().run("look-again", "test")
+    assert blame(scene) == []
+    counted = "SELECT count(*), sum(is_folded), sum(is_deleted), max(floor_number) FROM items"
+    count, folded, deleted, highest = scene.app.store.database.read(lambda tx: tx.one(counted))
+    assert count > 500
+    assert min(folded, deleted) > 0
+    assert highest > 20
 
 
 @pytest.mark.parametrize("scene", [(Moods(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)

@@ -354,7 +354,8 @@ def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = 
     sql = f"""
         UPDATE threads
            SET page_count = coalesce(?, page_count), next_page = ?, truncated_at_page = ?, max_floor = ?,
-               max_floor_id = ?, skipped_since = ?, last_read_at = CASE WHEN ? THEN ? ELSE last_read_at END,
+               max_floor_id = ?, skipped_since = ?, gone_since = ?,
+               last_read_at = CASE WHEN ? THEN ? ELSE last_read_at END,
                read_reply_at = CASE WHEN ? THEN ? ELSE read_reply_at END,
                read_reason = CASE WHEN ? AND NOT ({_REPLIED}) THEN NULL ELSE read_reason END,
                waiting_since = CASE WHEN ? AND NOT ({_REPLIED}) THEN NULL ELSE waiting_since END
@@ -369,6 +370,7 @@ def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = 
         marks.max_floor,
         marks.max_floor_id,
         to_micros(marks.skipped_since),
+        to_micros(marks.gone_since),
         is_read,
         now,
         marks.is_complete,

@@ -20,7 +20,7 @@ threads = Table(
     *optional(Moment, "last_reply_at", "read_reply_at", "changed_at"),
     *optional(Integer, "page_count", "next_page", "truncated_at_page", "max_floor"),
     Column("max_floor_id", Text),
-    Column("skipped_since", Moment),
+    *optional(Moment, "skipped_since", "gone_since"),
     Column("read_reason", Text),
     *optional(Moment, "waiting_since", "last_read_at"),
     Column("created_at", Moment, nullable=False),

@@ -166,6 +166,7 @@ def upgrade() -> None:
         sa.Column("max_floor", sa.Integer(), nullable=True),
         sa.Column("max_floor_id", sa.Text(), nullable=True),
         sa.Column("skipped_since", sa.BigInteger(), nullable=True),
+        sa.Column("gone_since", sa.BigInteger(), nullable=True),
         sa.Column("read_reason", sa.Text(), nullable=True),
         sa.Column("waiting_since", sa.BigInteger(), nullable=True),
         sa.Column("last_read_at", sa.BigInteger(), nullable=True),
