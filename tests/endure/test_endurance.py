@@ -45,9 +45,9 @@ def test_ten_kills_in_a_day_and_a_half_lose_nothing_and_leave_nothing_unexplaine
 
 
 def test_seventy_communities_that_are_due_at_once_never_exceed_the_budget_of_their_key(
-    tmp_path: Path, database_url: str
+    tmp_path: Path,
 ) -> None:
-    week = communities.Week(communities=70, days=0.004, fault_rate=0.05, seed=7, database=database_url)
+    week = communities.Week(communities=70, days=0.004, fault_rate=0.05, seed=7, database="sqlite")
     verdict = communities.run(week, tmp_path)
     assert verdict.is_good, (verdict.figures, verdict.details)
     # Nearly used up: it was the budget that kept them apart, not that there was little to ask for.

@@ -74,7 +74,7 @@ def test_every_answer_is_one_that_was_promised(operation: str, filled: Desk, des
     from schemathesis.pytest.lazy import get_all_tests
 
     @settings(
-        max_examples=10,
+        max_examples=5,
         derandomize=True,
         deadline=None,
         suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.filter_too_much],
