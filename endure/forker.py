@@ -6,6 +6,7 @@ answers with the exit code; reads `look PID` and answers with the exit code, or 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -22,6 +23,8 @@ def main() -> None:
 
     catchment.platforms.installed()
     commands(is_loaded=True)
+    # What is loaded stays as it is: forks share it with us as long as their garbage collectors leave it alone.
+    gc.freeze()
     answer: int | str
     while line := sys.stdin.readline():
         verb, *words = line.split()
