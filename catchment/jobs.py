@@ -213,7 +213,7 @@ JOBS = (
     ),
     Job(
         "repair-floors", DAY, lambda app: app.floor_audit().run("schedule", is_repairing=True), "crawler",
-        "floors of threads that are missing are found and requested again",
+        "floors of threads that are missing are found and requested again, and items of gaps in time",
     ),
     Job("run-tasks", None, lambda app: app.task_runner().run(), "crawler", "what a task was requested for"),
     Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),

@@ -37,6 +37,10 @@ SENTENCES: dict[str, Text] = {
         "follow-up requests for {count} items are pending",
     ),
     "visit.threads_pending": ("{count} thread waits to be read", "{count} threads wait to be read"),
+    "visit.gaps_repaired": ("{count} gap was repaired", "{count} gaps were repaired"),
+    "visit.gaps_partial": ("{count} gap was repaired in part", "{count} gaps were repaired in part"),
+    "visit.gaps_failed": ("{count} gap could not be repaired", "{count} gaps could not be repaired"),
+    "visit.gaps_deferred": ("the repair of {count} gap was put off", "the repair of {count} gaps was put off"),
     "visit.follow_ups_failed": "follow-up requests failed: {why}",
     "visit.details_left": (
         "{count} listed item will be fetched in the next collection",
@@ -190,6 +194,17 @@ SENTENCES: dict[str, Text] = {
     "visit.stale_helps": (
         "a cache may be stuck; the source is requested again, and the answer is accepted if it stays the same"
     ),
+    # Whether a gap can be repaired, and what the last attempt came to.
+    "gap.impossible": "cannot be repaired: the platform offers no way to ask for this stretch of time",
+    "gap.possible": "can be repaired: `catchment audit --repair`",
+    "gap.tried": "not repaired yet: {why}",
+    "gap.given_up": "cannot be repaired: {count} attempts failed, the last one: {why}",
+    "gap.ended": "the search ended before it reached what is stored",
+    "gap.repeats": "the pages of the search repeat themselves",
+    "gap.torn": "an answer was cut off",
+    "gap.cap": "our own page limit ended the search; the next attempt goes on there",
+    "gap.unreachable": "the platform has no request for this stretch of time",
+    "gap.cut": "it was cut off",
     # Why an item has a revision.
     "content_fingerprint_changed": "content changed",
     "marked_deleted_by_source": "deleted by its source",

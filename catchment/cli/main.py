@@ -56,7 +56,7 @@ COMMANDS: dict[str, Entry] = {
     "search": Entry("Search items by their words, newest first.", "items:search"),
     "revisions": Entry("Show the edit history of an item.", "items:revisions"),
     "gaps": Entry("List periods with missing items.", "items:gaps"),
-    "audit": Entry("Find and repair missing floors of threads.", "audit:audit"),
+    "audit": Entry("Find and repair missing floors of threads, and gaps in time.", "audit:audit"),
     "coverage": Entry("Show for which periods a source is complete.", "reports:coverage"),
     "export": Entry("Export items to a file.", "items:export"),
     "reparse": Entry("Parse stored answers again with the current parser.", "maintenance:reparse"),

@@ -1,4 +1,4 @@
-"""Floor audits: find floors of threads that are neither stored nor known as holes, and repair them.
+"""Audits: find floors of threads that are neither stored nor known as holes, and repair them; repair gaps in time.
 
 A repair requests only pages that hold missing floors, and stores only these: no floor beyond the cursor, no field of
 the list. Every floor gets three attempts ever, counted before the request.
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
+from catchment.collect.gap_repair import GapRepairs
 from catchment.collect.source_client import CollectContext
 from catchment.collect.threads import ThreadReader
 from catchment.errors import (
@@ -73,6 +74,9 @@ class FloorAudit:
             counts: Counter[str] = Counter()
             for source in self._sources(audit.source_id):
                 counts += self._audit_source(audit, source, run_id)
+            counts += GapRepairs(self._context, self._rules, self._owner_id).run(
+                audit.id, started_by, is_repairing=audit.is_repairing, source_id=audit.source_id
+            )
             return self._store.floor_audits.end(audit.id, counts or {"thread_count": 0}, self._clock.now())
         finally:
             runs.finish(run_id, self._clock.now(), is_cut_off=self._context.stop.is_set())

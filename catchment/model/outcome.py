@@ -21,6 +21,15 @@ class Gap(Record, frozen=True):
     cause: str
     from_ids: tuple[str, ...] = ()
     id: int | None = None
+    to_ids: tuple[str, ...] = ()
+    """The items at the upper edge of what is missing: those of `to_at`, or of `repaired_from_at`."""
+    repaired_from_at: datetime | None = None
+    """A repair has stored what is newer than this; None: nothing was repaired so far."""
+
+    @property
+    def open_to_at(self) -> datetime:
+        """The upper edge of what is missing."""
+        return self.to_at if self.repaired_from_at is None else self.repaired_from_at
 
 
 class Standing(StrEnum):

@@ -263,6 +263,14 @@ class VisitEnd(Record, frozen=True):
     new_name: str | None = None
 
 
+class Narrowed(Record, frozen=True):
+    """A gap whose upper part was repaired: what is left, and the items at its upper edge."""
+
+    gap_id: int
+    to_at: datetime
+    to_ids: tuple[str, ...]
+
+
 class PageWrite(Record, frozen=True):
     """What a page changes, as decided: the store writes it as it is."""
 
@@ -275,6 +283,7 @@ class PageWrite(Record, frozen=True):
     gap: Gap | None = None
     closed: tuple[tuple[int, str], ...] = ()
     """Gaps that are closed, by id, with the reason."""
+    narrowed: Narrowed | None = None
     is_seen: bool = True
     """False: the answer is stale, and no sighting is updated."""
     is_raw_kept: bool = True

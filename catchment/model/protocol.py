@@ -304,6 +304,9 @@ class Kind(Record, frozen=True):
     """A source's activity decides how often it is read, and which listing is read besides the newest."""
     forum: Forum | None = None
     """Set if its sources are boards with threads; the platform then has `floors`."""
+    gap_repair: str = ""
+    """Set if gaps of its sources can be repaired with `reach`: how, and what cannot be found that way, in a sentence
+    that is shown with the gap."""
 
     @property
     def item_kinds(self) -> tuple[str, ...]:
@@ -446,9 +449,10 @@ class PlatformOptions(Protocol):
         """Requests a page of a thread, from 1. `read` returns its floors as items, with a `thread_page`; floor 0 is the
         item of the list's row, complete."""
 
-    def reach(self, source: Source, gap: Gap) -> list[Request]:
-        """Requests the items of a stretch of time that the usual listing does not reach any more; empty: it cannot.
-        `read` returns them, newest first, and follows down the stretch."""
+    def reach(self, source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
+        """Requests the items of a gap, which the usual listing does not reach any more; empty: this one cannot be
+        reached. `read` returns them newest first, from `gap.open_to_at` on, and follows down to items that are older
+        than `gap.from_at`: these prove that everything in between was shown."""
 
     def login(self, secret: Any) -> Request | None:
         """Returns the request that trades a secret for a token; None: the secret is sent as it is."""

@@ -367,6 +367,8 @@ def _kind_faults(kind: Kind, module: ModuleType) -> Iterator[str]:
         yield f"stream={stream!r} is not the name of a newest-first listing after the first"
     if kind.recheck_ages and not hasattr(module, "recheck"):
         yield "it has recheck_ages, and the module has no recheck"
+    if kind.gap_repair and not hasattr(module, "reach"):
+        yield "it has gap_repair, and the module has no reach"
     deciding = [field for field in kind.fields if field.decides is not None]
     for part in PlanPart:
         if len(names := [field.name for field in deciding if field.decides == part]) > 1:

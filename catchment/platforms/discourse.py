@@ -37,6 +37,7 @@ from catchment.model import (
     Budget,
     FailureScope,
     Forum,
+    Gap,
     Identity,
     Item,
     Kind,
@@ -71,6 +72,7 @@ PARSER_VERSION = 1
 POSTS, TOPICS, RECHECK, TOPIC = "posts", "topics", "recheck", "topic"
 """Steps; the first two are also listings."""
 FORUM = Forum(zone="UTC", floors_per_page=20, first_floor=1, stream=POSTS)
+BY_PAGES = "Repaired by reading the posts before the ones that were shown."
 KINDS = (
     Kind(
         name="discourse_forum",
@@ -86,10 +88,12 @@ KINDS = (
         item_kind="post",
         recheck_ages=(timedelta(days=1), timedelta(days=7), timedelta(days=30)),
         forum=FORUM,
+        gap_repair=BY_PAGES,
     ),
 )
 
 CHINESE = FORUM_CHINESE | {
+    BY_PAGES: "通过读取已显示帖子之前的帖子来修复。",
     "Forum (Discourse)": "论坛（Discourse）",
     "A Discourse forum: its latest posts and topics": "使用 Discourse 的论坛：最新帖子和主题",
 }
@@ -289,6 +293,14 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
     path = f"t/{thread_id}.json" if number == 1 else f"t/{thread_id}/{near}.json"
     request = _request(source, path, TOPIC)
     return request.replace(state={**request.state, "topic": int(thread_id), "page": number})
+
+
+def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
+    """Requests the posts below the lowest one that was shown: the forum lists them all, by number."""
+    numbers = [int(known) for known in gap.to_ids if known.isascii() and known.isdigit()]
+    if not numbers:
+        return []
+    return [_request(source, "posts.json", POSTS).replace(params={"before": str(max(numbers))})]
 
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:

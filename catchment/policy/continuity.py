@@ -240,7 +240,9 @@ def gap_after(walk: Walk, end: End, answered_at: datetime) -> Gap | None:
     if cause is None:
         return None
     to_at = max((at for at in (_oldest_after(walk, mark), walk.lowest_at) if at is not None), default=answered_at)
-    return Gap(not walk.listing.is_window, mark.at, max(mark.at, to_at), cause, mark.ids)
+    to_at = max(mark.at, to_at)
+    to_ids = tuple(sorted(id_ for id_, at in walk.anchors.items() if at == to_at))[:_MOST_TIES]
+    return Gap(not walk.listing.is_window, mark.at, to_at, cause, mark.ids, to_ids=to_ids)
 
 
 def _came_meanwhile(walk: Walk, answered_at: datetime) -> float:
@@ -273,7 +275,7 @@ def _spans(walk: Walk, gap: Gap) -> bool:
     # An item that was dated in the future when it became the edge is above the gap, not below it.
     dates = [walk.anchors[id_] for id_ in gap.from_ids if id_ in walk.anchors]
     is_met = any(at is None or at <= gap.from_at for at in dates)
-    return is_past and is_met and walk.newest.at >= gap.to_at
+    return is_past and is_met and walk.newest.at >= gap.open_to_at
 
 
 def in_view(walk: Walk, listed: Sequence[str], ours: Container[str], limit: int) -> Sequence[str]:

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
 from itertools import pairwise
 
+from catchment.messages import Message, message
 from catchment.model import (
+    Kind,
     Order,
     Progress,
     Record,
@@ -18,6 +21,10 @@ from catchment.model import (
     Standing,
 )
 
+MOST_ATTEMPTS = 3
+"""Per gap, without any progress. A part that was repaired gives what is left as many again."""
+REPAIRED = "repaired"
+"""Why a gap was closed."""
 _WORSE = list(Standing)
 _CAUSES = {
     "window": "the feed turned over completely between two visits",
@@ -161,3 +168,41 @@ def _day(day: date, parts: Sequence[tuple[Standing, timedelta]]) -> Day:
         timedelta(),
     )
     return Day(day, worst, round(good / whole, 4))
+
+
+# Repair of gaps
+
+
+class Outlook(StrEnum):
+    """Whether a gap can be repaired."""
+
+    CLOSED = "closed"
+    """Its items were shown again by the usual listing."""
+    REPAIRED = "repaired"
+    POSSIBLE = "possible"
+    GIVEN_UP = "given_up"
+    IMPOSSIBLE = "impossible"
+
+
+def outlook_of(kind: Kind | None, attempt_count: int, closed_because: str | None) -> Outlook:
+    if closed_because is not None:
+        return Outlook.REPAIRED if closed_because == REPAIRED else Outlook.CLOSED
+    if kind is None or not kind.gap_repair:
+        return Outlook.IMPOSSIBLE
+    return Outlook.GIVEN_UP if attempt_count >= MOST_ATTEMPTS else Outlook.POSSIBLE
+
+
+def said_of(outlook: Outlook, kind: Kind | None, stopped_by: str | None, error: str | None) -> Message | None:
+    """Returns a sentence about the repair of a gap: what may be missing although it is closed, what the last attempt
+    came to, or why there is none."""
+    why = error or (message(f"gap.{stopped_by}") if stopped_by else None)
+    match outlook:
+        case Outlook.REPAIRED:
+            return Message(kind.gap_repair) if kind and kind.gap_repair else None
+        case Outlook.IMPOSSIBLE:
+            return message("gap.impossible")
+        case Outlook.GIVEN_UP:
+            return message("gap.given_up", count=MOST_ATTEMPTS, why=why or message("gap.cut"))
+        case Outlook.POSSIBLE:
+            return message("gap.tried", why=why) if why else message("gap.possible")
+    return None

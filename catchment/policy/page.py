@@ -196,7 +196,7 @@ def decide_page(
         )
         state = end_stale(with_page(state, page), at)
         return page.replace(state=state, end=state.end)
-    changes = _with_follow_ups(all_calmed(changes, facts, at), reading)
+    changes = with_follow_ups(all_calmed(changes, facts, at), reading)
     counts = counts_of(changes, skipped)
     valid = tiers.valid_among(changes, state.item_kind)
     is_of_details = position.is_by_id and not listed
@@ -244,7 +244,7 @@ def _in_view(
     return tuple(shown), details
 
 
-def _with_follow_ups(changes: tuple[ItemChange, ...], reading: Reading) -> tuple[ItemChange, ...]:
+def with_follow_ups(changes: tuple[ItemChange, ...], reading: Reading) -> tuple[ItemChange, ...]:
     """Returns the changes with the follow-up requests that the platform proposes, where they are worth it."""
     proposed: dict[str, tuple[Request, ...]] = {}
     for request in reading.follow:

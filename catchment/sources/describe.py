@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from msgspec.structs import asdict
+
+from catchment.messages import Message
 from catchment.model import (
     ADDED,
+    Kind,
     Order,
     Progress,
     Record,
@@ -19,12 +23,13 @@ from catchment.model import (
 )
 from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform, platform_named
 from catchment.policy import coverage, schedule
-from catchment.policy.coverage import Day, Hole, Stretch
+from catchment.policy.coverage import REPAIRED, Day, Hole, Outlook, Stretch, outlook_of, said_of
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
 from catchment.policy.spending import Period, day_of, ends_at
 from catchment.settings import Settings
 from catchment.sources.kinds import Names
 from catchment.store import Store
+from catchment.store.sources.gaps import GapView
 
 NO_PLATFORM = "no_platform"
 _PAGE = 1000
@@ -298,6 +303,28 @@ def _overdue(source: Source, due_at: datetime, around: DeploymentFacts) -> Laten
     return Lateness(Why.CROWDED if around.waiting_count > 1 else Why.STUCK, due_at)
 
 
+class GapReport(GapView, frozen=True):
+    """A gap, and whether it can be repaired."""
+
+    outlook: Outlook
+    repair_note: Message | None
+    """What a repair cannot find, what the last attempt came to, or why there is none."""
+
+
+def gap_reports(gaps: Sequence[GapView], platforms: Platforms | None = None) -> list[GapReport]:
+    """Returns gaps with what can be said about their repair. Without any, no platform is loaded."""
+    if not gaps:
+        return []
+    known = platforms or installed()
+    return [_gap_report(gap, known.kind(gap.source_kind)) for gap in gaps]
+
+
+def _gap_report(gap: GapView, kind: Kind | None) -> GapReport:
+    outlook = outlook_of(kind, gap.attempt_count, gap.closed_because)
+    note = said_of(outlook, kind, gap.stopped_by, gap.last_error)
+    return GapReport(**asdict(gap), outlook=outlook, repair_note=note)
+
+
 class CoverageView(View, frozen=True):
     """For which time a source is proven complete."""
 
@@ -317,17 +344,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
     source, progress = store.sources.with_progress(source_id)
     since = now - timedelta(days=days)
     order = _order(platforms, source, progress)
-    holes = [
-        Hole(
-            gap.id,
-            gap.is_certain,
-            gap.from_at,
-            gap.to_at,
-            gap.cause,
-            (gap.closed_because or "closed") if gap.closed_at else None,
-        )
-        for gap in store.gaps.since(source_id, since)
-    ]
+    holes = [hole for gap in store.gaps.since(source_id, since) for hole in _holes(gap)]
     stretches = coverage.stretches(source, progress, order, holes, since, now)
     return CoverageView(
         source.id,
@@ -339,6 +356,16 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
         tuple(stretches),
         tuple(coverage.calendar(stretches, coverage.known_until(stretches, progress, now))),
     )
+
+
+def _holes(gap: GapView) -> list[Hole]:
+    """Returns a gap for the coverage: in two parts, if its upper part was repaired."""
+    closed_because = (gap.closed_because or "closed") if gap.closed_at else None
+    hole = Hole(gap.id, gap.is_certain, gap.from_at, gap.to_at, gap.cause, closed_because)
+    edge = gap.repaired_from_at
+    if edge is None or closed_because is not None:
+        return [hole]
+    return [hole.replace(to_at=edge), hole.replace(from_at=edge, closed_because=REPAIRED)]
 
 
 def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:

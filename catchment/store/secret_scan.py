@@ -19,7 +19,7 @@ SAID: dict[str, frozenset[str] | None] = {
     "aliases": None,
     "facets": None,
     "forgotten": None,
-    "gaps": frozenset(("from_ids",)),
+    "gaps": frozenset(("from_ids", "to_ids")),
     "hot_sets": None,
     "indexed": None,
     "item_references": None,

@@ -74,6 +74,11 @@ class Scene:
             for place in self.world.places
         }
 
+    def stored(self, place: Place) -> set[str]:
+        """The ids of what is stored of a place."""
+        source_id = self.sources[place.number].source_id
+        return {item.external_id for item in self.app.store.items.newest(10_000, source_id=source_id)}
+
     def close(self) -> None:
         self.app.close()
         self.playground.close()
@@ -143,6 +148,31 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
     assert count > 500
     assert min(folded, deleted) > 0
     assert highest > 20
+
+
+LOOP = Cue(mood="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
+
+
+@pytest.mark.parametrize("scene", [(Moods(1, 0.0, (LOOP,)), {"discourse": 2})], ids=["looping"], indirect=True)
+def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown(scene: Scene) -> None:
+    scene.visit()
+    scene.visit(after=48 * HOUR)
+    gaps = scene.app.store.gaps.page()
+    assert {gap.cause for gap in gaps} == {"cap"}
+    # While its pages lead back, nothing is proven.
+    assert scene.app.floor_audit().run("test", is_repairing=True).repaired_gap_count == 0
+    scene.clock.advance(10 * 3600)
+    audit = scene.app.floor_audit().run("test", is_repairing=True)
+    assert (audit.gap_count, audit.repaired_gap_count, scene.app.store.gaps.page()) == (len(gaps), len(gaps), [])
+    now, voice = scene.clock.now(), discourse.Voice(scene.world)
+    missing = {
+        (place.number, voice.wire_id(place, post))
+        for place in scene.world.places
+        for post in scene.world.posts(place)
+        if START + 25 * HOUR <= post.shown_from <= now - 11 * HOUR and post.removed_at is None
+        if voice.wire_id(place, post) not in scene.stored(place)
+    }
+    assert missing == set()
 
 
 @pytest.mark.parametrize("scene", [(Moods(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)

@@ -184,12 +184,12 @@ def test_the_watermark_never_goes_back_and_never_into_the_future(
 @pytest.mark.parametrize("end", [End.CAP, End.REPEATS])
 def test_a_walk_that_is_cut_above_the_watermark_leaves_a_known_gap_between_its_edges(end: End) -> None:
     walk = walked(MARK, [fresh("a", 1), fresh("b", 20)])
-    assert gap_after(walk, end, NOW) == Gap(True, at(60), at(20), str(end), ("m",))
+    assert gap_after(walk, end, NOW) == Gap(True, at(60), at(20), str(end), ("m",), to_ids=("b",))
 
 
 def test_a_listing_that_ends_at_its_reach_leaves_a_gap_and_one_that_ends_before_has_shown_all() -> None:
     full = walked(MARK, [fresh(f"{number}", number / 10) for number in range(95)])
-    assert gap_after(full, End.LAST_PAGE, NOW) == Gap(True, at(60), at(9.4), "reach", ("m",))
+    assert gap_after(full, End.LAST_PAGE, NOW) == Gap(True, at(60), at(9.4), "reach", ("m",), to_ids=("94",))
     assert gap_after(walked(MARK, [fresh("a", 1)]), End.LAST_PAGE, NOW) is None
     endless = walked(MARK, [fresh("a", 1)] * 500, listing=NEW.replace(reach=None))
     assert gap_after(endless, End.LAST_PAGE, NOW) is None
@@ -207,15 +207,16 @@ def test_what_comes_while_a_listing_is_walked_down_uses_up_its_reach(minutes: fl
 
 def test_a_window_that_shares_nothing_with_what_is_stored_leaves_a_possible_gap() -> None:
     walk = walked(MARK, [fresh("a", 1), fresh("b", 2), fresh("c", 3)], listing=WINDOW)
-    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",))
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",), to_ids=("c",))
 
 
 def test_the_gap_below_a_feed_that_goes_by_arrival_ends_at_its_lowest_entry_not_at_a_latecomer() -> None:
     judged = [fresh("a", 1), fresh("written long ago", 50), fresh("b", 2), fresh("c", 3)]
     walk = step(Walk(WINDOW, MARK), judged, NOW, dates=[at(1), at(50), at(2), at(3)])
-    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",))
+    assert gap_after(walk, End.LAST_PAGE, NOW) == Gap(False, at(60), at(3), "window", ("m",), to_ids=("c",))
     oldest_first = step(Walk(WINDOW, MARK), judged[::-1], NOW, dates=[at(50), at(3), at(2)])
-    assert gap_after(oldest_first, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",))
+    late = ("written long ago",)
+    assert gap_after(oldest_first, End.LAST_PAGE, NOW) == Gap(False, at(60), at(50), "window", ("m",), to_ids=late)
 
 
 def first_visit() -> Walk:

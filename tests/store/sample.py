@@ -112,6 +112,7 @@ _COUNTS = (
     *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count", "failed_thread_count"),
     *("failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count"),
     *("missing_floor_count", "repaired_floor_count", "ignored_floor_count"),
+    *("gap_count", "repaired_gap_count", "partial_gap_count", "failed_gap_count", "unreachable_gap_count"),
 )
 _AUDIT: dict[str, dict[str, Any]] = {
     "floor_audits": {
@@ -121,6 +122,7 @@ _AUDIT: dict[str, dict[str, Any]] = {
         "started_at": 1,
         **dict.fromkeys(_COUNTS, 1),
     },
+    "gap_repairs": {"id": 1, "gap_id": 1, "source_id": 3, "from_at": 1, "to_at": 2, "started_at": 3},
     "floor_audit_threads": {
         "id": 1,
         "audit_id": 1,

@@ -12,11 +12,16 @@ from typing import Any, cast
 
 import pytest
 
-from catchment.model import Outcome
+from catchment.model import Gap, Outcome, Source, WalkPlan
+from catchment.platforms import x
 from catchment.platforms.x import parser
+from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
 from catchment.playground.sites import Ask
-from catchment.playground.sites.x import LIST, Voice, fate, tweet_id, user_id, user_name
+from catchment.playground.sites.x import LIST, Voice, fate, reference_of, tweet_id, user_id, user_name
+from catchment.playground.world import Place
+from catchment.policy.coverage import outlook_of, said_of
+from catchment.store.sources.gaps import GapView
 from tests.web.desk import Desk
 from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
@@ -205,6 +210,83 @@ def test_x_is_asked_only_for_what_is_newer(scene: Scene) -> None:
     assert before.error is None
 
 
+# ── gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+# From the second visit on, the pages of a timeline lead back to the first one.
+LOOP = tuple(
+    Cue(mood="looping_cursor", path=path, from_at=START + timedelta(days=2))
+    for path in ("/2/users/*/tweets", "/twitter/user/last_tweets")
+)
+
+
+def gap_of(scene: Scene, service: str, days: float, **settings: Any) -> tuple[Place, Source, GapView]:
+    """A user who posted more in these days than the pages led to."""
+    place = next(
+        place
+        for place in WORLD.places
+        if fate(WORLD, place)[0] == "usual"
+        and 200 < sum(post.shown_from > START + timedelta(days=1) for post in WORLD.posts(place)) < 400
+    )
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", service, limit=20, **settings)
+    scene.visit(source)
+    scene.clock.advance(days * 86_400)
+    scene.visit(source)
+    (gap,) = scene.app.store.gaps.page()
+    return place, source, gap
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_gap_is_repaired_by_search_and_all_posts_but_native_retweets_are_stored_once(
+    scene_of: Callable[..., Scene], service: str
+) -> None:
+    scene = scene_of(script=LOOP)
+    place, source, gap = gap_of(scene, service, 4)
+    now = scene.clock.now()
+    inside = [
+        post for post in WORLD.posts(place) if gap.from_at <= post.shown_from <= gap.to_at and not post.is_removed(now)
+    ]
+    findable = [post for post in inside if reference_of(WORLD, WORLD.places, post)[0] != "retweeted"]
+    stored = {item["external_id"] for item in scene.items(source)}
+    assert sum(not _is_stored(post, dict.fromkeys(stored)) for post in findable) > 40
+    audit = scene.app.floor_audit().run("test", is_repairing=True)
+    assert (audit.repaired_gap_count, audit.gap_count) == (1, 1)
+    items = scene.items(source)
+    held = {item["external_id"]: item for item in items}
+    assert len(held) == len(items)
+    assert [post for post in findable if not _is_stored(post, held)] == []
+    assert [post for post in inside if not _is_stored(post, held)]
+    (closed,) = scene.app.store.gaps.page(include_closed=True)
+    kind = scene.app.platforms.kind(source.kind)
+    outlook = outlook_of(kind, closed.attempt_count, closed.closed_because)
+    assert said_of(outlook, kind, None, None) == "Repaired by search, which does not find native retweets."
+    # The user's own timeline is not asked.
+    searches = [path for path in scene.asked() if "search" in path]
+    (repair,) = scene.app.store.gaps.repairs(gap.id)
+    assert len(searches) == repair.request_count == repair.page_count
+
+
+def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_every_account_may(
+    scene_of: Callable[..., Scene],
+) -> None:
+    scene = scene_of("basic-", LOOP)
+    _, source, gap = gap_of(scene, "x", 4)
+    scene.clock.advance(8 * 86_400)
+    audit = scene.app.floor_audit().run("test", is_repairing=True)
+    assert (audit.failed_gap_count, scene.asked()[-1]) == (1, "/2/tweets/search/all")
+    (left,) = scene.app.store.gaps.page()
+    assert (left.closed_at, left.attempt_count) == (None, 1)
+    assert "may not search posts that are older than a week" in str(left.last_error)
+    # The key is as good as before.
+    assert scene.visit(source).outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
+    assert left.id == gap.id
+
+
+def test_a_list_cannot_be_searched(scene: Scene) -> None:
+    source = scene.follow(str(LIST), "x", "twitter_list")
+    gap = Gap(True, START, START + timedelta(days=1), "reach", ("1",))
+    assert x.reach(source, gap, WalkPlan("list_tweets", 20), START) == []
+
+
 # ── the wire ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -223,8 +305,19 @@ def _said(path: str, query: str, **headers: str) -> Any:
     return json.loads(voice.answer(place, Ask(path, query, headers, START + timedelta(days=3), "http://x")).body)
 
 
-def test_every_key_of_x_occurs_in_recorded_answers(captures: Path) -> None:
-    said = _said(f"/2/lists/{LIST}/tweets", "max_results=100", authorization="Bearer key")
+V2_SEARCH = "query=from:{name}&start_time=2026-03-02T00:00:00Z&end_time=2026-03-05T00:00:00Z&max_results=10"
+FLAT_SEARCH = "query=from:{name}+since_time:1772409600+until_time:1772668800&queryType=Latest"
+
+
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [(f"/2/lists/{LIST}/tweets", "max_results=100"), ("/2/tweets/search/recent", V2_SEARCH)],
+    ids=["list", "search"],
+)
+def test_every_key_of_x_occurs_in_recorded_answers(captures: Path, path: str, query: str) -> None:
+    name = user_name(WORLD, somebody("usual"), START)
+    said = _said(path, query.format(name=name), authorization="Bearer key")
+    assert said["meta"]["next_token"]
     recorded: set[str] = set()
     for file in sorted((captures / "x-v2").glob("*.jsonl")):
         for line in file.read_text().splitlines():
@@ -235,10 +328,21 @@ def test_every_key_of_x_occurs_in_recorded_answers(captures: Path) -> None:
     assert _keys(said) - recorded == set()
 
 
-def test_every_key_of_twitterapi_io_occurs_in_recorded_answers(captures: Path) -> None:
-    said = _said(
-        "/twitter/user/last_tweets", f"userId={user_id(somebody('usual'))}&includeReplies=true", **{"x-api-key": "k"}
-    )
+@pytest.mark.parametrize(
+    ("path", "query"),
+    [
+        ("/twitter/user/last_tweets", "userId={number}&includeReplies=true"),
+        ("/twitter/tweet/advanced_search", FLAT_SEARCH),
+    ],
+    ids=["timeline", "search"],
+)
+def test_every_key_of_twitterapi_io_occurs_in_recorded_answers(captures: Path, path: str, query: str) -> None:
+    user = somebody("usual")
+    asked = query.format(number=user_id(user), name=user_name(WORLD, user, START))
+    said = _said(path, asked, **{"x-api-key": "k"})
+    # A search has its posts outside, and no status.
+    said = said if "data" in said else {"data": {"tweets": said.pop("tweets")}, **said}
+    assert said["data"]["tweets"]
     recorded = _keys(json.loads((captures / "twitterapi-io/last_tweets_2026-09.json").read_text()))
     recorded |= {".has_next_page", ".next_cursor"}
     for name in ("quote_2025-11", "retweet_with_video_2025-04"):

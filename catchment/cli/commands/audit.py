@@ -1,4 +1,4 @@
-"""`audit`: finds floors of threads that are missing, and repairs them."""
+"""`audit`: finds floors of threads that are missing, and repairs them; repairs gaps in time."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from catchment.model import as_dict
 
 
 def audit(
-    repair: Annotated[bool, typer.Option("--repair", help="Request the missing floors again.")] = False,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Request missing floors again, and items of gaps in time.")
+    ] = False,
     source: OfSource = None,
     as_json: AsJson = False,
 ) -> None:
     """A floor is missing if it is neither stored nor absent on the platform itself; each one is recorded.
 
     With `--repair`, the pages with missing floors are requested again, and only these floors are stored. A floor is
-    requested at most three times ever.
+    requested at most three times ever. Gaps in time (`catchment gaps`) are repaired, too, where the platform has
+    another way to the missing items, such as a search: a gap is closed once all of it was read, and otherwise keeps
+    what is left, for three attempts without progress.
     """
     with StopSignals() as stopping, context.opened_app("audit") as app:
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, logs.logger(__name__).info)
@@ -29,9 +33,10 @@ def audit(
         view = app.floor_audit().run("command", is_repairing=repair, source_id=source_id)
         threads = app.store.floor_audits.threads(view.id, limit=1000)
         floors = {thread.id: app.store.floor_audits.floors(thread.id) for thread in threads}
+        repairs = app.store.gaps.repairs_of_audit(view.id)
     if as_json:
         found = [as_dict(thread) | {"floors": [as_dict(floor) for floor in floors[thread.id]]} for thread in threads]
-        output.document(as_dict(view) | {"threads": found})
+        output.document(as_dict(view) | {"threads": found, "gap_repairs": repairs})
         return
     output.facts(
         (
@@ -40,6 +45,11 @@ def audit(
             ("Missing floors", view.missing_floor_count),
             ("Repaired", view.repaired_floor_count),
             ("Given up", view.ignored_floor_count),
+            ("Open gaps", view.gap_count),
+            ("Gaps repaired", view.repaired_gap_count),
+            ("Gaps repaired in part", view.partial_gap_count),
+            ("Gaps that failed", view.failed_gap_count),
+            ("Gaps out of reach", view.unreachable_gap_count),
         )
     )
     if threads:
@@ -49,5 +59,21 @@ def audit(
             [
                 (thread.source_id, thread.thread_id, thread.missing_count, thread.result, thread.error)
                 for thread in threads
+            ],
+        )
+    if repairs:
+        output.say()
+        output.table(
+            ("#Source", "#Gap", "Result", "#New", "#Requests", "Error"),
+            [
+                (
+                    repair.source_id,
+                    repair.gap_id,
+                    repair.result,
+                    repair.new_count,
+                    repair.request_count,
+                    repair.error or repair.stopped_by,
+                )
+                for repair in repairs
             ],
         )

@@ -45,6 +45,7 @@ from catchment.store.search.search import ResultPage, SearchHit
 from catchment.store.sources.gaps import GapView
 
 with lazy_imports():
+    from catchment.sources import describe
     from catchment.sources import export as item_export
 
 if TYPE_CHECKING:
@@ -403,7 +404,9 @@ def gaps(
     everything: Annotated[bool, typer.Option("--all", help="Include closed gaps.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """A known gap is certain; a possible gap may turn out to be empty."""
+    """A known gap is certain; a possible gap may turn out to be empty. `catchment audit --repair` repairs gaps where
+    that is possible.
+    """
     with context.opened_store(context.settings()) as (store, now):
         source_id = context.source_id(store, source)
         if source_id is not None:
@@ -413,10 +416,11 @@ def gaps(
             source_id=source_id, include_closed=everything, after=rows[-1].id if rows else 0, limit=_PAGE
         ):
             rows += page
+    reports = describe.gap_reports(rows)
     if as_json:
-        out.document(rows)
+        out.document(reports)
     else:
-        show_gaps(rows, now)
+        show_gaps(reports, now)
 
 
 def export(

@@ -11,8 +11,15 @@ import typer
 from catchment.cli import context, output
 from catchment.cli.params import AsJson, OfCategory, OfSourceKind, SourceId
 from catchment.model import SourceState, as_dict
-from catchment.sources.describe import SourceView, all_sources, current_intervals, health_of, source_view
-from catchment.store.sources.gaps import GapView
+from catchment.sources.describe import (
+    GapReport,
+    SourceView,
+    all_sources,
+    current_intervals,
+    gap_reports,
+    health_of,
+    source_view,
+)
 
 NO_SOURCES_HINT = (
     "run `catchment sources import --starter` to begin with a dozen sources, or `catchment sources add ADDRESS`"
@@ -73,7 +80,7 @@ def show(source_id: SourceId, as_json: AsJson = False) -> None:
     with context.opened_store(settings) as (store, now):
         stored, progress = store.sources.with_progress(source_id)
         source = source_view(stored, progress, current_intervals(store, settings, [stored]))
-        visits, gaps = store.runs.of_source(source_id), store.gaps.page(source_id=source_id)
+        visits, gaps = store.runs.of_source(source_id), gap_reports(store.gaps.page(source_id=source_id))
     if as_json:
         output.document(as_dict(source) | {"visits": visits, "gaps": gaps})
         return
@@ -165,12 +172,12 @@ def _last_fetch(source: SourceView) -> str | None:
     return f"{stats.last_fetched_count:,} items, {stats.last_new_count or 0:,} of them new"
 
 
-def show_gaps(gaps: Sequence[GapView], now: datetime) -> None:
+def show_gaps(gaps: Sequence[GapReport], now: datetime) -> None:
     if not gaps:
         output.say("No open gaps.")
         return
     output.table(
-        ("#Gap", "Source", "Certainty", "State", "From", "To", "Cause", "Closed"),
+        ("#Gap", "Source", "Certainty", "State", "From", "To", "Cause", "Closed", "Repair"),
         (
             (
                 str(gap.id),
@@ -181,6 +188,7 @@ def show_gaps(gaps: Sequence[GapView], now: datetime) -> None:
                 output.at(gap.to_at, now),
                 gap.cause,
                 f"{output.when(gap.closed_at, now)}: {gap.closed_because}" if gap.closed_at else "",
+                gap.repair_note,
             )
             for gap in gaps
         ),

@@ -12,14 +12,15 @@ hour; both APIs together stay below that.
 **Blind spots.** Comments and poll options are not read. Stories that were dead or deleted before they were first seen
 are counted, not stored. Those that die later are marked when they are rechecked (after 1 hour, 36 hours, 7 and 30
 days), and keep their stored text. `top`, `best`, `ask`, `show` and `job` are ranked, so they cannot prove that nothing
-is missing; `new` and searches can. The search index learns of a story a few minutes after the site, and of its edits
+is missing; `new` and searches can. Gaps of these are repaired by search, which does not show stories that were removed
+meanwhile. The search index learns of a story a few minutes after the site, and of its edits
 later still.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -31,6 +32,7 @@ from catchment.model import (
     Budget,
     FailureScope,
     Field,
+    Gap,
     Kind,
     Listing,
     Order,
@@ -88,6 +90,7 @@ LISTINGS = (
     *(Listing(name, Order.RANKED, reach=200, page_size=200) for name in ("ask", "show", "job")),
     SEARCHED,
 )
+BY_SEARCH = "Repaired by search, which does not show stories that were removed meanwhile."
 KINDS = (
     Kind(
         name="hackernews",
@@ -107,10 +110,12 @@ KINDS = (
         item_kind=stories.KINDS[0],
         more_item_kinds=stories.KINDS[1:],
         recheck_ages=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
+        gap_repair=BY_SEARCH,
     ),
 )
 
 CHINESE = {
+    BY_SEARCH: "通过搜索修复；期间被删除的文章搜索不到。",
     "Hacker News stories: a list (top, new, best, ask, show, job), or search:WORDS": (
         "Hacker News 的文章：某个列表（top、new、best、ask、show、job），或 search:关键词"
     ),
@@ -187,6 +192,14 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
             listing=plan.listing,
         )
     return [algolia.request(source.target[len(PREFIX) :]) if is_search else firebase.list_request(plan.listing)]
+
+
+def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
+    """Requests the stories of that time by search, for lists and searches alike; ranked lists have no gaps."""
+    is_search = source.target.startswith(PREFIX)
+    if not is_search and plan.listing != "new":
+        return []
+    return [algolia.request(source.target[len(PREFIX) :] if is_search else "", until=gap.open_to_at)]
 
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -29,8 +29,11 @@ class AlgoliaPage(msgspec.Struct):
     page: Any = None
 
 
-def request(words: str) -> Request:
+def request(words: str, until: datetime | None = None) -> Request:
+    """Requests matching stories, newest first; those of that second are the newest, if there is one."""
     params = {"query": words, "tags": "(story,poll)", "hitsPerPage": str(PAGE_SIZE)}
+    if until is not None:
+        params |= {"numericFilters": f"created_at_i<={int(until.timestamp())}"}
     return Request(f"https://{HOST}/api/v1/search_by_date", params=params, listing="search")
 
 

@@ -10,12 +10,15 @@ without it, the one that has a key is used. Give `@NAME`, the address of a profi
 **Limits.** Both services charge for what they return. TwitterAPI.io gives at most 20 posts per request; X's own API
 gives up to 100, and is asked only for posts that are newer than the newest stored one. X shows the newest 3,200 posts
 of a user, 800 with `replies=false`; what lies beyond is recorded as a gap. On a first visit, the limit (100 by default)
-says how many posts are read; later visits read down to what is stored.
+says how many posts are read; later visits read down to what is stored. Gaps of users are repaired by search: of the
+last seven days with any key, of older times at X's own API only if the account may search the full archive.
 
 **Blind spots.** Posts that were deleted before the first visit. Edits are noticed when X's own API shows the post
 again; the earlier versions' ids lead to the same item. A referenced post that X withholds (deleted, protected,
 suspended) is known by its id only. Posts are not requested again later, because each costs money: counters are those
-of the last visit that showed the post. Bookmarks have no dates: they are read from the top down to the limit.
+of the last visit that showed the post. Search does not find native retweets, so those that fell into a gap stay
+missing; lists and bookmarks cannot be searched at all. Bookmarks have no dates: they are read from the top down to the
+limit.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from catchment.model import (
     Budget,
     CredentialSettings,
     Field,
+    Gap,
     Kind,
     Listing,
     Order,
@@ -93,6 +97,7 @@ _LIMIT = Field(
     maximum=MOST_AT_FIRST,
     decides=PlanPart.LIMIT,
 )
+BY_SEARCH = "Repaired by search, which does not find native retweets."
 _SERVICE = "The service to read it through; by default one that has a key"
 KINDS = (
     Kind(
@@ -111,6 +116,7 @@ KINDS = (
             _LIMIT,
         ),
         item_kind=tweets.KIND,
+        gap_repair=BY_SEARCH,
     ),
     Kind(
         name=requests.LIST,
@@ -135,6 +141,7 @@ KINDS = (
 )
 
 CHINESE = {
+    BY_SEARCH: "通过搜索修复；搜索找不到原生转推。",
     parser.NOTHING_YET: "该账号还没有发过帖子",
     parser.NOTHING_LEFT: "该账号已不再显示任何帖子",
     "X user": "X 用户",
@@ -257,6 +264,11 @@ def _wrong(what: str, kind: str | None, **params: str) -> InvalidInput:
 
 def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
     return [requests.first(source, progress, plan)]
+
+
+def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
+    """Requests a user's posts of that time by search; lists and bookmarks cannot be searched."""
+    return [requests.search(source, gap, plan, now)] if source.kind == requests.FEED else []
 
 
 def dress(request: Request, secret: requests.XKey | None, now: datetime, nonce: str) -> Request:

@@ -142,6 +142,10 @@ def _too_many(answer: Answer, body: Json, words: str) -> Refusal:
 def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refusal:
     kind = f"{words} {body.get('type') or ''} {body.get('reason') or ''}".lower()
     is_of_key = answer.status == 401 or request.service != requests.X or _KEY_WORDS.search(kind) is not None
+    if answer.status == 403 and request.service == requests.X and request.step == requests.SEARCHED:
+        # The key is good for everything else.
+        words = "the account may not search posts that are older than a week"
+        return Refusal(Refused(words, "a higher access level at X would allow it"))
     if answer.status == 403 and not is_of_key:
         return Refusal(_about_user(words, request) or _said(words or "error 403", request))
     if request.credential is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from catchment.errors import Missing, PlatformError, Refused, Unreadable
@@ -90,7 +91,7 @@ def _tweets(answer: Answer, request: Request) -> Reading:
     kept = tweets.each_once(items)
     skipped += (Skipped("repeated in the answer"),) * (len(items) - len(kept))
     skipped += (Skipped("a broken line"),) * page.broken
-    follow = _next(page, request)
+    follow = _next(page, request, min((item.created_at for item in kept if item.created_at), default=None))
     is_first = not state.get("cursors")
     name = next((item.author for item in kept if user[0] and item.author_id == user[0] and item.author), "")
     return Reading(
@@ -122,12 +123,12 @@ def _is_empty_page(body: bytes) -> bool:
     return isinstance(meta, dict) and meta.get("result_count") == 0
 
 
-def _next(page: TweetPage, request: Request) -> tuple[Request, ...]:
+def _next(page: TweetPage, request: Request, oldest: datetime | None) -> tuple[Request, ...]:
     # TwitterAPI.io announces pages that do not exist: an empty one is the last. X leaves out tweets, even a whole page.
     is_over = not page.tweets and request.service != requests.X
     if not page.cursor or is_over or requests.is_loop(request, page.cursor) or "kind" not in request.state:
         return ()
-    return (requests.next_page(request, page.cursor),)
+    return (requests.next_page(request, page.cursor, oldest),)
 
 
 def _cursor(user: tuple[str, str], state: dict[str, Any], *, is_empty: bool) -> dict[str, Any] | None:

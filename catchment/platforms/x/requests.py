@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 from urllib.parse import quote
 
-from catchment.model import Answer, Identity, Prices, Progress, Request, Source, Usage, WalkPlan
+from catchment.model import Answer, Gap, Identity, Prices, Progress, Request, Source, Usage, WalkPlan
 from catchment.platforms.x.shapes import decoded_documents, tweet_count
 
 X, TWITTERAPI_IO = "x", "twitterapi_io"
@@ -14,7 +15,7 @@ FEED, LIST, BOOKMARKS = "twitter_feed", "twitter_list", "twitter_bookmarks"
 SERVICES = {FEED: (TWITTERAPI_IO, X), LIST: (TWITTERAPI_IO, X), BOOKMARKS: (X,)}
 """The services that have a kind, the preferred one first."""
 
-PROFILE, ME, TWEETS = "profile", "me", "tweets"
+PROFILE, ME, TWEETS, SEARCHED = "profile", "me", "tweets", "search"
 TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replies", "list_tweets", "bookmarks"
 LARGEST_PAGE, SMALLEST_PAGE = 100, 5
 """What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
@@ -63,6 +64,61 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
     if isinstance(number, str):
         return timeline(source.kind, number, {**state, "user_id": number}, listing=listing)
     return profile(service, name, state, listing)
+
+
+_RECENT = timedelta(days=7)
+"""How far back X's search for everybody goes; beyond it, only some accounts may search."""
+_SOON = timedelta(minutes=5)
+"""So long before that limit, it counts as reached: the request takes its time."""
+_BELOW = timedelta(days=7)
+"""How much further down than a gap a search goes, so that it meets a post below it. What is below is read to the end of
+one page at most."""
+
+
+def search(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> Request:
+    """Returns the request for a user's posts of a stretch of time, newest first."""
+    state: dict[str, Any] = {"service": service_of(source, plan), "kind": FEED, "name": source.target.removeprefix("@")}
+    if source.settings.get("replies") is False:
+        state["replies"] = False
+    state["since"] = int((gap.from_at - _BELOW).timestamp())
+    if state["service"] == X:
+        oldest = now - _RECENT + _SOON
+        state["is_recent"] = gap.from_at > oldest
+        if state["is_recent"]:
+            state["since"] = max(state["since"], int(oldest.timestamp()))
+    # Up to the end of the second: what has its time may be missing, too.
+    state["until"] = int(gap.open_to_at.timestamp()) + 1
+    return search_page(state, _listing(source))
+
+
+def search_page(state: dict[str, Any], listing: str, cursor: str = "") -> Request:
+    query = f"from:{state['name']}"
+    if state["service"] == X:
+        params = {
+            "query": f"{query} -is:reply" if state.get("replies") is False else query,
+            "start_time": _rfc3339(state["since"]),
+            "end_time": _rfc3339(state["until"]),
+            "max_results": str(LARGEST_PAGE),
+            **FIELDS,
+            **({"next_token": cursor} if cursor else {}),
+        }
+        path = "recent" if state["is_recent"] else "all"
+        return _request(X, f"{_v2()}/tweets/search/{path}", params, SEARCHED, state, listing)
+    query += f" since_time:{state['since']} until_time:{state['until']}"
+    query += " -filter:replies" if state.get("replies") is False else ""
+    params = {"query": query, "queryType": "Latest", "cursor": cursor}
+    return _request(
+        TWITTERAPI_IO,
+        f"https://{TWITTERAPI_IO_HOST}/twitter/tweet/advanced_search",
+        params,
+        SEARCHED,
+        state,
+        listing,
+    )
+
+
+def _rfc3339(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def service_of(source: Source, plan: WalkPlan) -> str:
@@ -120,11 +176,24 @@ def timeline(kind: str, number: str, state: dict[str, Any], listing: str, cursor
     return _request(TWITTERAPI_IO, f"https://{TWITTERAPI_IO_HOST}/twitter/{path_}", params, TWEETS, state, listing)
 
 
-def next_page(asked: Request, cursor: str) -> Request:
+def next_page(asked: Request, cursor: str, oldest: datetime | None = None) -> Request:
+    """Returns the request for the page after this one, whose oldest post has that time."""
     state = asked.state
+    if asked.step == SEARCHED:
+        return _next_search_page(asked, cursor, oldest)
     return timeline(
         state["kind"], state["number"], {**state, "cursors": [*_seen(asked), cursor]}, asked.listing, cursor
     )
+
+
+def _next_search_page(asked: Request, cursor: str, oldest: datetime | None) -> Request:
+    """By cursor at X. Cursors of TwitterAPI.io lead in circles at older times: there the next page begins with the
+    oldest second shown, and only if this one began there, too, the cursor leads on."""
+    state = {**asked.state, "cursors": [*_seen(asked), cursor]}
+    until = int(oldest.timestamp()) + 1 if oldest is not None and state["service"] != X else state["until"]
+    if until >= state["until"]:
+        return search_page(state, asked.listing, cursor)
+    return search_page({**state, "until": until, "cursors": []}, asked.listing)
 
 
 _MOST_CURSORS = 50

@@ -1,9 +1,9 @@
 """Simulates X in two languages: its own API (v2), and TwitterAPI.io; the same users, posts and ids in both.
 
 Every place is a user; the list `LIST` has the posts of all of them. A key says by its name what account it belongs to:
-`free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month; any
-other key pays whatever is asked. `charge` says what an answer costs: the log has it for each, so that a collector's
-own books can be compared with the bill.
+`free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month,
+`basic-…` may not search the archive; any other key pays whatever is asked. `charge` says what an answer costs: the log
+has it for each, so that a collector's own books can be compared with the bill.
 
 Every key written here occurs in real answers, with the same type; a test compares.
 """
@@ -14,7 +14,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from urllib.parse import parse_qs
@@ -25,8 +25,16 @@ from catchment.playground.world import Place, Post, World
 
 NAME = "x"
 LIST = 84_839_422
-V2 = re.compile(r"/2/(?:users/by/username/[^/]+|users/me|users/\d+/(?:tweets|bookmarks)|lists/\d+/tweets)")
-FLAT = ("/twitter/user/info", "/twitter/user/last_tweets", "/twitter/list/tweets_timeline", "/oapi/my/info")
+V2 = re.compile(
+    r"/2/(?:users/by/username/[^/]+|users/me|users/\d+/(?:tweets|bookmarks)|lists/\d+/tweets|tweets/search/(?:recent|all))"
+)
+FLAT_SEARCH = "/twitter/tweet/advanced_search"
+FLAT = (
+    *("/twitter/user/info", "/twitter/user/last_tweets", "/twitter/list/tweets_timeline", "/oapi/my/info"),
+    FLAT_SEARCH,
+)
+RECENT = timedelta(days=7)
+"""How far back the search for everybody goes."""
 REACH, REACH_WITHOUT_REPLIES = 3_200, 800
 FLAT_PAGE = 20
 ITEM_CREDITS, PROFILE_CREDITS, LEAST_CREDITS, LIST_CREDITS = 15, 18, 15, 150
@@ -86,6 +94,15 @@ def charge(path: str, page: Page) -> int:
     return USER * users + POST * len(page.entries) * (page.status == 200)
 
 
+def reference_of(world: World, places: Sequence[Place], post: Post) -> tuple[str, Post | None]:
+    """What a post refers to: an earlier one of any of these users."""
+    chance = chance_of(world.seed, "x reference", post.id)
+    relation = chance.choices(list(RELATIONS), list(RELATIONS.values()))[0]
+    posts = world.posts(chance.choice(places)) if relation else ()
+    earlier = [other for other in posts if other.shown_from < post.shown_from]
+    return (relation, chance.choice(earlier)) if earlier else ("", None)
+
+
 class Voice:
     """Shows all places of this form: the site has its paths to itself."""
 
@@ -115,6 +132,8 @@ class Voice:
         left = self._left(key)
         if left is not None and left <= 0:
             return _used_up(is_flat)
+        if ask.path == "/2/tweets/search/all" and key.startswith("basic-"):
+            return _not_enrolled()
         moment = Moment(self.world, self.places, ask)
         page = moment.flat() if is_flat else moment.v2()
         self._spent[key] += credits_for(ask.path, page) if is_flat else len(page.entries)
@@ -143,6 +162,14 @@ def _no_key(is_flat: bool) -> Page:
     return _page(401, {"title": "Unauthorized", "type": "about:blank", "status": 401, "detail": "Unauthorized"})
 
 
+def _not_enrolled() -> Page:
+    words = (
+        "When authenticating requests to the Twitter API v2 endpoints, you must use an account with the right access."
+    )
+    problem = {"title": "Client Forbidden", "detail": words, "reason": "client-not-enrolled", "status": 403}
+    return _page(403, problem | {"type": "https://api.twitter.com/2/problems/client-forbidden"})
+
+
 def _used_up(is_flat: bool) -> Page:
     if is_flat:
         return _page(402, {"error": "Payment Required", "message": "Credits is not enough."})
@@ -166,6 +193,8 @@ class Moment:
             return _page(200, {"data": self._v2_user(self.places[0])})
         if steps[:3] == ["users", "by", "username"]:
             return self._v2_lookup(steps[3])
+        if steps[0] == "tweets":
+            return self._v2_search(is_recent=steps[2] == "recent")
         if steps[0] == "lists":
             return self._v2_tweets(self._shown(self._readable()) if int(steps[1]) == LIST else None, None)
         place = next((place for place in self.places if str(user_id(place)) == steps[1]), None)
@@ -180,6 +209,29 @@ class Moment:
             )
         return self._v2_tweets(self._shown([place]), place)
 
+    def _v2_search(self, *, is_recent: bool) -> Page:
+        since, until = (datetime.fromisoformat(self.params[name]) for name in ("start_time", "end_time"))
+        if is_recent and since < self.ask.at - RECENT:
+            words = f"Invalid 'start_time':'{self.params['start_time']}'. 'start_time' must be within the last 7 days."
+            error = {"parameters": {"start_time": [self.params["start_time"]]}, "message": words}
+            kind = "https://api.twitter.com/2/problems/invalid-request"
+            detail = "One or more parameters to your request was invalid."
+            return _page(400, {"errors": [error], "title": "Invalid Request", "detail": detail, "type": kind})
+        posts = self._found(self.params["query"].split(), since, until, "-is:reply")
+        return self._v2_tweets(posts, None, self.params.get("next_token", ""))
+
+    def _found(self, words: list[str], since: datetime, until: datetime, without_replies: str) -> list[Post]:
+        """The posts of a user in a stretch of time, without the last second; native retweets are not found."""
+        place = self._named(words[0].removeprefix("from:"))
+        hidden = {"retweeted", *(["replied_to"] if without_replies in words else [])}
+        if place is None or place not in self._readable():
+            return []
+        return [
+            post
+            for post in self._shown([place], reach=None)
+            if since <= post.shown_from < until and self._reference(post)[0] not in hidden
+        ]
+
     def _v2_lookup(self, name: str) -> Page:
         place = self._named(name)
         if place is None or self._state(place) == "vanished":
@@ -191,7 +243,7 @@ class Moment:
     def _v2_user(self, place: Place) -> dict[str, Any]:
         return {"id": str(user_id(place)), "name": place.name, "username": user_name(self.world, place, self.at)}
 
-    def _v2_tweets(self, posts: list[Post] | None, place: Place | None) -> Page:
+    def _v2_tweets(self, posts: list[Post] | None, place: Place | None, token: str | None = None) -> Page:
         if posts is None:
             return _v2_error("Not Found Error", "Could not find list with id.")
         if self.params.get("exclude") == "replies":
@@ -199,7 +251,7 @@ class Moment:
         since = int(self.params.get("since_id", 0))
         posts = [post for post in posts if self._id(post) > since]
         size = max(5, min(100, int(self.params.get("max_results", 10))))
-        page, token = self._cut(posts, self.params.get("pagination_token", ""), size)
+        page, token = self._cut(posts, self.params.get("pagination_token", "") if token is None else token, size)
         if not page:
             return _page(200, {"meta": {"result_count": 0}})
         users: dict[str, Any] = {}
@@ -255,6 +307,8 @@ class Moment:
         if self.ask.path.startswith("/twitter/list/"):
             posts = self._shown(self._readable()) if self.params.get("listId") == str(LIST) else []
             return self._flat_tweets(posts, is_wrapped=False)
+        if self.ask.path == FLAT_SEARCH:
+            return self._flat_search()
         number = self.params.get("userId")
         place = next((place for place in self.places if str(user_id(place)) == number), None)
         # An unknown user looks like one who never posted.
@@ -262,6 +316,12 @@ class Moment:
         if self.params.get("includeReplies") != "true":
             posts = [post for post in posts if self._reference(post)[0] != "replied_to"]
         return self._flat_tweets(posts, is_wrapped=True)
+
+    def _flat_search(self) -> Page:
+        words = self.params["query"].split()
+        times = dict(word.split(":") for word in words if "_time:" in word)
+        since, until = (datetime.fromtimestamp(int(times[f"{name}_time"]), UTC) for name in ("since", "until"))
+        return self._flat_tweets(self._found(words, since, until, "-filter:replies"), is_wrapped=False)
 
     def _flat_profile(self) -> Page:
         place = self._named(self.params.get("userName", ""))
@@ -343,15 +403,15 @@ class Moment:
     def _readable(self) -> list[Place]:
         return [place for place in self.places if self._state(place) in ("usual", "renamed")]
 
-    def _shown(self, places: Sequence[Place]) -> list[Post]:
-        """The posts of these users, newest first."""
+    def _shown(self, places: Sequence[Place], reach: int | None = REACH) -> list[Post]:
+        """The posts of these users, newest first, as many as can be seen."""
         posts = [
             post
             for place in places
             for post in self.world.posts(place)
             if post.shown_from <= self.at and not post.is_removed(self.at)
         ]
-        return sorted(posts, key=tweet_id, reverse=True)[:REACH]
+        return sorted(posts, key=tweet_id, reverse=True)[:reach]
 
     def _cut(self, posts: list[Post], cursor: str, size: int) -> tuple[list[Post], str]:
         """The page that a cursor leads to, and the next cursor; the cursor is the id of the last post shown."""
@@ -370,12 +430,7 @@ class Moment:
         return text or post.version(self.at).title
 
     def _reference(self, post: Post) -> tuple[str, Post | None]:
-        """What a post refers to: an earlier one of any user."""
-        chance = chance_of(self.world.seed, "x reference", post.id)
-        relation = chance.choices(list(RELATIONS), list(RELATIONS.values()))[0]
-        posts = self.world.posts(chance.choice(self.places)) if relation else ()
-        earlier = [other for other in posts if other.shown_from < post.shown_from]
-        return (relation, chance.choice(earlier)) if earlier else ("", None)
+        return reference_of(self.world, self.places, post)
 
     def _entries(self, posts: Sequence[Post]) -> list[Entry]:
         return [

@@ -420,6 +420,7 @@ class Cleanup(StorePart):
             "board_runs": self._delete("board_runs", "started_at < ?", run_before, key="run_id, source_id"),
             "thread_runs": self._delete("thread_runs", "started_at < ?", run_before, key="run_id, thread_row_id"),
             "floor_audits": self._delete_audits(run_before),
+            "gap_repairs": self._delete("gap_repairs", "started_at < ?", run_before),
             "runs": self._delete("runs", unused_runs, run_before),
             "attempts": self._delete("attempts", "minute < ?", attempt_before, key="minute"),
             "metrics": self._delete_metrics(MetricSpan.HOUR, run_before)

@@ -17,7 +17,8 @@ _THREADS_AT_ONCE = 500
 _COUNTS = (
     *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count", "failed_thread_count"),
     *("failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count", "missing_floor_count"),
-    *("repaired_floor_count", "ignored_floor_count"),
+    *("repaired_floor_count", "ignored_floor_count", "gap_count", "repaired_gap_count", "partial_gap_count"),
+    *("failed_gap_count", "unreachable_gap_count"),
 )
 
 
@@ -43,6 +44,13 @@ class AuditView(View, frozen=True):
     missing_floor_count: int
     repaired_floor_count: int
     ignored_floor_count: int
+    gap_count: int
+    """Gaps in time that were open."""
+    repaired_gap_count: int
+    partial_gap_count: int
+    failed_gap_count: int
+    unreachable_gap_count: int
+    """Those that cannot be repaired, or for which all attempts were made."""
 
 
 class AuditThreadView(View, frozen=True):

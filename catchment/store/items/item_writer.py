@@ -438,25 +438,34 @@ def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
         gap = write.gap
         tx.run(
             """
-            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, cause, opened_at, opened_run_id)
-            VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+            INSERT INTO gaps (source_id, is_certain, from_at, to_at, from_ids, to_ids, cause, opened_at, opened_run_id)
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             """,
             page.source.id,
             gap.is_certain,
             micros(gap.from_at),
             micros(gap.to_at),
             to_json(gap.from_ids),
+            to_json(gap.to_ids),
             gap.cause,
             now,
             page.run_id,
         )
     for gap_id, because in write.closed:
         tx.run(
-            "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ?",
+            "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL",
             now,
             page.run_id,
             because,
             gap_id,
+        )
+    if write.narrowed is not None:
+        # What is left is another stretch, which gets attempts of its own.
+        tx.run(
+            "UPDATE gaps SET repaired_from_at = ?, to_ids = ?, attempt_count = 0 WHERE id = ? AND closed_at IS NULL",
+            micros(write.narrowed.to_at),
+            to_json(write.narrowed.to_ids),
+            write.narrowed.gap_id,
         )
 
 

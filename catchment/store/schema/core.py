@@ -264,10 +264,40 @@ gaps = Table(
     Column("closed_at", Moment),
     Column("closed_run_id", BigInteger),
     Column("closed_because", Text),
+    Column("to_ids", Json, nullable=False, server_default="[]"),
+    Column("repaired_from_at", Moment),
+    # Since the last one that brought something; a few are made.
+    Column("attempt_count", Integer, nullable=False, server_default="0"),
+    Column("last_repair_id", BigInteger),
     Index(None, "source_id", "id"),
     partial_index("ix_gaps_open", "id", where="closed_at IS NULL"),
     partial_index("ix_gaps_open_of_source", "source_id", "id", where="closed_at IS NULL"),
 )
+
+gap_repairs = Table(
+    "gap_repairs",
+    metadata,
+    Column("id", RowId, primary_key=True),
+    Column("gap_id", BigInteger, nullable=False),
+    Column("source_id", BigInteger, nullable=False),
+    *optional(BigInteger, "audit_id", "run_id"),
+    # What was missing when it began, and the upper edge of what is missing since.
+    *required(Moment, "from_at", "to_at"),
+    Column("left_to_at", Moment),
+    # repaired, partial, failed or deferred; none: under way, or cut off
+    Column("result", Text),
+    # Why it ended above the lower edge: error, ended, repeats, torn, cap or unreachable
+    Column("stopped_by", Text),
+    *required(Integer, "page_count", "request_count", "shown_count", "new_count", server_default="0"),
+    Column("http_status", Integer),
+    *optional(Text, "error_code", "error"),
+    Column("started_at", Moment, nullable=False),
+    Column("finished_at", Moment),
+    Index(None, "gap_id", "id"),
+    Index(None, "audit_id", "id"),
+    Index(None, "started_at"),
+)
+"""Attempts to repair a gap."""
 
 runs = Table(
     "runs",

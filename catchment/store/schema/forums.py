@@ -97,6 +97,7 @@ floor_audits = Table(
         *("thread_count", "missing_thread_count", "repaired_thread_count", "partial_thread_count"),
         *("failed_thread_count", "failed_http_count", "failed_parse_count", "failed_db_count", "failed_unknown_count"),
         *("missing_floor_count", "repaired_floor_count", "ignored_floor_count"),
+        *("gap_count", "repaired_gap_count", "partial_gap_count", "failed_gap_count", "unreachable_gap_count"),
     ),
     Index(None, "started_at"),
     partial_index("ix_floor_audits_requested", "id", where="run_id IS NULL AND finished_at IS NULL"),

@@ -9,13 +9,26 @@ from fastapi import APIRouter, Query
 from catchment.collect.budget_plan import PlanView, plan_view
 from catchment.health.metrics import MetricPoint
 from catchment.model import Outcome, as_json
+from catchment.sources.describe import GapReport, gap_reports
 from catchment.store.items.floor_audits import AuditView
 from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
-from catchment.store.sources.gaps import GapView
+from catchment.store.sources.gaps import GapRepairView
 from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.runs import RunView
-from catchment.web.api.params import After, AuditId, Name, OfSource, ResourcePage, RunId, SourceId, limit, paged, place
+from catchment.web.api.params import (
+    After,
+    AuditId,
+    GapId,
+    Name,
+    OfSource,
+    ResourcePage,
+    RunId,
+    SourceId,
+    limit,
+    paged,
+    place,
+)
 from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.runs import (
     Alert,
@@ -24,6 +37,7 @@ from catchment.web.api.schemas.runs import (
     AuditStory,
     BoardRun,
     BudgetPlan,
+    GapRepair,
     GapSchema,
     MetricsSchema,
     Run,
@@ -46,12 +60,20 @@ def list_gaps(
     most: Annotated[int, limit(1000)] = 100,
     source_id: OfSource = None,
     include_closed: Annotated[bool, Query(description="Include closed gaps.")] = False,
-) -> ResourcePage[GapView]:
+) -> ResourcePage[GapReport]:
     """Periods with missing items, known or possible, ordered by id."""
     rows = app.store.gaps.page(
         source_id=source_id, include_closed=include_closed, after=place(after) or 0, limit=most + 1
     )
-    return paged(rows, most, lambda gap: gap.id)
+    return paged(gap_reports(rows, app.platforms), most, lambda gap: gap.id)
+
+
+@router.get("/gaps/{gap_id}/repairs", response_model=PageSchema[GapRepair])
+def list_gap_repairs(
+    app: AppDep, gap_id: GapId, after: After = None, most: Annotated[int, limit(200)] = 30
+) -> ResourcePage[GapRepairView]:
+    """The attempts to repair a gap, newest first."""
+    return paged(app.store.gaps.repairs(gap_id, most + 1, before=place(after)), most, lambda repair: repair.id)
 
 
 @router.get("/runs", response_model=PageSchema[Run])
@@ -99,13 +121,13 @@ def list_board_runs(
 
 @router.get("/audits", response_model=PageSchema[Audit])
 def list_audits(app: AppDep, after: After = None, most: Annotated[int, limit(200)] = 30) -> ResourcePage[AuditView]:
-    """Audits of the floors of threads, newest first."""
+    """Audits of threads and gaps, newest first."""
     return paged(app.store.floor_audits.page(most + 1, before=place(after)), most, lambda audit: audit.id)
 
 
 @router.post("/audits", response_model=Audit, status_code=202, responses=NO_SOURCE)
 def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
-    """Request an audit of the floors of all threads, or of one source. A job runs it within a tick."""
+    """Request an audit of floors of threads and of gaps in time. A job runs it within a tick."""
     if wanted.source_id is not None:
         app.store.sources.get(wanted.source_id)
     audit = app.store.floor_audits.request(
@@ -119,14 +141,15 @@ def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
 def get_audit(
     app: AppDep, audit_id: AuditId, after: After = None, most: Annotated[int, limit(200)] = 100
 ) -> dict[str, Any]:
-    """An audit, and the threads with missing floors that it found."""
+    """An audit, the threads with missing floors that it found, and the gaps that it tried to repair."""
     audits = app.store.floor_audits
     audit = audits.get(audit_id)
     page = paged(audits.threads(audit_id, most + 1, place(after) or 0), most, lambda thread: thread.thread_row_id)
     threads = [
         as_json(thread) | {"floors": [as_json(floor) for floor in audits.floors(thread.id)]} for thread in page.items
     ]
-    return {**as_json(audit), "threads": threads, "next": page.next}
+    repairs = app.store.gaps.repairs_of_audit(audit_id)
+    return {**as_json(audit), "threads": threads, "gap_repairs": as_json(repairs), "next": page.next}
 
 
 @router.get("/metrics", response_model=PageSchema[MetricsSchema])

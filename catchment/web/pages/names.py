@@ -167,7 +167,8 @@ NAMES: dict[str, dict[str, str]] = {
         "look-again": "Recheck older items",
         "read-threads": "Read threads of forums",
         "audit-floors": "Audit threads on request",
-        "repair-floors": "Repair missing floors",
+        "repair-floors": "Repair missing floors and gaps",
+        "repair-gaps": "Repair gaps",
         "index-items": "Index new items",
         "run-watches": "Match new items against watches",
         "deliver-events": "Deliver events",
@@ -227,7 +228,7 @@ NAMES: dict[str, dict[str, str]] = {
         "money": "A spending cap ended the collection.",
         "repeats": "The platform's pages repeat themselves.",
     },
-    "closed": {"shown again": "The missing items were found after all."},
+    "closed": {"shown again": "The missing items were found after all.", "repaired": "The gap was read to its end."},
     "severity": {"P0": "urgent", "P1": "today", "P2": "not urgent"},
     "alert": {
         "source failing": "keeps failing",

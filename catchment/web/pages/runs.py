@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from catchment.app import App
 from catchment.messages import without_subject
 from catchment.model import Outcome
+from catchment.sources.describe import gap_reports
 from catchment.store.sources.alerts import AlertView
 from catchment.web.api.params import LARGEST, After, ResourcePage, RunId, paged, place
 from catchment.web.dependencies import AppDep, seen_in
@@ -131,7 +132,7 @@ def gaps(
     return render(
         "gaps.html",
         reader,
-        rows=page.items,
+        rows=gap_reports(page.items, app.platforms),
         is_open=is_open,
         source_id=source,
         source_name=app.store.sources.names([source]).get(source) if source else None,

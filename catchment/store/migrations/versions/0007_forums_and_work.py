@@ -44,6 +44,11 @@ def upgrade() -> None:
         sa.Column("missing_floor_count", sa.Integer(), nullable=False),
         sa.Column("repaired_floor_count", sa.Integer(), nullable=False),
         sa.Column("ignored_floor_count", sa.Integer(), nullable=False),
+        sa.Column("gap_count", sa.Integer(), nullable=False),
+        sa.Column("repaired_gap_count", sa.Integer(), nullable=False),
+        sa.Column("partial_gap_count", sa.Integer(), nullable=False),
+        sa.Column("failed_gap_count", sa.Integer(), nullable=False),
+        sa.Column("unreachable_gap_count", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_floor_audits")),
     )
     with op.batch_alter_table("floor_audits", schema=None) as batch_op:
@@ -55,6 +60,33 @@ def upgrade() -> None:
             postgresql_where=sa.text("run_id IS NULL AND finished_at IS NULL"),
         )
         batch_op.create_index(batch_op.f("ix_floor_audits_started_at"), ["started_at"], unique=False)
+    op.create_table(
+        "gap_repairs",
+        sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
+        sa.Column("gap_id", sa.BigInteger(), nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=False),
+        sa.Column("audit_id", sa.BigInteger(), nullable=True),
+        sa.Column("run_id", sa.BigInteger(), nullable=True),
+        sa.Column("from_at", sa.BigInteger(), nullable=False),
+        sa.Column("to_at", sa.BigInteger(), nullable=False),
+        sa.Column("left_to_at", sa.BigInteger(), nullable=True),
+        sa.Column("result", sa.Text(), nullable=True),
+        sa.Column("stopped_by", sa.Text(), nullable=True),
+        sa.Column("page_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("request_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("shown_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("new_count", sa.Integer(), server_default="0", nullable=False),
+        sa.Column("http_status", sa.Integer(), nullable=True),
+        sa.Column("error_code", sa.Text(), nullable=True),
+        sa.Column("error", sa.Text(), nullable=True),
+        sa.Column("started_at", sa.BigInteger(), nullable=False),
+        sa.Column("finished_at", sa.BigInteger(), nullable=True),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_gap_repairs")),
+    )
+    with op.batch_alter_table("gap_repairs", schema=None) as batch_op:
+        batch_op.create_index(batch_op.f("ix_gap_repairs_audit_id_id"), ["audit_id", "id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_gap_repairs_gap_id_id"), ["gap_id", "id"], unique=False)
+        batch_op.create_index(batch_op.f("ix_gap_repairs_started_at"), ["started_at"], unique=False)
     op.create_table(
         "floor_repairs",
         sa.Column("thread_row_id", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -286,6 +318,11 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_unfinished_walks_source_id")),
         sa.PrimaryKeyConstraint("source_id", name=op.f("pk_unfinished_walks")),
     )
+    with op.batch_alter_table("gaps", schema=None) as batch_op:
+        batch_op.add_column(sa.Column("to_ids", sa.Text(), server_default="[]", nullable=False))
+        batch_op.add_column(sa.Column("repaired_from_at", sa.BigInteger(), nullable=True))
+        batch_op.add_column(sa.Column("attempt_count", sa.Integer(), server_default="0", nullable=False))
+        batch_op.add_column(sa.Column("last_repair_id", sa.BigInteger(), nullable=True))
     with op.batch_alter_table("item_references", schema=None) as batch_op:
         batch_op.add_column(sa.Column("author_display_name", sa.Text(), nullable=True))
         batch_op.add_column(sa.Column("created_at", sa.BigInteger(), nullable=True))

@@ -8,11 +8,12 @@ from pydantic import Field
 
 from catchment.collect.budget_plan import LateSourceView, PlanView
 from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
+from catchment.sources.describe import GapReport
 from catchment.status import CollectingHealth, DatabaseHealth, EngineHealth, JobStatus, SchedulerHealth
 from catchment.store.items.floor_audits import AuditFloorView, AuditThreadView, AuditView
 from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
-from catchment.store.sources.gaps import GapView
+from catchment.store.sources.gaps import GapRepairView
 from catchment.store.sources.runs import RunView, VisitView
 from catchment.web.api.params import LARGEST
 from catchment.web.api.schemas.common import RequestBody, Resource, example, shows
@@ -21,7 +22,7 @@ _UNDER_WAY = "Null: still running."
 
 
 @shows(
-    GapView,
+    GapReport,
     certainty=(Literal["known", "possible"], None),
     standing=(Literal["repaired", "suspect", "unreachable"], "As in the source's coverage."),
     from_at="The newest stored item before it.",
@@ -29,6 +30,17 @@ _UNDER_WAY = "Null: still running."
 )
 class GapSchema(Resource):
     """A period with missing items, known or possible."""
+
+
+@shows(
+    GapRepairView,
+    finished_at="Null: still running, or interrupted.",
+    result=(Literal["repaired", "partial", "failed", "deferred"] | None, "Null: still running, or interrupted."),
+    left_to_at="The end of the period that is still missing. Null: nothing was repaired.",
+    stopped_by="Why it ended before it reached the start of the gap.",
+)
+class GapRepair(Resource):
+    """An attempt to repair a gap."""
 
 
 @shows(RunView, finished_at=_UNDER_WAY, deferred="Sources postponed by our own limits: neither successes nor failures.")
@@ -84,16 +96,17 @@ class AuditStory(Audit):
     """An audit and its findings."""
 
     threads: list[AuditThread]
+    gap_repairs: list[GapRepair] = Field(description="Attempts to repair gaps in time.")
     next: str | None = Field(description="Pass it as `after` to get the next threads. Null: there are no more.")
 
 
 class AuditRequest(RequestBody):
-    """The threads to audit."""
+    """What to audit."""
 
-    source_id: Annotated[
-        int | None, Field(strict=True, ge=1, le=LARGEST, description="Only threads of this source.")
-    ] = None
-    repair: Annotated[bool, Field(strict=True, description="Request missing floors again.")] = False
+    source_id: Annotated[int | None, Field(strict=True, ge=1, le=LARGEST, description="Only this source.")] = None
+    repair: Annotated[
+        bool, Field(strict=True, description="Request missing floors again, and items of gaps in time.")
+    ] = False
 
 
 @shows(
