@@ -355,7 +355,7 @@ class Scheduler:
 
     def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited], context: Mapping[str, Any]) -> None:
         try:
-            with logs.bound(**context), self.store.page_writer.group.member():
+            with logs.bound(**context):
                 visited = self.visitor.visit(claimed, run_id)
             done.put(visited)
         except StoreError as error:

@@ -163,7 +163,8 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         if _is_not_modified(visit.state, exchange) or is_same_answer(visit.state, head):
             visit.finish(after_unchanged(visit.counted(), head, visit.clock.now()))
             return
-        with visit.client.room_for(exchange):
+        # Other visits wait for this one's page only now: a server may take its time to answer.
+        with visit.store.page_writer.group.member(), visit.client.room_for(exchange):
             reading = visit.client.read(exchange)
             if _only_leads_on(visit.state, reading):
                 waiting.extend(reading.follow)
