@@ -12,6 +12,8 @@ each word, each character of a run, and each pair of neighbours in it.
 from __future__ import annotations
 
 import re
+import sys
+from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -55,6 +57,12 @@ _USUAL_SEGMENT = pattern(f"[a-z0-9]+|[{_SPACELESS}]+")
 _WIDE = tuple(zip("，！？：；（）", ",!?:;()", strict=True))
 # Signs that only say how to draw or break the surrounding text, and those that would expand to letters (™ into tm).
 _DROPPED = pattern("[\u00ad\u200c\u200d\u2060\ufe0e\ufe0f\ufeff\u2120\u2122]")
+_ASCII_WORDS = bytes(
+    ord(chr(code).lower()) if chr(code).isascii() and chr(code).isalnum() else ord(" ") for code in range(256)
+)
+"""Translates ASCII bytes: letters to lower case, and what is in no word to a space."""
+_CODES = "utf-32-le" if sys.byteorder == "little" else "utf-32-be"
+_SPACE = array("I", " ".encode(_CODES))
 _QUOTED = pattern(r'"([^"]*)"|“([^”]*)”')
 
 
@@ -93,6 +101,10 @@ def segments(text: str | None) -> list[str]:
     """Returns words and runs, in order."""
     if not text:
         return []
+    if text.isascii():
+        # An eighth of the cost of an expression that finds the words one by one.
+        parts = text.encode().translate(_ASCII_WORDS).decode().split()
+        return [part[:LONGEST_WORD] for part in parts] if len(max(parts, key=len, default="")) > LONGEST_WORD else parts
     plain = folded(text)
     if _USUAL.fullmatch(plain):
         parts = _USUAL_SEGMENT.findall(plain)
@@ -138,9 +150,12 @@ def terms(parts: Sequence[str]) -> str:
         return joined
     runs = [part for part in parts if not part.isascii() and is_run(part)]
     words = set(parts).difference(runs)
-    characters = list(" ".join(runs))
+    # As numbers: characters and pairs of them, made one by one as strings, take three times as long.
+    characters = array("I", " ".join(runs).encode(_CODES))
+    pairs = _SPACE * (3 * max(0, len(characters) - 1))
+    pairs[0::3], pairs[1::3] = characters[:-1], characters[1:]
     # A pair with the space between two runs reads as a single character, which is a term anyway.
-    return " ".join([*words, *set(characters), *map(add, characters, characters[1:])])
+    return " ".join([*words, *map(chr, set(characters)), pairs.tobytes().decode(_CODES)])
 
 
 @cache
