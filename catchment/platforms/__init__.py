@@ -52,6 +52,8 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _LONGEST = 50
+_MOST_DIFFERENT = 0.15
+"""The share of different characters up to which a constant is taken for a misspelt one of the protocol."""
 """How much of an unknown name an error repeats."""
 
 
@@ -347,13 +349,25 @@ def _fault(module: ModuleType, name: str, declared: Any) -> str | None:
 def _misspelt(module: ModuleType, members: Mapping[str, Any]) -> list[str]:
     public = {name: value for name, value in vars(module).items() if name[0] != "_" and name not in members}
     own = [name for name, value in public.items() if isfunction(value) and value.__module__ == module.__name__]
-    near = [name for name in public if name.isupper() and get_close_matches(name, members, n=1, cutoff=0.85)]
+    near = [name for name in public if name.isupper() and _is_nearly_one_of(name, members)]
     faults = []
     for name in (*own, *near):
         similar = get_close_matches(name, members, n=1)
         meant = f" (did you mean {similar[0]}?)" if similar else ": helpers begin with an underscore"
         faults.append(f"the protocol has no {name}{meant}")
     return faults
+
+
+def _is_nearly_one_of(name: str, members: Iterable[str]) -> bool:
+    # By lengths and letters first: every start of a command compares thousands of pairs, and nearly all of them differ.
+    letters = set(name)
+    similar = [
+        member
+        for member in members
+        if abs(len(member) - len(name)) <= (most := _MOST_DIFFERENT * (len(member) + len(name)))
+        and len(letters.symmetric_difference(member)) <= most
+    ]
+    return bool(similar and get_close_matches(name, similar, n=1, cutoff=1 - _MOST_DIFFERENT))
 
 
 def _kind_faults(kind: Kind, module: ModuleType) -> Iterator[str]:

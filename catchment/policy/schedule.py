@@ -161,21 +161,22 @@ def _own_wish(kind: Kind, source: Source) -> Wish:
 
 def after_success(progress: Progress, counts: Counts) -> Progress:
     """Records a successful visit, and what it says about how much to expect."""
-    progress = _learnt(progress, counts).replace(
-        success_count=progress.success_count + 1, last_fetched_count=counts.shown, last_new_count=counts.new
-    )
-    if counts.new:
-        return progress.replace(empty_in_a_row=0)
-    rhythm = progress.posts_per_day
+    rhythm, is_empty = progress.posts_per_day, not counts.new
+    new_share, next_limit = _learnt(progress, counts)
     return progress.replace(
-        empty_count=progress.empty_count + 1,
-        empty_in_a_row=progress.empty_in_a_row + 1,
-        posts_per_day=None if rhythm is None else rhythm / 2,
+        new_share=new_share,
+        next_limit=next_limit,
+        success_count=progress.success_count + 1,
+        last_fetched_count=counts.shown,
+        last_new_count=counts.new,
+        empty_count=progress.empty_count + is_empty,
+        empty_in_a_row=progress.empty_in_a_row + 1 if is_empty else 0,
+        posts_per_day=rhythm / 2 if is_empty and rhythm is not None else rhythm,
     )
 
 
-def _learnt(progress: Progress, counts: Counts) -> Progress:
-    """Learns how much to request next from the share of items that were new."""
+def _learnt(progress: Progress, counts: Counts) -> tuple[float, int]:
+    """Returns the average share of items that were new, and how much to request next because of it."""
     share = counts.new / counts.shown if counts.shown else 0.0
     before = share if progress.new_share is None else progress.new_share
     average = before + _ALPHA * (share - before)
@@ -187,7 +188,7 @@ def _learnt(progress: Progress, counts: Counts) -> Progress:
         limit = 2 * counts.shown
     else:
         limit = math.ceil(average * counts.shown * _MARGIN)
-    return progress.replace(new_share=average, next_limit=min(max(limit, _LEAST_LIMIT), _MOST_LIMIT))
+    return average, min(max(limit, _LEAST_LIMIT), _MOST_LIMIT)
 
 
 def next_due(interval: Interval, hint_seconds: int | None, now: datetime) -> NextDue:

@@ -212,9 +212,10 @@ def begin(
         watermark_after=at,
     )
     state = VisitState(source, rules, site, progress, progress, result, has_follow_ups=has_follow_ups)
+    if progress.last_success_at is not None:
+        return state
     # On a first visit, items of more than one interval ago were posted before we began to watch.
-    is_first = progress.last_success_at is None
-    return state.replace(watched_from=now - state.interval(progress).span if is_first else None)
+    return state.replace(watched_from=now - state.interval(progress).span)
 
 
 def begin_walk(state: VisitState, limit: int, *, is_beside: bool, is_last: bool) -> VisitState:
@@ -306,7 +307,7 @@ def is_same_answer(state: VisitState, head: AnswerHead) -> bool:
 
 def after_unchanged(state: VisitState, head: AnswerHead | None, at: datetime) -> VisitState:
     """Returns the state after a walk that brought nothing: 304, the same bytes as last time, or no request at all."""
-    progress = state.progress.replace(last_success_at=at, failures_in_a_row=0, stale_count=0)
+    progress = state.progress
     # The feed's own wish (its ttl) is in the bytes that are not sent, or not parsed, again.
     hints = [schedule.asked_for(state.progress)]
     # The same bytes show the same items again. A 304 shows nothing.
@@ -314,17 +315,22 @@ def after_unchanged(state: VisitState, head: AnswerHead | None, at: datetime) ->
     if head is not None:
         hints.append(head.cache_seconds)
         counts = Counts(duplicate=state.progress.last_shown_count or 0) if head.status != 304 else counts
-        progress = _with_redirect(progress, head).replace(
-            etag=head.etag or progress.etag, last_modified=head.last_modified or progress.last_modified
-        )
+        progress = _with_redirect(progress, head)
+    progress = progress.replace(
+        last_success_at=at,
+        failures_in_a_row=0,
+        stale_count=0,
+        etag=(head and head.etag) or progress.etag,
+        last_modified=(head and head.last_modified) or progress.last_modified,
+    )
+    is_over = state.walk.is_last and not state.has_follow_ups
     state = state.replace(
         result=state.result.replace(counts=counts, http_status=head.status if head else None),
         hint_seconds=_longest(hints),
         new_target=_moved_for_good(state, head) if head else None,
+        progress=progress if is_over else state.progress,
     )
-    if state.walk.is_last and not state.has_follow_ups:
-        return succeed(state.replace(progress=progress), at, outcome=Outcome.UNCHANGED)
-    return prove(state, progress)
+    return succeed(state, at, outcome=Outcome.UNCHANGED) if is_over else prove(state, progress)
 
 
 def after_answer(
@@ -583,10 +589,10 @@ def _ended(
     new_name: str | None = None,
 ) -> VisitState:
     """Ends the visit: every end is built here. `due` None: the source stays due as it was."""
-    result = state.result.replace(outcome=outcome, finished_at=at)
+    result, mark = state.result, state.result.watermark_after
     if outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED):
-        mark = progress.watermark
-        result = result.replace(watermark_after=mark.at if mark else None)
+        mark = progress.watermark.at if progress.watermark else None
+    result = result.replace(outcome=outcome, finished_at=at, watermark_after=mark)
     if due is not None:
         progress = progress.replace(next_due_at=due.at, due_reason=due.reason)
     if error is not None:

@@ -83,8 +83,10 @@ def refine(reading: Reading, *, scope: str, answer_url: str, text_limit: int = 1
 
 def listed_ids(reading: Reading) -> tuple[str, ...]:
     """Returns the ids that a listing shows without their content, as they are stored, each once and in order."""
+    asked = [request.item_id for request in reading.follow if request.item_id is not None]
+    if not reading.listed and not asked:
+        return ()
     shown = {clean_id(item.external_id) for item in reading.items}
-    asked = (request.item_id for request in reading.follow if request.item_id is not None)
     ids = dict.fromkeys(clean_id(external_id) for external_id in (*reading.listed, *asked))
     return tuple(id_ for id_ in ids if id_ and id_ not in shown)
 
