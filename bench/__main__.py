@@ -15,6 +15,8 @@ import pickle
 import platform
 import sqlite3
 import sys
+import sysconfig
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -76,7 +78,9 @@ def main() -> int:
     sizes = replace(QUICK if asked.quick else FULL, kept_in=asked.archives)
     kept = {} if asked.quick else kept_parts()
     for part in asked.parts or PARTS:
+        begun = time.monotonic()
         kept[part] = PARTS[part](sizes)
+        tell(f"{part} took {time.monotonic() - begun:,.0f} s")
         if not asked.quick:
             keep(part, kept[part])
 
@@ -476,7 +480,10 @@ def _times(took: Times) -> str:
 def machine() -> str:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     system = f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {memory:.0f} GB"
-    return f"{system}, {platform.python_implementation()} {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    is_optimised = "--enable-optimizations" in (sysconfig.get_config_var("CONFIG_ARGS") or "")
+    build = "built with" if is_optimised else "built without"
+    python = f"{platform.python_implementation()} {platform.python_version()} ({build} profile-guided optimisation)"
+    return f"{system}, {python}, SQLite {sqlite3.sqlite_version}"
 
 
 if __name__ == "__main__":
