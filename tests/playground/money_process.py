@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -39,3 +40,24 @@ def visit_at_once(home: str, url: str, playground: str, part: str) -> None:
         sys.stdin.readline()
         for result in app.scheduler().these(ids, "test", "test"):
             sys.stdout.write(f"{result.outcome} {result.error_code}\n")
+
+
+def paced(home: str, url: str, playground: str) -> Settings:
+    """A day after the world's start, on a clock on which a retry after seconds takes a moment."""
+    from dataclasses import replace
+
+    return replace(
+        settings_of(home, url, playground),
+        clock="2026-03-03T00:00:00+00:00,20",
+        daily_caps={},
+        concurrency=2,
+        task_minutes=10_080,
+    )
+
+
+def run_task(home: str, url: str, playground: str, task_id: str) -> None:
+    """To be run in a process of its own: works on the task until it is finished."""
+    with open_app(paced(home, url, playground), "worker") as app:
+        while app.store.tasks.get(task_id).finished_at is None:
+            app.task_runner().run()
+    os._exit(0)
