@@ -40,6 +40,7 @@ with lazy_imports():
     from catchment.fetch import settings as fetching
     from catchment.health import metrics
     from catchment.health import monitors as monitoring
+    from catchment.health import spending as spending_report
     from catchment.policy import outages as outage_policy
     from catchment.policy import visit as visit_policy
     from catchment.sources import add as sources_add
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from catchment.fetch.settings import FetchSettings, PlatformSettings
     from catchment.health.metrics import Measuring
     from catchment.health.monitors import Monitors
+    from catchment.health.spending import SpendingView
     from catchment.policy.budget_plan import PlatformPlan
     from catchment.policy.visit import VisitRules
     from catchment.redis import RedisLink
@@ -260,6 +262,23 @@ class App:
     @property
     def measuring(self) -> Measuring:
         return metrics.Measuring(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
+
+    def spending(self, most_sources: int = 20) -> SpendingView:
+        """What paid services cost today and this month."""
+        return spending_report.spending_report(
+            self.store, self.keyed_services(), spending_caps(self.settings), self.clock.now(), most_sources
+        )
+
+    def keyed_services(self) -> set[str]:
+        """The paid services that there is a credential for."""
+        paid = {name for name, service in self.platforms.services.items() if hasattr(service, "PRICES")}
+        return paid & self.credential_manager.platforms()
+
+    def monitor_spending(self) -> None:
+        """Keeps the alerts about spending caps up to date, and books what dead processes had reserved."""
+        now = self.clock.now()
+        self.store.spending.recover(now)
+        self.monitors().spending(spending_caps(self.settings))
 
     def monitors(self) -> Monitors:
         return monitoring.Monitors(self.store, self.settings, self.clock.now())

@@ -260,6 +260,10 @@ JOBS = (
         "watch-credentials", MINUTE, watch_credentials, "monitoring",
         "who has rested is used again; who ends soon, or is missing, is told of",
     ),
+    Job(
+        "monitor-spending", MINUTE, lambda app: app.monitor_spending(), "monitoring",
+        "spending caps that are nearly or wholly used up",
+    ),
     Job("plan-budgets", HOUR, plan_budgets, "monitoring", "budgets that do not suffice for all"),
     Job(
         "measure-hours", HOUR, lambda app: measure(app, MetricSpan.HOUR), "monitoring",

@@ -11,6 +11,8 @@ from typing import TypedDict
 from catchment import logs
 from catchment.messages import MessageParam, message
 from catchment.model import Alarm, Budget, Record, Severity
+from catchment.policy import spending
+from catchment.policy.spending import Caps
 from catchment.settings import Settings
 from catchment.store import Store
 from catchment.store.sources.alerts import PostingRhythm, StaleSource
@@ -274,6 +276,12 @@ class Monitors:
     def budgets(self, alarms: Sequence[Alarm]) -> None:
         """Keep exactly these alerts about budget plans open."""
         self._keep(BUDGET, alarms)
+
+    def spending(self, caps: Mapping[str, Caps]) -> None:
+        """Alert while a spending cap is nearly used up, or allows no further call."""
+        day = spending.day_of(self._now)
+        totals = self._store.spending.totals(sorted(caps), day) if caps else {}
+        self._keep(spending.ENDING, spending.alarms(totals, caps, day))
 
     def note_guessing(self, address: str, count: int) -> None:
         """Record that somebody at that address tried this many wrong keys or links."""

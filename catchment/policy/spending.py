@@ -108,8 +108,9 @@ def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> 
                     "cap": dollars(cap),
                     "until": f"{ends_at(period, day):%Y-%m-%d %H:%M} UTC",
                 }
-                code = "alert.cap_reached" if severity is Severity.P0 else "alert.cap_near"
-                found.append(Alarm(f"{service} {period}{ENDING}", message(f"{code}_{period}", **facts), severity))
+                word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
+                subject = f"service {service} {period} {word}{ENDING}"
+                found.append(Alarm(subject, message(f"{code}_{period}", **facts), severity))
     return found
 
 

@@ -32,19 +32,23 @@ class PaidCall(Record, frozen=True):
     """The most that it may cost."""
 
 
+class DaySpent(View, frozen=True):
+    """What a service cost on one day."""
+
+    day: str
+    service: str
+    amount: int
+    uncertain_amount: int
+
+
 class Spent(View, frozen=True):
     """What some calls cost."""
 
-    calls: int = 0
-    items: int = 0
-    profiles: int = 0
-    amount: int = 0
-    uncertain_amount: int = 0
-
-
-class DaySpent(Spent, frozen=True, kw_only=True):
-    day: str
-    service: str
+    calls: int
+    items: int
+    profiles: int
+    amount: int
+    uncertain_amount: int
 
 
 class KeySpent(Spent, frozen=True, kw_only=True):
@@ -52,12 +56,16 @@ class KeySpent(Spent, frozen=True, kw_only=True):
     credential: str
 
 
-class SourceSpent(Spent, frozen=True, kw_only=True):
-    service: str
+class SourceSpent(KeySpent, frozen=True, kw_only=True):
     source_id: int
     name: str | None
 
 
+class SourceDaySpent(KeySpent, frozen=True, kw_only=True):
+    day: str
+
+
+_COUNTS = "call_count AS calls, item_count AS items, profile_count AS profiles, amount, uncertain_amount"
 _SUMS = """
     sum(call_count) AS calls, sum(item_count) AS items, sum(profile_count) AS profiles,
     sum(amount) AS amount, sum(uncertain_amount) AS uncertain_amount
@@ -130,35 +138,33 @@ class SpendingLedger(StorePart):
 
     def by_day(self, since: str) -> list[DaySpent]:
         """Returns what each service cost from that day on, day by day."""
-        sql = f"SELECT day, service, {_SUMS} FROM spending WHERE day >= ? GROUP BY day, service ORDER BY day, service"
+        sql = """
+            SELECT period AS day, service, amount, uncertain_amount FROM spending_totals
+             WHERE period >= ? AND length(period) = 10 ORDER BY period, service
+        """
         return self._records(DaySpent, sql, since)
 
-    def by_credential(self, since: str) -> list[KeySpent]:
-        """Returns what each credential cost from that day on, the most first."""
-        sql = f"""
-            SELECT service, credential, {_SUMS} FROM spending WHERE day >= ?
-             GROUP BY service, credential ORDER BY sum(amount + uncertain_amount) DESC, service, credential
-        """
-        return self._records(KeySpent, sql, since)
+    def by_credential(self, period: str) -> list[KeySpent]:
+        """Returns what each credential cost in a day or a month, the most first."""
+        sql = f"SELECT service, credential, {_SUMS} FROM spending WHERE period = ? GROUP BY service, credential"
+        return sorted(self._records(KeySpent, sql, period), key=lambda spent: (-spent.amount, spent.service))
 
-    def by_source(self, since: str, limit: int) -> list[SourceSpent]:
-        """Returns what the sources cost from that day on, the most first."""
+    def by_source(self, period: str, limit: int) -> list[SourceSpent]:
+        """Returns what the sources cost in a day or a month with each credential, the most first."""
         sql = f"""
-            SELECT p.*, s.name FROM (
-                SELECT service, source_id, {_SUMS} FROM spending WHERE day >= ?
-                 GROUP BY service, source_id ORDER BY sum(amount + uncertain_amount) DESC, service, source_id LIMIT ?
-            ) p LEFT JOIN sources s ON s.id = p.source_id
-             ORDER BY p.amount + p.uncertain_amount DESC, p.service, p.source_id
+            SELECT p.service, p.credential, p.source_id, s.name, {_COUNTS}
+              FROM spending p LEFT JOIN sources s ON s.id = p.source_id
+             WHERE p.period = ? ORDER BY p.amount DESC LIMIT ?
         """
-        return self._records(SourceSpent, sql, since, limit)
+        return self._records(SourceSpent, sql, period, limit)
 
-    def of_source(self, source_id: int, since: str) -> list[DaySpent]:
+    def of_source(self, source_id: int, since: str) -> list[SourceDaySpent]:
         """Returns what one source cost from that day on, day by day."""
         sql = f"""
-            SELECT day, service, {_SUMS} FROM spending WHERE source_id = ? AND day >= ?
-             GROUP BY day, service ORDER BY day, service
+            SELECT period AS day, service, credential, {_COUNTS} FROM spending
+             WHERE source_id = ? AND period >= ? AND length(period) = 10 ORDER BY period
         """
-        return self._records(DaySpent, sql, source_id, since)
+        return self._records(SourceDaySpent, sql, source_id, since)
 
 
 class UnfinishedWalks(StorePart):
@@ -229,8 +235,8 @@ def _book(tx: Transaction, bookings: Sequence[tuple[Booking, int]]) -> None:
             totals.setdefault((booking.service, name), Counter()).update(
                 amount=booking.amount, uncertain=booking.uncertain_amount, reserved=reserved
             )
-        if booking.is_sent:
-            key = (booking.day, booking.service, booking.credential or "", booking.source_id or 0)
+        for name in names_of(booking.day).values() if booking.is_sent else ():
+            key = (name, booking.service, booking.credential or "", booking.source_id or 0)
             rows.setdefault(key, Counter()).update(
                 calls=1,
                 items=booking.items,
@@ -256,7 +262,7 @@ def _book(tx: Transaction, bookings: Sequence[tuple[Booking, int]]) -> None:
     tx.insert(
         "spending",
         (
-            *("day", "service", "credential", "source_id"),
+            *("period", "service", "credential", "source_id"),
             *("call_count", "item_count", "profile_count", "amount", "uncertain_amount"),
         ),
         [
@@ -264,7 +270,7 @@ def _book(tx: Transaction, bookings: Sequence[tuple[Booking, int]]) -> None:
             for key, sums in sorted(rows.items())
         ],
         """
-        ON CONFLICT (day, service, credential, source_id) DO UPDATE SET
+        ON CONFLICT (period, service, credential, source_id) DO UPDATE SET
                call_count = spending.call_count + excluded.call_count,
                item_count = spending.item_count + excluded.item_count,
                profile_count = spending.profile_count + excluded.profile_count,

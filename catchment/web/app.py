@@ -15,7 +15,7 @@ from starlette.routing import Match
 from catchment import __version__
 from catchment.errors import CatchmentError
 from catchment.logs import logger
-from catchment.web.api import credentials, events, health, items, runs, settings, sources, tasks
+from catchment.web.api import credentials, events, health, items, runs, settings, sources, spending, tasks
 from catchment.web.api.errors import failure_of
 from catchment.web.api.schemas.common import failure
 from catchment.web.dependencies import WebContext
@@ -25,6 +25,7 @@ from catchment.web.pages import live, login, notifications, sources_new, watches
 from catchment.web.pages import runs as runs_page
 from catchment.web.pages import settings as settings_page
 from catchment.web.pages import sources as sources_page
+from catchment.web.pages import spending as spending_page
 from catchment.web.pages import tasks as tasks_page
 from catchment.web.pages.session import failure_page, is_for_a_person
 
@@ -50,7 +51,7 @@ _FAILURES = {
     **failure(500, "Something went wrong here; the log says what."),
     **failure(503, "The database cannot do this now."),
 }
-GUARDED = [part.router for part in (sources, items, runs, credentials, events, settings, tasks)] + [
+GUARDED = [part.router for part in (sources, items, runs, spending, credentials, events, settings, tasks)] + [
     health.metrics_router
 ]
 _PAGE_PARTS = (
@@ -63,6 +64,7 @@ _PAGE_PARTS = (
     watches,
     notifications,
     tasks_page,
+    spending_page,
     settings_page,
 )
 PAGES = [part.router for part in _PAGE_PARTS]

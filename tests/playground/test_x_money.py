@@ -28,7 +28,7 @@ from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
 pytestmark = pytest.mark.long
 
-MONTH = "2026-03-01"
+MONTH = "2026-03"
 
 
 class PaidScene(Scene):

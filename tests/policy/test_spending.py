@@ -68,7 +68,8 @@ def test_alerts_open_at_four_fifths_of_a_cap_and_where_it_allows_no_call(
 ) -> None:
     found = alarms({"paid": {Period.DAY: total}}, {"paid": Caps(day=1_000), "other": Caps(month=5)}, "2026-01-31")
     assert [alarm.severity for alarm in found] == ([severity] if severity else [])
-    assert all(alarm.subject == "paid day spending" for alarm in found)
+    word = {Severity.P0: "cap", Severity.P1: "nearly"}
+    assert all(alarm.subject == f"service paid day {word[alarm.severity]} spending" for alarm in found)
 
 
 def test_dollars_have_cents_and_more_digits_where_there_are_more() -> None:

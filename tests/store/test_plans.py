@@ -27,6 +27,7 @@ from catchment.events.watches import run_watches
 from catchment.health.metrics import Measuring
 from catchment.model import (
     Alarm,
+    Booking,
     FollowUp,
     NextRecheck,
     Ordering,
@@ -59,6 +60,7 @@ from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.sources import Described
 from catchment.store.sources.sources import SourceRequest as Following
 from catchment.store.sources.stats import Taken
+from catchment.store.spending import PaidCall
 from catchment.text.clean import fingerprint
 from catchment.web.app import PAGES
 from tests.store.desk import MINUTES, Desk, opened, post
@@ -82,6 +84,8 @@ SMALL = {
     "few",
 }
 SMALL |= {"webhooks", "deliveries", "watches", "tasks", "task_targets"}
+# One row for each service and day; and for each call or walk in progress.
+SMALL |= {"spending_totals", "reservations", "unfinished_walks"}
 # What waits to be indexed, as far as it is looked through.
 SMALL |= {"waiting"}
 # They grow with what is followed: a figure may be counted over all of it, along an index.
@@ -111,6 +115,20 @@ def days_ago(desk: Desk, days: int) -> datetime:
 
 
 QUESTIONS: dict[str, Asking] = {
+    "what a call may cost is reserved": lambda desk: desk.store.spending.reserve(
+        PaidCall("x", None, 1, "2026-01-01", 150), 1, desk.now, lambda totals, cost: None
+    ),
+    "what calls cost is booked": lambda desk: desk.store.spending.settle(
+        [Booking("x", None, 1, "2026-01-01", amount=150)]
+    ),
+    "what was reserved and never booked": lambda desk: desk.store.spending.recover(desk.now + timedelta(days=1)),
+    "what services cost": lambda desk: desk.store.spending.totals(["x"], "2026-01-01"),
+    "what services cost by day": lambda desk: desk.store.spending.by_day("2026-01-01"),
+    "what credentials cost": lambda desk: desk.store.spending.by_credential("2026-01"),
+    "what sources cost": lambda desk: desk.store.spending.by_source("2026-01", 10),
+    "what a source costs": lambda desk: desk.store.spending.of_source(1, "2026-01-01"),
+    "where a walk goes on": lambda desk: desk.store.unfinished_walks.of_source(1),
+    "a walk that begins anew": lambda desk: desk.store.unfinished_walks.forget(1),
     "what is due": lambda desk: desk.due(3),
     "newest": lambda desk: desk.store.items.newest(3),
     "newest, next page": lambda desk: desk.store.items.newest(3, before=(10**16, 5)),
@@ -469,7 +487,7 @@ NOT_OF_THE_ARCHIVE = {"/login", "/static/{name}", "/live"}
 ALSO = {"/items": ("after", "format", "order"), "/search": ("after", "format", "order"), "/sources": ("after",)}
 
 READING = {
-    *("metrics", "alerts", "plan", "tiers"),
+    *("metrics", "alerts", "plan", "tiers", "spending"),
     *("items", "search", "show", "changes", "revisions", "gaps", "coverage", "status", "forgotten"),
     *(
         "sources list",

@@ -12,10 +12,10 @@ import pytest
 from catchment.errors import LeaseLost
 from catchment.model import Booking, Counts, Page, PageWrite
 from catchment.policy.spending import Caps, Period, Total, exceeded
-from catchment.store.spending import PaidCall, Spent
+from catchment.store.spending import KeySpent, PaidCall
 from tests.store.desk import Desk, opened
 
-DAY = "2026-01-31"
+DAY, MONTH = "2026-01-31", "2026-01"
 NONE = Caps()
 
 
@@ -62,10 +62,10 @@ def test_what_is_booked_is_in_the_ledger_once(desk: Desk) -> None:
     unsent = booking(reserve(desk, 600), 0).replace(is_sent=False)
     desk.store.spending.settle([paid, lost, unsent])
     desk.store.spending.settle([paid, lost])
-    (spent,) = desk.store.spending.by_day(DAY)
-    assert Spent(spent.calls, spent.items, spent.profiles, spent.amount, spent.uncertain_amount) == Spent(
-        2, 2, 1, 300, 600
-    )
+    for period in (DAY, MONTH):
+        assert desk.store.spending.by_credential(period) == [
+            KeySpent(2, 2, 1, 300, 600, service="paid", credential="key")
+        ]
     for period in Period:
         assert total(desk, period) == Total(300, 600, 0, None)
     assert desk.count("reservations") == 0
@@ -82,7 +82,7 @@ def test_a_booking_is_written_with_its_page_or_not_at_all(desk: Desk, neighbour:
         desk.store.page_writer.write(page, lambda facts: PageWrite((), Counts()))
     assert (desk.count("spending"), total(desk).reserved_amount) == (0, 600)
     desk.store.page_writer.write(page.replace(lease=own.lease), lambda facts: PageWrite((), Counts()))
-    assert (desk.count("spending"), total(desk)) == (1, Total(300))
+    assert (desk.count("spending"), total(desk)) == (2, Total(300))
 
 
 def test_what_a_dead_process_had_reserved_counts_as_spent_and_is_called_uncertain(desk: Desk, neighbour: Desk) -> None:
@@ -113,6 +113,6 @@ def test_totals_are_the_sums_of_the_ledger(desk: Desk) -> None:
     assert by_day == dict.fromkeys(("2026-01-30", DAY, "2026-02-01"), 900)
     assert total(desk, Period.MONTH) == Total(1_800)
     assert total(desk, Period.MONTH, "2026-02-01") == Total(900)
-    (by_key,) = desk.store.spending.by_credential("2026-01-31")
+    (by_key,) = desk.store.spending.by_credential(MONTH)
     assert (by_key.credential, by_key.calls, by_key.items, by_key.amount) == ("key", 6, 12, 1_800)
     assert [spent.day for spent in desk.store.spending.of_source(7, DAY)] == [DAY, "2026-02-01"]

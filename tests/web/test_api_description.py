@@ -55,6 +55,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/runs/{run_id}",
         "GET /api/metrics",
         "GET /api/plan",
+        "GET /api/spending",
         "GET /api/alerts",
         "GET /api/credentials",
         "GET /api/credentials/{credential_id}",

@@ -9,8 +9,8 @@ from catchment.store.schema.core import Json, Moment, RowId, metadata, required
 spending = Table(
     "spending",
     metadata,
-    # In UTC, as 2026-01-31: when the call was sent.
-    Column("day", Text, primary_key=True),
+    # When the call was sent, in UTC: its day, as 2026-01-31; and once more its month, as 2026-01.
+    Column("period", Text, primary_key=True),
     Column("service", Text, primary_key=True),
     # Empty: without one.
     Column("credential", Text, primary_key=True),
@@ -21,7 +21,8 @@ spending = Table(
     Column("amount", BigInteger, nullable=False),
     # … and the most that calls may have cost whose answers never came.
     Column("uncertain_amount", BigInteger, nullable=False),
-    Index(None, "source_id", "day"),
+    Index(None, "source_id", "period"),
+    Index(None, "period", "amount"),
     sqlite_with_rowid=False,
 )
 """The ledger. It is never cleared."""

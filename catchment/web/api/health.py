@@ -17,6 +17,7 @@ from catchment.health.metrics import Key
 from catchment.health.monitors import HITS_LOOKED_AT
 from catchment.model import as_dict
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
+from catchment.policy.spending import DOLLAR
 from catchment.web.api.schemas.runs import Health
 from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.middleware import address_of, key_in
@@ -89,6 +90,7 @@ class _Deployment:
             *_source_gauges(app, now),
             *counters,
             *_budget_gauges(app),
+            *_spending_gauges(app),
             *_job_gauges(context, now),
             *_engine_gauges(context),
         )
@@ -186,6 +188,36 @@ def _budget_gauges(app: App) -> Iterator[Metric]:
         "budget_used_ratio",
         "Share of the budget used in the busiest recent window.",
         platform=app.monitors().budgets_used(budgets),
+    )
+
+
+def _spending_gauges(app: App) -> Iterator[Metric]:
+    services = app.spending(1).services
+    today = {row.service: row.today for row in services}
+    month = {row.service: row.this_month for row in services}
+    for name, what, rows in (
+        ("spent_today", "today (UTC)", today),
+        ("spent_month", "this month (UTC)", month),
+    ):
+        yield _gauge(
+            f"{name}_dollars",
+            f"What a paid service charged {what}.",
+            service={service: row.amount / DOLLAR for service, row in rows.items()},
+        )
+        yield _gauge(
+            f"{name}_uncertain_dollars",
+            f"What calls to a paid service may have cost besides, {what}.",
+            service={service: row.uncertain_amount / DOLLAR for service, row in rows.items()},
+        )
+        yield _gauge(
+            f"{name}_cap_dollars",
+            f"The cap on spending {what}.",
+            service={service: row.cap / DOLLAR for service, row in rows.items() if row.cap is not None},
+        )
+    yield _gauge(
+        "spending_forecast_dollars",
+        "What a paid service will have cost this month if it goes on as in the last seven days.",
+        service={row.service: row.forecast / DOLLAR for row in services},
     )
 
 

@@ -10,6 +10,7 @@ NAMES: dict[str, dict[str, str]] = {
         "search": "Search",
         "overview": "Overview",
         "credentials": "Credentials",
+        "spending": "Spending",
         "watches": "Watches",
         "notifications": "Notifications",
         "settings": "Settings",
@@ -71,6 +72,7 @@ NAMES: dict[str, dict[str, str]] = {
             "The site requires a login. Add or replace the credential: `catchment credentials add PLATFORM NAME "
             "--replace`."
         ),
+        "SPENDING_CAP": "A spending cap allows no further request at present. Raise it, or wait.",
         "OUT_OF_CREDITS": "The account has no credits left. Top it up, or wait until its allowance is renewed.",
         "COOKIE_EXHAUSTED": (
             "No credential of this platform is usable at the moment. Resume one, or add another: `catchment "
@@ -162,6 +164,7 @@ NAMES: dict[str, dict[str, str]] = {
         "auto-crawl-incremental": "Collect due communities",
         "collect-due": "Collect due sources",
         "run-tasks": "Run tasks",
+        "monitor-spending": "Monitor spending",
         "crawl-low-quality": "Collect neglected low-activity communities",
         "assign-tiers": "Assign communities to tiers",
         "look-again": "Recheck older items",
@@ -253,6 +256,7 @@ NAMES: dict[str, dict[str, str]] = {
         "pool exhausted": "has no usable credential",
         "credential refused": "was refused",
         "credential expiring": "expires soon or has expired",
+        "service spending": "is near or at its spending cap",
     },
     "alert_helps": {
         "source failing": (
@@ -282,6 +286,7 @@ NAMES: dict[str, dict[str, str]] = {
         "pool exhausted": "Resume one, or add another: `catchment credentials add`.",
         "credential refused": "Test it: `catchment credentials test`. If it no longer works, replace it.",
         "credential expiring": "Replace it: `catchment credentials add … --replace`.",
+        "service spending": "The spending page shows what costs most. Raise the cap, or wait for the next period.",
     },
     "state": {"active": "active", "paused": "paused", "retired": "retired"},
     "why": {

@@ -67,6 +67,7 @@ PLACES = (
     NavLink("/gaps", "p", "gaps", "run"),
     NavLink("/alerts", "a", "alerts", "run"),
     NavLink("/credentials", "c", "credentials", "run"),
+    NavLink("/spending", "m", "spending", "run"),
     NavLink("/watches", "w", "watches", "run"),
     NavLink("/notifications", "n", "notifications", "run"),
     NavLink("/settings", "t", "settings", "run"),

@@ -27,6 +27,7 @@ _PLACES = {
     "host": "/sources?order=troubled",
     "network": "/sources?order=troubled",
     "collecting": "/runs",
+    "service": "/spending",
 }
 """The page with more about an alert's subject, by the first word of its key."""
 

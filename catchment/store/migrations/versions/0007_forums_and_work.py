@@ -268,7 +268,7 @@ def upgrade() -> None:
     )
     op.create_table(
         "spending",
-        sa.Column("day", sa.Text(), nullable=False),
+        sa.Column("period", sa.Text(), nullable=False),
         sa.Column("service", sa.Text(), nullable=False),
         sa.Column("credential", sa.Text(), nullable=False),
         sa.Column("source_id", sa.BigInteger(), autoincrement=False, nullable=False),
@@ -277,11 +277,12 @@ def upgrade() -> None:
         sa.Column("profile_count", sa.BigInteger(), nullable=False),
         sa.Column("amount", sa.BigInteger(), nullable=False),
         sa.Column("uncertain_amount", sa.BigInteger(), nullable=False),
-        sa.PrimaryKeyConstraint("day", "service", "credential", "source_id", name=op.f("pk_spending")),
+        sa.PrimaryKeyConstraint("period", "service", "credential", "source_id", name=op.f("pk_spending")),
         sqlite_with_rowid=False,
     )
     with op.batch_alter_table("spending", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_spending_source_id_day"), ["source_id", "day"], unique=False)
+        batch_op.create_index(batch_op.f("ix_spending_period_amount"), ["period", "amount"], unique=False)
+        batch_op.create_index(batch_op.f("ix_spending_source_id_period"), ["source_id", "period"], unique=False)
     op.create_table(
         "spending_totals",
         sa.Column("service", sa.Text(), nullable=False),
