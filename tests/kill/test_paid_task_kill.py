@@ -13,6 +13,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from tests.playground.test_x_met import START, WORLD
 
 from catchment.app import App, open_app
 from catchment.collect.tasks import request_task
@@ -26,7 +27,6 @@ from catchment.store.credentials import Terms
 from tests.clocks import HandClock
 from tests.forked import Forked
 from tests.playground.money_process import paced, run_task
-from tests.playground.test_x_met import START, WORLD
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
