@@ -12,7 +12,7 @@ import time
 from base64 import b64encode
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -42,6 +42,8 @@ STILL = f"{START.isoformat()},0.001"
 """A clock that hardly moves."""
 TOKENS_BEGIN = b64encode(f"{client()[0]}|20".encode()).decode().rstrip("=")[:-1]
 COLLECTORS = 2
+HURRIED = 2000
+"""A clock that runs so many times as fast leaves no time for jobs that run every minute."""
 KILLS_A_RESTART = 40
 """After so many kills the database server, where there is one, is restarted, too."""
 ANSWERED_WITHIN = 0.2
@@ -105,7 +107,8 @@ def run(plan: Plan, folder: Path) -> Verdict:
         if broker is not None:
             ending.callback(broker.close)
             settings = replace(settings, broker_url=broker.broker_url, redis_url=broker.url)
-        collectors = Collectors(settings, out)
+        is_hurried = broker is not None or plan.rate > HURRIED
+        collectors = Collectors(settings, out, fleet.SETTINGS if is_hurried else {})
         # Anchored here, before anybody else looks: all processes live by the same clock.
         clock = clock_from(plan.clock, home)
         ending.enter_context(_playground(plan, folder, log, port))
@@ -256,7 +259,7 @@ class Collectors:
     """`catchment collect --loop`, or workers and beats, so many at once; forked from a process that has loaded the
     program already."""
 
-    def __init__(self, settings: Settings, out: Path) -> None:
+    def __init__(self, settings: Settings, out: Path, more: Mapping[str, str] | None = None) -> None:
         environ = {
             "CATCHMENT_HOME": str(settings.home),
             "CATCHMENT_DATABASE_URL": settings.database_url,
@@ -267,7 +270,7 @@ class Collectors:
         } | {f"CATCHMENT_{name.upper()}_BASE_URL": url for name, url in settings.base_urls.items()}
         if settings.broker_url and settings.redis_url:
             environ |= {"CELERY_BROKER_URL": settings.broker_url, "CATCHMENT_REDIS_URL": settings.redis_url}
-            environ |= fleet.SETTINGS
+        environ |= more or {}
         self.out = out
         with out.open("ab") as said:
             self._forker = subprocess.Popen(
