@@ -24,7 +24,8 @@ def micros(moment: datetime) -> int:
 
 def moment(micros: int) -> datetime:
     """The UTC time of a number of microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=micros)
+    # Days, seconds, microseconds by position: by name it takes twice as long, and a page has hundreds of times.
+    return EPOCH + timedelta(0, 0, micros)
 
 
 class Clock(Protocol):

@@ -170,8 +170,8 @@ class PageWriter:
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""
-        stored = self._stored(tx, page)
         candidates = [(key, item) for item in page.items for key in _keys(item)]
+        stored = self._stored(tx, page, [key for key, _ in candidates])
         unknown = [(key, item) for key, item in candidates if key not in stored]
         names = [(*key, item.item.author, item.item.author_id) for key, item in unknown]
         is_any_new = any(not item.is_listed for _, item in unknown)
@@ -182,7 +182,7 @@ class PageWriter:
         ]
         return PageFacts(
             stored,
-            self._lookalikes(tx, page, stored) if page.may_have_new_ids and is_any_new else (),
+            self._lookalikes(tx, page, stored, unknown) if page.may_have_new_ids and is_any_new else (),
             frozenset(forgotten_names(tx, page.source.platform, names)),
             _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
             last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
@@ -194,14 +194,14 @@ class PageWriter:
             _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,
         )
 
-    def _stored(self, tx: Transaction, page: Page) -> dict[Key, StoredItem]:
+    def _stored(self, tx: Transaction, page: Page, keys: Sequence[Key]) -> dict[Key, StoredItem]:
         rows: dict[Key, Row] = {}
         scopes: dict[str, dict[str, None]] = {}
-        for item in page.items:
-            for scope, external_id in _keys(item):
-                scopes.setdefault(scope, {})[external_id] = None
-            if item.item.aliases:
-                scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
+        for scope, external_id in keys:
+            scopes.setdefault(scope, {})[external_id] = None
+        aliased = [item for item in page.items if item.item.aliases]
+        for item in aliased:
+            scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
         for scope, ids in scopes.items():
             rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, list(ids))}
             taken = {row[0] for row in rows.values()}
@@ -210,9 +210,7 @@ class PageWriter:
                 if row[0] not in taken:
                     taken.add(row[0])
                     rows[scope, alias] = tuple(row)
-        for item in page.items:
-            if not item.item.aliases:
-                continue
+        for item in aliased:
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
             if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
                 rows[item.key] = known
@@ -222,14 +220,20 @@ class PageWriter:
             for key, row in self._current(tx, page, rows).items()
         }
 
-    def _lookalikes(self, tx: Transaction, page: Page, stored: Mapping[Key, StoredItem]) -> tuple[StoredItem, ...]:
+    def _lookalikes(
+        self,
+        tx: Transaction,
+        page: Page,
+        stored: Mapping[Key, StoredItem],
+        unknown: Sequence[tuple[Key, RefinedItem]],
+    ) -> tuple[StoredItem, ...]:
         """Returns the newest items of the source that share their content or link with an unknown item.
 
         What tells them is read first: nearly always there are none, and whole rows of all would cost more than the rest
         of the page.
         """
-        unknown = [item for item in page.items if not item.is_listed and any(key not in stored for key in _keys(item))]
-        fingerprints, urls = {item.fingerprint for item in unknown}, {item.item.url for item in unknown} - {None}
+        strangers = [item for _, item in unknown if not item.is_listed]
+        fingerprints, urls = {item.fingerprint for item in strangers}, {item.item.url for item in strangers} - {None}
         # An item that this very answer shows under a known id is a different one, however similar.
         shown = {known.id for known in stored.values()}
         seen_at = {
