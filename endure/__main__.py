@@ -62,7 +62,7 @@ def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
 
 def _options() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(prog="python -m endure", description=__doc__)
-    options.add_argument("--places", type=int, default=180, help="feeds; 25 sources of other kinds come on top")
+    options.add_argument("--places", type=int, default=180, help="feeds; 33 sources of other kinds come on top")
     options.add_argument(
         "--communities", type=int, help="instead of all that: so many communities of Reddit, by their tiers, on one key"
     )

@@ -10,12 +10,13 @@ from catchment.app import App
 from catchment.credentials.secret import Secret
 from catchment.model import Record
 from catchment.playground.log import Asked
-from catchment.playground.sites import github, json_api, website
+from catchment.playground.sites import github, json_api, website, x
 from catchment.playground.sites.nga.threads import fid_of
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
 from catchment.playground.world import Place, World
 from catchment.sources.add import follow
+from catchment.store.credentials import Terms
 
 SECRET = "tok_4f9c1b7e2d8a6350endure"
 SEARCHED = "the"
@@ -23,8 +24,9 @@ SEARCHED = "the"
 OTHERS = (
     *(("hackernews", 1), ("github", 2), ("website", 4), ("json_api", 4), ("discourse", 3), ("reddit", 5)),
     ("nga", 2),
+    ("x", 6),
 )
-"""Places beside feeds; they make twenty-seven sources."""
+"""Places beside feeds; they make thirty-three sources."""
 KEY = "endure"
 """The name of the credential with which all communities are read but those that are to be read without one."""
 COMMUNITIES: tuple[dict[str, Any] | None, ...] = (
@@ -36,6 +38,8 @@ COMMUNITIES: tuple[dict[str, Any] | None, ...] = (
 )
 """How one community after the other is followed: by the newest alone, by the best beside them, with comments, without
 a key, and as its tier says."""
+X_KEYS = {"x": "AAAAendureKeyOfX", "twitterapi_io": "new1_endureKeyOfTwitterApi"}
+X_SERVICES = tuple(X_KEYS)
 OF_A_FEED = 100
 """So many posts does a community's feed show to who has no key."""
 
@@ -109,6 +113,8 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
     elif place.form == "nga":
         window = {"window_days": WINDOW_DAYS}
         yield Manner("nga_forum", str(fid_of(place)), window, 180, BOARD_VISIT, BOARD_LOOK, has_threads=True)
+    elif place.form == "x":
+        yield user(world, place, X_SERVICES[_order(world, place) % len(X_SERVICES)])
     elif place.form == "reddit":
         yield community(place, COMMUNITIES[_order(world, place) % len(COMMUNITIES)])
     else:
@@ -126,6 +132,13 @@ def community(place: Place, settings: dict[str, Any] | None) -> Manner:
     return Manner("reddit", target, settings, visits=visits, looks=looks, walk="pages", has_key=True)
 
 
+def user(world: World, place: Place, service: str) -> Manner:
+    """A user of X, through one of the services."""
+    paths = r"/2/users/.*" if service == "x" else r"/twitter/user/.*"
+    target = f"@{x.user_name(world, place, world.start)}"
+    return Manner("twitter_feed", target, {"service": service}, visits=re.compile(paths), walk="pages")
+
+
 def _order(world: World, place: Place) -> int:
     """The how-manieth of its form it is."""
     return sum(1 for one in world.places[: place.number] if one.form == place.form)
@@ -136,7 +149,14 @@ def follow_all(app: App, world: World, port: int) -> list[Followed]:
     if any(place.form == "reddit" for place in world.places):
         # Not shared: who is to be read without a key finds none.
         app.secrets.add("reddit", KEY, Secret.parse(":".join(client())), app.clock.now())
+    if any(place.form == x.NAME for place in world.places):
+        add_x_keys(app)
     return [followed(app, place, manner) for place in world.places for manner in manners(world, place, port)]
+
+
+def add_x_keys(app: App) -> None:
+    for service, key in X_KEYS.items():
+        app.secrets.add(service, f"{KEY}-{service}", Secret.parse(key), app.clock.now(), terms=Terms(is_shared=True))
 
 
 def followed(app: App, place: Place, manner: Manner) -> Followed:

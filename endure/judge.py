@@ -263,6 +263,8 @@ class Trial:
                 if entry.is_withheld:
                     continue
                 subject = self._subject(entry)
+                if not self.texts.is_own(entry.post):
+                    continue
                 # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
                 # the collector knows how much it took from it.
                 if not one.is_stale or subject not in said:

@@ -11,7 +11,7 @@ from catchment.model import Forum, Record
 from catchment.platforms import discourse as discourse_platform
 from catchment.platforms import nga as nga_platform
 from catchment.playground.log import Asked
-from catchment.playground.sites import discourse, hackernews, json_api, nga, reddit
+from catchment.playground.sites import discourse, hackernews, json_api, nga, reddit, x
 from catchment.playground.world import (
     Place,
     Post,
@@ -160,6 +160,8 @@ class Pages:
     def _is_meant(self, post: Post) -> bool:
         if self.place.form == reddit.NAME:
             return post.shown_from == post.created_at and post.restored_at is None
+        if self.place.form == x.NAME:
+            return post.restored_at is None
         if self.place.form != hackernews.NAME:
             return True
         sort = hackernews.sort_of(self.world, post)

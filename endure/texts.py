@@ -16,6 +16,7 @@ from catchment.playground.sites import (
     nga,
     reddit,
     website,
+    x,
 )
 from catchment.playground.sites.reddit.fates import WORDLESS
 from catchment.playground.sites.reddit.site import Site
@@ -37,10 +38,15 @@ class Texts:
     def __init__(self, world: World, place: Place) -> None:
         self.place = place
         self.posts = {post.id: post for post in world.posts(place)}
+        self._x = x.Voice(world) if place.form == x.NAME else None
         self._github = github.Voice(world) if place.form == "github" else None
         self._reddit = reddit.Voice(world).site if place.form == "reddit" else None
         threads = nga.Voice(world).threads(place) if place.form == "nga" else ()
         self._floors = {floor.post.id: floor for thread in threads for floor in thread.floors}
+
+    def is_own(self, name: str) -> bool:
+        """Whether it says what the post says: a retweet says what another one says, or said."""
+        return self._x is None or self._x.relation(self.posts[name]) != "retweeted"
 
     def of(self, asked: Asked, entry: Entry) -> str:
         """What a reader should hold after this answer showed it the post."""
@@ -60,7 +66,7 @@ class Texts:
         if self.place.form == "website":
             is_index = path.endswith("/index")
             return plain(version.title) if is_index else _main_text(self.place, post, version)
-        return plain(version.text)
+        return plain(version.text or (version.title if self.place.form == x.NAME else ""))
 
     def _in_community(self, site: Site, path: str, name: str, number: int) -> str:
         name, _, comment = name.partition("/")

@@ -33,7 +33,7 @@ from catchment.playground.world import World
 from catchment.settings import Settings
 from catchment.store import Store
 from endure import fleet
-from endure.following import OTHERS, SECRET, Followed, follow_all
+from endure.following import OTHERS, SECRET, X_KEYS, Followed, follow_all
 from endure.judge import Findings, Trial, by_place
 from endure.stored import stored_of
 
@@ -52,7 +52,14 @@ ANSWERED_WITHIN = 0.2
 REST = timedelta(hours=9)
 FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
 """Figures that have to be 0."""
-SITES = {"hackernews": "127.0.0.1", "github": "127.0.0.1", "reddit": "reddit.localhost", "nga": "nga.localhost"}
+SITES = {
+    "hackernews": "127.0.0.1",
+    "github": "127.0.0.1",
+    "reddit": "reddit.localhost",
+    "nga": "nga.localhost",
+    "x": "x.localhost",
+    "twitterapi_io": "twitterapi.localhost",
+}
 """Platforms that live at one address, which an operator can replace. One that may turn us away has its own name."""
 STORM, STORMS_EVERY = timedelta(minutes=40), timedelta(hours=26)
 
@@ -445,7 +452,14 @@ def _sum(findings: list[Findings], name: str) -> int:
 def secrets_found(folders: Sequence[Path], settings: Settings) -> list[str]:
     """Files in which a planted secret stands in plain: of addresses, of keys, of what keys become."""
     id, secret = client()
-    told = (SECRET, settings.master_key or "", secret, b64encode(f"{id}:{secret}".encode()).decode(), TOKENS_BEGIN)
+    told = (
+        SECRET,
+        settings.master_key or "",
+        secret,
+        b64encode(f"{id}:{secret}".encode()).decode(),
+        TOKENS_BEGIN,
+        *X_KEYS.values(),
+    )
     needles = [one.encode() for one in told]
     return [
         f"a secret stands in {file.relative_to(folder)}"

@@ -57,7 +57,14 @@ class Mood(Record, frozen=True):
     """`Retry-After` is a date."""
     spoils: str | None = None
     """What is done to the body: a name of `SPOILED`."""
-    paths: str = "*"
+    paths: tuple[str, ...] = ("*",)
+    spares: tuple[str, ...] = ()
+    """Paths at which it does not occur by chance."""
+
+    def may_meet(self, path: str) -> bool:
+        """Whether it may occur there by chance."""
+        is_there, is_spared = (any(fnmatchcase(path, one) for one in paths) for paths in (self.paths, self.spares))
+        return bool(self.weight) and is_there and not is_spared
 
     @property
     def is_whole(self) -> bool:
@@ -65,11 +72,13 @@ class Mood(Record, frozen=True):
         return self.status is None and self.spoils is None and self.wire in (Wire.WHOLE, Wire.LATE, Wire.DRIP)
 
 
+XS = ("/2/*", "/twitter/*", "/oapi/*")
+"""X believes a key until it is withdrawn, and so do we believe X: nobody is there to store the key anew."""
 MOODS = {
     mood.name: mood
     for mood in (
-        Mood("login_needed", "401, though no login helps", 0.5, status=401),
-        Mood("forbidden", "403", 0.5, status=403),
+        Mood("login_needed", "401, though no login helps", 0.5, status=401, spares=XS),
+        Mood("forbidden", "403", 0.5, status=403, spares=XS),
         Mood("missing", "404, though it will be there again", status=404),
         Mood("gone", "410, which means for good", 0, status=410),
         Mood("slow_down", "429 with Retry-After in seconds", status=429, retry_after=timedelta(minutes=5)),
@@ -100,12 +109,14 @@ MOODS = {
         Mood("reordered", "the entries in disorder", bend=Bend(is_reordered=True)),
         Mood("repeated", "every entry twice", bend=Bend(is_repeated=True)),
         Mood("clock_skew", "all dates are off by hours", 0.5, bend=Bend(skew=timedelta(hours=5))),
-        Mood("looping_cursor", "the next page leads back to the first", bend=Bend(is_looping=True), paths="*.json"),
+        Mood(
+            "looping_cursor", "the next page leads back to the first", bend=Bend(is_looping=True), paths=("*.json", *XS)
+        ),
         Mood("outage", "for an hour the host closes every connection at once", 0, wire=Wire.RESET),
     )
 }
 
-REDDITS = "/r/*"
+REDDITS = ("/r/*",)
 OF_REDDIT = {
     mood.name: mood
     for mood in (
@@ -190,7 +201,7 @@ class Moods:
         return chance_of(self.seed, "outage", host, f"{at:%Y-%m-%d %H}").random() < self.outage_rate
 
     def _drawn(self, chance: Random, path: str) -> Mood:
-        able = [mood for mood in ALL.values() if mood.weight and fnmatchcase(path, mood.paths)]
+        able = [mood for mood in ALL.values() if mood.may_meet(path)]
         return _varied(chance.choices(able, [mood.weight for mood in able])[0], chance)
 
 

@@ -115,7 +115,26 @@ class Voice:
 
     def find(self, path: str) -> Place | None:
         is_ours = path in FLAT or V2.fullmatch(path) is not None
-        return self.places[0] if self.places and is_ours else None
+        if not self.places or not is_ours:
+            return None
+        number = re.match(r"/2/users/(\d+)/", path)
+        name = path.rpartition("/")[2] if path.startswith("/2/users/by/") else ""
+        return self._of(number[1] if number else "", name) or self.places[0]
+
+    def board(self, query: str) -> Place | None:
+        """TwitterAPI.io names the user in the query."""
+        params = {name: values[0] for name, values in parse_qs(query).items()}
+        return self._of(params.get("userId", ""), params.get("userName", ""))
+
+    def _of(self, number: str, name: str) -> Place | None:
+        """The user of that number, or who has, or had, that name."""
+        known = name.lower().rpartition("_")[2]
+        wanted = int(number) if number.isdigit() else 70_000 + int(known) if known.isdigit() else None
+        return next((place for place in self.places if user_id(place) == wanted), None)
+
+    def relation(self, post: Post) -> str:
+        """How a post refers to another one; empty: it does not."""
+        return reference_of(self.world, self.places, post)[0]
 
     def who(self, headers: Mapping[str, str]) -> str | None:
         key = _key(headers)
