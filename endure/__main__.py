@@ -3,6 +3,9 @@
 Every part is a process of its own: the playground, two collectors that are killed and started again, and commands. Time
 runs by CATCHMENT_CLOCK, so that a week takes minutes. Ends with 1 if anything was lost, stored twice, or unexplained.
 
+With --users: a week of that many users of X, through both services, by two processes, which costs what the playground's
+bill says; then the same with caps at half of it. --traces FILE: they post as the accounts in that file did.
+
 With --communities: a week of that many communities, visited as their tiers say, in which one key's budget must never be
 exceeded; nobody is killed, and days, faults, seed and database are as given.
 """
@@ -16,7 +19,7 @@ import tempfile
 from pathlib import Path
 
 from catchment import logs
-from endure import communities
+from endure import communities, users
 from endure.trial import Plan, Verdict, run
 
 
@@ -39,6 +42,10 @@ def main() -> int:
 
 def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
     folder.mkdir(parents=True, exist_ok=True)
+    if given.users:
+        return users.run(
+            users.Week(given.users, given.days, given.fault_rate, given.seed, database, given.traces), folder
+        )
     if given.communities:
         week = communities.Week(given.communities, given.days, given.fault_rate, given.seed, database)
         with (folder / "collector.log").open("w", encoding="utf-8") as said:
@@ -66,6 +73,8 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument(
         "--communities", type=int, help="instead of all that: so many communities of Reddit, by their tiers, on one key"
     )
+    options.add_argument("--users", type=int, help="instead of all that: so many users of X")
+    options.add_argument("--traces", type=Path, help="with --users: when real accounts posted, as JSON lines")
     options.add_argument("--days", type=float, default=7.0)
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--fault-rate", type=float, default=0.2)

@@ -61,6 +61,7 @@ from catchment.policy.visit import (
     is_same_answer,
     retire_as_twin,
     unfinished,
+    with_cursor,
 )
 from catchment.store.sources.sources import Claimed
 from catchment.text.clean import (
@@ -73,6 +74,8 @@ from catchment.text.clean import (
 )
 from catchment.text.printable import one_line
 
+# Made once, here: two threads that make msgspec learn the same type at the same time crash the process.
+_UNFINISHED = msgspec.json.Decoder(UnfinishedWalk)
 _CONDITIONS = frozenset(("If-None-Match", "If-Modified-Since"))
 # Fewer unreadable items than this say nothing about the parser.
 _FEW = 3
@@ -167,6 +170,9 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         with visit.store.page_writer.group.member(), visit.client.room_for(exchange):
             reading = visit.client.read(exchange)
             if _only_leads_on(visit.state, reading):
+                if reading.cursor is not None:
+                    # Learnt for good, whatever becomes of the walk: a user's number is paid for once.
+                    visit.state = with_cursor(visit.state, reading.cursor)
                 waiting.extend(reading.follow)
                 continue
             if _is_twin(visit, reading):
@@ -193,7 +199,7 @@ def _continued(visit: Visit, platform: Platform, planned: PlannedWalk) -> tuple[
     if stored is None:
         return requests
     try:
-        saved = msgspec.json.decode(stored, type=UnfinishedWalk)
+        saved = _UNFINISHED.decode(stored)
     except msgspec.MsgspecError:
         # Of another version.
         return requests

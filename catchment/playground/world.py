@@ -10,7 +10,7 @@ its place's listing while it belongs to the newest `window` of those that appear
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from math import cos, exp
@@ -207,6 +207,8 @@ class World:
             self._other(number, form, is_first=form not in forms[: number - places])
             for number, form in enumerate(forms, places)
         )
+        self.rhythms: Mapping[int, Sequence[int]] = {}
+        """When places post, by number: seconds since 1970. Set before anybody asks; of the others, their pace tells."""
         self._timelines: dict[int, Timeline] = {}
         self._fames: dict[str, float] = {}
 
@@ -357,12 +359,14 @@ class _Story:
 
     def posts(self) -> tuple[Post, ...]:
         world = self.world
-        times = moments(
-            chance_of(world.seed, "moments", self.place.number),
-            self.place.pace,
-            int(world.start.timestamp()),
-            int(world.end.timestamp()),
-        )
+        times = world.rhythms.get(self.place.number)
+        if times is None:
+            times = moments(
+                chance_of(world.seed, "moments", self.place.number),
+                self.place.pace,
+                int(world.start.timestamp()),
+                int(world.end.timestamp()),
+            )
         for at in times:
             self.told.append(self._post(len(self.told), datetime.fromtimestamp(at, UTC)))
         return tuple(sorted(self.told, key=_by_arrival))

@@ -278,6 +278,12 @@ def continue_walk(state: VisitState, saved: UnfinishedWalk) -> VisitState:
     return state.replace(walk=walk, new_name=saved.new_name, new_target=saved.walk.new_target)
 
 
+def with_cursor(state: VisitState, cursor: dict[str, Any]) -> VisitState:
+    """Returns the state after an answer that led on to the listing told where the source is to be continued."""
+    progress = state.progress.replace(cursor=cursor)
+    return state.replace(progress=progress, walk=state.walk.replace(after=progress))
+
+
 # Answers
 
 

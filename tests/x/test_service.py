@@ -89,10 +89,25 @@ def test_a_profile_is_asked_for_once_and_the_number_outlives_a_new_name(scene: S
     assert scene.progress(source).cursor["user_id"] == str(user_id(place))
     scene.clock.advance((WORLD.end - scene.clock.now()).total_seconds())
     scene.visit(source)
-    profiles = [path for path in scene.asked() if "username" in path or path.endswith("/user/info")]
-    assert len(profiles) == 1
+    assert profiles(scene) == 1
     assert scene.app.store.sources.get(source.id).target == f"@renamed_{place.number}"
     assert scene.app.store.sources.get(source.id).name == f"@renamed_{place.number}"
+
+
+def profiles(scene: Scene) -> int:
+    return sum("/username/" in path or "/user/info" in path for path in scene.asked())
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_profile_is_not_paid_for_again_because_the_posts_did_not_come(
+    scene_of: Callable[..., Scene], service: str
+) -> None:
+    scene = scene_of(script=[Cue("bad_gateway", path="*tweets", last=4)])
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", service)
+    assert scene.visit(source).outcome == Outcome.FAILED
+    scene.clock.advance(3600)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    assert profiles(scene) == 1
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -40,7 +40,8 @@ def _profile(answer: Answer, request: Request) -> Reading:
         return _checked(number, request)
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
     state = {**request.state, "user_id": number, "name": name or request.state.get("name", "")}
-    return Reading(follow=(requests.timeline(kind, number, state, request.listing),), is_end=False)
+    follow = requests.timeline(kind, number, state, request.listing)
+    return Reading(follow=(follow,), is_end=False, cursor={"user_id": number})
 
 
 def _checked(number: str, request: Request) -> Reading:
