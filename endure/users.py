@@ -1,7 +1,7 @@
 """A week of many users of X, through both services, by two processes: what is lost, and what does it cost?
 
-Two processes, and a clock on which all work takes no time: minute by minute, both are told what time it is, and collect
-what is due. The playground sends the bill. A second week has caps at half of it.
+Two processes, and a clock on which all work takes no time: every five minutes, both are told the time, and collect what
+is due. The playground sends the bill. A second week has caps at half of it.
 
 Users post as real ones did, if their traces are given; otherwise by rates of the same form.
 """
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from catchment.app import App, open_app
+from catchment.clock import moment
 from catchment.jobs import run_if_due
 from catchment.model import Record
 from catchment.playground.faults import Moods
@@ -151,7 +152,7 @@ def settings_of(home: str, database_url: str, address: str, caps: dict[str, int]
         is_private_allowed=True,
         base_urls=dict.fromkeys(X_SERVICES, address),
         monthly_caps=caps,
-        log_level="warning",
+        log_level="error",
     )
 
 
@@ -306,8 +307,6 @@ def _visits(app: App, source_id: int) -> list[datetime]:
         SELECT started_at FROM run_sources
          WHERE source_id = ? AND outcome IN ('succeeded', 'unchanged') ORDER BY started_at
     """
-    from catchment.clock import moment
-
     return [moment(row[0]) for row in app.store.database.read(lambda tx: tx.all(sql, source_id))]
 
 

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from endure import communities
-from endure.trial import FAULTS, Plan, run
+from endure import communities, users
+from endure.trial import FAULTS, START, Plan, run
 from tests.databases import POSTGRESQL, postgres_copy
 
 pytestmark = pytest.mark.process
 
 
-OTHERS = (("hackernews", 1), ("github", 1), ("website", 2), ("json_api", 4), ("discourse", 2), ("reddit", 2))
+OTHERS = (("hackernews", 1), ("github", 1), ("website", 2), ("json_api", 4), ("discourse", 2), ("reddit", 2), ("x", 2))
 TRIALS = (0.5, 2.0, 8.0, 32.0)
 """Minutes for the same day and a half. On a busy machine little is asked in the shortest: then a longer one follows."""
 
@@ -53,3 +54,31 @@ def test_seventy_communities_that_are_due_at_once_never_exceed_the_budget_of_the
     # Nearly used up: it was the budget that kept them apart, not that there was little to ask for.
     assert 50 < verdict.figures["most_in_a_window"] <= 60
     assert verdict.figures["told_to_wait"] == 0
+
+
+def test_a_few_users_of_x_cost_what_the_bill_says_and_with_caps_half_of_it(tmp_path: Path) -> None:
+    week = users.Week(users=6, days=0.2, fault_rate=0.1, seed=7, database="sqlite")
+    verdict = users.run(week, tmp_path)
+    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert verdict.figures["items"] > 50
+    costs, capped = verdict.figures["cost"], verdict.figures["capped"]["cost"]
+    assert all(0 < capped[service]["bill"] <= capped[service]["cap"] < costs[service]["bill"] for service in costs)
+    billed = verdict.figures["billed"]["x"]
+    # X's own API is asked only for what is newer: at most a few answers that came twice after a fault.
+    assert billed["optimum"][0] <= billed["ours"][0] < billed["fixed"][0]
+
+
+def test_what_other_ways_to_read_are_billed_for() -> None:
+    assert users.ways(new=0, there=500, page=20) == {"fixed": (100, 5), "watermark": (20, 1), "optimum": (0, 0)}
+    assert users.ways(new=20, there=500, page=20) == {"fixed": (100, 5), "watermark": (40, 2), "optimum": (20, 1)}
+    assert users.ways(new=3, there=7, page=100) == {"fixed": (7, 1), "watermark": (7, 1), "optimum": (3, 1)}
+
+
+def test_traced_accounts_post_in_the_world_at_the_same_hours_of_the_week(tmp_path: Path) -> None:
+    traces = tmp_path / "traces.jsonl"
+    # A Monday, two days of history; one post on the first day, one on the third at 10:00.
+    head = '{"start": 1629072000, "days": 9, "history_days": 7, "unit": "s"}'
+    traces.write_text(f'{head}\n{{"source": "a", "kind": "x", "dt": [36000, 604800]}}\n')
+    world = users.world_of(users.Week(2, 2.0, 0.0, 7, "sqlite", traces))
+    shown = [post.shown_from - START for post in world.posts(world.places[1])]
+    assert shown == [timedelta(days=-7, hours=10), timedelta(hours=10)]
