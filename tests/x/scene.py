@@ -73,7 +73,7 @@ class Scene:
         return self.app.store.sources.with_progress(source.id)[1]
 
     def asked(self) -> list[str]:
-        return [line.path for line in read_log(self.log)]
+        return [line.path.partition("?")[0] for line in read_log(self.log)]
 
     def close(self) -> None:
         self.app.close()
