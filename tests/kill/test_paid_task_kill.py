@@ -13,7 +13,6 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from tests.playground.test_x_met import START, WORLD
 
 from catchment.app import App, open_app
 from catchment.collect.tasks import request_task
@@ -27,6 +26,7 @@ from catchment.store.credentials import Terms
 from tests.clocks import HandClock
 from tests.forked import Forked
 from tests.playground.money_process import paced, run_task
+from tests.x.scene import START, WORLD
 
 pytestmark = [pytest.mark.process, pytest.mark.long]
 
