@@ -159,6 +159,7 @@ class SourceGapRepair:
         except Exception as caught:  # a bug of ours or of a platform that one gap triggers must not stop the others
             log.error("repairing a gap failed inside", source=self._source.id, gap=claimed.gap.id, exc_info=caught)
             error = CatchmentError("internal error ({error_type})", error_type=type(caught).__name__)
+        self.client.book()
         return self._end(claimed, error, self.client.requests - before)
 
     def visit_result(self) -> VisitResult:
@@ -214,12 +215,14 @@ class SourceGapRepair:
             FINGERPRINT_RULE,
             raws=self.client.raw(exchange),
             outcomes=self.client.new_attempts(),
+            bookings=tuple(self.client.costs.unbooked),
             is_kept_hot=keeps_hot(self._platform),
         )
         decide = partial(
             decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages
         )
         written = self._store.page_writer.write(page, decide)
+        self.client.costs.forget(page.bookings)
         self._counts += written.counts
         return written
 

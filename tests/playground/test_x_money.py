@@ -156,6 +156,24 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
     assert scene.total(service, Period.DAY).committed <= cap
 
 
+def test_repairing_a_gap_is_paid_for_within_the_cap(paid: Callable[..., PaidScene]) -> None:
+    scene = paid()
+    source = scene.user("twitterapi_io")
+    scene.visit(source)
+    scene.clock.advance(4 * 86_400)
+    scene.with_settings(daily_caps={"twitterapi_io": 4_500})
+    assert scene.visit(source).outcome == Outcome.DEFERRED
+    calls = scene.bill().calls
+    scene.app.floor_audit().run("test", is_repairing=True)
+    # Nothing is asked, and the gap stays as it is.
+    assert (scene.bill().calls, scene.app.store.gaps.newest()[0].attempt_count) == (calls, 0)
+    scene.with_settings(daily_caps={})
+    scene.clock.advance(3_600)
+    scene.app.floor_audit().run("test", is_repairing=True)
+    assert scene.bill().calls > calls
+    assert scene.total("twitterapi_io").replace(refused_amount=None) == Total(scene.bill().amount)
+
+
 def test_a_first_walk_that_a_cap_cut_short_goes_on_where_it_was(paid: Callable[..., PaidScene]) -> None:
     scene = paid(daily_caps={"twitterapi_io": 180 + 3_000 + 1_000})
     source = scene.user("twitterapi_io", limit=60)
