@@ -188,6 +188,7 @@ class Presence:
         # Locked before the row is visible: a row without its lock means that its process is dead.
         self._held = _SessionLock(self._db, self.lock_name) if self._db.is_postgres else _FileLock(self._path())
         with self._db.said_plainly():
+            # If this fails, the next heartbeat finds that nothing is held, and enters again.
             self._held.take()
         try:
             self.owner_id: int = self._db.write(lambda tx: self._registered(tx, now))
@@ -423,10 +424,11 @@ class _FileLock:
         fcntl.flock(self._file, fcntl.LOCK_EX)
 
     def release(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
     def is_held(self) -> bool:
-        return not self._file.closed
+        return self._file is not None and not self._file.closed
 
     def is_free(self) -> bool:
         try:
@@ -451,9 +453,12 @@ class _SessionLock:
         self._session.execute("SELECT pg_advisory_lock(%s)", [self._key])
 
     def release(self) -> None:
-        self._session.close()
+        if self._session is not None:
+            self._session.close()
 
     def is_held(self) -> bool:
+        if self._session is None:
+            return False
         try:
             self._session.execute("SELECT 1")
         except Exception:  # noqa: BLE001 — whatever is wrong with the session, the lock is not safely ours
