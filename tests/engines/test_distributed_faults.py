@@ -14,6 +14,7 @@ import pytest
 
 from catchment.clock import micros
 from tests.engines.deployment import Deployment, until
+from tests.forked import Forked
 from tests.redis_server import RedisServer
 
 
@@ -68,6 +69,53 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(brittle: Deployment) -> No
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
         assert process.code(60) == 0
+
+
+def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittle: Deployment) -> None:
+    brittle.follow(3)
+    feed = brittle.site.feed("f0")
+    feed.hold()
+    beat, worker = brittle.beat(CRAWLER_BATCH_SIZE="2"), brittle.worker(1, CRAWLER_BATCH_SIZE="2")
+    until(lambda: feed.requests)
+    brittle.redis.client.config_set("maxmemory", "1")
+    # The work is finished; the third source is left to a message that nobody can send.
+    feed.release()
+    wait_for_line(worker, "no follow-up was sent")
+    wait_for_line(worker, "the message broker refuses this worker")
+    wait_for_line(beat, "the message broker takes no hints")
+    assert brittle.visited() == 2
+    brittle.redis.client.config_set("maxmemory", "0")
+    wait_for_line(beat, "the message broker takes hints again")
+    wait_for_line(worker, "the message broker accepts this worker again")
+    until(lambda: brittle.visited() == 3)
+    assert visits(brittle) == 3
+    for process in (worker, beat):
+        process.signal(signal.SIGTERM)
+        assert process.code(60) == 0
+
+
+def wait_for_line(process: Forked, words: str) -> None:
+    """Read what it logs until there is a line with these words."""
+    while words not in (line := process.stderr.readline()):
+        assert line, f"it ended without: {words}"
+
+
+def test_a_worker_outlasts_a_redis_that_dies_while_it_waits_and_a_message_is_unanswered(brittle: Deployment) -> None:
+    """Celery closes the connection twice then, the second time with nothing left to connect with."""
+    celery, messages = brittle.celery(), []
+    celery.send_task("catchment.collect-due", queue="crawler_queue")
+    with celery.connection_for_read() as connection:
+        for queue, channel in (("crawler_queue", connection.default_channel), ("cleanup_queue", connection.channel())):
+            # The worker listens to the tasks on one channel, and to commands on another.
+            connection.Consumer(celery.amqp.queues[queue], channel=channel, on_message=messages.append).consume()
+        while not messages:
+            connection.drain_events(timeout=60)
+        with pytest.raises(TimeoutError):
+            # Now it waits for the next one.
+            connection.drain_events(timeout=0.1)
+        brittle.redis.stop()
+        connection.collect(socket_timeout=1)
+        connection.close()
 
 
 def test_sessions_that_the_database_ends_under_load_cost_nothing_but_a_repetition(deployment: Deployment) -> None:
@@ -157,8 +205,7 @@ def test_a_beat_that_hangs_is_replaced_and_stands_down_when_it_wakes(deployment:
     until(lambda: (leader := deployment.app.store.leadership.leader()) is not None and leader.pid == second.pid)
     assert time.monotonic() - began < 60
     first.signal(signal.SIGCONT)
-    while "another beat has taken over" not in first.stderr.readline():
-        pass
+    wait_for_line(first, "another beat has taken over")
     leader = deployment.app.store.leadership.leader()
     assert leader is not None
     assert leader.pid == second.pid

@@ -13,11 +13,10 @@ from typing import Any
 
 from celery import Celery
 from celery.beat import Scheduler as CeleryBeatScheduler
-from celery.exceptions import OperationalError
-from redis.exceptions import RedisError
 
 from catchment import logs
 from catchment.app import App, open_app
+from catchment.engines.distributed.broker import NOT_SENT
 from catchment.engines.distributed.limits import MISSING_SECONDS
 from catchment.engines.distributed.tasks import send_hint
 from catchment.errors import CatchmentError, LeaseLost
@@ -54,6 +53,7 @@ class Beat:
         self._leader_moved: tuple[object, float] = (None, 0.0)
         self._is_standing_by = False
         self._missing_since: dict[str, float] = {}
+        self._is_refused = False
 
     @property
     def is_leading(self) -> bool:
@@ -153,11 +153,16 @@ class Beat:
             waiting = self._app.broker.ask(lambda client: int(client.llen(job.queue_name)))
             for _ in range(min(count, most - waiting)):
                 send_hint(self._celery, self._app, job)
+                if self._is_refused:
+                    self._is_refused = False
+                    log.info("the message broker takes hints again")
         except Away:
             # Logged by the connection.
             self._hinted_at.pop(job.name, None)
-        except (OperationalError, RedisError, OSError) as error:
-            log.warning("a hint was not sent, the next tick repeats it", job=job.name, error=logs.redact(str(error)))
+        except NOT_SENT as error:
+            if not self._is_refused:
+                self._is_refused = True
+                log.warning("the message broker takes no hints, beat tries again", error=logs.redact(str(error)))
 
     def leave(self) -> None:
         if self._lease is not None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery, Task
-from celery.exceptions import OperationalError
 from kombu import Exchange, Queue
 
 from catchment import logs
 from catchment.app import App, settings_from
 from catchment.collect.scheduler import summed
+from catchment.engines.distributed.broker import NOT_SENT
 from catchment.engines.distributed.child import Child, connect_signals
 from catchment.engines.distributed.limits import VISIBILITY_SECONDS
 from catchment.errors import BadSetting, CatchmentError, InvalidInput
@@ -58,6 +58,8 @@ def make_celery(settings: Settings) -> Celery:
     celery = Celery("catchment", set_as_current=False)
     celery.conf.update(
         broker_url=settings.broker_url,
+        broker_transport="catchment.engines.distributed.broker:Transport",
+        worker_consumer="catchment.engines.distributed.broker:Consumer",
         result_backend=settings.results_url,
         result_expires=_RESULTS_SECONDS,
         accept_content=["json"],
@@ -83,6 +85,8 @@ def make_celery(settings: Settings) -> Celery:
         broker_connection_timeout=_CONNECT_SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
+        # Redis that refuses a command, because it is full or read-only, is waited for like one that is away.
+        broker_channel_error_retry=True,
         # The next tick repeats what could not be sent.
         task_publish_retry=False,
         # A child on a busy machine may need more than Celery's 4 seconds to start.
@@ -110,7 +114,7 @@ def default_queue(consumed: Sequence[str]) -> str:
 
 
 def send_hint(celery: Celery, app: App, job: Job) -> None:
-    """Tell the workers that the job may be due. Raises OperationalError if the broker does not take it."""
+    """Tell the workers that the job may be due. Raises one of NOT_SENT if the broker does not take it."""
     period = job.period(app.settings) or job.every
     seconds = app.clock.wall_seconds(period.total_seconds()) + _CLOCKS_DIFFER_SECONDS if period else None
     if job.expires is not None:
@@ -166,8 +170,8 @@ def collect_due(app: App, celery: Celery) -> Answer:
     if len(results) >= at_most and not app.stop.is_set():
         try:
             send_hint(celery, app, _COLLECT)
-        except OperationalError as error:
-            log.warning("no follow-up was sent, the next tick goes on", error=str(error))
+        except NOT_SENT as error:
+            log.warning("no follow-up was sent, the next tick goes on", error=logs.redact(str(error)))
     return _summary(results)
 
 

@@ -1,0 +1,64 @@
+"""How a worker talks to Redis: Celery's consumer and Kombu's transport, made to outlast a Redis that goes away or
+refuses."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from typing import Any
+
+from celery.exceptions import CPendingDeprecationWarning, OperationalError
+from celery.worker.consumer import Consumer as CeleryConsumer
+from kombu.transport.redis import Channel as RedisChannel
+from kombu.transport.redis import Transport as RedisTransport
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+
+from catchment import logs
+
+log = logs.logger(__name__)
+
+NOT_SENT = (OperationalError, RedisError, OSError)
+"""What sending a message raises if the broker is away, or refuses it."""
+_PAUSE_SECONDS = 1.0
+
+
+class Channel(RedisChannel):  # type: ignore[misc]
+    """A channel that is closed a second time, after its connection has gone, says so as Kombu expects it.
+
+    When Redis goes away while messages are unanswered, Celery closes the connection twice. The second time there are
+    no parameters left to connect with, and an AttributeError would end the whole worker.
+    """
+
+    def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
+        if self.connection.client is None:
+            raise RedisConnectionError("the connection is closed")
+        return dict(super()._connparams(asynchronous=asynchronous))
+
+
+class Transport(RedisTransport):  # type: ignore[misc]
+    Channel = Channel
+
+
+class Consumer(CeleryConsumer):  # type: ignore[misc]
+    """Waits for a Redis that refuses commands (it is full, or loads its data), and logs that once."""
+
+    _is_refused = False
+
+    def on_connection_error_before_connected(self, exc: Exception) -> None:
+        if not self._is_refused:
+            self._is_refused = True
+            log.warning("the message broker refuses this worker, which waits for it", error=logs.redact(str(exc)))
+        time.sleep(_PAUSE_SECONDS)
+
+    def on_connection_error_after_connected(self, exc: Exception) -> None:
+        with warnings.catch_warnings():
+            # About the next version of Celery: a task goes on, and what it did is in the database.
+            warnings.simplefilter("ignore", CPendingDeprecationWarning)
+            super().on_connection_error_after_connected(exc)
+
+    def on_ready(self) -> None:
+        super().on_ready()
+        if self._is_refused:
+            self._is_refused = False
+            log.info("the message broker accepts this worker again")
