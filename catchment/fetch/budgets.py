@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
-from catchment.clock import micros, moment
+from catchment.clock import Clock, micros, moment
 from catchment.model import Budget, Record
 from catchment.redis import Away, RedisLink
 
@@ -28,6 +28,8 @@ AIM = 0.97
 """Share of the limit that is used: a server that counts a little differently must not have to complain."""
 _SHARE_OF_A_LIFE = 8
 """A block is an eighth of what one lifetime can hold, so that few tokens lapse unused."""
+_USUAL_SECONDS = 0.25
+"""Of wall time: a token that took no longer to get is always used. Some windows are so short that no token would be."""
 _SLOTS = 60
 """Blocks of the same sixtieth of the window are merged, so that the state stays small at any rate."""
 
@@ -88,8 +90,13 @@ def key(budget: Budget, credential: str | None) -> str:
 
 
 def life(budget: Budget) -> timedelta:
-    """Returns how long a block may be used after it was granted."""
+    """Returns within which time after it was granted the requests of a block reach the server."""
     return timedelta(seconds=min(budget.window_seconds / 12, 5.0))
+
+
+def use(budget: Budget) -> timedelta:
+    """Returns how long the tokens of a block may be handed out: the rest of its life is for the requests' way."""
+    return life(budget) / 2
 
 
 def block_size(budget: Budget) -> int:
@@ -102,8 +109,8 @@ def block_size(budget: Budget) -> int:
 def grant(state: WindowState, budget: Budget, now: datetime, want: int) -> tuple[WindowState, int, datetime | None]:
     """Returns the new state, how many of the wanted tokens are granted, and if none: when to ask again.
 
-    A block granted at t is used between t and t + life. Counting all blocks of window + life before now therefore
-    bounds what is sent in any stretch of one window. Tokens are never given back.
+    The requests of a block granted at t arrive between t and t + life. Counting all blocks of window + life before now
+    therefore bounds what arrives in any stretch of one window. Tokens are never given back.
     """
     at, span = micros(now), span_of(budget)
     blocks = _counted(state, at, span)
@@ -198,7 +205,7 @@ class StoredBudgets:
 
 def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowState, Grant]:
     state, tokens, wait_until = grant(state, budget, now, want=block_size(budget))
-    return state, Grant(tokens, now, now + life(budget), wait_until)
+    return state, Grant(tokens, now, now + use(budget), wait_until)
 
 
 def state_of(kept: Any | None) -> WindowState:
@@ -223,8 +230,10 @@ def changed(rows: Rows, name: str, now: datetime, decide: Callable[[WindowState]
 class Tokens:
     """The blocks that this process holds, handed out to its threads one token at a time."""
 
-    def __init__(self, budgets: Budgets) -> None:
-        self._budgets = budgets
+    def __init__(self, budgets: Budgets, clock: Clock | None = None) -> None:
+        """`clock`: with it, a token that has lapsed by the time it is here is not used. Where many processes wait for
+        the same row, that can take seconds."""
+        self._budgets, self._clock = budgets, clock
         self._held: dict[str, Grant] = {}
         self._lock = Lock()
 
@@ -248,7 +257,7 @@ class Tokens:
             for budget in budgets:
                 if (until := self._take(budget, credential, now)) is not None:
                     return budget, until
-            return None
+            return self._late(budgets, credential, now)
 
     def _take(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
         name = key(budget, credential)
@@ -257,6 +266,18 @@ class Tokens:
             held = self._budgets.take(budget, credential, now)
         self._held[name] = held.replace(tokens=max(0, held.tokens - 1))
         return None if held.tokens else held.wait_until or held.lapses_at
+
+    def _late(
+        self, budgets: Sequence[Budget], credential: str | None, asked_at: datetime
+    ) -> tuple[Budget, datetime] | None:
+        """Returns the budget whose token has lapsed on its way here, and when to try again: now."""
+        if self._clock is None or not (a_second := self._clock.wall_seconds(1.0)):
+            return None
+        now, usual = self._clock.now(), asked_at + timedelta(seconds=_USUAL_SECONDS / a_second)
+        for budget in budgets:
+            if now > max(usual, self._held[key(budget, credential)].lapses_at):
+                return budget, now
+        return None
 
     def _opens_at(self, budget: Budget, credential: str | None, now: datetime) -> datetime | None:
         held = self._held.get(key(budget, credential))
@@ -289,8 +310,13 @@ class RedisRows:
         def step(watched: Any) -> T:
             kept = watched.get(key)
             window, result = decide(None if kept is None else msgspec.json.decode(kept))
-            watched.multi()
-            watched.set(key, msgspec.json.encode(window))
+            new = msgspec.json.encode(window)
+            if new == kept:
+                # Not written: of many processes that find nothing, each write would make all the others try again.
+                watched.unwatch()
+            else:
+                watched.multi()
+                watched.set(key, new)
             return result
 
         # Repeated if another process changed it meanwhile.

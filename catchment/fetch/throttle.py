@@ -141,7 +141,7 @@ class Throttle:
         self._pauses = Pauses()
         self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
         self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
-        self._tokens = Tokens(budgets)
+        self._tokens = Tokens(budgets, clock)
 
     @contextmanager
     def admission(self, slot: Slot, is_operators: bool) -> Iterator[None]:

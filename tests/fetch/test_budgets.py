@@ -20,9 +20,10 @@ from catchment.fetch.budgets import (
     block_size,
     grant,
     key,
-    life,
+    use,
 )
 from catchment.model import Budget
+from tests.clocks import HandClock
 from tests.fetch.memory_budgets import MemoryBudgets
 from tests.fetch.surroundings import SomePlatform
 from tests.hostile import redirect, reply
@@ -171,10 +172,49 @@ def test_tokens_lapse_when_they_are_not_used_soon():
         assert tokens.take(fast, None, NOW) is None
     assert shared.taken == 1
     assert tokens.take(fast, None, NOW) is None
-    assert tokens.take(fast, None, NOW + life(fast)) is None
+    assert tokens.take(fast, None, NOW + use(fast)) is None
     assert shared.taken == 2
-    assert tokens.take(fast, None, NOW + life(fast) + timedelta(microseconds=1)) is None
+    assert tokens.take(fast, None, NOW + use(fast) + timedelta(microseconds=1)) is None
     assert shared.taken == 3
+
+
+class WallClock(HandClock):
+    """A second of it is one on the wall."""
+
+    def wall_seconds(self, seconds):
+        return seconds
+
+
+class SlowBudgets(MemoryBudgets):
+    """Where it takes a while until a process gets its turn."""
+
+    def __init__(self, clock):
+        super().__init__()
+        self.clock, self.delays = clock, []
+
+    def take(self, budget, credential, now):
+        self.clock.advance(self.delays.pop(0) if self.delays else 0)
+        return super().take(budget, credential, now)
+
+
+def test_a_token_that_has_lapsed_on_its_way_is_not_used_and_another_one_is_asked_for():
+    clock = WallClock(NOW)
+    shared = SlowBudgets(clock)
+    tokens = Tokens(shared, clock)
+    late = use(REDDIT).total_seconds() + 0.001
+    shared.delays = [late, late]
+    assert tokens.take(REDDIT, None, clock.now()) == NOW + seconds(late)
+    assert tokens.take(REDDIT, None, clock.now()) == NOW + seconds(2 * late)
+    assert tokens.take(REDDIT, None, clock.now()) is None
+    (level,) = shared.levels([(REDDIT, None)], clock.now())
+    assert level.used == 3
+
+
+def test_of_a_short_window_a_token_that_came_in_the_usual_time_is_used():
+    clock, short = WallClock(NOW), Budget("nga", 1, 1.0)
+    shared = SlowBudgets(clock)
+    shared.delays = [0.2]
+    assert Tokens(shared, clock).take(short, None, NOW) is None
 
 
 def test_tokens_lapse_when_the_clock_is_set_back():
