@@ -31,6 +31,9 @@ A setting comes from the first of these that has it:
 
 An empty value counts as none. A value that is not allowed is refused at the start, all of them together; a name that
 looks like a setting and is none is warned of. `catchment doctor` shows what differs from the defaults.
+
+Settings are read at the start. Those marked with * say what runs when: `serve`, `beat`, `worker` and `collect --loop`
+apply a change in one of the files within a second or two, without a restart.
 """
 
 ENV_HEAD = """\
@@ -48,7 +51,8 @@ def _table() -> Iterator[str]:
     yield "|---|---|---|---|"
     for setting in DEFINED.values():
         older = "".join(f", or the older `{name}`" for name in setting.older)
-        yield f"| `{setting.name}`{older} | {setting.what} | {setting.form.allowed} | {_default(setting)} |"
+        live = " *" if setting.is_live else ""
+        yield f"| `{setting.name}`{live}{older} | {setting.what} | {setting.form.allowed} | {_default(setting)} |"
     for field in _declared():
         yield f"| `{field.name}` | {field.what} | {line.allowed} | none |"
     yield ""

@@ -17,6 +17,7 @@ from threading import Event, Thread
 
 from catchment import logs
 from catchment.app import App
+from catchment.engines.live_settings import LiveSettings
 from catchment.jobs import JOBS, Job, run_if_due
 from catchment.store.leases import HEARTBEAT
 
@@ -49,9 +50,8 @@ class Embedded:
     """Runs the jobs in threads of this process."""
 
     def __init__(self, app: App, jobs: tuple[Job, ...] = JOBS) -> None:
-        periods = {job.name: job.period(app.settings) for job in jobs}
         self._app = app
-        self._periods = {name: period for name, period in periods.items() if period is not None}
+        self._live_settings = LiveSettings(app)
         self._jobs = {job.name: job for job in jobs}
         self._at_work: set[str] = set()
         self._wake = Event()
@@ -78,7 +78,11 @@ class Embedded:
     def _start_due(self) -> float:
         """Starts the jobs that are due; returns in how many seconds the next one is."""
         clock, store = self._app.clock, self._app.store
-        free = {name: period for name, period in self._periods.items() if name not in self._at_work}
+        self._live_settings.refresh()
+        periods = {
+            name: job.period(self._app.settings) for name, job in self._jobs.items() if name not in self._at_work
+        }
+        free = {name: period for name, period in periods.items() if period is not None}
         now = clock.now()
         due, next_at = store.jobs.due(now, free)
         for name in due:

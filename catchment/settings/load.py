@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,7 +134,7 @@ def read_settings(
     known = {"kind": kinds, "platform": platforms, "job": jobs}
     names = _names(known, declared)
     alike = _by_prefix(names)
-    given, warnings = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, alike))
+    given, warnings, files = _gather(environ, folder, lambda name: name in declared or _is_ours(name, known, alike))
     theirs = {name: given.pop(name) for name in declared if name in given}
     strangers = {name: why for name in given if (why := _why_not_ours(name, given[name], known, names))}
     problems: list[str] = []
@@ -158,6 +158,10 @@ def read_settings(
         declared={name: given_value.text for name, given_value in theirs.items()},
         warnings=(*warnings, *strangers.values()),
         origins=origins,
+        files=files,
+        read_again=partial(
+            read_settings, environ, folder, kinds=kinds, platforms=platforms, jobs=jobs, declared=declared
+        ),
     )
     if wrong := settings.contradictions():
         raise _refusal(wrong)
@@ -242,17 +246,19 @@ def _by_prefix(names: Collection[str]) -> dict[str, list[str]]:
 
 def _gather(
     environ: Mapping[str, str], folder: Path, is_ours: Callable[[str], bool]
-) -> tuple[dict[str, GivenValue], list[str]]:
-    """Every given value that is ours, from the first place that has it; and warnings about the files."""
-    written, warnings = dotenv(folder / ".env")
-    local = _given(toml(folder / "catchment.toml"), "catchment.toml")
+) -> tuple[dict[str, GivenValue], list[str], tuple[Path, ...]]:
+    """Every given value that is ours, from the first place that has it; warnings about the files; and the files."""
+    files = [folder / ".env", folder / "catchment.toml"]
+    written, warnings = dotenv(files[0])
+    local = _given(toml(files[1]), "catchment.toml")
     shared = _given(written, ".env") | _given(environ, "environment")
     given = local | {name: given_value for name, given_value in shared.items() if is_ours(name)}
     home = Path(given["CATCHMENT_HOME"].text).expanduser() if "CATCHMENT_HOME" in given else default_home(environ)
-    at_home = _given(toml(folder / home / "catchment.toml"), "catchment.toml in CATCHMENT_HOME")
+    files.append(folder / home / "catchment.toml")
+    at_home = _given(toml(files[2]), "catchment.toml in CATCHMENT_HOME")
     # A file cannot move the folder that it was found in.
     at_home.pop("CATCHMENT_HOME", None)
-    return at_home | given, warnings
+    return at_home | given, warnings, tuple(files)
 
 
 def _given(variables: Mapping[str, str], origin: str) -> dict[str, GivenValue]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -58,6 +58,8 @@ class Setting:
     older: tuple[str, ...] = ()
     """Former names, which still work where the current name is not given."""
     is_secret: bool = False
+    is_live: bool = False
+    """Whether engines notice a change in a file while they run."""
 
     @cached_property
     def family(self) -> str | None:
@@ -113,8 +115,8 @@ def setting(name: str, form: ValueFormat[T], default: T | None, what: str, **mor
     return field(default=default, metadata={"setting": Setting(name, form, what, default, **more)})
 
 
-def members(name: str, form: ValueFormat[Any], what: str) -> Any:
-    return field(default_factory=dict, metadata={"setting": Setting(name, form, what)})
+def members(name: str, form: ValueFormat[Any], what: str, **more: Any) -> Any:
+    return field(default_factory=dict, metadata={"setting": Setting(name, form, what, **more)})
 
 
 @dataclass(frozen=True, repr=False)
@@ -237,6 +239,7 @@ class Settings:
         60.0,
         "Seconds between two checks for due sources.",
         older=("COLLECTOR_INTERVAL",),
+        is_live=True,
     )
     concurrency: int = setting(
         "COLLECTOR_CONCURRENCY", whole(1, 256), 5, "Number of sources collected at the same time."
@@ -248,6 +251,7 @@ class Settings:
         "Number of due communities of a kind that are claimed at a time; the next batch is claimed when all "
         "of one have started. What is requested by name (`collect --source`, `--kind`, `--all`) is claimed as "
         "workers become free.",
+        is_live=True,
     )
     crawler_concurrency: int = setting(
         "CRAWLER_MAX_CONCURRENCY",
@@ -302,10 +306,10 @@ class Settings:
         "Number of posts to read on the first visit of a user of X. The source's own `limit` overrides it.",
     )
     intervals: Mapping[str, int] = members(
-        "FETCH_INTERVAL_<KIND>", minutes, "Minutes between two collections of a source of this kind."
+        "FETCH_INTERVAL_<KIND>", minutes, "Minutes between two collections of a source of this kind.", is_live=True
     )
     jobs: Mapping[str, int | None] = members(
-        "CATCHMENT_JOB_<JOB>", moving, "Switches a job off, or sets its interval in minutes."
+        "CATCHMENT_JOB_<JOB>", moving, "Switches a job off, or sets its interval in minutes.", is_live=True
     )
     canaries: Mapping[str, int] = members(
         "CATCHMENT_CANARY_<PLATFORM>",
@@ -578,6 +582,10 @@ class Settings:
     """Problems with the given settings that do not prevent a start."""
     origins: Mapping[str, str] = field(default_factory=dict)
     """Where each given setting comes from, by its name."""
+    files: tuple[Path, ...] = ()
+    """The files that settings are read from, whether they exist or not."""
+    read_again: Callable[[], Settings] | None = field(default=None, compare=False)
+    """Reads the settings anew, with the same environment; None: they were made by hand."""
 
     def __post_init__(self) -> None:
         if self.scraper_interval != _SCRAPER_INTERVAL:
@@ -591,6 +599,10 @@ class Settings:
         if self.result_backend is not None or self.broker_url is None:
             return self.result_backend
         return urlsplit(self.broker_url)._replace(path="/2").geturl()
+
+    def with_live_values_of(self, other: Settings) -> Settings:
+        """These settings, and those that may change while a process runs as `other` has them."""
+        return replace(self, **{name: getattr(other, name) for name, setting in DEFINED.items() if setting.is_live})
 
     def contradictions(self) -> list[str]:
         """Problems with values that are each allowed, but make no sense together."""

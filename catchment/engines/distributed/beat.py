@@ -19,6 +19,7 @@ from catchment.app import App, open_app
 from catchment.engines.distributed.broker import NOT_SENT
 from catchment.engines.distributed.limits import MISSING_SECONDS
 from catchment.engines.distributed.tasks import send_hint
+from catchment.engines.live_settings import LiveSettings
 from catchment.errors import CatchmentError, LeaseLost
 from catchment.jobs import COLLECT_DUE, JOBS, Job, run_if_due
 from catchment.model import Lease
@@ -46,6 +47,7 @@ class Beat:
 
     def __init__(self, app: App, celery: Celery, jobs: tuple[Job, ...] = JOBS) -> None:
         self._app, self._celery = app, celery
+        self._live_settings = LiveSettings(app)
         self._jobs = {job.name: job for job in jobs}
         self._lease: Lease | None = None
         self._heartbeat_at = 0.0
@@ -69,6 +71,7 @@ class Beat:
                 self._be_present()
             if self._lease is None:
                 return _STANDBY_SECONDS
+            self._live_settings.refresh()
             periods = {
                 name: period for name, job in self._jobs.items() if (period := job.period(app.settings)) is not None
             }

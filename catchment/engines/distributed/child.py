@@ -26,6 +26,7 @@ from catchment import logs
 from catchment.app import App, open_app
 from catchment.engines.distributed.limits import CLEAN_SECONDS, MISSING_SECONDS, TASK_SECONDS
 from catchment.engines.embedded import share_memory
+from catchment.engines.live_settings import LiveSettings
 from catchment.errors import CatchmentError
 from catchment.settings import Settings
 from catchment.status import WORKER
@@ -91,6 +92,7 @@ class Child:
         self.queues: tuple[str, ...] = settings.queue_names
         self.pipes: StopPipes | None = None
         self._app: App | None = None
+        self._live_settings: LiveSettings | None = None
         self._opening = Lock()
         self._stopping, self._closed = Event(), Event()
 
@@ -108,7 +110,7 @@ class Child:
                 app = open_app(self._settings, work_of(self.queues), creates=False, connections=CHILD_POOL)
                 # Registered before it gets work; this frees what dead processes held.
                 app.presence  # noqa: B018
-                self._app = app
+                self._app, self._live_settings = app, LiveSettings(app)
             return self._app
 
     def _hear_stop(self) -> None:
@@ -158,6 +160,8 @@ class Child:
             raise Reject("the worker stops", requeue=True)
         app.stop.clear()
         app.cut.clear()
+        if self._live_settings is not None:
+            self._live_settings.refresh()
         limits = (
             Timer(TASK_SECONDS - CLEAN_SECONDS, app.stop.set),
             Timer(TASK_SECONDS - CLEAN_SECONDS / 2, app.cut.set),
