@@ -219,7 +219,7 @@ class App:
     @part
     def windows(self) -> Budgets:
         """The windows of all budgets, shared by the whole deployment."""
-        return request_budgets.budgets_in(self.store.budgets, self.redis)
+        return request_budgets.budgets_in(self.store.budgets, self.redis, self.clock)
 
     def budgets_by_credential(self) -> dict[str, list[Asked]]:
         """The budgets of each platform or service that declares one, with the credentials that are usable now."""

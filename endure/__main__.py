@@ -8,6 +8,9 @@ bill says; then the same with caps at half of it. --traces FILE: they post as th
 
 With --communities: a week of that many communities, visited as their tiers say, in which one key's budget must never be
 exceeded; nobody is killed, and days, faults, seed and database are as given.
+
+With --claimers: so many claimers in eight processes share one budget of sixty requests a minute, while Redis dies,
+comes back empty and dies again; a server counts what arrives. Time is the machine's.
 """
 
 from __future__ import annotations
@@ -19,14 +22,14 @@ import tempfile
 from pathlib import Path
 
 from catchment import logs
-from endure import communities, users
+from endure import claimers, communities, users
 from endure.trial import Plan, Verdict, run
 
 
 def main() -> int:
     given = _options().parse_args()
     databases = ("sqlite", "postgresql") if given.database == "both" else (given.database,)
-    if given.engine == "celery":
+    if given.engine == "celery" or given.claimers:
         databases = ("postgresql",)
     is_good = True
     for database in databases:
@@ -54,6 +57,8 @@ def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
                 return communities.run(week, folder)
             finally:
                 logs.configure()
+    if given.claimers:
+        return claimers.run(claimers.Claimers(given.claimers, given.minutes), folder)
     plan = Plan(
         places=given.places,
         days=given.days,
@@ -75,6 +80,7 @@ def _options() -> argparse.ArgumentParser:
     )
     options.add_argument("--users", type=int, help="instead of all that: so many users of X")
     options.add_argument("--traces", type=Path, help="with --users: when real accounts posted, as JSON lines")
+    options.add_argument("--claimers", type=int, help="instead of all that: so many claimers of one budget")
     options.add_argument("--days", type=float, default=7.0)
     options.add_argument("--kills", type=int, default=200)
     options.add_argument("--fault-rate", type=float, default=0.2)

@@ -187,16 +187,30 @@ class Rows(Protocol):
         ...
 
 
+Now = Callable[[datetime], datetime]
+
+
+def by_clock(clock: Clock | None) -> Now:
+    """Returns the function that gives the time of a decision, from the time at which somebody asked for it.
+
+    A process may wait long for its turn, or be stopped before. If it then decided by the time it had read before, it
+    would take the newer grants of others for those of a clock that was set back.
+    """
+    return (lambda asked_at: asked_at) if clock is None else (lambda asked_at: max(asked_at, clock.now()))
+
+
 class StoredBudgets:
     """Budgets shared by all processes that share the rows."""
 
-    def __init__(self, rows: Rows) -> None:
-        self._rows = rows
+    def __init__(self, rows: Rows, clock: Clock | None = None) -> None:
+        self._rows, self._now = rows, by_clock(clock)
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
-        return changed(
-            self._rows, key(budget, credential), now, lambda state: granted(left_redis(state, budget, now), budget, now)
-        )
+        def decide(state: WindowState) -> tuple[WindowState, Grant]:
+            at = self._now(now)
+            return granted(left_redis(state, budget, at), budget, at)
+
+        return changed(self._rows, key(budget, credential), now, decide)
 
     def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
         states = states_of(self._rows, asked)
@@ -286,9 +300,10 @@ class Tokens:
         return self._budgets.levels([(budget, credential)], now)[0].opens_at
 
 
-def budgets_in(rows: Rows, link: RedisLink | None) -> Budgets:
-    """Returns the budgets of a deployment with these rows in its database, and perhaps a Redis."""
-    return StoredBudgets(rows) if link is None else RedisBudgets(RedisRows(link), rows)
+def budgets_in(rows: Rows, link: RedisLink | None, clock: Clock | None = None) -> Budgets:
+    """Returns the budgets of a deployment with these rows in its database, and perhaps a Redis. `clock`: see
+    `by_clock`."""
+    return StoredBudgets(rows, clock) if link is None else RedisBudgets(RedisRows(link), rows, clock)
 
 
 class RedisRows:
@@ -329,41 +344,43 @@ class RedisRows:
 class RedisBudgets:
     """Budgets shared by all processes that share the Redis and the database."""
 
-    def __init__(self, redis: RedisRows, database: Rows) -> None:
-        self._redis, self._database = redis, database
-        self._without_redis = StoredBudgets(database)
+    def __init__(self, redis: RedisRows, database: Rows, clock: Clock | None = None) -> None:
+        self._redis, self._database, self._now = redis, database, by_clock(clock)
+        self._without_redis = StoredBudgets(database, clock)
 
     def take(self, budget: Budget, credential: str | None, now: datetime) -> Grant:
         name = key(budget, credential)
         [stored] = states_of(self._database, [(budget, credential)])
 
         def in_redis(kept: Any | None) -> tuple[Any, Grant]:
+            at = self._now(now)
             # A window of unknown history: all of it may have been granted, up to this moment.
-            own = WindowState(((micros(now), _aim(budget)),)) if kept is None else state_of(kept)
+            own = WindowState(((micros(at), _aim(budget)),)) if kept is None else state_of(kept)
             # Recent grants in the database count as well.
-            _, block = granted(merged(own, stored), budget, now)
+            _, block = granted(merged(own, stored), budget, at)
             if block.tokens:
-                own = grant(own, budget, now, block.tokens)[0]
+                own = grant(own, budget, at, block.tokens)[0]
             return msgspec.to_builtins(own), block
 
         def told_of_redis(state: WindowState) -> tuple[WindowState, WindowState]:
-            state = state.replace(with_redis_at=micros(now))
+            state = state.replace(with_redis_at=micros(self._now(now)))
             return state, state
 
-        if not is_without_redis(stored, budget, now):
+        if not is_without_redis(stored, budget, self._now(now)):
             try:
                 block = self._redis.change(name, now, in_redis)
             except Away:
                 return self._without_redis.take(budget, credential, now)
-            if block.tokens and stored.with_redis_at < micros(now) - span_of(budget):
+            at = self._now(block.granted_at)
+            if block.tokens and stored.with_redis_at < micros(at) - span_of(budget):
                 # Once in every span, and before the first of them is used. Unused tokens are not given back either.
                 stored = changed(self._database, name, now, told_of_redis)
-            if not is_without_redis(stored, budget, now):
+            if not is_without_redis(stored, budget, at):
                 return block
         # Another process does not reach Redis, so all of them take tokens in the database.
         if not self._redis.is_there():
             return self._without_redis.take(budget, credential, now)
-        return changed(self._database, name, now, lambda state: granted(state, budget, now))
+        return changed(self._database, name, now, lambda state: granted(state, budget, self._now(now)))
 
     def levels(self, asked: Sequence[Asked], now: datetime) -> list[Level]:
         """Returns the levels; grants in either backend count."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from endure import communities, users
+from endure import claimers, communities, users
 from endure.trial import FAULTS, START, Plan, run
 from tests.databases import POSTGRESQL, postgres_copy
 
@@ -82,3 +82,17 @@ def test_traced_accounts_post_in_the_world_at_the_same_hours_of_the_week(tmp_pat
     world = users.world_of(users.Week(2, 2.0, 0.0, 7, "sqlite", traces))
     shown = [post.shown_from - START for post in world.posts(world.places[1])]
     assert shown == [timedelta(days=-7, hours=10), timedelta(hours=10)]
+
+
+def test_claimers_in_two_processes_keep_one_budget_while_redis_dies_comes_back_empty_and_dies_again(
+    tmp_path: Path, postgres_url: str
+) -> None:
+    for minutes in (20.0, 60.0, 200.0):
+        trial = claimers.Claimers(12, minutes, processes=2, rate=60.0, database=postgres_url)
+        figures = claimers.run(trial, tmp_path / f"{minutes:g} minutes").figures
+        # By when tokens were granted: on this clock, a busy machine delays a request by a whole window. The large
+        # trial counts what arrives.
+        assert figures["most_granted_in_a_window"] <= figures["limit"], figures
+        if figures["by_phase"]["redis"] and figures["by_phase"]["empty"]:
+            return
+    pytest.fail(f"too little happened: {figures}")

@@ -24,7 +24,7 @@ from catchment.fetch.budgets import (
 )
 from catchment.model import Budget
 from tests.clocks import HandClock
-from tests.fetch.memory_budgets import MemoryBudgets
+from tests.fetch.memory_budgets import MemoryBudgets, MemoryRows
 from tests.fetch.surroundings import SomePlatform
 from tests.hostile import redirect, reply
 
@@ -208,6 +208,18 @@ def test_a_token_that_has_lapsed_on_its_way_is_not_used_and_another_one_is_asked
     assert tokens.take(REDDIT, None, clock.now()) is None
     (level,) = shared.levels([(REDDIT, None)], clock.now())
     assert level.used == 3
+
+
+@pytest.mark.parametrize("late", [4.0, 60.0, 180.0, 86_400.0])
+def test_a_process_that_stopped_after_it_read_the_time_does_not_open_the_window_for_others(late):
+    clock = WallClock(NOW)
+    rows = MemoryRows()
+    stopped, others = (StoredBudgets(rows, clock) for _ in range(2))
+    clock.advance(late)
+    now = clock.now()
+    assert sum(others.take(REDDIT, None, now).tokens for _ in range(100)) == 58
+    assert stopped.take(REDDIT, None, NOW).tokens == 0
+    assert sum(others.take(REDDIT, None, now + seconds(second)).tokens for second in range(65)) == 0
 
 
 def test_of_a_short_window_a_token_that_came_in_the_usual_time_is_used():
