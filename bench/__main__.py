@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bench import changes, collecting, comparing, move, pages, scale, serving, ticking, variants, x
+from bench import changes, collecting, comparing, move, pages, scale, serving, ticking, variants, workers, x
 from bench.collecting import Collected
 from bench.comparing import Compared
 from bench.move import Move
@@ -33,6 +33,7 @@ from bench.serving import Served
 from bench.ticking import Tick
 from bench.timing import Times
 from bench.variants import FromSlowServers, InLargeArchive, OnPostgres
+from bench.workers import Workers
 from bench.world import World
 from bench.x import Load
 from catchment import __version__
@@ -63,14 +64,19 @@ class Sizes:
     served: World
     day_seconds: float
     """A day of `serve` on the wall."""
+    shared: int
+    """Sources that workers share."""
+    idle_seconds: float
     users: int = 100
     """Of X, in one task."""
     kept_in: Path | None = None
     """Where archives stay for the next time."""
 
 
-FULL = Sizes(World(), 3, (1_000, 100_000, 1_000_000), scale.Sizes(10_000, 25_000, LARGE), World(10_000, 10), 20.0)
-QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(5_000, 5_000, 6_000), World(100, 10), 1.5, users=5)
+FULL = Sizes(
+    World(), 3, (1_000, 100_000, 1_000_000), scale.Sizes(10_000, 25_000, LARGE), World(10_000, 10), 20.0, 200, 120.0
+)
+QUICK = Sizes(World(50), 1, (1_000,), scale.Sizes(5_000, 5_000, 6_000), World(100, 10), 1.5, 24, 5.0, users=5)
 
 
 def main() -> int:
@@ -212,6 +218,11 @@ def measure_x(sizes: Sizes) -> Load:
     return x.measure(sizes.users, 100)
 
 
+def measure_workers(sizes: Sizes) -> Workers:
+    tell(f"{sizes.shared} sources are shared by workers; then these have nothing to do")
+    return workers.measure(sizes.shared, sizes.idle_seconds)
+
+
 PARTS: dict[str, Callable[[Sizes], Any]] = {
     "rounds": measure_rounds,
     "rounds-postgres": measure_on_postgres,
@@ -221,6 +232,7 @@ PARTS: dict[str, Callable[[Sizes], Any]] = {
     "ticks": measure_ticks,
     **{sort: measure_scale(sort) for sort in scale.SORTS},
     "serving": measure_serving,
+    "workers": measure_workers,
     "move": measure_move,
     "x": measure_x,
 }
@@ -246,6 +258,7 @@ class Report:
         self.ticks: list[Tick] = parts.get("ticks", [])
         self.scales: list[Scale] = [parts[sort] for sort in scale.SORTS if sort in parts]
         self.served: Served | None = parts.get("serving")
+        self.workers: Workers | None = parts.get("workers")
         self.moved: Move | None = parts.get("move")
         self.load: Load | None = parts.get("x")
         self.absent = [part for part in PARTS if part not in parts]
@@ -285,6 +298,7 @@ class Report:
             broken += one.broken()
             if one.large < LARGE:
                 broken.append(f"{scale.SORTS[one.sort]} was measured up to {one.large:,} items only, not {LARGE:,}")
+        broken += self.workers.broken() if self.workers else []
         broken += self.moved.broken() if self.moved else []
         broken += self.load.broken() if self.load else []
         return broken + (self.served.broken() if self.served else [])
@@ -311,6 +325,7 @@ class Report:
                     self._ticks(),
                     *self._scales(),
                     self._serving(),
+                    self.workers.text() if self.workers else "",
                     self.moved.text() if self.moved else "",
                     self.load.text() if self.load else "",
                 ),

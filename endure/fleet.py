@@ -7,12 +7,14 @@ import signal
 import socket
 import subprocess
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 
 from catchment.clock import Clock
+from catchment.jobs import JOBS
 from catchment.playground.world import World
 
 if TYPE_CHECKING:
@@ -20,11 +22,11 @@ if TYPE_CHECKING:
 
 WORKERS, CHILDREN, BEATS = 4, 2, 2
 BEAT_KILLS, REDIS_RESTARTS = 2, 2
+OFTEN = tuple(job for job in JOBS if job.every is not None and job.every < timedelta(hours=1) and not job.is_off)
 SETTINGS = {
-    # A minute of the world takes a twentieth of a second: jobs that run every minute would do nothing but run.
+    # A minute of the world takes a twentieth of a second: jobs that run every few minutes would do nothing but run.
     "COLLECTOR_TICK": "600",
-    "CATCHMENT_JOB_MONITOR_API_CALLS": "10",
-    "CATCHMENT_JOB_WATCH_CREDENTIALS": "10",
+    **{f"CATCHMENT_JOB_{job.name.upper().replace('-', '_')}": "60" for job in OFTEN},
 }
 
 

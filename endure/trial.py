@@ -127,7 +127,7 @@ def run(plan: Plan, folder: Path) -> Verdict:
         figures, details = judged(settings, world, sources, log, timedelta(seconds=ANSWERED_WITHIN * plan.rate))
         secrets = secrets_found((folder, *database.folders()), settings)
     figures = {"kills": kills, "restarts": restarts, **figures, "secrets": len(secrets)}
-    is_good = not any(figures[name] for name in FAULTS)
+    is_good = not any(figures[name] for name in (*FAULTS, "unvisited"))
     return Verdict(figures, tuple(details + secrets), is_good and figures["false_gaps"] < 0.05 and figures["gaps"] > 0)
 
 
@@ -383,10 +383,17 @@ def judged(
             off = max([slack, *(_longest_answer(app.store, one.source_id) for one in followed)])
             findings.append((place, Trial(world, place, followed, said.get(place.number, ()), stored, off).findings()))
         count = app.store.items.count()
-        revisions, gaps, held = app.store.database.read(
+        revisions, gaps, held, visits, unvisited = app.store.database.read(
             lambda tx: [
                 (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]
-                for what in ("revisions", "gaps", "leases WHERE owner_id IS NOT NULL")
+                for what in (
+                    "revisions",
+                    "gaps",
+                    "leases WHERE owner_id IS NOT NULL",
+                    "run_sources WHERE outcome IN ('succeeded', 'unchanged')",
+                    # One that its platform has closed since was visited before.
+                    "progress WHERE last_success_at IS NULL",
+                )
             ]
         )
     counts = Counts(asked)
@@ -401,6 +408,7 @@ def judged(
     return {
         "faults": counts.faults,
         "requests": counts.requests,
+        "visits": visits,
         "items": count,
         "revisions": revisions,
         "gaps": gaps,
@@ -412,6 +420,7 @@ def judged(
         "unseen": sum(one.unseen for one in every),
         "leases": held,
         "beyond_budget": _beyond_budget(asked, world),
+        "unvisited": unvisited,
     }, details
 
 
