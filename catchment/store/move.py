@@ -55,6 +55,8 @@ MOVED = [
 ]
 """The tables that are copied, referenced ones first: whatever the schema has, unless it is named above."""
 _HEARTBEAT_SECONDS = 20.0
+_SMALL = 20_000
+"""Rows of a table that is read again at the end."""
 _SAME_KEY = 0x6D6F7665  # "move": PostgreSQL's advisory lock that tells whether two URLs lead to one database
 
 
@@ -211,15 +213,36 @@ class _Move:
                 self._commit(writer, self._begin)
             self._copy(writer, source, target, copied, count)
             self._verify(writer, target, copied)
-        _refuse_while_in_use(self._source, self._home, self._now())
-        if self._source.read(_ledger) != ledger:
-            raise Conflict("the archive has changed meanwhile", "stop what uses it, and run the same command again")
+        self._refuse_changes(ledger, copied)
         self._analyze()
         self._index()
         self._analyze()
+        # The index takes longest: somebody may have added an API key, or changed a source.
+        self._refuse_changes(ledger, copied)
         self._target.write(lambda tx: _finish(tx, numbers))
         remember(self._target, self._home)
         return Moved({name: done.hash.row_count for name, done in copied.items()}, self._seconds, is_resumed)
+
+    def _refuse_changes(self, ledger: Row | None, copied: dict[str, Copied]) -> None:
+        """Raises Conflict if the source was changed since it was copied. Items and events have numbers that tell; small
+        tables, which people change, are read again; of the others, rows are counted."""
+        _refuse_while_in_use(self._source, self._home, self._now())
+        with self._source.said_plainly(), snapshot(self._source) as connection:
+            rows, tx = Rows(self._source, connection), Transaction(connection, self._source.is_postgres)
+            changed = ["items"] if _ledger(tx) != ledger else []
+            for table in MOVED:
+                expected = copied[table.name].hash if table.name in copied else NO_ROWS
+                if expected.row_count <= _SMALL:
+                    is_same = rows.hashed(table, lambda _: self._pause()) == expected
+                else:
+                    is_same = _count(tx, table) == expected.row_count
+                changed += [] if is_same else [table.name]
+        if changed:
+            raise Conflict(
+                "the archive has changed meanwhile ({tables})",
+                "stop what uses it, and run the same command again",
+                tables=", ".join(dict.fromkeys(changed)),
+            )
 
     def _analyze(self) -> None:
         """PostgreSQL's planner depends on statistics, which it would collect only after some time."""

@@ -325,6 +325,28 @@ def test_a_source_that_is_collected_into_meanwhile_is_noticed(simple: House) -> 
     assert simple.rows(simple.target) == simple.rows(simple.source)
 
 
+@pytest.mark.parametrize("at", [("Verifying", 0), ("Indexing", 0)])
+@pytest.mark.parametrize(
+    ("change", "table"),
+    [
+        ("UPDATE sources SET name = 'renamed' WHERE id = 1", "sources"),
+        ("INSERT INTO settings (name, value, updated_at) VALUES ('added', '1', 0)", "settings"),
+        ("DELETE FROM run_sources", "run_sources"),
+    ],
+)
+def test_whatever_is_changed_meanwhile_is_noticed_and_copied_by_the_next_attempt(
+    simple: House, at: tuple[str, int], change: str, table: str
+) -> None:
+    def interfere(stage: str, number: int) -> None:
+        if (stage, number) == at:
+            simple.tell(simple.source, change)
+
+    with pytest.raises(Conflict, match=rf"changed meanwhile \({table}\)"):
+        simple.move(interfere)
+    simple.move()
+    assert simple.rows(simple.target) == simple.rows(simple.source)
+
+
 # ── refusals ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
