@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import configparser
 import os
+import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -90,6 +93,31 @@ def test_a_stop_lasts_longer_than_running_work(tmp_path: Path) -> None:
 def test_only_this_machine_can_reach_the_server() -> None:
     assert COMPOSE["serve"]["ports"] == ["127.0.0.1:8700:8700"]
     assert "--host" not in unit_command("serve")
+
+
+@pytest.mark.process
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="only where systemd is installed")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path: Path) -> None:
+    for file in (DEPLOY / "systemd").iterdir():
+        # As an instance of a template, and with a program that is there.
+        copy = tmp_path / file.name.replace("@", "@beat")
+        copy.write_text(file.read_text().replace("/srv/catchment/.venv/bin/catchment", sys.executable))
+    checked = subprocess.run(
+        ["systemd-analyze", "verify", "--man=no", *sorted(map(str, tmp_path.iterdir()))], capture_output=True, text=True
+    )
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, "")
+
+
+def test_an_image_contains_the_program_and_no_settings_or_secrets(tmp_path: Path) -> None:
+    """What is copied into it is what `pip install` needs; tests/test_packaging.py installs and runs that."""
+    lines = (DEPLOY.parent / ".dockerignore").read_text().splitlines()
+    assert lines[1] == "*"
+    copied = {line.removeprefix("!") for line in lines if line.startswith("!")}
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())["project"]
+    assert copied == {"catchment", "pyproject.toml", project["readme"], *project["license-files"]}
+    steps = (DEPLOY / "Dockerfile").read_text()
+    for extra in re.search(r"/src\[(.+)\]", steps)[1].split(","):  # type: ignore[index]
+        assert extra in project["optional-dependencies"]
 
 
 class Deployed:
