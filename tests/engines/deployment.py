@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from celery.__main__ import main as celery_main
 
 from catchment.app import App, open_app, settings_from
 from catchment.cli.main import run
@@ -38,6 +41,12 @@ def command(*arguments: str) -> int:
     return run(arguments)
 
 
+def celery_command(*arguments: str) -> None:
+    """To be run in a process of its own: the program `celery`, as the specification uses it."""
+    sys.argv = ["celery", "-A", "catchment.engines.distributed", *arguments]
+    celery_main()
+
+
 class Deployment:
     """Processes are started with its settings; `app` is one more process of it, in which the test looks at things."""
 
@@ -64,11 +73,18 @@ class Deployment:
         return make_celery(self.settings())
 
     def start(self, *arguments: str, **more: str) -> Forked:
+        return self._started(command, *arguments, **more)
+
+    def start_celery(self, *arguments: str, **more: str) -> Forked:
+        """`celery -A catchment.engines.distributed` with these arguments."""
+        return self._started(celery_command, *arguments, **more)
+
+    def _started(self, run: Callable[..., object], *arguments: str, **more: str) -> Forked:
         before, folder = dict(os.environ), os.getcwd()
         try:
             os.environ.update(self.environ | more)
             os.chdir(self.folder)
-            process = Forked(command, *arguments)
+            process = Forked(run, *arguments)
         finally:
             os.chdir(folder)
             os.environ.clear()

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 
 import psutil
 import pytest
+import redis
 
+from catchment.engines.distributed.child import KILL_SECONDS
+from catchment.engines.distributed.tasks import make_celery
 from catchment.errors import CatchmentError
 from catchment.jobs import JOBS
+from catchment.settings import read_settings
 from catchment.store.version import BASELINE, HEAD, mismatch
 from tests.engines.deployment import Deployment, until
 from tests.engines.names import job_table
@@ -74,6 +79,34 @@ def test_a_stop_lets_visits_finish_children_included_and_a_hanging_one_is_cut_wi
     assert (progress.failures_in_a_row, progress.last_success_at) == (0, None)
     assert deployment.app.store.sources.holder(hanging) is None
     assert deployment.app.store.sources.with_progress(quick)[1].last_success_at is not None
+
+
+def test_a_child_that_hangs_is_gone_within_five_seconds_after_the_time_for_a_stop(deployment: Deployment) -> None:
+    """With the default of 30 seconds, all processes are gone after 35."""
+    (source,) = deployment.follow(1)
+    feed = deployment.site.feed("f0")
+    feed.hold()
+    deployment.beat()
+    worker = deployment.worker(1, CATCHMENT_STOP_SECONDS="1")
+    until(lambda: feed.requests)
+    (child,) = deployment.children()
+    # Neither a signal nor the end of its worker ends it.
+    os.kill(child.pid, signal.SIGSTOP)
+    worker.signal(signal.SIGTERM)
+    assert worker.code(60) == 1
+    until(lambda: not psutil.pid_exists(child.pid))
+    assert "did not end in time" in worker.stderr.read()
+    until(lambda: deployment.app.presence.bury(deployment.app.clock.now()) or not held(deployment))
+    assert deployment.app.store.sources.with_progress(source)[1].failures_in_a_row == 0
+
+
+def held(deployment: Deployment) -> int:
+    return deployment.number("SELECT count(*) FROM leases WHERE resource = 'source' AND owner_id IS NOT NULL")
+
+
+def test_the_limits_of_a_stop_leave_35_seconds(tmp_path: Path) -> None:
+    seconds = read_settings({"CATCHMENT_HOME": str(tmp_path)}, tmp_path).stop_seconds
+    assert seconds + KILL_SECONDS < 35
 
 
 def test_a_worker_with_nothing_to_do_stops_at_once_and_cleanly_and_a_beat_too(deployment: Deployment) -> None:
@@ -157,11 +190,13 @@ def test_the_documented_names_queues_and_periods_are_those_of_the_table_of_jobs(
 
 
 @pytest.mark.parametrize("command", ["worker", "beat"])
-def test_a_database_of_another_version_is_refused_with_what_helps(deployment: Deployment, command: str) -> None:
-    older = BASELINE if BASELINE < HEAD else "0001"
-    deployment.app.store.database.write(lambda tx: tx.run("UPDATE alembic_version SET version_num = ?", older))
+@pytest.mark.parametrize("version", [BASELINE if BASELINE < HEAD else "0001", "9999"])
+def test_a_database_of_an_older_or_newer_version_is_refused_with_what_helps(
+    deployment: Deployment, command: str, version: str
+) -> None:
+    deployment.app.store.database.write(lambda tx: tx.run("UPDATE alembic_version SET version_num = ?", version))
     said = _ends(deployment.start(command))
-    helps = mismatch(older)
+    helps = mismatch(version)
     assert helps is not None
     assert helps.helps in said
 
@@ -171,12 +206,27 @@ def _ends(process: Forked) -> str:
     return process.stderr.read()
 
 
-def test_a_broker_that_refuses_the_password_ends_the_start_without_showing_it(deployment: Deployment) -> None:
+@pytest.mark.parametrize("command", ["worker", "beat"])
+@pytest.mark.parametrize(
+    "url", ["redis://:wrong-password@127.0.0.1:no-port/1", "amqp://user:wrong-password@127.0.0.1/1", "wrong-password"]
+)
+def test_a_wrong_url_of_the_broker_is_refused_without_its_password(
+    deployment: Deployment, command: str, url: str
+) -> None:
+    said = _ends(deployment.start(command, CELERY_BROKER_URL=url))
+    assert "CELERY_BROKER_URL" in said
+    assert "wrong-password" not in said.replace("'wrong-password'", "")
+
+
+@pytest.mark.parametrize("command", ["worker", "beat"])
+def test_a_broker_that_refuses_the_password_ends_the_start_without_showing_it(
+    deployment: Deployment, command: str
+) -> None:
     deployment.redis.client.config_set("requirepass", "right-password")
     try:
         said = _ends(
             deployment.start(
-                "worker", CELERY_BROKER_URL=deployment.environ["CELERY_BROKER_URL"].replace("//", "//:wrong-password@")
+                command, CELERY_BROKER_URL=deployment.environ["CELERY_BROKER_URL"].replace("//", "//:wrong-password@")
             )
         )
     finally:
@@ -201,3 +251,53 @@ def test_without_a_broker_worker_and_beat_say_what_to_set(deployment: Deployment
         assert "CELERY_BROKER_URL" in _ends(deployment.start(command, CELERY_BROKER_URL=""))
     with pytest.raises(CatchmentError, match="some of"):
         deployment.settings(CELERY_QUEUE_NAMES="crawler_queue,other")
+
+
+def test_the_program_celery_works_as_the_specification_uses_it(deployment: Deployment) -> None:
+    (source,) = deployment.follow(1)
+    deployment.start_celery("beat", "--loglevel", "warning")
+    worker = deployment.start_celery("worker", "--loglevel", "warning", "--concurrency", "1")
+    until(lambda: deployment.visited() == 1)
+    inspect = deployment.start_celery("inspect", "registered", "--timeout", "60")
+    listed = inspect.stdout.read()
+    assert all(name in listed for name in ("tasks.crawler.crawl_community", "tasks.metrics.generate_daily"))
+    name = deployment.site.feed("f0").url
+    call = deployment.start_celery("call", "tasks.crawler.crawl_community", f'--args=["{name}"]')
+    task_id = call.stdout.read().strip()
+    with closing(deployment.celery()) as celery:
+        assert celery.AsyncResult(task_id).get(timeout=300)["new_posts"] == 0
+    assert deployment.app.store.sources.with_progress(source)[1].poll_count == 2
+    worker.signal(signal.SIGTERM)
+    assert worker.code(60) == 0
+
+
+def test_the_settings_of_workers_say_how_many_children_take_which_tasks_and_where_results_are(
+    deployment: Deployment,
+) -> None:
+    deployment.start("worker", CELERY_WORKER_COUNT="2", CELERY_QUEUE_NAMES="crawler_queue,cleanup_queue")
+    until(lambda: len(deployment.children()) == 2)
+    assert {child.work for child in deployment.children()} == {"worker crawler,cleanup"}
+    task = "tasks.maintenance.cleanup_expired_posts_hot"
+    elsewhere = f"redis://127.0.0.1:{deployment.redis.port}/5"
+    for backend, number in ((None, 2), (elsewhere, 5)):
+        settings = {"CELERY_RESULT_BACKEND": backend} if backend else {}
+        if backend:
+            # Where a result is put is the worker's setting, where it is looked for the caller's.
+            deployment.start("worker", "--concurrency", "1", "--queues", "cleanup_queue", **settings)
+            deployment.processes[0].signal(signal.SIGTERM)
+            assert deployment.processes[0].code(60) == 0
+        with closing(make_celery(deployment.settings(**settings))) as celery:
+            result = celery.send_task(task)
+            assert result.get(timeout=300)["ran"] is True
+        with redis.Redis(port=deployment.redis.port, db=number) as client:
+            assert client.exists(f"celery-task-meta-{result.id}")
+
+
+def test_only_json_is_accepted(deployment: Deployment) -> None:
+    with closing(deployment.celery()) as celery:
+        assert (celery.conf.accept_content, celery.conf.task_serializer) == (["json"], "json")
+        celery.send_task("catchment.index-items", queue="crawler_queue", serializer="pickle")
+    worker = deployment.worker(1)
+    while "ContentDisallowed" not in (line := worker.stderr.readline()):
+        assert line
+    assert deployment.ask("tasks.metrics.generate_daily") == {"job": "daily-metrics", "ran": True}

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -118,26 +119,43 @@ def test_a_worker_outlasts_a_redis_that_dies_while_it_waits_and_a_message_is_una
         connection.close()
 
 
-def test_sessions_that_the_database_ends_under_load_cost_nothing_but_a_repetition(deployment: Deployment) -> None:
-    """As a restart of PostgreSQL does, which other tests of this run share. Visits that it cut are tried again after
-    some minutes; a minute of the deployment takes a second."""
+def test_a_database_that_goes_away_under_load_and_comes_back_costs_nothing_but_a_repetition(
+    deployment: Deployment,
+) -> None:
+    """As in a restart of PostgreSQL, which other tests of this run share: all sessions end, and for a while nobody can
+    connect. Visits that it cut are tried again after some minutes; a minute of the deployment takes a second."""
     url, clock = deployment.environ["CATCHMENT_DATABASE_URL"], {"CATCHMENT_CLOCK": "2026-06-01T00:00:00+00:00,60"}
     quick = Deployment(deployment.folder / "quick", url, deployment.redis, **clock)
     with quick.site:
         quick.follow(40, posts=10)
-        quick.beat()
-        quick.worker(2)
-        until(lambda: quick.visited() >= 5)
-        with psycopg.connect(url.replace("+psycopg", ""), autocommit=True) as connection:
-            connection.execute(
-                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-            )
+        feed = quick.site.feed("f20")
+        feed.hold()
+        beat, worker = quick.beat(), quick.worker(2)
+        until(lambda: quick.visited() >= 5 and feed.requests)
+        with refusing_connections(url):
+            feed.release()
+            for process in (worker, beat):
+                wait_for_line(process, "the database cannot be reached")
         until(lambda: quick.visited() == 40)
         assert quick.app.store.items.count() == 400
         assert quick.number("SELECT count(*) FROM revisions") == 0
         until(lambda: held(quick) == 0)
+        # All are registered again.
+        until(lambda: len(quick.living()) >= 3)
         quick.close()
+
+
+@contextmanager
+def refusing_connections(url: str) -> Iterator[None]:
+    """PostgreSQL ends all sessions of this database, and refuses new ones."""
+    name = url.split("?")[0].rsplit("/", 1)[1]
+    with psycopg.connect(url.replace("+psycopg", "").replace(f"/{name}", "/postgres"), autocommit=True) as connection:
+        connection.execute(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS false'.encode())
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+        try:
+            yield
+        finally:
+            connection.execute(f'ALTER DATABASE "{name}" WITH ALLOW_CONNECTIONS true'.encode())
 
 
 def test_a_child_that_was_stopped_and_wakes_up_after_others_took_over_writes_nothing(deployment: Deployment) -> None:

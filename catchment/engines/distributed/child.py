@@ -15,10 +15,11 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Event, Lock, Thread, Timer
 from typing import Any
 
+from billiard.process import active_children
 from celery import signals
 from celery.exceptions import Reject
 
@@ -39,7 +40,7 @@ _SHORTEST_SECONDS = 1.0
 """Between two heartbeats, however fast a simulated clock runs."""
 _THOROUGH = 3
 """Every so many heartbeats, a child also looks for dead processes and for the beat."""
-_KILL_SECONDS = 4.0
+KILL_SECONDS = 4.0
 """How long after the abort a child that does not end is killed."""
 
 
@@ -247,8 +248,11 @@ class Stopping:
         while time.monotonic() < deadline and self._count == 1:
             time.sleep(min(0.1, self._seconds))
         pipes.tell_cut()
-        time.sleep(_KILL_SECONDS)
-        # The worker's own end kills its children: they still wait for something that does not answer.
+        time.sleep(KILL_SECONDS)
         log.error("the worker did not end in time and is killed")
         sys.stderr.flush()
+        # Most children end with their worker. One that is stopped, or stuck in a computation, would not.
+        for process in active_children():
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
         os._exit(1)
