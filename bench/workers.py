@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,8 @@ class Round:
 
     wall_seconds: float
     cpu_seconds: float
-    database_seconds: float
-    """In which PostgreSQL executed statements, summed over its sessions."""
+    database_seconds: float | None
+    """In which PostgreSQL executed statements or waited for locks, summed over its sessions; None: SQLite."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class Workers:
     embedded: Round
     rounds: dict[int, Round]
     """By the number of workers, with one child each."""
+    on_sqlite: dict[int, Round]
+    """The same; 0: the embedded engine."""
     statements_a_second: float
     """With a beat and four workers of four children, and nothing due."""
     idle_seconds: float
@@ -65,13 +68,11 @@ class Workers:
             f"## Many workers: {self.sources} sources that answer after {LATENCY_SECONDS * 1e3:.0f} ms\n\n"
             "| | sources a second | CPU s | database, s |\n|---|---|---|---|\n"
         )
-        rows = {"the embedded engine": self.embedded} | {
-            f"{count} worker{'s' if count > 1 else ''} of one child, and the beat": round_
-            for count, round_ in self.rounds.items()
-        }
         lines = [
-            f"| {name} | {self.sources / one.wall_seconds:.0f} | {one.cpu_seconds:.2f} | {one.database_seconds:.2f} |"
-            for name, one in rows.items()
+            f"| {database}: {_processes(count)} | {self.sources / one.wall_seconds:.0f} | {one.cpu_seconds:.2f} | "
+            + ("|" if one.database_seconds is None else f"{one.database_seconds:.2f} |")
+            for database, rounds in (("PostgreSQL", {0: self.embedded} | self.rounds), ("SQLite", self.on_sqlite))
+            for count, one in rounds.items()
         ]
         return "\n".join(
             (
@@ -98,6 +99,12 @@ class Workers:
         return broken
 
 
+def _processes(count: int) -> str:
+    if not count:
+        return "the embedded engine"
+    return f"{count} worker{'s' if count > 1 else ''} of one child, and the beat"
+
+
 def measure(sources: int, idle_seconds: float) -> Workers:
     world = World(sources)
     with (
@@ -106,11 +113,31 @@ def measure(sources: int, idle_seconds: float) -> Workers:
         postgres(Path(folder) / "postgres") as server,
     ):
         place = Place(Path(folder), server, base, world)
-        embedded = place.round(["collect", "--loop"])
-        one = ["worker", "--concurrency", "1"]
-        rounds = {count: place.round(["beat"], *[one] * count) for count in WORKERS}
+        rounds = {count: place.round(server, count) for count in (0, *WORKERS)}
+        files = Files(Path(folder))
+        on_sqlite = {count: place.round(files, count) for count in (0, *WORKERS)}
         statements = place.idle(idle_seconds)
-    return Workers(sources, embedded, rounds, statements, idle_seconds)
+    return Workers(sources, rounds.pop(0), rounds, on_sqlite, statements, idle_seconds)
+
+
+class Files:
+    """Databases of SQLite, by their names, as `PostgresServer` has its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def address(self, name: str) -> str:
+        return f"sqlite:///{self._folder / name}.db"
+
+    def empty(self, name: str) -> None:
+        pass
+
+    def rows(self, name: str, sql: str) -> list[Any]:
+        with closing(sqlite3.connect(self._folder / f"{name}.db", timeout=60, isolation_level=None)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def run(self, name: str, sql: str) -> None:
+        self.rows(name, sql)
 
 
 class Place:
@@ -120,32 +147,42 @@ class Place:
         self._folder, self._server, self._base, self._world = folder, server, base, world
         self._count = 0
 
-    def round(self, *commands: list[str]) -> Round:
+    def round(self, server: PostgresServer | Files, workers: int) -> Round:
+        """With so many workers; 0: with the embedded engine."""
         turn(self._base, 1)
-        with self._deployment(FOR_COMPARISON, *commands) as deployment:
+        commands = [["beat"], *[["worker", "--concurrency", "1"]] * workers] if workers else [["collect", "--loop"]]
+        with self._deployment(server, FOR_COMPARISON, commands) as deployment:
             return deployment.round(self._world.feeds)
 
     def idle(self, seconds: float) -> float:
         commands = [["beat"], *[["worker", "--concurrency", "4"]] * 4]
-        with self._deployment({}, *commands) as deployment:
-            return deployment.idle(seconds)
+        with (
+            self._deployment(self._server, {}, commands) as deployment,
+            self._server.statements(deployment.name) as count,
+        ):
+            deployment.wait_until_up()
+            before = count()
+            time.sleep(seconds)
+            return (count() - before) / seconds
 
     @contextmanager
-    def _deployment(self, settings: dict[str, str], *commands: list[str]) -> Iterator[Deployment]:
+    def _deployment(
+        self, server: PostgresServer | Files, settings: dict[str, str], commands: list[list[str]]
+    ) -> Iterator[Deployment]:
         self._count += 1
         name = f"workers{self._count}"
-        self._server.empty(name)
-        catchment = Installation(self._folder / name, self._server.address(name))
+        server.empty(name)
+        catchment = Installation(self._folder / name, server.address(name))
         catchment.environment |= settings
         catchment.run("migrate")
         feeds = self._folder / "feeds.opml"
         feeds.write_text(opml(self._base, self._world))
         catchment.run("sources", "import", str(feeds))
         with ExitStack() as ending:
-            if commands != (["collect", "--loop"],):
+            if ["beat"] in commands:
                 port = ending.enter_context(redis(self._folder / name))
                 catchment.environment["CELERY_BROKER_URL"] = f"redis://127.0.0.1:{port}/1"
-            deployment = Deployment(name, self._server, catchment.environment)
+            deployment = Deployment(name, server, catchment.environment)
             deployment.wait_for_nothing()
             ending.callback(deployment.close)
             for command in commands:
@@ -154,10 +191,10 @@ class Place:
 
 
 class Deployment:
-    """Its processes, and its database as PostgreSQL sees it."""
+    """Its processes, and its database."""
 
-    def __init__(self, name: str, server: PostgresServer, environment: dict[str, str]) -> None:
-        self._name, self._server, self._environment = name, server, environment
+    def __init__(self, name: str, server: PostgresServer | Files, environment: dict[str, str]) -> None:
+        self.name, self._server, self._environment = name, server, environment
         self._processes: list[subprocess.Popen[bytes]] = []
         self._children = 0
 
@@ -168,16 +205,16 @@ class Deployment:
 
     def wait_for_nothing(self) -> None:
         """Nothing is due or requested."""
-        self._server.run(self._name, f"UPDATE progress SET next_due_at = {_NEVER}, due_reason = 'later'")
+        self._server.run(self.name, f"UPDATE progress SET next_due_at = {_NEVER}, due_reason = 'later'")
 
     def round(self, sources: int) -> Round:
         self.wait_until_up()
         cpu, database, began = self._cpu(), self._database_seconds(), time.monotonic()
-        self._server.run(self._name, "UPDATE progress SET next_due_at = 0")
+        self._server.run(self.name, "UPDATE progress SET next_due_at = 0")
         visited = "SELECT count(*) FROM progress WHERE last_success_at IS NOT NULL"
         wait_until(lambda: self.rows(visited)[0][0] == sources)
         wall, cpu = time.monotonic() - began, self._cpu() - cpu
-        return Round(wall, cpu, self._database_seconds() - database)
+        return Round(wall, cpu, None if database is None else (self._database_seconds() or 0.0) - database)
 
     def wait_until_up(self) -> None:
         """All processes are registered, and have done what is due at a start."""
@@ -188,13 +225,6 @@ class Deployment:
         wait_until(lambda: self.rows(never)[0][0] == 0)
         time.sleep(3)
 
-    def idle(self, seconds: float) -> float:
-        """Statements a second."""
-        self.wait_until_up()
-        with self._server.statements(self._name) as count:
-            time.sleep(seconds)
-            return count() / seconds
-
     def _cpu(self) -> float:
         import psutil
 
@@ -202,14 +232,16 @@ class Deployment:
         every = [one for process in processes for one in (process, *process.children(recursive=True))]
         return sum(sum(one.cpu_times()[:2]) for one in every)
 
-    def _database_seconds(self) -> float:
+    def _database_seconds(self) -> float | None:
+        if isinstance(self._server, Files):
+            return None
         # Sessions tell their figures once a second at most.
         time.sleep(1.5)
         sql = "SELECT active_time / 1000 FROM pg_stat_database WHERE datname = current_database()"
         return float(self.rows(sql)[0][0])
 
     def rows(self, sql: str) -> list[Any]:
-        return self._server.rows(self._name, sql)
+        return self._server.rows(self.name, sql)
 
     def close(self) -> None:
         for process in self._processes:

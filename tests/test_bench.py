@@ -19,6 +19,7 @@ from bench.records import FAILING, WITH_GAP, Records
 from bench.scale import Answer, Readers, Scale
 from bench.timing import Times, times_of
 from bench.variants import FromSlowServers, dictated
+from bench.workers import Round, Workers
 from catchment.store import Store, open_store
 from catchment.store.sources.metrics import MetricSpan
 from catchment.text.clean import fingerprint
@@ -135,6 +136,25 @@ def test_a_move_is_compared_with_copying_alone_and_its_index_is_not_counted():
 @pytest.mark.parametrize("change", [{"plain": 8.0}, {"there_mb": 300.0}, {"back_mb": 301.0}, {"kills": 4}])
 def test_a_move_that_breaks_a_promise_is_reported(change: dict[str, float]):
     assert len(moved(**change).broken()) == 1
+
+
+def with_workers(**changes: Any) -> Workers:
+    """Two hundred sources in ten seconds."""
+    one, embedded = Round(10.0, 1.4, 2.0), Round(10.0, 1.0, 2.0)
+    figures = Workers(200, embedded, {1: one, 2: one, 4: one}, {0: Round(8.0, 1.0, None)}, 6.0, 120.0)
+    return replace(figures, **changes)
+
+
+def test_workers_are_compared_with_the_embedded_engine_and_shown_on_both_databases():
+    assert with_workers().broken() == []
+    text = with_workers().text()
+    assert "| PostgreSQL: 2 workers of one child, and the beat | 20 | 1.40 | 2.00 |" in text
+    assert "| SQLite: the embedded engine | 25 | 1.00 | |" in text
+
+
+@pytest.mark.parametrize("change", [{"rounds": {1: Round(10.0, 1.6, 2.0)}}, {"statements_a_second": 10.5}])
+def test_workers_that_break_a_promise_are_reported(change: dict[str, Any]):
+    assert len(with_workers(**change).broken()) == 1
 
 
 PAGE = """
