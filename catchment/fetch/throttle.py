@@ -222,7 +222,8 @@ class Throttle:
             if missing is None:
                 return
             budget, until = missing
-            if until > give_up_at:
+            # A token that came too late, or a wait that is over by now, is no reason to give up: it is asked for again.
+            if until > give_up_at and until > self._clock.now():
                 is_credentials = budget.is_per_credential and credential is not None
                 raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
             self.wait((until - now).total_seconds())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
-from threading import Thread
+from threading import Event, Thread
 
 import msgspec
 import pytest
@@ -22,6 +22,9 @@ from catchment.fetch.budgets import (
     key,
     use,
 )
+from catchment.fetch.settings import FetchSettings
+from catchment.fetch.throttle import Slot, Throttle
+from catchment.fetch.urls import parse_url
 from catchment.model import Budget
 from tests.clocks import HandClock
 from tests.fetch.memory_budgets import MemoryBudgets, MemoryRows
@@ -220,6 +223,16 @@ def test_a_process_that_stopped_after_it_read_the_time_does_not_open_the_window_
     assert sum(others.take(REDDIT, None, now).tokens for _ in range(100)) == 58
     assert stopped.take(REDDIT, None, NOW).tokens == 0
     assert sum(others.take(REDDIT, None, now + seconds(second)).tokens for second in range(65)) == 0
+
+
+def test_a_call_whose_tokens_came_too_late_goes_on_with_one_that_does_not():
+    """However long that takes: nothing is used up, so there is nothing to wait for."""
+    clock, platform = WallClock(NOW), SomePlatform(budget=REDDIT)
+    shared = SlowBudgets(clock)
+    shared.delays = [60.0, 60.0]
+    throttle = Throttle(FetchSettings(), clock, Event(), shared)
+    with throttle.admission(Slot(platform, None, parse_url("https://example.org/")), is_operators=False):
+        assert clock.now() == NOW + seconds(120)
 
 
 def test_of_a_short_window_a_token_that_came_in_the_usual_time_is_used():
