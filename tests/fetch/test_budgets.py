@@ -230,7 +230,7 @@ def test_a_call_whose_tokens_came_too_late_goes_on_with_one_that_does_not():
     clock, platform = WallClock(NOW), SomePlatform(budget=REDDIT)
     shared = SlowBudgets(clock)
     shared.delays = [60.0, 60.0]
-    throttle = Throttle(FetchSettings(), clock, Event(), shared)
+    throttle = Throttle(FetchSettings("test"), clock, Event(), shared)
     with throttle.admission(Slot(platform, None, parse_url("https://example.org/")), is_operators=False):
         assert clock.now() == NOW + seconds(120)
 
