@@ -217,13 +217,12 @@ class Throttle:
     def _wait_for_tokens(self, budgets: Sequence[Budget], credential: str | None) -> None:
         give_up_at = self._clock.now() + self._longest_wait
         while True:
-            now = self._clock.now()
-            missing = self._tokens.take_each(budgets, credential, now)
+            missing = self._tokens.take_each(budgets, credential, self._clock.now())
             if missing is None:
                 return
-            budget, until = missing
+            (budget, until), now = missing, self._clock.now()
             # A token that came too late, or a wait that is over by now, is no reason to give up: it is asked for again.
-            if until > give_up_at and until > self._clock.now():
+            if until > max(now, give_up_at):
                 is_credentials = budget.is_per_credential and credential is not None
                 raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
             self.wait((until - now).total_seconds())
