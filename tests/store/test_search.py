@@ -428,7 +428,7 @@ def test_no_question_is_a_command_to_the_database(desk: Desk, question: str) -> 
     ("after", "is_best"), [("x", False), ("1_2", False), ("1", True), ("9" * 30, False), ("_", True)]
 )
 def test_a_place_that_is_none_is_refused(desk: Desk, after: str, is_best: bool) -> None:
-    with pytest.raises(InvalidInput, match="place"):
+    with pytest.raises(InvalidInput, match="not a valid cursor"):
         desk.store.search.find("fox", after=after, is_best=is_best)
 
 
