@@ -73,6 +73,9 @@ IsDeleted = Annotated[
     bool | None,
     typer.Option("--deleted/--not-deleted", help="Only items that were deleted at the source, or only the others."),
 ]
+OnlyThreads = Annotated[
+    bool, typer.Option("--threads", help="Only opening posts of threads, of forums whose posts are numbered.")
+]
 Limit = Annotated[int, typer.Option(metavar="N", callback=countable, help="How many to show at most.")]
 Since = Annotated[
     datetime | None,

@@ -216,6 +216,7 @@ class SourceGapRepair:
             raws=self.client.raw(exchange),
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
+            counts_replies=self._kind.collects_replies(self._source.settings),
             is_kept_hot=keeps_hot(self._platform),
         )
         decide = partial(

@@ -155,6 +155,7 @@ class _SourceRechecks:
         self._source = rechecks[0].source
         kind = context.platforms.kind(self._source.kind)
         self._ages = kind.recheck_ages if kind else ()
+        self._counts_replies = kind is not None and kind.collects_replies(self._source.settings)
         self._waiting = {recheck.key: recheck for recheck in rechecks}
         self._client = SourceClient(context, rules, self._source, keep=self._keep)
         self._counts, self._began = Counts(), context.clock.now()
@@ -240,6 +241,7 @@ class _SourceRechecks:
             raws=batch.raws(self._client),
             outcomes=self._client.new_attempts(),
             bookings=tuple(self._client.costs.unbooked),
+            counts_replies=self._counts_replies,
             is_kept_hot=keeps_hot(self._platform),
         )
         rechecks = (

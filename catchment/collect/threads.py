@@ -256,6 +256,7 @@ class ThreadReader:
             is_capped=marks is not None and marks.truncated_at_page is not None,
             new_count=result.new_count + counts.new,
             updated_count=result.updated_count + counts.updated,
+            doubled_floors=(*result.doubled_floors, *(marks.moved_floors if marks else ())),
             http_status=exchange.answer.status,
         )
 
@@ -298,6 +299,7 @@ class ThreadReader:
             raws=self.client.raw(exchange),
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
+            counts_replies=True,
             floors=FloorRange(scope, claimed.thread.thread_id, *numbers_on(self._forum, thread_page.number)),
         )
         decided = partial(decide, clean.items, len(clean.skipped), exchange.at)

@@ -117,6 +117,7 @@ class Visit:
             FINGERPRINT_RULE,
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
+            counts_replies=self.state.kind is not None and self.state.kind.collects_replies(self.source.settings),
             **more,
         )
 

@@ -84,6 +84,8 @@ class Page(Record, frozen=True):
     """The threads that a list page of a forum shows."""
     floors: FloorRange | None = None
     """The floors that a page of a thread should show."""
+    counts_replies: bool = False
+    """Replies of its source are collected: the platform's own counts are compared with those stored."""
     is_kept_hot: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
     is_continuable: bool = False

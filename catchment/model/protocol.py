@@ -308,6 +308,11 @@ class Kind(Record, frozen=True):
     """Set if gaps of its sources can be repaired with `reach`: how, and what cannot be found that way, in a sentence
     that is shown with the gap."""
 
+    def collects_replies(self, settings: SettingValues) -> bool:
+        """Whether replies are collected of a source with these settings: of boards, and where `comments` is on."""
+        default = next((field.default for field in self.fields if field.name == "comments"), False)
+        return self.forum is not None or bool(settings.get("comments", default))
+
     @property
     def item_kinds(self) -> tuple[str, ...]:
         return (self.item_kind, *self.more_item_kinds)

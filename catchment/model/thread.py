@@ -134,6 +134,8 @@ class ThreadResult(Record, frozen=True):
     is_capped: bool = False
     new_count: int = 0
     updated_count: int = 0
+    doubled_floors: tuple[int, ...] = ()
+    """Numbers under which a second item was shown: it is stored without its number."""
     http_status: int | None = None
     error_code: str | None = None
     error: str | None = None

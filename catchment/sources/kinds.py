@@ -7,6 +7,7 @@ Known names are those installed and those in the archive: a platform's items sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from catchment.errors import InvalidInput, NotFound
@@ -136,6 +137,17 @@ class Names:
         if filters.platform is not None:
             self.platform(filters.platform)
         return filters
+
+    def is_of_forums(self, filters: Filter) -> bool:
+        """Whether a list is of forums only: threads are then shown before their floors."""
+        names = [filters.kind] if filters.kind is not None else []
+        if filters.source_id is not None:
+            with suppress(NotFound):
+                names.append(self._store.sources.get(filters.source_id, even_removed=True).kind)
+        kinds = [kind for name in names if (kind := self._platforms().kind(name)) is not None]
+        if filters.platform is not None and (platform := self._platforms().by_name.get(filters.platform)) is not None:
+            kinds += platform.KINDS
+        return bool(kinds) and all(kind.forum is not None for kind in kinds)
 
     def checked_watch(self, watch: Watch) -> Watch:
         for name in watch.kinds:

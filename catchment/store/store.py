@@ -30,6 +30,7 @@ with lazy_imports():
         rechecks,
         reparse,
         replies,
+        reply_counts,
         threads,
     )
     from catchment.store.search import index, search
@@ -57,6 +58,7 @@ class Store:
     index = part(lambda store: index.SearchIndex(store.database))
     rechecks = part(lambda store: rechecks.RecheckQueue(store.database))
     replies = part(lambda store: replies.Replies(store.database))
+    reply_counts = part(lambda store: reply_counts.ReplyCounts(store.database))
     floor_audits = part(lambda store: floor_audits.FloorAudits(store.database))
     threads = part(lambda store: threads.Threads(store.database))
     follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))

@@ -26,7 +26,7 @@ from catchment.errors import InvalidInput
 from catchment.lazy import pattern
 from catchment.model import Record
 
-RULE = 2
+RULE = 3
 """Raised when an item gets other terms or facets than before: the index is then rebuilt."""
 
 LONGEST_WORD = 64

@@ -20,6 +20,7 @@ from catchment.web.api.errors import failure_of
 from catchment.web.api.schemas.common import failure
 from catchment.web.dependencies import WebContext
 from catchment.web.middleware import OuterMiddleware, failed
+from catchment.web.pages import audits as audits_page
 from catchment.web.pages import items as items_page
 from catchment.web.pages import live, login, notifications, sources_new, watches
 from catchment.web.pages import runs as runs_page
@@ -59,6 +60,7 @@ _PAGE_PARTS = (
     items_page,
     sources_new,
     sources_page,
+    audits_page,
     runs_page,
     live,
     watches,

@@ -170,6 +170,10 @@ def test_a_second_post_under_a_taken_number_is_stored_without_it(forum: ForumApp
     assert forum.item(f"p{first.pid}")["floor_number"] == 4
     second = forum.item(f"p{thread.floors[4].pid}")
     assert (second["floor_number"], second["thread_id"], second["text"]) == (None, "7", "floor 10 of 7")
+    # The run's record says so.
+    (run,) = [run for run in (1, 2) if any(row.doubled_floors for row in forum.app.store.threads.thread_runs(run))]
+    (row,) = forum.app.store.threads.thread_runs(run)
+    assert (run, row.thread_id, row.doubled_floors) == (2, "7", (4,))
     assert forum.run().counts == Counts(duplicate=1)
 
 

@@ -122,6 +122,11 @@ _AUDIT: dict[str, dict[str, Any]] = {
         "started_at": 1,
         **dict.fromkeys(_COUNTS, 1),
     },
+    "reply_counts": {
+        "item_id": 1,
+        "source_id": 3,
+        **dict.fromkeys(("declared_count", "stored_count", "hole_count", "missing_count"), 1),
+    },
     "gap_repairs": {"id": 1, "gap_id": 1, "source_id": 3, "from_at": 1, "to_at": 2, "started_at": 3},
     "floor_audit_threads": {
         "id": 1,

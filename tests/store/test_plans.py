@@ -51,11 +51,13 @@ from catchment.store.items.floor_audits import IncompleteThread
 from catchment.store.items.item_writer import owe, update_follow_ups
 from catchment.store.items.items import Chosen
 from catchment.store.items.reparse import ReparseFilter
+from catchment.store.items.reply_counts import count_replies
 from catchment.store.leases import living
 from catchment.store.schema import metadata
 from catchment.store.search.index import remove
 from catchment.store.search.lists import Filter, newest_with
 from catchment.store.search.lists import ListFilter as Asked
+from catchment.store.sources.gaps import RepairEnd
 from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.sources import Described
 from catchment.store.sources.sources import SourceRequest as Following
@@ -202,6 +204,8 @@ QUESTIONS: dict[str, Asking] = {
         desk.store.threads.of_source(3, 3),
         desk.store.threads.of_item(1),
         desk.store.threads.holes(1, 0, 100),
+        desk.store.threads.holes_of_item(1, 0, 100),
+        desk.store.threads.titles([1, 2]),
         desk.store.threads.floor_ids("reddit", "", "d", 0, 100),
         desk.store.threads.board_runs(3, limit=3),
         desk.store.threads.thread_runs(1, 3),
@@ -280,6 +284,14 @@ QUESTIONS: dict[str, Asking] = {
     "how many calls were made": lambda desk: desk.store.metrics.calls_since(days_ago(desk, 1)),
     "closed alerts": lambda desk: desk.store.alerts.closed(3),
     "sources with a rhythm": lambda desk: desk.store.alerts.with_rhythm(),
+    "a gap that is repaired": lambda desk: repaired(desk),
+    "threads with missing replies": lambda desk: desk.store.reply_counts.worst(3),
+    "threads of a source with missing replies": lambda desk: desk.store.reply_counts.worst(
+        3, source_id=1, after=(5, 5)
+    ),
+    "counting the replies of threads": lambda desk: desk.store.database.write(
+        lambda tx: [count_replies(tx, "reddit", "", ["d"], is_known=known) for known in (False, True)]
+    ),
     "gaps since": lambda desk: desk.store.gaps.since(1, desk.now),
     "late sources": lambda desk: desk.store.alerts.late_sources(desk.now),
     "failing sources": lambda desk: desk.store.failure_stats.failing(10),
@@ -429,6 +441,10 @@ EXAMPLES = {
     "/api/items after": "1700000000000000-1",
     "/api/items/{item_id}/replies after": "1700000000000000-1",
     "/api/raw-items after": "1700000000000000-1",
+    "/api/missing-replies after": "5-1",
+    "page /audits/replies after": "5-1",
+    "threads": "true",
+    "posts": "all",
     "/api/raw-items/for-digest after": "1700000000000000-1",
     "at": "2099-01-01T00:00:00Z",
     "before": "1700000000000000-1",
@@ -484,7 +500,11 @@ EXAMPLES = {
 # Pages that ask nothing of the archive, or never end.
 NOT_OF_THE_ARCHIVE = {"/login", "/static/{name}", "/live"}
 # What addresses say beside fields and declared parameters.
-ALSO = {"/items": ("after", "format", "order"), "/search": ("after", "format", "order"), "/sources": ("after",)}
+ALSO = {
+    "/items": ("after", "format", "order", "posts"),
+    "/search": ("after", "format", "order", "posts"),
+    "/sources": ("after",),
+}
 
 READING = {
     *("metrics", "alerts", "plan", "tiers", "spending"),
@@ -538,6 +558,18 @@ def audited(desk: Desk) -> object:
     audits.end_thread(thread, list(floors.values()))
     audits.end(audit.id, {"thread_count": 1}, desk.now)
     return [audits.get(audit.id), audits.page(3), audits.threads(audit.id, 3), audits.floors(thread.id, 3)]
+
+
+def repaired(desk: Desk) -> object:
+    gaps, owner_id = desk.store.gaps, desk.presence.owner_id
+    (gap,) = gaps.page(limit=1)
+    claimed = gaps.claim(gap.id, 1, desk.run_id, owner_id, desk.now, 3)
+    assert claimed
+    gaps.end_repair(claimed, RepairEnd(None, "failed", "error", 1, 1, 0, 0, 500, "X", "no"), desk.now, is_free=True)
+    claimed = gaps.claim(gap.id, 1, desk.run_id, owner_id, desk.now, 3)
+    assert claimed
+    gaps.release(claimed.lease)
+    return [gaps.repairs(gap.id, 3), gaps.repairs_of_audit(1, 3)]
 
 
 def read_thread(desk: Desk) -> object:

@@ -51,6 +51,7 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/raw-items/for-digest",
         "GET /api/gaps",
         "GET /api/gaps/{gap_id}/repairs",
+        "GET /api/missing-replies",
         "GET /api/runs",
         "GET /api/runs/{run_id}",
         "GET /api/metrics",

@@ -41,6 +41,11 @@ def a_whole_deployment(desk: Desk) -> None:
     for _ in range(6):
         here.collect(lost)
     here.follow(here.town.feed("three"), name="Waiting")
+    board = here.follow(here.town.feed("four"), "discourse_forum", name="A board")
+    counts = ("scanned_count", "changed_count", "updated_count", "request_count", "started_at", "updated_at")
+    columns = ("run_id", "source_id", "run_trigger", *counts)
+    here.app.store.database.write(lambda tx: tx.insert("board_runs", columns, [(1, board.id, "manual", *[1] * 6)]))
+    here.app.floor_audit().run("test", is_repairing=False)
     here.clock.advance(3600)
     assert here.gaps()
 

@@ -157,8 +157,8 @@ def test_floors_are_shown_by_number_with_a_jump_and_what_is_missing_between_them
     ids = stored(both, opening(at, floor_number=0), *(floor(at, number) for number in reversed(numbers)))
     page = opened(both, f"/items/{ids['t3_a']}")
     assert [text for _, text in outline(page)] == [f"text {number}" for number in numbers[:A_PAGE]]
-    assert "#3 is not stored." in page
-    assert "#5 to #7 are not stored." in page
+    assert "#3: not stored yet" in page
+    assert "#5–#7: not stored yet" in page
     (onwards,) = re.findall(r'href="([^"]+)" rel="next"', page)
     assert [text for _, text in outline(opened(both, unescape(onwards)))] == [
         f"text {number}" for number in numbers[A_PAGE:]

@@ -12,6 +12,9 @@ from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson, OfSource
 from catchment.model import as_dict
 
+_WORST = 100
+"""Threads with missing replies that are shown."""
+
 
 def audit(
     repair: Annotated[
@@ -25,7 +28,8 @@ def audit(
     With `--repair`, the pages with missing floors are requested again, and only these floors are stored. A floor is
     requested at most three times ever. Gaps in time (`catchment gaps`) are repaired, too, where the platform has
     another way to the missing items, such as a search: a gap is closed once all of it was read, and otherwise keeps
-    what is left, for three attempts without progress.
+    what is left, for three attempts without progress. Last come the threads of which the platform reports more replies
+    than are stored, the worst first.
     """
     with StopSignals() as stopping, context.opened_app("audit") as app:
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, logs.logger(__name__).info)
@@ -34,9 +38,10 @@ def audit(
         threads = app.store.floor_audits.threads(view.id, limit=1000)
         floors = {thread.id: app.store.floor_audits.floors(thread.id) for thread in threads}
         repairs = app.store.gaps.repairs_of_audit(view.id)
+        worst = app.store.reply_counts.worst(_WORST, source_id=source_id)
     if as_json:
         found = [as_dict(thread) | {"floors": [as_dict(floor) for floor in floors[thread.id]]} for thread in threads]
-        output.document(as_dict(view) | {"threads": found, "gap_repairs": repairs})
+        output.document(as_dict(view) | {"threads": found, "gap_repairs": repairs, "missing_replies": worst})
         return
     output.facts(
         (
@@ -76,4 +81,11 @@ def audit(
                 )
                 for repair in repairs
             ],
+        )
+    if worst:
+        output.say()
+        output.table(
+            ("#Item", "Thread", "#Reported", "#Stored", "#Missing"),
+            [(row.item_id, row.title, row.declared_count, row.stored_count, row.missing_count) for row in worst[:20]],
+            shrink=("Thread",),
         )

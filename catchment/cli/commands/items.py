@@ -27,6 +27,7 @@ from catchment.cli.params import (
     OfPlatform,
     OfSource,
     OfSourceKind,
+    OnlyThreads,
     Since,
     Until,
     WithTag,
@@ -67,6 +68,7 @@ def items(
     since: Since = None,
     until: Until = None,
     deleted: IsDeleted = None,
+    threads: OnlyThreads = False,
     changed_since: Annotated[
         int | None,
         typer.Option(metavar="N", callback=change_number, help="Only items added or changed after this change number."),
@@ -86,7 +88,9 @@ def items(
     with context.opened_store(settings) as (store, now), context.opened_cache(settings, store) as cache:
         source_id = context.source_id(store, source)
         conditions = Filter(
-            source_id, kind, platform, author, tag, since, until, deleted, changed_since, category=category
+            *(source_id, kind, platform, author, tag, since, until, deleted, changed_since),
+            category=category,
+            is_thread=threads or None,
         )
         context.names(store).checked(conditions)
         listed = _listed(cache, conditions, limit, cursor, order)
@@ -286,6 +290,7 @@ def search(
     since: Since = None,
     until: Until = None,
     is_deleted: IsDeleted = None,
+    threads: OnlyThreads = False,
     best: Annotated[
         bool, typer.Option("--best", help="Sort by relevance; considers the newest thousand results.")
     ] = False,
@@ -299,7 +304,11 @@ def search(
     """
     with context.opened_store(context.settings()) as (store, now):
         source_id = context.source_id(store, source)
-        conditions = Filter(source_id, kind, platform, author, tag, since, until, is_deleted, category=category)
+        conditions = Filter(
+            *(source_id, kind, platform, author, tag, since, until, is_deleted),
+            category=category,
+            is_thread=threads or None,
+        )
         context.names(store).checked(conditions)
         _check_source(store, source_id)
         pages = _results(store, " ".join(words), conditions, best, limit, after)

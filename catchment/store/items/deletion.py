@@ -20,6 +20,7 @@ from catchment.model import Event, Record, RefinedItem, View
 from catchment.store import cache
 from catchment.store.database import Row, StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
+from catchment.store.items.reply_counts import count_replies
 from catchment.store.search import index
 from catchment.store.search.index import SearchIndex
 from catchment.store.sources.metrics import MetricSpan
@@ -51,9 +52,17 @@ def remove_items(tx: Transaction, item_ids: Sequence[int]) -> int:
     sql = "UPDATE source_counts SET item_count = item_count - ? WHERE source_id = ?"
     tx.many(sql, [(count, source_id) for source_id, count in sorted(shown)])
     cache.gone_items(tx, [source_id for source_id, _ in sorted(shown)])
+    sql = """
+        SELECT DISTINCT platform, scope, thread_id FROM items
+         WHERE id IN {values} AND thread_id IS NOT NULL AND NOT is_head
+    """
+    threads = tx.select_in(sql, ids)
     for table in hanging():
         tx.many(f"DELETE FROM {table} WHERE item_id = ?", [(item_id,) for item_id in ids])
     tx.many("DELETE FROM items WHERE id = ?", [(item_id,) for item_id in ids])
+    for platform, scope in sorted({(platform, scope) for platform, scope, _ in threads}):
+        of_scope = [thread_id for *place, thread_id in threads if place == [platform, scope]]
+        count_replies(tx, platform, scope, of_scope, is_known=True)
     return len(ids)
 
 

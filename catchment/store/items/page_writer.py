@@ -48,6 +48,7 @@ from catchment.store.items.item_writer import (
     write_items,
 )
 from catchment.store.items.rechecks import set_rechecks
+from catchment.store.items.reply_counts import write_reply_counts
 from catchment.store.items.threads import held_floors, stored_threads, write_threads
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
@@ -151,6 +152,7 @@ class PageWriter:
         now = micros(page.answered_at)
         change_number, answered, ids = write_items(tx, page, write, now)
         write_threads(tx, page, write, ids, now)
+        write_reply_counts(tx, page, write)
         set_rechecks(tx, write.rechecks)
         update_follow_ups(tx, page.source, write.follow_ups, page.answered_at)
         for raw in page.raws if write.is_raw_kept else ():

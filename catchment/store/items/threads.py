@@ -25,7 +25,7 @@ from catchment.model import (
 )
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
-from catchment.store.item_fields import to_micros
+from catchment.store.item_fields import to_json, to_micros
 from catchment.store.items.item_writer import count_attempts
 from catchment.store.row_mappers import columns
 from catchment.store.sources.runs import note_results
@@ -34,6 +34,7 @@ _THREAD = ", ".join(f"t.{name}" for name in columns(ThreadState))
 _SOURCE = ", ".join(f"s.{name}" for name in columns(Source))
 # Candidates for a claim: others may take the first ones meanwhile.
 _CANDIDATES = 8
+_MOST_DOUBLED = 100
 
 
 class ClaimedThread(Record, frozen=True):
@@ -99,11 +100,14 @@ class ThreadRunView(View, frozen=True):
     is_capped: bool
     new_count: int
     updated_count: int
+    doubled_floors: tuple[int, ...]
+    """Numbers under which a second post was shown: it is stored without its number."""
     http_status: int | None
     error_code: str | None
     error: str | None
     started_at: datetime
     finished_at: datetime | None
+    title: str | None = None
 
 
 class Threads(StorePart):
@@ -209,6 +213,22 @@ class Threads(StorePart):
         """
         return [int(number) for number in self._column(sql, row_id, first, last)]
 
+    @reads
+    def titles(self, tx: Transaction, row_ids: Sequence[int]) -> dict[int, tuple[int | None, str | None]]:
+        """Returns the opening items of threads: their ids and titles, by the thread's row."""
+        sql = """
+            SELECT t.id, t.item_id, i.title FROM threads t LEFT JOIN items i ON i.id = t.item_id WHERE t.id IN {values}
+        """
+        return {row_id: (item_id, title) for row_id, item_id, title in tx.select_in(sql, row_ids)}
+
+    def holes_of_item(self, item_id: int, first: int, last: int) -> set[int]:
+        """Returns the floors that the platform does not have, in a stretch of the thread that an item opens."""
+        sql = """
+            SELECT h.floor_number FROM threads t JOIN thread_holes h ON h.thread_row_id = t.id
+             WHERE t.item_id = ? AND h.floor_number BETWEEN ? AND ?
+        """
+        return {int(number) for number in self._column(sql, item_id, first, last)}
+
     def floor_ids(self, platform: str, scope: str, thread_id: str, first: int, last: int) -> dict[int, int]:
         """Returns the ids of the items on the floors of a thread, by floor number, in a stretch of numbers."""
         held = self._db.read(lambda tx: held_floors(tx, platform, FloorRange(scope, thread_id, first, last)))
@@ -226,9 +246,9 @@ class Threads(StorePart):
         """Returns what a run did with threads."""
         sql = """
             SELECT r.run_id, r.source_id, r.thread_row_id, t.thread_id, t.item_id, r.read_reason, r.last_reply_at,
-                   r.page_count, r.is_capped, r.new_count, r.updated_count, r.http_status, r.error_code, r.error,
-                   r.started_at, r.finished_at
-              FROM thread_runs r JOIN threads t ON t.id = r.thread_row_id
+                   r.page_count, r.is_capped, r.new_count, r.updated_count, r.doubled_floors, r.http_status,
+                   r.error_code, r.error, r.started_at, r.finished_at, i.title
+              FROM thread_runs r JOIN threads t ON t.id = r.thread_row_id LEFT JOIN items i ON i.id = t.item_id
              WHERE r.run_id = ? AND r.thread_row_id > ? ORDER BY r.thread_row_id LIMIT ?
         """
         return self._records(ThreadRunView, sql, run_id, after, limit)
@@ -455,10 +475,12 @@ def note_thread(
 ) -> None:
     sql = """
         INSERT INTO thread_runs (run_id, thread_row_id, source_id, read_reason, last_reply_at, page_count, is_capped,
-                                 new_count, updated_count, http_status, error_code, error, started_at, finished_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                                 new_count, updated_count, doubled_floors, http_status, error_code, error, started_at,
+                                 finished_at)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_id, thread_row_id) DO UPDATE SET page_count = excluded.page_count,
                is_capped = excluded.is_capped, new_count = excluded.new_count, updated_count = excluded.updated_count,
+               doubled_floors = excluded.doubled_floors,
                http_status = excluded.http_status, error_code = excluded.error_code, error = excluded.error,
                finished_at = excluded.finished_at
     """
@@ -474,6 +496,7 @@ def note_thread(
         result.is_capped,
         result.new_count,
         result.updated_count,
+        to_json(result.doubled_floors[:_MOST_DOUBLED]),
         result.http_status,
         result.error_code,
         result.error,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint
 
-from catchment.store.schema.core import Moment, RowId, metadata, optional, partial_index, required
+from catchment.store.schema.core import Json, Moment, RowId, metadata, optional, partial_index, required
 
 threads = Table(
     "threads",
@@ -70,6 +70,8 @@ thread_runs = Table(
     Column("page_count", Integer, nullable=False),
     Column("is_capped", Boolean, nullable=False),
     *required(Integer, "new_count", "updated_count"),
+    # Floor numbers that another item has already: the second one is stored without its number.
+    Column("doubled_floors", Json, nullable=False, server_default="[]"),
     Column("http_status", Integer),
     *optional(Text, "error_code", "error"),
     Column("started_at", Moment, nullable=False),
@@ -78,6 +80,21 @@ thread_runs = Table(
     Index(None, "started_at"),
     sqlite_with_rowid=False,
 )
+
+reply_counts = Table(
+    "reply_counts",
+    metadata,
+    # The item that opens the thread. No foreign keys: these rows are written with their items.
+    Column("item_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("source_id", BigInteger, nullable=False),
+    *required(Integer, "declared_count", "stored_count", "hole_count", "missing_count"),
+    partial_index("ix_reply_counts_missing", "missing_count", "item_id", where="missing_count > 0"),
+    partial_index(
+        "ix_reply_counts_missing_of_source", "source_id", "missing_count", "item_id", where="missing_count > 0"
+    ),
+    sqlite_with_rowid=False,
+)
+"""Replies of a thread by the platform's own count, and those stored; only where replies are collected."""
 
 floor_audits = Table(
     "floor_audits",

@@ -11,6 +11,8 @@ from catchment.text.tokens import folded
 
 DELETED = "is:deleted"
 EDITED = "is:edited"
+THREAD = "is:thread"
+"""Opens a thread whose posts have numbers."""
 KIND = "kind:"
 PLATFORM = "platform:"
 
@@ -33,7 +35,14 @@ def tag_facet(tag: str) -> str:
 
 
 def facets_of(
-    platform: str, kind: str, source_kind: str, author: str | None, tags: str, is_deleted: bool, version: int
+    platform: str,
+    kind: str,
+    source_kind: str,
+    author: str | None,
+    tags: str,
+    is_thread: bool,
+    is_deleted: bool,
+    version: int,
 ) -> Iterator[str]:
     """Yields the facets of an item, each once. `tags` as they are stored."""
     yield platform_facet(platform)
@@ -42,6 +51,8 @@ def facets_of(
         yield author_facet(platform, author)
     if tags != "[]":
         yield from map(tag_facet, dict.fromkeys(decode(tags)))
+    if is_thread:
+        yield THREAD
     if is_deleted:
         yield DELETED
     if version > 1:

@@ -143,7 +143,9 @@ def usable_mark(tx: Transaction) -> IndexMark:
     return mark if mark.rule == tokens.RULE else _beginning()
 
 
-ABOUT = "i.platform, i.kind, s.kind, i.author, i.tags, i.is_deleted, i.version"
+ABOUT = (
+    "i.platform, i.kind, s.kind, i.author, i.tags, i.is_head AND i.floor_number IS NOT NULL, i.is_deleted, i.version"
+)
 """The columns that an item's facets are made of."""
 
 

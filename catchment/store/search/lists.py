@@ -23,6 +23,7 @@ from catchment.store.search.facets import (
     EDITED,
     KIND,
     PLATFORM,
+    THREAD,
     author_facet,
     facet_ids,
     facets_of,
@@ -96,6 +97,8 @@ class Filter(Record, frozen=True):
     is_edited: bool | None = None
     category: str | None = None
     """Category of a source that showed it."""
+    is_thread: bool | None = None
+    """Opens a thread of a forum; only True is a condition."""
 
     @property
     def is_plain(self) -> bool:
@@ -126,6 +129,8 @@ class Filter(Record, frozen=True):
             yield tuple(author_facet(name, self.author) for (name,) in rows)
         if self.tag is not None:
             yield (tag_facet(self.tag),)
+        if self.is_thread:
+            yield (THREAD,)
 
 
 class ListPage(Record, frozen=True):

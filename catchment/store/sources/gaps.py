@@ -169,9 +169,6 @@ class Gaps(StorePart):
 
     # Repairing
 
-    def get(self, gap_id: int) -> GapView | None:
-        return self._record(GapView, f"SELECT {_SHOWN} FROM {_TABLES} WHERE g.id = ?", gap_id)
-
     def repairs(self, gap_id: int, limit: int = 100, before: int | None = None) -> list[GapRepairView]:
         """Returns the attempts to repair a gap, newest first."""
         sql = f"SELECT {_REPAIR} FROM gap_repairs WHERE gap_id = ? AND id < ? ORDER BY gap_id, id DESC LIMIT ?"

@@ -79,10 +79,15 @@ async def _filter(
     is_deleted: Annotated[
         bool | None, Query(description="Only items deleted at their source, or only the others.")
     ] = None,
+    threads: Annotated[
+        bool, Query(description="Only opening posts of threads, of forums whose posts are numbered.")
+    ] = False,
 ) -> Filter:
     now = app.clock.now()
     times = moment_of(since, now), moment_of(until, now)
-    return Filter(source_id, kind, platform, author, tag, *times, is_deleted, category=category)
+    return Filter(
+        source_id, kind, platform, author, tag, *times, is_deleted, category=category, is_thread=threads or None
+    )
 
 
 AskedFilter = Annotated[Filter, Depends(_filter)]

@@ -11,6 +11,8 @@ from catchment.health.metrics import MetricPoint
 from catchment.model import Outcome, as_json
 from catchment.sources.describe import GapReport, gap_reports
 from catchment.store.items.floor_audits import AuditView
+from catchment.store.items.items import key_from, key_text
+from catchment.store.items.reply_counts import MissingReplies
 from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapRepairView
@@ -18,6 +20,7 @@ from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.runs import RunView
 from catchment.web.api.params import (
     After,
+    AfterKey,
     AuditId,
     GapId,
     Name,
@@ -40,6 +43,7 @@ from catchment.web.api.schemas.runs import (
     GapRepair,
     GapSchema,
     MetricsSchema,
+    MissingRepliesSchema,
     Run,
     RunStory,
     ThreadRun,
@@ -150,6 +154,18 @@ def get_audit(
     ]
     repairs = app.store.gaps.repairs_of_audit(audit_id)
     return {**as_json(audit), "threads": threads, "gap_repairs": as_json(repairs), "next": page.next}
+
+
+@router.get("/missing-replies", response_model=PageSchema[MissingRepliesSchema])
+def list_missing_replies(
+    app: AppDep, after: AfterKey = None, most: Annotated[int, limit(1000)] = 100, source_id: OfSource = None
+) -> ResourcePage[MissingReplies]:
+    """Threads of which the platform reports more replies than are stored, the largest difference first.
+
+    Only of sources whose replies are collected.
+    """
+    rows = app.store.reply_counts.worst(most + 1, source_id=source_id, after=key_from(after))
+    return paged(rows, most, lambda row: key_text((row.missing_count, row.item_id)))
 
 
 @router.get("/metrics", response_model=PageSchema[MetricsSchema])

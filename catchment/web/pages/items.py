@@ -42,6 +42,7 @@ STATES = ("edited", "deleted", "present")
 _FILTERS = ("platform", "kind", "source", "category", "author", "tag", "since", "until", "state")
 _GROUPS = {"platform": "platform", "kind": "sort", "state": "shown"}
 """Filters whose values have names in the catalogue, and the group of these names."""
+THREADS, ALL_POSTS = "threads", "all"
 _LONGEST = 500
 _MOST_CHOICES = 30
 _MOST_SUGGESTED = 300
@@ -54,7 +55,7 @@ def items(request: Request, context: WebContextDep, reader: AnyReader) -> Respon
     app, format = context.app, format_of(request)
     order = Ordering.REPLIED if request.query_params.get("order") == Ordering.REPLIED else Ordering.POSTED
     asked = Asked(request, context, reader, {"order": order} if order != Ordering.POSTED else {})
-    filter_ = app.names.checked(asked.filter())
+    filter_ = asked.checked_filter()
     if asked.source_words is None:
         page = app.cache.listed(filter_, format.most if format else A_PAGE, key_from(asked.after), order)
     else:
@@ -86,7 +87,7 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
     hits, error, most = ResultPage([], None, 0, None, False), None, format.most if format else A_PAGE
     if words and asked.source_words is None:
         try:
-            filter_ = app.names.checked(asked.filter())
+            filter_ = asked.checked_filter()
             hits = app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after)
         except InvalidInput as invalid:
             error = str(invalid)
@@ -169,6 +170,10 @@ class Asked:
         self._request, self._context, self._app, self.reader, self.also = request, context, context.app, reader, also
         self.filters = {name: value for name in _FILTERS if (value := params.get(name, "").strip()[:_LONGEST])}
         self.after = params.get("after") or None
+        self.posts = ALL_POSTS if params.get("posts") == ALL_POSTS else None
+        if self.posts is not None:
+            self.also = {**also, "posts": ALL_POSTS}
+        self.is_of_forums = False
         self.source_words: str | None = None
         """The text given for a source, if it matches none or several …"""
         self.source_choices: list[tuple[int, str]] = []
@@ -180,6 +185,13 @@ class Asked:
                 self.filters["source"] = str(matches[0][0])
             else:
                 self.source_words, self.source_choices = self.filters.pop("source"), matches
+
+    def checked_filter(self) -> Filter:
+        """The filter. Of forums, only opening posts are listed, unless all posts, or those of an author, are wanted."""
+        filter_ = self._app.names.checked(self.filter())
+        self.is_of_forums = self._app.names.is_of_forums(filter_)
+        is_thread = self.is_of_forums and self.posts != ALL_POSTS and filter_.author is None
+        return filter_.replace(is_thread=True) if is_thread else filter_
 
     def filter(self) -> Filter:
         filters, state = self.filters, self.filters.get("state")
@@ -235,7 +247,13 @@ class Asked:
             "days": {name: self._day(name) for name in ("since", "until")},
             "formats": feeds.addresses(self._context, path, {**self.also, **self.filters}),
             "first": self.address() if self.after else None,
+            "post_tabs": self._post_tabs() if self.is_of_forums and "author" not in self.filters else {},
+            "posts": self.posts or THREADS,
         }
+
+    def _post_tabs(self) -> dict[str, str]:
+        """Threads, or all posts: the URLs of either list."""
+        return {THREADS: self.address(posts=None), ALL_POSTS: self.address(posts=ALL_POSTS)}
 
     def _day(self, name: str) -> str:
         """A time of the filter in the format of a date field."""

@@ -65,6 +65,7 @@ PLACES = (
     NavLink("/runs", "r", "runs", "run"),
     NavLink("/tasks", "k", "tasks", "run"),
     NavLink("/gaps", "p", "gaps", "run"),
+    NavLink("/audits", "u", "audits", "run"),
     NavLink("/alerts", "a", "alerts", "run"),
     NavLink("/credentials", "c", "credentials", "run"),
     NavLink("/spending", "m", "spending", "run"),

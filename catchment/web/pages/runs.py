@@ -115,7 +115,8 @@ def run(
     visits = app.store.runs.results(run_id, place(after) or 0, A_PAGE_OF_RESULTS + 1, outcome=only)
     page = paged(visits, A_PAGE_OF_RESULTS, lambda visit: visit.source_id)
     links = onwards(f"/runs/{run_id}", {"outcome": only} if only else {}, after, page)
-    return render("run.html", reader, run=run, rows=page.items, only=only, **links)
+    has_threads = bool(app.store.threads.thread_runs(run_id, 1))
+    return render("run.html", reader, run=run, rows=page.items, only=only, has_threads=has_threads, **links)
 
 
 @router.get("/gaps")

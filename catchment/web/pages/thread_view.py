@@ -42,6 +42,8 @@ class FloorRow(Record, frozen=True):
     reply: ReplyView | None = None
     missing: tuple[int, int] = (0, 0)
     """The first and the last number, if there is no reply."""
+    is_hole: bool = False
+    """The platform itself does not have them (any more); otherwise they were not fetched."""
 
 
 class ThreadSection(Record, frozen=True):
@@ -103,11 +105,12 @@ def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, f
     lowest = (item.floor_number or 0) + 1
     start = max(lowest, floor or 0)
     floors = app.store.replies.floors(item, start, A_PAGE + 1)
-    rows, expected = [], start
+    rows: list[FloorRow] = []
+    expected = start
     for reply in floors[:A_PAGE]:
         number = reply.floor_number or 0
         if number > expected:
-            rows.append(FloorRow(missing=(expected, number - 1)))
+            rows += _missing(app, item, expected, number - 1)
         rows.append(FloorRow(_reply(Branch(reply), body)))
         expected = number + 1
     return section.replace(
@@ -116,6 +119,29 @@ def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, f
         first=f"/items/{item.id}#replies" if start > lowest else None,
         next=f"/items/{item.id}?floor={expected}#replies" if len(floors) > A_PAGE else None,
     )
+
+
+def _missing(app: App, item: ItemView, first: int, last: int) -> list[FloorRow]:
+    """Returns lines for the numbers of a stretch, one for each run of holes and of posts that were not fetched."""
+    holes = sorted(app.store.threads.holes_of_item(item.id, first, last))
+    rows, expected = [], first
+    for run in _runs(holes):
+        if run[0] > expected:
+            rows.append(FloorRow(missing=(expected, run[0] - 1)))
+        rows.append(FloorRow(missing=run, is_hole=True))
+        expected = run[1] + 1
+    return [*rows, FloorRow(missing=(expected, last))] if expected <= last else rows
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Returns runs of successive numbers: the first and the last of each."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return runs
 
 
 def _with_tree(app: App, item: ItemView, body: Body, section: ThreadSection, cursors: ThreadCursors) -> ThreadSection:
@@ -142,8 +168,8 @@ def _why_fewer(app: App, item: ItemView, stored: int) -> str | None:
         return "pending"
     source = app.store.sources.get(item.source_id)
     kind = app.platforms.kind(source.kind)
-    switches = {field.name: field.default for field in kind.fields} if kind is not None else {}
-    if "comments" in switches and not source.settings.get("comments", switches["comments"]):
+    has_switch = kind is not None and any(field.name == "comments" for field in kind.fields)
+    if kind is not None and has_switch and not kind.collects_replies(source.settings):
         return "off"
     return "unseen"
 

@@ -61,6 +61,32 @@ def upgrade() -> None:
         )
         batch_op.create_index(batch_op.f("ix_floor_audits_started_at"), ["started_at"], unique=False)
     op.create_table(
+        "reply_counts",
+        sa.Column("item_id", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("source_id", sa.BigInteger(), nullable=False),
+        sa.Column("declared_count", sa.Integer(), nullable=False),
+        sa.Column("stored_count", sa.Integer(), nullable=False),
+        sa.Column("hole_count", sa.Integer(), nullable=False),
+        sa.Column("missing_count", sa.Integer(), nullable=False),
+        sa.PrimaryKeyConstraint("item_id", name=op.f("pk_reply_counts")),
+        sqlite_with_rowid=False,
+    )
+    with op.batch_alter_table("reply_counts", schema=None) as batch_op:
+        batch_op.create_index(
+            "ix_reply_counts_missing",
+            ["missing_count", "item_id"],
+            unique=False,
+            sqlite_where=sa.text("missing_count > 0"),
+            postgresql_where=sa.text("missing_count > 0"),
+        )
+        batch_op.create_index(
+            "ix_reply_counts_missing_of_source",
+            ["source_id", "missing_count", "item_id"],
+            unique=False,
+            sqlite_where=sa.text("missing_count > 0"),
+            postgresql_where=sa.text("missing_count > 0"),
+        )
+    op.create_table(
         "gap_repairs",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
         sa.Column("gap_id", sa.BigInteger(), nullable=False),
@@ -167,6 +193,7 @@ def upgrade() -> None:
         sa.Column("is_capped", sa.Boolean(), nullable=False),
         sa.Column("new_count", sa.Integer(), nullable=False),
         sa.Column("updated_count", sa.Integer(), nullable=False),
+        sa.Column("doubled_floors", sa.Text(), server_default="[]", nullable=False),
         sa.Column("http_status", sa.Integer(), nullable=True),
         sa.Column("error_code", sa.Text(), nullable=True),
         sa.Column("error", sa.Text(), nullable=True),

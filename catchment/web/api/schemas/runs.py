@@ -11,6 +11,7 @@ from catchment.health.metrics import KindMetrics, MetricPoint, VisitFigures
 from catchment.sources.describe import GapReport
 from catchment.status import CollectingHealth, DatabaseHealth, EngineHealth, JobStatus, SchedulerHealth
 from catchment.store.items.floor_audits import AuditFloorView, AuditThreadView, AuditView
+from catchment.store.items.reply_counts import MissingReplies
 from catchment.store.items.threads import BoardRunView, ThreadRunView
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.gaps import GapRepairView
@@ -90,6 +91,11 @@ class AuditThread(Resource):
     """A thread with missing floors and the result of its repair."""
 
     floors: list[AuditFloor]
+
+
+@shows(MissingReplies)
+class MissingRepliesSchema(Resource):
+    """A thread with fewer stored replies than its platform reports."""
 
 
 class AuditStory(Audit):
