@@ -1,7 +1,7 @@
 """A week of many users of X, through both services, by two processes: what is lost, and what does it cost?
 
-Two processes, and a clock on which all work takes no time: every five minutes, both are told the time, and collect what
-is due. The playground sends the bill. A second week has caps at half of it.
+Two processes, and a clock on which all work takes no time: every five minutes, both are told to collect what
+is due; whoever waits moves the clock for all. The playground sends the bill. A second week has daily caps at half of it.
 
 Users post as real ones did, if their traces are given; otherwise by rates of the same form.
 """
@@ -9,9 +9,11 @@ Users post as real ones did, if their traces are given; otherwise by rates of th
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import datetime, timedelta
@@ -19,6 +21,7 @@ from math import ceil, exp
 from pathlib import Path
 from typing import Any
 
+from catchment import logs
 from catchment.app import App, open_app
 from catchment.clock import moment
 from catchment.jobs import run_if_due
@@ -30,14 +33,16 @@ from catchment.playground.rng import chance_of
 from catchment.playground.server import Playground
 from catchment.playground.sites.x import FLAT_PAGE, REACH, tweet_id
 from catchment.playground.world import Habits, Place, World
-from catchment.policy.spending import Total
+from catchment.policy.spending import Total, day_of
 from catchment.settings import Settings
-from endure.clocks import PatientClock
+from catchment.store.spending import DaySpent
+from endure.clocks import SharedClock
 from endure.communities import CRAWLER
 from endure.following import X_SERVICES, Followed, add_x_keys, followed, user
 from endure.trial import FAULTS, START, Verdict, database_of, judged, secrets_found
 
 PROCESSES = 2
+CLOCK = "clock"
 TICK = timedelta(minutes=5)
 HISTORY = timedelta(days=28)
 HABITS = Habits(restored=0.0, reverted=0.0, late=0.0, future=0.0, hostile=0.0)
@@ -61,7 +66,9 @@ class Week(Record, frozen=True):
 def run(week: Week, folder: Path) -> Verdict:
     """Runs the week twice: without caps, and with caps at half of what it cost."""
     free = _live(week, folder / "free", {})
-    caps = {service: max(1, cost["ours"] // 2) for service, cost in free.figures["cost"].items()}
+    # By the day: what a cap left above the last stored post is read the day after, as far as its own cap allows.
+    days = ceil(week.days)
+    caps = {service: max(1, cost["ours"] // 2 // days) for service, cost in free.figures["cost"].items()}
     capped = _live(week, folder / "capped", caps)
     figures = free.figures | {"capped": capped.figures}
     return Verdict(figures, (*free.details, *capped.details), free.is_good and capped.is_good)
@@ -74,7 +81,7 @@ def _live(week: Week, folder: Path, caps: dict[str, int]) -> Verdict:
     with ExitStack() as ending:
         database = database_of(week.database, folder)
         ending.callback(database.close)
-        clock = PatientClock(START)
+        clock = SharedClock(folder / CLOCK, START)
         # Slow answers are slow on the wall, which tells nothing here; an outage would only save money.
         moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
         playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
@@ -89,7 +96,7 @@ def _live(week: Week, folder: Path, caps: dict[str, int]) -> Verdict:
             while clock.now() < world.end:
                 clock.go_on(clock.now() + TICK)
                 for collector in collectors:
-                    collector.tell(clock.now())
+                    collector.go()
                 for collector in collectors:
                     collector.heard()
         figures, details = judged(settings, world, sources, log, slack=timedelta())
@@ -151,8 +158,7 @@ def settings_of(home: str, database_url: str, address: str, caps: dict[str, int]
         master_key="endure master key",
         is_private_allowed=True,
         base_urls=dict.fromkeys(X_SERVICES, address),
-        monthly_caps=caps,
-        log_level="error",
+        daily_caps=caps,
     )
 
 
@@ -164,9 +170,9 @@ class Collector:
             [sys.executable, "-m", "endure.users", *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
 
-    def tell(self, now: datetime) -> None:
+    def go(self) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{now.isoformat()}\n")
+        self._process.stdin.write("go\n")
         self._process.stdin.flush()
 
     def heard(self) -> None:
@@ -193,21 +199,23 @@ def processes(home: str, database_url: str, address: str, caps: dict[str, int]) 
 
 
 def collect(home: str, database_url: str, address: str, caps: str) -> None:
-    """Runs in a process of its own: collects what is due whenever a line says what time it is."""
-    first = sys.stdin.readline()
-    clock = PatientClock(datetime.fromisoformat(first.strip()))
-    with open_app(settings_of(home, database_url, address, json.loads(caps)), "endure", clock=clock) as app:
+    """Runs in a process of its own: collects what is due whenever it is told to."""
+    folder = Path(home).parent
+    clock = SharedClock(folder / CLOCK)
+    settings = settings_of(home, database_url, address, json.loads(caps))
+    with (
+        (folder / f"collector-{os.getpid()}.log").open("w", encoding="utf-8") as said,
+        open_app(settings, "endure", clock=clock) as app,
+    ):
+        logs.configure("json", "info", said)
         for job in CRAWLER:
             app.store.jobs.announce(job.name, clock.now())
-        line = first
-        while line:
-            clock.go_on(datetime.fromisoformat(line.strip()))
+        while sys.stdin.readline():
             app.presence.heartbeat(clock.now())
             for job in CRAWLER:
                 run_if_due(app, job)
             sys.stdout.write("done\n")
             sys.stdout.flush()
-            line = sys.stdin.readline()
 
 
 # The verdict
@@ -255,7 +263,11 @@ def _costs(app: App, log: Path, caps: dict[str, int]) -> dict[str, dict[str, Any
         bill = bill_of(line for line in asked if line.path.startswith("/2/") == (service == "x"))
         spent = [day for day in app.store.spending.by_day("2000-01-01") if day.service == service]
         ours = Total(sum(day.amount for day in spent), sum(day.uncertain_amount for day in spent))
-        is_within = service not in caps or bill.amount <= ours.committed <= caps[service]
+        bills = Counter[str]()
+        for line in asked:
+            if line.path.startswith("/2/") == (service == "x"):
+                bills[day_of(line.at)] += line.cost
+        is_within = service not in caps or max((*bills.values(), *_by_day(spent).values())) <= caps[service]
         costs[service] = {
             "bill": bill.amount,
             "hidden": bill.hidden,
@@ -266,6 +278,13 @@ def _costs(app: App, log: Path, caps: dict[str, int]) -> dict[str, dict[str, Any
             "agrees": ours.amount == bill.plain and bill.hidden <= ours.uncertain_amount and is_within,
         }
     return costs
+
+
+def _by_day(spent: Sequence[DaySpent]) -> Counter[str]:
+    days = Counter[str]()
+    for row in spent:
+        days[row.day] += row.amount + row.uncertain_amount
+    return days
 
 
 def _billed(app: App, world: World, sources: Sequence[Followed], log: Path) -> dict[str, dict[str, list[int]]]:
