@@ -1,7 +1,7 @@
 """A week of many users of X, through both services, by two processes: what is lost, and what does it cost?
 
-Two processes, and a clock on which all work takes no time: every five minutes, both are told to collect what
-is due; whoever waits moves the clock for all. The playground sends the bill. A second week has daily caps at half of it.
+Two processes, and a clock on which all work takes no time: every five minutes, both are told to collect what is due;
+whoever waits moves the clock for all. The playground sends the bill. A second week has daily caps at half of it.
 
 Users post as real ones did, if their traces are given; otherwise by rates of the same form.
 """
