@@ -6,6 +6,9 @@ runs by CATCHMENT_CLOCK, so that a week takes minutes. Ends with 1 if anything w
 With --users: a week of that many users of X, through both services, by two processes, which costs what the playground's
 bill says; then the same with caps at half of it. --traces FILE: they post as the accounts in that file did.
 
+With --boards: a month of a board with that many threads, read by two processes that are killed, on a clock that moves
+only when somebody waits. Every floor has to be stored once, every hole known, with at most one request in any second.
+
 With --communities: a week of that many communities, visited as their tiers say, in which one key's budget must never be
 exceeded; nobody is killed, and days, faults, seed and database are as given.
 
@@ -22,7 +25,7 @@ import tempfile
 from pathlib import Path
 
 from catchment import logs
-from endure import claimers, communities, users
+from endure import boards, claimers, communities, users
 from endure.trial import Plan, Verdict, run
 
 
@@ -45,12 +48,16 @@ def main() -> int:
 
 def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
     folder.mkdir(parents=True, exist_ok=True)
+    if given.boards:
+        rate = 0.1 if given.fault_rate is None else given.fault_rate
+        kills, days = 30 if given.kills is None else given.kills, 30.0 if given.days is None else given.days
+        return boards.run(boards.Month(given.boards, days, kills, rate, given.seed, database), folder)
+    rate = 0.2 if given.fault_rate is None else given.fault_rate
+    days = 7.0 if given.days is None else given.days
     if given.users:
-        return users.run(
-            users.Week(given.users, given.days, given.fault_rate, given.seed, database, given.traces), folder
-        )
+        return users.run(users.Week(given.users, days, rate, given.seed, database, given.traces), folder)
     if given.communities:
-        week = communities.Week(given.communities, given.days, given.fault_rate, given.seed, database)
+        week = communities.Week(given.communities, days, rate, given.seed, database)
         with (folder / "collector.log").open("w", encoding="utf-8") as said:
             logs.configure("json", "info", said)
             try:
@@ -61,9 +68,9 @@ def _verdict(given: argparse.Namespace, database: str, folder: Path) -> Verdict:
         return claimers.run(claimers.Claimers(given.claimers, given.minutes), folder)
     plan = Plan(
         places=given.places,
-        days=given.days,
-        kills=given.kills,
-        fault_rate=given.fault_rate,
+        days=days,
+        kills=200 if given.kills is None else given.kills,
+        fault_rate=rate,
         seed=given.seed,
         minutes=given.minutes,
         database=database,
@@ -81,9 +88,10 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--users", type=int, help="instead of all that: so many users of X")
     options.add_argument("--traces", type=Path, help="with --users: when real accounts posted, as JSON lines")
     options.add_argument("--claimers", type=int, help="instead of all that: so many claimers of one budget")
-    options.add_argument("--days", type=float, default=7.0)
-    options.add_argument("--kills", type=int, default=200)
-    options.add_argument("--fault-rate", type=float, default=0.2)
+    options.add_argument("--boards", type=int, help="instead of all that: a month of a board with so many threads")
+    options.add_argument("--days", type=float, help="7; with --boards 30")
+    options.add_argument("--kills", type=int, help="200; with --boards 30")
+    options.add_argument("--fault-rate", type=float, help="0.2; with --boards 0.1")
     options.add_argument("--seed", type=int, default=7)
     options.add_argument("--minutes", type=float, default=8.0, help="of wall time that the simulated days take")
     options.add_argument("--database", choices=("sqlite", "postgresql", "both"), default="both")

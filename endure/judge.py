@@ -8,7 +8,7 @@ be seen.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
@@ -105,6 +105,7 @@ class Trial:
             for one in followed
             for is_look in (False, True)
         }
+        self._alone: dict[int, bool] = {}
         self.heard: list[Heard] = []
         self.unseen = 0
         for one in asked:
@@ -132,8 +133,7 @@ class Trial:
         for source in self.followed:
             for is_look in (False, True):
                 if source.may_have_asked(one, is_look):
-                    visit = self._visits[source.source_id, is_look].at(one.at)
-                    found += [visit] if visit else []
+                    found += self._visits[source.source_id, is_look].at(one.at)
         return found
 
     def _is_sure(self, one: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
@@ -147,8 +147,13 @@ class Trial:
             return sum(visit.started_at <= asked.at <= visit.finished_at for asked in self.asked) <= visit.requests
         # Of answers that were on their way side by side, the later one may have been applied first. And a story may
         # have been asked for by a run that was cut off while this visit went on.
-        others = (other for other in self.stored.visits if other is not visit)
-        return not any(other.overlaps(visit) for other in others) and not is_cut_off
+        return not is_cut_off and self._is_alone(visit)
+
+    def _is_alone(self, visit: Visit) -> bool:
+        if id(visit) not in self._alone:
+            others = (other for other in self.stored.visits if other is not visit)
+            self._alone[id(visit)] = not any(other.overlaps(visit) for other in others)
+        return self._alone[id(visit)]
 
     # ── the verdict ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,9 +199,15 @@ class Trial:
     def _floors_missed_by(self, source: Followed) -> Missed | None:
         if not source.manner.has_threads:
             return None
-        visits = [one for one in self.stored.visits if one.source_id == source.source_id and one.is_of_list]
+        visits = [
+            one
+            for one in self.stored.visits
+            if one.source_id == source.source_id and one.is_of_list and not one.is_look
+        ]
         walks = good_walks([one for one in visits if one.outcome in _GOOD], self.asked)
-        return Floors(self.world, self.place, walks, self._first_seen(), self.stored.unknown_floors).missed()
+        days = source.manner.settings["window_days"]
+        unknown = self.stored.unknown_floors
+        return Floors(self.world, self.place, walks, self._first_seen(), unknown, days).missed()
 
     def _missed_by(self, source: Followed) -> Missed | None:
         gaps = [gap for gap in self.stored.gaps if gap.source_id == source.source_id]
@@ -369,11 +380,12 @@ class _Visits:
     def __init__(self, visits: Sequence[Visit], source_id: int, is_look: bool) -> None:
         self._visits = [one for one in visits if (one.source_id, one.is_look) == (source_id, is_look)]
         self._starts = [one.started_at for one in self._visits]
+        self._longest = max((one.finished_at - one.started_at for one in self._visits), default=timedelta())
 
-    def at(self, at: datetime) -> Visit | None:
-        place = bisect_right(self._starts, at) - 1
-        visit = self._visits[place] if place >= 0 else None
-        return visit if visit is not None and at <= visit.finished_at else None
+    def at(self, at: datetime) -> list[Visit]:
+        """Those under way at a moment; threads of a forum are read by several processes at once."""
+        begin, end = bisect_left(self._starts, at - self._longest), bisect_right(self._starts, at)
+        return [visit for visit in self._visits[begin:end] if at <= visit.finished_at]
 
 
 def _without_repeats(texts: Sequence[str]) -> list[str]:

@@ -19,7 +19,7 @@ from catchment.playground.world import (
     World,
 )
 from catchment.policy.threads import window
-from endure.following import SEARCHED, WINDOW_DAYS, Manner
+from endure.following import SEARCHED, Manner
 from endure.stored import Gap, Visit
 
 
@@ -202,8 +202,9 @@ class Floors:
         walks: Sequence[Span],
         first_seen: Mapping[str, datetime],
         unknown: Sequence[str],
+        window_days: int,
     ) -> None:
-        self.walks, self.first_seen, self.unknown = walks, first_seen, unknown
+        self.walks, self.first_seen, self.unknown, self.window_days = walks, first_seen, unknown, window_days
         self.threads = _threads(world, place)
         kind = (nga_platform if place.form == nga.NAME else discourse_platform).KINDS[0]
         assert kind.forum is not None
@@ -228,13 +229,14 @@ class Floors:
 
     def _shows(self, walk: Span, head: Post, post: Post) -> bool:
         """Whether a walk listed the thread after the post had come."""
-        is_inside = head.shown_from >= window(self.forum, WINDOW_DAYS, walk.began).starts_at
+        is_inside = head.shown_from >= window(self.forum, self.window_days, walk.began).starts_at
         return is_inside and post.shown_from <= walk.began
 
 
 def _threads(world: World, place: Place) -> list[list[Post]]:
     if place.form == nga.NAME:
-        return [[floor.post for floor in thread.floors] for thread in nga.Voice(world).threads(place)]
+        threads = (thread for thread in nga.Voice(world).threads(place) if not thread.more_floors)
+        return [[floor.post for floor in thread.floors] for thread in threads]
     return [[one.post for one in topic] for topic in discourse.Voice(world).topics(place).values()]
 
 

@@ -197,10 +197,12 @@ class World:
         habits: Habits | None = None,
         busy: float = 1.0,
         others: Mapping[str, int] | None = None,
+        giant_pages: int = 0,
     ) -> None:
-        """`places` feeds, and of the other forms as many as `others` says; these are numbered after the feeds."""
+        """`places` feeds, and of the other forms as many as `others` says; these are numbered after the feeds.
+        `giant_pages`: so many pages more than it has posts for does a thread of each board claim to have."""
         self.seed, self.start, self.end = seed, start.replace(microsecond=0), start + timedelta(days=days)
-        self.habits, self.busy = habits or Habits(), busy
+        self.habits, self.busy, self.giant_pages = habits or Habits(), busy, giant_pages
         feeds = tuple(self._place(number) for number in range(places))
         forms = [form for form, count in (others or {}).items() for _ in range(count)]
         self.places = feeds + tuple(

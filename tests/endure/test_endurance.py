@@ -9,14 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from endure import claimers, communities, users
+from endure import boards, claimers, communities, users
 from endure.trial import FAULTS, START, Plan, run
 from tests.databases import POSTGRESQL, postgres_copy
 
 pytestmark = pytest.mark.process
 
 
-OTHERS = (("hackernews", 1), ("github", 1), ("website", 2), ("json_api", 4), ("discourse", 2), ("reddit", 2), ("x", 2))
+OTHERS = (
+    ("hackernews", 1),
+    ("github", 1),
+    ("website", 2),
+    ("json_api", 4),
+    ("discourse", 2),
+    ("reddit", 2),
+    ("nga", 1),
+    ("x", 2),
+)
 TRIALS = (0.5, 2.0, 8.0, 32.0)
 """Minutes for the same day and a half. On a busy machine little is asked in the shortest: then a longer one follows."""
 
@@ -96,3 +105,14 @@ def test_claimers_in_two_processes_keep_one_budget_while_redis_dies_comes_back_e
         if figures["by_phase"]["redis"] and figures["by_phase"]["empty"]:
             return
     pytest.fail(f"too little happened: {figures}")
+
+
+def test_a_board_that_two_processes_read_while_they_are_killed_is_stored_floor_by_floor(
+    tmp_path: Path, new_database: Callable[[], AbstractContextManager[str]]
+) -> None:
+    with new_database() as database:
+        verdict = boards.run(boards.Month(20, 4, kills=3, fault_rate=0.1, seed=7, database=database), tmp_path)
+    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert (verdict.figures["kills"], verdict.figures["most_in_a_second"]) == (3, 1)
+    assert verdict.figures["items"] > 200
+    assert verdict.figures["holes"] > 0

@@ -55,6 +55,8 @@ class BoardThread(Record, frozen=True):
     """Its opening post is."""
     sub_board: int | None = None
     """The index of the sub-board that it belongs to."""
+    more_floors: int = 0
+    """Floors that are counted, and that nobody has asked for: it is too long to be read."""
 
     @property
     def head(self) -> Post:
@@ -68,7 +70,7 @@ class BoardThread(Record, frozen=True):
         return [floor for floor in self.floors if floor.post.shown_from <= at]
 
     def replies(self, at: datetime) -> int:
-        return len(self.appeared(at)) - 1
+        return len(self.appeared(at)) - 1 + self.more_floors
 
     def last_reply_at(self, at: datetime) -> datetime:
         """The time of the last floor that is still there."""
@@ -95,12 +97,22 @@ def threads_of(world: World, place: Place) -> tuple[BoardThread, ...]:
         is_comment = len(thread) > 1 and chance.random() < 0.06
         comments_on = chance.randint(1, len(thread) - 1) if is_comment else None
         thread.append(floor.replace(number=len(thread), comments_on=comments_on))
+    # One that is opened while the board is watched, and that nobody deletes.
+    giant = next(
+        (
+            index
+            for index, thread in enumerate(floors)
+            if thread[0].post.shown_from > world.start and thread[0].post.removed_at is None
+        ),
+        None,
+    )
     return tuple(
         BoardThread(
             FIRST_TID + 1_000_000 * place.number + 3 * index,
             tuple(thread),
             is_anonymous=index % 13 == 5,
             sub_board=index % len(SUB_BOARDS) if index % 5 == 4 else None,
+            more_floors=world.giant_pages * FLOORS_A_PAGE if index == giant else 0,
         )
         for index, thread in enumerate(floors)
     )
