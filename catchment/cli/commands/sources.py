@@ -10,7 +10,8 @@ import typer
 
 from catchment.cli import context, output
 from catchment.cli.params import AsJson, OfCategory, OfSourceKind, SourceId
-from catchment.model import SourceState, as_dict
+from catchment.model import Source, SourceState, as_dict
+from catchment.platforms import platform_named
 from catchment.sources.describe import (
     GapReport,
     SourceView,
@@ -24,6 +25,7 @@ from catchment.sources.describe import (
 NO_SOURCES_HINT = (
     "run `catchment sources import --starter` to begin with a dozen sources, or `catchment sources add ADDRESS`"
 )
+_BOARD_RUNS = 5
 _NO_MATCH = ("no source matches these filters", "drop one of them")
 
 
@@ -81,8 +83,9 @@ def show(source_id: SourceId, as_json: AsJson = False) -> None:
         stored, progress = store.sources.with_progress(source_id)
         source = source_view(stored, progress, current_intervals(store, settings, [stored]))
         visits, gaps = store.runs.of_source(source_id), gap_reports(store.gaps.page(source_id=source_id))
+        board_runs = store.threads.board_runs(source_id, _BOARD_RUNS) if _is_board(stored) else []
     if as_json:
-        output.document(as_dict(source) | {"visits": visits, "gaps": gaps})
+        output.document(as_dict(source) | {"visits": visits, "gaps": gaps, "board_runs": board_runs})
         return
     for title, facts in _facts(source, now).items():
         output.section(title, facts)
@@ -104,7 +107,25 @@ def show(source_id: SourceId, as_json: AsJson = False) -> None:
             shrink=("Error",),
         )
         output.say()
+    if board_runs:
+        output.table(
+            ("Board", "Window", "#Scanned", "#Changed", "#Updated", "#Requests"),
+            (
+                (
+                    output.when(run.started_at, now),
+                    f"{run.window_first_day} – {run.window_last_day}" if run.window_first_day else "",
+                    *(run.scanned_count, run.changed_count, run.updated_count, run.request_count),
+                )
+                for run in board_runs
+            ),
+        )
+        output.say()
     show_gaps(gaps, now)
+
+
+def _is_board(source: Source) -> bool:
+    platform = platform_named(source.platform)
+    return platform is not None and any(kind.name == source.kind and kind.forum for kind in platform.KINDS)
 
 
 def _facts(source: SourceView, now: datetime) -> dict[str, Sequence[tuple[str, object]]]:

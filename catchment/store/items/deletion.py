@@ -17,7 +17,6 @@ from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.lazy import lazy_imports
 from catchment.model import Event, Record, RefinedItem, View
-from catchment.store import cache
 from catchment.store.database import Row, StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 from catchment.store.items.reply_counts import count_replies
@@ -27,7 +26,7 @@ from catchment.store.sources.metrics import MetricSpan
 from catchment.store.sources.tasks import Tasks
 
 with lazy_imports():
-    from catchment.store import schema
+    from catchment.store import cache, schema
 
 TASKS_KEPT = timedelta(hours=24)
 
