@@ -25,7 +25,7 @@ BEAT_KILLS, REDIS_RESTARTS = 2, 2
 OFTEN = tuple(job for job in JOBS if job.every is not None and job.every < timedelta(hours=1) and not job.is_off)
 SETTINGS = {
     # A minute of the world takes a twentieth of a second: jobs that run every few minutes would do nothing but run.
-    "COLLECTOR_TICK": "1200",
+    "COLLECTOR_TICK": "600",
     **{f"CATCHMENT_JOB_{job.name.upper().replace('-', '_')}": "60" for job in OFTEN},
 }
 

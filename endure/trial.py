@@ -48,6 +48,13 @@ KILLS_A_RESTART = 40
 """After so many kills the database server, where there is one, is restarted, too."""
 ANSWERED_WITHIN = 0.2
 """Seconds that an answer may take, slow ones included: so much is the edge of a gap off, times the clock's rate."""
+IN_FLIGHT = 4
+"""Requests to a platform without a limit of its own that may be on their way at once, and arrive together: on this
+clock, a second takes a millisecond."""
+_VISITED = """
+    v.source_id = p.source_id AND v.outcome IN ('succeeded', 'unchanged', 'failed')
+    AND (v.error_code IS NULL OR v.error_code <> 'CUT_OFF')
+"""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
 FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
@@ -391,8 +398,7 @@ def judged(
                     "gaps",
                     "leases WHERE owner_id IS NOT NULL",
                     "run_sources WHERE outcome IN ('succeeded', 'unchanged')",
-                    # One that its platform has closed since was visited before.
-                    "progress WHERE last_success_at IS NULL",
+                    f"progress p WHERE NOT EXISTS (SELECT 1 FROM run_sources v WHERE {_VISITED})",
                 )
             ]
         )
@@ -446,7 +452,7 @@ def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
                     times[one.credential if budget.is_per_credential else None].append(one.at)
             window = timedelta(seconds=budget.window_seconds)
             most = max((most_within(one, window) for one in times.values()), default=0)
-            beyond = max(beyond, most - budget.limit - (budget.concurrency or 0))
+            beyond = max(beyond, most - budget.limit - (budget.concurrency or IN_FLIGHT))
     return beyond
 
 

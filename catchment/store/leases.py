@@ -60,30 +60,49 @@ def claim(
     """
     ids = list(dict.fromkeys(resource_ids))
     most = len(ids) if limit is None else limit
-    numbers = _claim_existing(tx, resource, ids, owner_id, now, most) if tx.is_postgres else {}
+    is_choice = most < len(ids)
+    numbers = _claim_existing(tx, resource, ids, owner_id, now, most, is_choice) if tx.is_postgres else {}
     if len(numbers) < min(most, len(ids)):
         others = [resource_id for resource_id in ids if resource_id not in numbers]
         numbers |= _claim_new(tx, resource, others, owner_id, now, most - len(numbers))
+    if tx.is_postgres and is_choice and len(numbers) < most:
+        others = [resource_id for resource_id in ids if resource_id not in numbers]
+        numbers |= _claim_existing(tx, resource, others, owner_id, now, most - len(numbers), False)
     return {resource_id: Lease(resource, resource_id, owner_id, number) for resource_id, number in numbers.items()}
 
 
 def _claim_existing(
-    tx: Transaction, resource: str, ids: Sequence[int], owner_id: int, now: datetime, limit: int
+    tx: Transaction,
+    resource: str,
+    ids: Sequence[int],
+    owner_id: int,
+    now: datetime,
+    limit: int,
+    stops_at_new: bool,
 ) -> dict[int, int]:
-    """Claims resources that were announced or claimed before, on PostgreSQL."""
+    """Claims resources that were announced or claimed before, on PostgreSQL. `stops_at_new`: only those in front of the
+    first that was not; otherwise it would wait for ever behind those that come up again and again."""
+    first_new = """
+        SELECT min(w.place) FROM wanted w LEFT JOIN leases n ON n.resource = ? AND n.resource_id = w.value
+         WHERE n.resource_id IS NULL
+    """
     rows = tx.all(
-        """
+        f"""
+        WITH wanted AS (SELECT * FROM unnest(?::bigint[]) WITH ORDINALITY AS w (value, place))
         UPDATE leases SET number = leases.number + 1, owner_id = ?, taken_at = ?
-          FROM (SELECT l.resource, l.resource_id FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted (value, place)
+          FROM (SELECT l.resource, l.resource_id FROM wanted
                   JOIN leases l ON l.resource = ? AND l.resource_id = wanted.value
-                 WHERE l.owner_id IS NULL ORDER BY wanted.place LIMIT ? FOR UPDATE OF l SKIP LOCKED) AS free
+                 WHERE l.owner_id IS NULL
+                   {f"AND wanted.place < coalesce(({first_new}), wanted.place + 1)" if stops_at_new else ""}
+                 ORDER BY wanted.place LIMIT ? FOR UPDATE OF l SKIP LOCKED) AS free
          WHERE leases.resource = free.resource AND leases.resource_id = free.resource_id
         RETURNING leases.resource_id, leases.number
         """,
+        list(ids),
         owner_id,
         micros(now),
-        list(ids),
         resource,
+        *([resource] if stops_at_new else []),
         limit,
     )
     return dict(rows)
