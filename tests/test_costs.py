@@ -27,7 +27,8 @@ FEEDS, ENTRIES = 4, 25
 HTML = '<p>Some <strong>words</strong> in a paragraph, and <a href="https://example.org/">a link</a>.</p>'
 
 NEW = {
-    "calls an entry": 68.0,
+    # 68 in a process of its own; 63 where other tests have loaded and compiled what the first page needs.
+    "calls an entry": 65.5,
     "calls a page": 529.0,
     "statements a page": 21.25,
     "rows an entry": 2.0,

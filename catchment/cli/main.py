@@ -65,7 +65,7 @@ COMMANDS: dict[str, Entry] = {
     "metrics": Entry("Show collection figures by hour or by day.", "reports:metrics"),
     "plan": Entry("Show whether the request budgets cover all sources.", "status:plan"),
     "alive": Entry("Check that serve, beat or a worker is working.", "alive:alive"),
-    "spending": Entry("Show what paid services cost, by service, credential and source.", "spending:spending"),
+    "spending": Entry("Show spending by service, credential and source.", "spending:spending"),
     "alerts": Entry("List alerts, newest first.", "reports:alerts"),
     "doctor": Entry("Check this installation for problems.", "maintenance:doctor"),
     "migrate": Entry("Upgrade the database schema.", "maintenance:migrate"),

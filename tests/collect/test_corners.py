@@ -113,7 +113,7 @@ def test_a_post_of_the_watermarks_own_minute_is_looked_for_on_the_next_page() ->
 
 def test_a_walk_cut_off_among_posts_of_the_watermarks_minute_leaves_a_gap() -> None:
     walk = step(Walk(NEW, MARK), [post("a", 1), post("m", 60)], NOW)
-    assert gap_after(walk, End.REPEATS, NOW) == Gap(True, ago(60), ago(60), "repeats", ("m",))
+    assert gap_after(walk, End.REPEATS, NOW) == Gap(True, ago(60), ago(60), "repeats", ("m",), to_ids=("m",))
 
 
 def test_pinning_the_newest_post_we_have_closes_no_gap() -> None:

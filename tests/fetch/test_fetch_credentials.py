@@ -166,7 +166,7 @@ def test_what_may_stand_there_by_chance_is_left_as_it_is(pooled, server):
 
 
 def test_while_one_has_used_up_its_budget_the_next_one_is_asked_with(pooled, server):
-    pooled.platform = SomePlatform(OWN, Budget("some", 2, 3600, is_per_credential=True))
+    pooled.platform = SomePlatform(OWN, Budget("some", 1, 3600, is_per_credential=True))
     url = server.on("/", reply())
     for _ in range(2):
         pooled.ask(url, identity=Identity.NEEDED)
@@ -240,7 +240,7 @@ def test_a_new_secret_under_the_same_name_logs_in_anew(logged_door, server):
 
 def test_what_is_asked_at_login_is_the_credentials_own_budget(logged_door, server):
     platform: LoginPlatform = logged_door.platform
-    platform.HOSTS, platform.BUDGET = OWN, Budget("some", 3, 3600, is_per_credential=True)
+    platform.HOSTS, platform.BUDGET = OWN, Budget("some", 2, 3600, is_per_credential=True)
     logged_door.secrets["other"] = Secret(basic="other:s3cret")
     url = server.on("/", reply())
     logged_door.ask(Request(url, identity=Identity.NEEDED))

@@ -98,7 +98,7 @@ def test_an_answer_may_take_as_long_as_it_is_set_for_its_platform(
 def test_a_budget_is_as_large_as_it_is_set_and_its_window_as_long(
     door_with: Callable[..., Door], server: Hostile, environ: dict[str, str], wait: int
 ) -> None:
-    door = door_with(REDDIT_RATE_LIMIT="5", **environ)
+    door = door_with(REDDIT_RATE_LIMIT="4", **environ)
     for _ in range(4):
         door.ask(server.on("/", reply()))
     with pytest.raises(SlowDown) as refused:

@@ -118,7 +118,7 @@ def test_those_who_begin_a_budget_together_share_it(desk: Desk, database_url: st
     """There is no row yet that could be locked."""
     stores = [opened(database_url, tmp_path) for _ in range(4)]
     for number in range(10):
-        budget, begin = Budget(f"fresh {number}", 2, 3600), Barrier(4)
+        budget, begin = Budget(f"fresh {number}", 1, 3600), Barrier(4)
 
         def take(which: int, budget: Budget = budget, begin: Barrier = begin) -> int:
             begin.wait()
