@@ -15,6 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import islice
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ TICK = timedelta(minutes=10)
 WINDOW_DAYS = 3
 REST = timedelta(days=2)
 """The last days pass without faults and kills, so that what waits can be read."""
-THREADS_A_DAY = 0.129
+THREADS_A_DAY = 0.119
 """Of a board that is not busy."""
 GIANT_PAGES = 1_200
 REQUESTS_A_THREAD = 5
@@ -62,7 +63,13 @@ class Month(Record, frozen=True):
 def run(month: Month, folder: Path) -> Verdict:
     home, log = folder / "home", folder / "asked.jsonl"
     home.mkdir(parents=True, exist_ok=True)
-    world = World(month.seed, START, 0, month.days, busy=month.busy, others={"nga": 1}, giant_pages=GIANT_PAGES)
+    world = World(
+        *(month.seed, START, 0, month.days),
+        busy=month.busy,
+        others={"nga": 1},
+        giant_pages=GIANT_PAGES,
+        most_a_day=inf,
+    )
     with ExitStack() as ending:
         database = database_of(month.database, folder)
         ending.callback(database.close)

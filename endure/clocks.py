@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 import mmap
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
-from threading import Event, Lock, local
+from threading import Event, Lock, get_ident
 from time import monotonic, sleep
 
 from catchment.clock import micros, moment
@@ -81,7 +83,12 @@ class SharedClock:
 
 
 BUSY, NEVER = 0, 2**62
-STUCK_SECONDS = 2.0
+STUCK_SECONDS = 60.0
+"""Nothing takes so long, on the slowest machine."""
+_PAUSES = (0.0005, 0.004)
+"""Between two looks at the clock, at first and in the end."""
+BEFORE_A_TOKEN = ("fetch/robots.py", "fetch/auth.py")
+"""Where a request waits for another one of its process, before it may be sent."""
 
 
 class LockstepClock:
@@ -108,8 +115,8 @@ class LockstepClock:
 
     def take(self, slot: int) -> None:
         """Called by a process before anything else: what happens in it is told in this slot."""
-        self._slot, self._lock, self._local = slot, Lock(), local()
-        self._sending, self._wakes = 0, list[int]()
+        self._slot, self._lock = slot, Lock()
+        self._sending, self._wakes = set[int](), list[int]()
         # Opened anew: a lock on a file belongs to the opening, and ends with the process.
         self._descriptor = os.open(self._path, os.O_RDWR)
         self._set(slot, BUSY)
@@ -125,31 +132,50 @@ class LockstepClock:
     @contextmanager
     def sending(self) -> Iterator[None]:
         """A request is on its way: the clock stands still, unless the request has to wait."""
-        self._count(1)
+        with self._lock:
+            self._sending.add(get_ident())
+            self._tell()
         try:
             yield
         finally:
-            self._count(-1)
+            with self._lock:
+                self._sending.discard(get_ident())
+                self._tell()
 
     def idle(self, until: datetime) -> None:
         """Waits until then."""
-        wake, is_sending = micros(until), getattr(self._local, "is_sending", False)
+        wake, thread = micros(until), get_ident()
         with self._lock:
-            self._sending -= is_sending
+            is_sending = thread in self._sending
+            self._sending.discard(thread)
             self._wakes.append(wake)
             self._tell()
-        seen, since = self._get(0), monotonic()
+        seen, since, pause = self._get(0), monotonic(), _PAUSES[0]
         while (now := self._get(0)) < wake:
             if now != seen:
                 seen, since = now, monotonic()
-            # A request that waits may hold what another one of this process needs first (the site's robots.txt): both
-            # would wait for ever.
-            self._go_on(is_stuck=is_sending and monotonic() - since > STUCK_SECONDS)
-            sleep(0.0005)
+            self._go_on(is_stuck=is_sending and (self._wait_for_this() or monotonic() - since > STUCK_SECONDS))
+            sleep(pause)
+            pause = min(2 * pause, _PAUSES[1])
         with self._lock:
-            self._sending += is_sending
+            if is_sending:
+                self._sending.add(thread)
             self._wakes.remove(wake)
             self._tell()
+
+    def _wait_for_this(self) -> bool:
+        """Whether all that this process sends waits for what the thread that asks is about to send: the site's
+        robots.txt. Both would wait for ever."""
+        with self._lock:
+            # The interpreter holds a lock of its own while it looks at the threads. Garbage that is collected then may
+            # call back, which lets another thread run, and that one could wait for this lock for ever.
+            gc.disable()
+            try:
+                frames = sys._current_frames()
+            finally:
+                gc.enable()
+        places = [frames[thread].f_code.co_filename for thread in list(self._sending) if thread in frames]
+        return all(place.endswith(BEFORE_A_TOKEN) for place in places)
 
     def now(self) -> datetime:
         return moment(self._get(0))
@@ -162,12 +188,6 @@ class LockstepClock:
     def wall_seconds(self, seconds: float) -> float:
         return 0.0
 
-    def _count(self, change: int) -> None:
-        self._local.is_sending = change > 0
-        with self._lock:
-            self._sending += change
-            self._tell()
-
     def _tell(self) -> None:
         self._set(self._slot, BUSY if self._sending or not self._wakes else min(self._wakes))
 
@@ -175,8 +195,10 @@ class LockstepClock:
         with self._lock:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX)
             try:
-                first = min(self._get(slot) for slot in range(1, self._processes + 1))
-                self._set(0, max(self._get(0), min(self._wakes) if is_stuck else first))
+                told = {slot: self._get(slot) for slot in range(1, self._processes + 1)}
+                if is_stuck:
+                    told[self._slot] = min(self._wakes)
+                self._set(0, max(self._get(0), min(told.values())))
             finally:
                 fcntl.flock(self._descriptor, fcntl.LOCK_UN)
 

@@ -49,6 +49,8 @@ FORUM_LOOK = re.compile(r"/discourse/\d+/(?:posts/\d+|t/\d+(?:/\d+)?)\.json")
 BOARD_VISIT, BOARD_LOOK = re.compile(r"/(?:thread|read)\.php\?.*"), re.compile(r"/read\.php\?.*")
 THREAD_PAGE = re.compile(r"/discourse/\d+/t/.*|/read\.php\?(?:.*&)?tid=.*")
 """A page of a thread: what a visit takes whole, and a second look in part."""
+REPAIR = re.compile(r"/2/tweets/search/.*|/twitter/tweet/advanced_search.*")
+"""A search by which a gap of a user of X is repaired."""
 WINDOW_DAYS = 2
 """Of boards and forums: short, so that threads leave the window while the trial goes on."""
 

@@ -18,8 +18,8 @@ from catchment.platforms.discourse import FORUM
 from catchment.playground.log import Asked
 from catchment.playground.sites import Entry, discourse
 from catchment.playground.world import Place, Timeline, World
-from endure.following import OF_A_FEED, THREAD_PAGE, Followed
-from endure.missing import Floors, Missed, Pages, Window, good_walks
+from endure.following import OF_A_FEED, REPAIR, THREAD_PAGE, Followed
+from endure.missing import STALE, Floors, Missed, Pages, Window, good_walks
 from endure.stored import Held, Stored, Visit
 from endure.texts import Texts, is_partial
 
@@ -65,7 +65,7 @@ class Heard(Record, frozen=True):
 
 
 class Findings(Record, frozen=True):
-    """What was found at one place; every list should be empty but the last four figures."""
+    """What was found at one place; every list should be empty."""
 
     lost: tuple[str, ...] = ()
     twice: tuple[str, ...] = ()
@@ -76,6 +76,8 @@ class Findings(Record, frozen=True):
     needed_gaps: int = 0
     unseen: int = 0
     """Answers that nobody came back from, and posts that came and went unseen without anybody's fault."""
+    waiting: int = 0
+    """Floors of threads that wait to be read, as the archive says."""
 
 
 class Trial:
@@ -118,11 +120,11 @@ class Trial:
         if not visits:
             self.unseen += one.is_whole
         is_cut_off = any(begin <= one.at <= end for begin, end in self.stored.cut_off)
-        # A visit that was stopped politely counts as skipped, whatever it has stored before.
         is_finished = any(visit.outcome != "skipped" for visit in visits)
-        if not is_finished and is_cut_off:
-            # A run that was cut off may have stored a part of what it was told; the record of its visit begins with
-            # the first page it stored.
+        is_repair = REPAIR.fullmatch(one.path) is not None
+        if not is_finished and (is_cut_off or visits or is_repair):
+            # A visit that was stopped, politely or not, may have stored a part of what it was told. The record of one
+            # that was cut off begins with the first page it stored. The repair of a gap has no record of a visit.
             self.heard.append(Heard(one, None, is_sure=False))
         elif (one.is_whole or one.entries) and is_finished:
             visit = visits[0] if len(visits) == 1 else None
@@ -139,8 +141,8 @@ class Trial:
     def _is_sure(self, one: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
         if visit is None or not one.is_whole or visit.outcome != "succeeded":
             return False
-        if visit.is_look and THREAD_PAGE.fullmatch(one.path):
-            # Only of the floors that were due does a second look take anything.
+        if THREAD_PAGE.fullmatch(one.path) and (visit.is_look or one.fault == STALE):
+            # Only of the floors that were due does a second look take anything, and only what is new of an old copy.
             return False
         if self.place.form not in SHARED:
             # More answers than the visit asked for: one of them went to a process that had been ended by then.
@@ -172,6 +174,7 @@ class Trial:
             false_gap_seconds=sum(one.false_gap_seconds for one in missed),
             needed_gaps=sum(one.needed for one in missed),
             unseen=self.unseen + sum(one.unseen for one in missed),
+            waiting=sum(one.waiting for one in missed),
         )
 
     def _most_items(self) -> int:
@@ -204,10 +207,18 @@ class Trial:
             for one in self.stored.visits
             if one.source_id == source.source_id and one.is_of_list and not one.is_look
         ]
-        walks = good_walks([one for one in visits if one.outcome in _GOOD], self.asked)
+        # An old copy of a thread's page excuses nothing: the thread has to be read again.
+        lists = [one for one in self.asked if not THREAD_PAGE.fullmatch(one.path)]
+        walks = good_walks([one for one in visits if one.outcome in _GOOD], lists)
         days = source.manner.settings["window_days"]
-        unknown = self.stored.unknown_floors
-        return Floors(self.world, self.place, walks, self._first_seen(), unknown, days).missed()
+        unknown = (*self.stored.unknown_floors, *self.stored.passed_over)
+        waiting = {
+            entry.post
+            for one in self.asked
+            for entry in one.entries
+            if any(item.id in self.stored.waiting_heads for item in self.by_wire_id.get(entry.wire_id, ()))
+        }
+        return Floors(self.world, self.place, walks, self._first_seen(), unknown, days, waiting).missed()
 
     def _missed_by(self, source: Followed) -> Missed | None:
         gaps = [gap for gap in self.stored.gaps if gap.source_id == source.source_id]
@@ -280,7 +291,7 @@ class Trial:
                 # the collector knows how much it took from it.
                 if not one.is_stale or subject not in said:
                     is_sure = one.is_sure and not is_partial(one.asked.path)
-                    said[subject].append((self.texts.of(one.asked, entry), is_sure))
+                    said[subject] += [(text, is_sure) for text in self.texts.of(one.asked, entry)]
         items = self._items_by_subject()
         told_wrongly = (
             self._told_wrongly(name, items[name], texts, was_gone=name in gone) for name, texts in said.items()

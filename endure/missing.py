@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
@@ -32,6 +32,8 @@ class Missed(Record, frozen=True):
     unseen: int
     gap_seconds: float
     false_gap_seconds: float
+    waiting: int = 0
+    """Floors of threads that wait to be read, as the archive says."""
 
 
 class Window:
@@ -99,6 +101,8 @@ class Window:
         return any(gap[0] - self.slack <= at <= gap[1] + self.slack for at in (post.created_at, post.shown_from))
 
 
+STALE = "stale"
+"""The fault of an answer that is an old copy."""
 WALKS_ENOUGH = 3
 """A post that so many good walks in a row had before them, and none has brought, is missing. One alone may have met an
 answer whose dates were off, or a story that could not be had just then."""
@@ -203,8 +207,11 @@ class Floors:
         first_seen: Mapping[str, datetime],
         unknown: Sequence[str],
         window_days: int,
+        waiting: Collection[str] = (),
     ) -> None:
+        """`waiting`: the posts that open a thread which waits to be read."""
         self.walks, self.first_seen, self.unknown, self.window_days = walks, first_seen, unknown, window_days
+        self.waiting = waiting
         self.threads = _threads(world, place)
         kind = (nga_platform if place.form == nga.NAME else discourse_platform).KINDS[0]
         assert kind.forum is not None
@@ -214,12 +221,18 @@ class Floors:
         if not self.walks:
             return Missed(0, tuple(self.unknown), 0, 0.0, 0.0)
         missing = [
-            f"{post.id} of {post.shown_from:%d %H:%M:%S} in the thread of {thread[0].id}"
+            (thread[0], post)
             for thread in self.threads
             for post in thread
             if post.id not in self.first_seen and self._is_owed(thread[0], post)
         ]
-        return Missed(0, (*missing, *self.unknown), 0, 0.0, 0.0)
+        unexplained = [
+            f"{post.id} of {post.shown_from:%d %H:%M:%S} in the thread of {head.id}"
+            for head, post in missing
+            if head.id not in self.waiting
+        ]
+        waiting = len(missing) - len(unexplained)
+        return Missed(0, (*unexplained, *self.unknown), 0, 0.0, 0.0, waiting)
 
     def _is_owed(self, head: Post, post: Post) -> bool:
         """Not what was removed meanwhile: threads wait to be read, and all that can be known then is the hole."""
@@ -253,7 +266,7 @@ def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[Span]:
     walks = []
     for visit in visits:
         during = asked[bisect_left(times, visit.started_at) : bisect_right(times, visit.finished_at)]
-        if during and not any(one.fault == "stale" for one in during):
+        if during and not any(one.fault == STALE for one in during):
             walks.append(Span(during[0].at, during[-1].at))
     return walks
 

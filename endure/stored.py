@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from catchment.clock import moment
@@ -61,6 +61,10 @@ class Stored(Record, frozen=True):
     """Item and day."""
     unknown_floors: tuple[str, ...] = ()
     """Numbers below a thread's highest that are neither stored nor known as holes of the forum."""
+    waiting_heads: frozenset[int] = frozenset()
+    """Items that open a thread which waits to be read: the archive says itself that something is missing there."""
+    passed_over: tuple[str, ...] = ()
+    """Threads that wait while others, which began to wait later, are read."""
 
 
 def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
@@ -118,6 +122,7 @@ def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
             tuple((moment(row[0]), moment(row[1])) for row in cut_off),
             frozenset((row[0], row[1]) for row in appearances),
             _unknown_floors(tx, ids),
+            *_waiting_threads(tx, ids),
         )
 
     return store.database.read(question)
@@ -150,6 +155,61 @@ def _unknown_floors(tx: Any, source_ids: Sequence[int]) -> tuple[str, ...]:
         for number in range(1, max_floor + 1)
         if number not in known[thread_id] and number not in holes[row_id]
     )
+
+
+PASSED_FOR = timedelta(hours=6)
+"""A thread may be passed over for a while: by the time its holder is known to be dead, later ones have been read."""
+
+
+class ThreadRun(Record, frozen=True):
+    """One reading of a thread."""
+
+    source_id: int
+    thread: int
+    listed_at: datetime
+    """When the thread was first listed."""
+    started_at: datetime
+    is_complete: bool
+
+
+def _waiting_threads(tx: Any, source_ids: Sequence[int]) -> tuple[frozenset[int], tuple[str, ...]]:
+    waiting = tx.select_in(
+        """
+        SELECT source_id, id, item_id, thread_id, waiting_since FROM threads
+         WHERE read_reason IS NOT NULL AND source_id IN {values}
+        """,
+        source_ids,
+    )
+    runs = [
+        ThreadRun(row[0], row[1], moment(row[2]), moment(row[3]), bool(row[4]))
+        for row in tx.select_in(
+            """
+            SELECT r.source_id, t.id, t.created_at, r.started_at, r.error_code IS NULL AND r.page_count > 0
+              FROM thread_runs r JOIN threads t ON t.id = r.thread_row_id
+             WHERE r.source_id IN {values} ORDER BY r.started_at
+            """,
+            source_ids,
+        )
+    ]
+    passed = tuple(
+        f"{thread_id} waits since {moment(since):%d %H:%M} while later threads are read for {length}"
+        for source_id, row_id, _, thread_id, since in waiting
+        if (length := passed_for(runs, source_id, row_id, moment(since))) > PASSED_FOR
+    )
+    return frozenset(row[2] for row in waiting), passed
+
+
+def passed_for(runs: Sequence[ThreadRun], source_id: int, thread: int, since: datetime) -> timedelta:
+    """Returns for how long threads that began to wait later were read instead of this one, which waits `since` then.
+    They were listed for the first time later, or had been read to the end meanwhile and came up again."""
+    times, complete = [], set()
+    for run in runs:
+        if run.source_id == source_id and run.thread != thread and run.started_at > since:
+            if run.listed_at > since or run.thread in complete:
+                times.append(run.started_at)
+            if run.is_complete:
+                complete.add(run.thread)
+    return times[-1] - times[0] if times else timedelta()
 
 
 def plain(text: str | None) -> str:

@@ -27,6 +27,7 @@ from catchment.playground.world import (
     World,
 )
 from catchment.text.clean import refine
+from endure.missing import STALE
 from endure.stored import plain
 
 WHEN = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,12 +49,16 @@ class Texts:
         """Whether it says what the post says: a retweet says what another one says, or said."""
         return self._x is None or self._x.relation(self.posts[name]) != "retweeted"
 
-    def of(self, asked: Asked, entry: Entry) -> str:
-        """What a reader should hold after this answer showed it the post."""
-        if self.place.form == "nga":
-            # A moderator's penalty changes the text, too.
-            return _rendered(self._floors[entry.post].content(asked.at))
-        return self._of_version(asked.path, entry.post, entry.version)
+    def of(self, asked: Asked, entry: Entry) -> tuple[str, ...]:
+        """What a reader should hold after this answer showed it the post: one of these texts."""
+        if self.place.form != "nga":
+            return (self._of_version(asked.path, entry.post, entry.version),)
+        # A moderator's penalty changes the text, too. Of an old copy, only its version is known.
+        floor = self._floors[entry.post]
+        is_folded = floor.folded_at is not None and floor.folded_at <= asked.at
+        version = next(version for version in floor.post.versions if version.number == entry.version)
+        folds = (False, True) if is_folded and asked.fault == STALE else (is_folded,)
+        return tuple(_rendered(floor.content_of(version, is_folded=folded)) for folded in folds)
 
     def _of_version(self, path: str, name: str, number: int) -> str:
         if self._reddit is not None:

@@ -12,7 +12,7 @@ import time
 from base64 import b64encode
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -424,6 +424,7 @@ def judged(
         "unexplained": _sum(every, "unexplained"),
         "false_gaps": round(sum(one.false_gap_seconds for one in every) / total, 4) if total else 0.0,
         "unseen": sum(one.unseen for one in every),
+        "waiting": sum(one.waiting for one in every),
         "leases": held,
         "beyond_budget": _beyond_budget(asked, world),
         "unvisited": unvisited,
@@ -464,7 +465,7 @@ def _sum(findings: list[Findings], name: str) -> int:
     return sum(len(getattr(one, name)) for one in findings)
 
 
-def secrets_found(folders: Sequence[Path], settings: Settings) -> list[str]:
+def secrets_found(folders: Sequence[Path], settings: Settings, more: Iterable[str] = ()) -> list[str]:
     """Files in which a planted secret stands in plain: of addresses, of keys, of what keys become."""
     id, secret = client()
     told = (
@@ -474,6 +475,7 @@ def secrets_found(folders: Sequence[Path], settings: Settings) -> list[str]:
         b64encode(f"{id}:{secret}".encode()).decode(),
         TOKENS_BEGIN,
         *X_KEYS.values(),
+        *more,
     )
     needles = [one.encode() for one in told]
     return [

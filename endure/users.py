@@ -1,7 +1,11 @@
 """A week of many users of X, through both services, by two processes: what is lost, and what does it cost?
 
 Two processes, and a clock on which all work takes no time: every five minutes, both are told to collect what is due;
-whoever waits moves the clock for all. The playground sends the bill. A second week has daily caps at half of it.
+whoever waits moves the clock for all. The playground sends the bill. Each service has two keys, and the account of one
+of them is used up on the way.
+
+A second week has daily caps from its second day on, at half of what such a day costs without them. Then the caps are
+lifted for some hours: what they had held back is read, and what is still missing must lie in a gap.
 
 Users post as real ones did, if their traces are given; otherwise by rates of the same form.
 """
@@ -24,10 +28,11 @@ from typing import Any
 from catchment import logs
 from catchment.app import App, open_app
 from catchment.clock import moment
+from catchment.credentials.secret import Secret
 from catchment.jobs import run_if_due
-from catchment.model import Record
+from catchment.model import Record, Severity
 from catchment.playground.faults import Moods
-from catchment.playground.log import bill_of, read_log
+from catchment.playground.log import Asked, bill_of, read_log
 from catchment.playground.posting_rates import Pace, moments
 from catchment.playground.rng import chance_of
 from catchment.playground.server import Playground
@@ -35,17 +40,23 @@ from catchment.playground.sites.x import FLAT_PAGE, REACH, tweet_id
 from catchment.playground.world import Habits, Place, World
 from catchment.policy.spending import Total, day_of
 from catchment.settings import Settings
-from catchment.store.spending import DaySpent
+from catchment.store.credentials import Terms
 from endure.clocks import SharedClock
 from endure.communities import CRAWLER
-from endure.following import X_SERVICES, Followed, add_x_keys, followed, user
+from endure.following import KEY, X_SERVICES, Followed, add_x_keys, followed, user
+from endure.judge import by_place
+from endure.missing import good_walks
+from endure.stored import stored_of
 from endure.trial import FAULTS, START, Verdict, database_of, judged, secrets_found
 
 PROCESSES = 2
-CLOCK = "clock"
+CLOCK, LOG = "clock", "asked.jsonl"
 TICK = timedelta(minutes=5)
 HISTORY = timedelta(days=28)
 HABITS = Habits(restored=0.0, reverted=0.0, late=0.0, future=0.0, hostile=0.0)
+CAPS_FROM = timedelta(days=1)
+"""The first day is not capped: its first visits read the history of all users, and cost more than the days after it."""
+LIFTED = timedelta(hours=3)
 FIXED = 100
 """The limit that is compared with."""
 PAGES = {"x": 100, "twitterapi_io": FLAT_PAGE}
@@ -63,19 +74,39 @@ class Week(Record, frozen=True):
     """JSON lines: the first says when and how long, each other one when an account posted."""
 
 
+class Caps(Record, frozen=True):
+    """Daily caps, in millionths of a dollar by service, and when they hold."""
+
+    amounts: dict[str, int]
+    from_at: datetime
+    until: datetime
+
+
 def run(week: Week, folder: Path) -> Verdict:
     """Runs the week twice: without caps, and with caps at half of what it cost."""
-    free = _live(week, folder / "free", {})
-    # By the day: what a cap left above the last stored post is read the day after, as far as its own cap allows.
-    days = ceil(week.days)
-    caps = {service: max(1, cost["ours"] // 2 // days) for service, cost in free.figures["cost"].items()}
-    capped = _live(week, folder / "capped", caps)
+    free = _live(week, folder / "free")
+    capped = _live(week, folder / "capped", caps_at_half(week, read_log(folder / "free" / LOG)))
     figures = free.figures | {"capped": capped.figures}
     return Verdict(figures, (*free.details, *capped.details), free.is_good and capped.is_good)
 
 
-def _live(week: Week, folder: Path, caps: dict[str, int]) -> Verdict:
-    home, log = folder / "home", folder / "asked.jsonl"
+def caps_at_half(week: Week, asked: Sequence[Asked]) -> Caps:
+    """Returns daily caps at half of what the days after the first cost. In a trial of a day or less, they come with its
+    second half, and leave room for what was spent before."""
+    end = START + timedelta(days=week.days)
+    from_at = min(START + CAPS_FROM, START + timedelta(days=week.days / 2))
+    days = len({day_of(from_at + timedelta(hours=hour)) for hour in range(ceil((end - from_at) / timedelta(hours=1)))})
+    amounts = {}
+    for service in X_SERVICES:
+        charged = [line for line in asked if _service(line) == service]
+        before = sum(line.cost for line in charged if day_of(line.at) == day_of(from_at) and line.at < from_at)
+        after = sum(line.cost for line in charged if line.at >= from_at)
+        amounts[service] = max(1, before + after // 2 // days)
+    return Caps(amounts, from_at, end)
+
+
+def _live(week: Week, folder: Path, caps: Caps | None = None) -> Verdict:
+    home, log = folder / "home", folder / LOG
     home.mkdir(parents=True, exist_ok=True)
     world = world_of(week)
     with ExitStack() as ending:
@@ -85,29 +116,71 @@ def _live(week: Week, folder: Path, caps: dict[str, int]) -> Verdict:
         # Slow answers are slow on the wall, which tells nothing here; an outage would only save money.
         moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
         playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
-        settings = settings_of(str(home), database.url, playground.url, caps)
+        settings = settings_of(str(home), database.url, playground.url, {})
         with open_app(settings, "endure", clock=clock) as app:
             add_x_keys(app)
+            _add_limited_keys(app, week)
             sources = [
                 followed(app, place, user(world, place, X_SERVICES[place.number % len(X_SERVICES)]))
                 for place in world.places
             ]
-        with processes(str(home), database.url, playground.url, caps) as collectors:
-            while clock.now() < world.end:
-                clock.go_on(clock.now() + TICK)
-                for collector in collectors:
-                    collector.go()
-                for collector in collectors:
-                    collector.heard()
+        fullest: dict[str, int] = {}
+        for until, amounts in _phases(world, caps):
+            with processes(str(home), database.url, playground.url, amounts) as collectors:
+                _collect_until(until, clock, collectors)
+            if caps is not None and amounts:
+                with open_app(settings, "judge", clock=clock) as app:
+                    fullest = _fullest_days(app, read_log(log), caps)
         figures, details = judged(settings, world, sources, log, slack=timedelta())
-        secrets = secrets_found((folder, *database.folders()), settings)
+        secrets = secrets_found((folder, *database.folders()), settings, _limited_keys(week).values())
+        asked = read_log(log)
         with open_app(settings, "judge", clock=clock) as app:
-            missing = _missing(app, world, sources)
-            costs = _costs(app, log, caps)
-            billed = _billed(app, world, sources, log)
-    figures |= {"secrets": len(secrets), "missing": len(missing), "cost": costs, "billed": billed}
+            missing = holes(app, world, sources, asked)
+            costs = _costs(app, asked)
+            billed = _billed(app, world, sources, asked)
+            used_up = _used_up(app, asked)
+            gaps = Counter(
+                gap.cause for is_open in (True, False) for gap in app.store.gaps.newest(10_000, is_open=is_open)
+            )
+    figures |= {"secrets": len(secrets), "missing": len(missing), "gaps_by_cause": dict(gaps), "cost": costs}
+    figures |= {"billed": billed, "used_up": used_up}
+    if caps is not None:
+        figures |= {"caps": caps.amounts, "fullest_days": fullest}
     is_good = not any(figures[name] for name in (*FAULTS, "missing")) and all(cost["agrees"] for cost in costs.values())
+    is_good = is_good and (caps is None or all(fullest[service] <= cap for service, cap in caps.amounts.items()))
     return Verdict(figures, tuple(details + secrets + missing), is_good)
+
+
+def _phases(world: World, caps: Caps | None) -> list[tuple[datetime, dict[str, int]]]:
+    """Returns until when the collectors work with which caps."""
+    if caps is None:
+        return [(world.end, {})]
+    return [(caps.from_at, {}), (caps.until, caps.amounts), (caps.until + LIFTED, {})]
+
+
+def _collect_until(until: datetime, clock: SharedClock, collectors: Sequence[Collector]) -> None:
+    while clock.now() < until:
+        clock.go_on(min(clock.now() + TICK, until))
+        for collector in collectors:
+            collector.go()
+        for collector in collectors:
+            collector.heard()
+
+
+def _limited_keys(week: Week) -> dict[str, str]:
+    """By service, a key whose account is used up before the week is over."""
+    users = max(1, week.users // len(X_SERVICES))
+    # X: less than the first visits need; TwitterAPI.io: a few visits a day for each user, of 48.
+    return {
+        "x": f"cap-{10 * users}-endureKeyOfX",
+        "twitterapi_io": f"credits-{ceil(1_000 * users * week.days)}-endureKeyOfTwitterApi",
+    }
+
+
+def _add_limited_keys(app: App, week: Week) -> None:
+    for service, key in _limited_keys(week).items():
+        terms = Terms(is_shared=True)
+        app.secrets.add(service, f"{KEY}-limited-{service}", Secret.parse(key), app.clock.now(), terms=terms)
 
 
 # The world
@@ -221,78 +294,89 @@ def collect(home: str, database_url: str, address: str, caps: str) -> None:
 # The verdict
 
 
-def _missing(app: App, world: World, sources: Sequence[Followed]) -> list[str]:
-    """Posts that the platform still showed at the last good visit, and that are neither stored nor in a gap."""
-    found = []
+def holes(app: App, world: World, sources: Sequence[Followed], asked: Sequence[Asked]) -> list[str]:
+    """Returns the posts that the platform showed and that are neither stored, nor inside a gap, nor below the last page
+    of a first visit that is not over.
+
+    A source owes everything from the oldest post on that its own first visit stored, up to its last good visit; what
+    was removed before that visit was not shown any more.
+    """
+    said, found = by_place(asked), []
     for source in sources:
         place = world.places[source.place]
-        progress = app.store.sources.with_progress(source.source_id)[1]
-        if progress.last_success_at is None or progress.watermark is None:
+        stored = stored_of(app.store, [source])
+        visits = [visit for visit in stored.visits if visit.outcome in ("succeeded", "unchanged")]
+        walks = good_walks(visits, said.get(place.number, ()))
+        ids = {name for item in stored.items for name in item.ids}
+        posts = world.posts(place)
+        held = {post.id for post in posts if any(str(tweet_id(post, one.number)) in ids for one in post.versions)}
+        if not walks or not held:
             continue
-        ids, gaps = _stored(app, source.source_id)
-        for post in world.posts(place):
-            until = progress.watermark.at
-            is_owed = START + TICK < post.shown_from <= until and not post.is_removed(progress.last_success_at)
-            is_stored = any(str(tweet_id(post, version.number)) in ids for version in post.versions)
-            if is_owed and not is_stored and not any(begin <= post.shown_from <= end for begin, end in gaps):
-                found.append(f"{post.id} of {post.shown_from:%d %H:%M:%S} is missing")
+        begin, end = min(post.shown_from for post in posts if post.id in held), walks[-1].began
+        for post in posts:
+            is_owed = begin < post.shown_from <= end and not post.is_removed(end)
+            is_in_gap = any(gap.from_at <= post.shown_from <= gap.to_at for gap in stored.gaps)
+            if is_owed and post.id not in held and not is_in_gap:
+                found.append(f"{post.id} of {post.shown_from:%d %H:%M:%S} ({source.manner.target}) is missing")
     return found
 
 
-def _stored(app: App, source_id: int) -> tuple[set[str], list[tuple[datetime, datetime]]]:
-    def question(tx: Any) -> set[str]:
-        rows = tx.all(
-            """
-            SELECT i.external_id FROM sightings s JOIN items i ON i.id = s.item_id WHERE s.source_id = ?
-            UNION ALL
-            SELECT a.external_id FROM sightings s JOIN aliases a ON a.item_id = s.item_id WHERE s.source_id = ?
-            """,
-            source_id,
-            source_id,
-        )
-        return {row[0] for row in rows}
-
-    gaps = app.store.gaps.newest(source_id=source_id, limit=1000)
-    return app.store.database.read(question), [(gap.from_at, gap.to_at) for gap in gaps]
+def _service(line: Asked) -> str:
+    return "x" if line.path.startswith("/2/") else "twitterapi_io"
 
 
-def _costs(app: App, log: Path, caps: dict[str, int]) -> dict[str, dict[str, Any]]:
+def _used_up(app: App, asked: Sequence[Asked]) -> dict[str, int]:
+    """By service: how often an account was asked that had nothing left, 402 at one and a monthly cap at the other; and
+    the most urgent alerts that told of it."""
+    counted = dict.fromkeys(X_SERVICES, 0)
+    for line in asked:
+        # Only what the account itself refuses has no fault of the playground's behind it.
+        if line.fault is None and line.status in (402, 429):
+            counted[_service(line)] += 1
+    alerts = [alert for alert in app.store.alerts.page(1000, include_closed=True) if alert.severity == Severity.P0]
+    return counted | {"alerts": len(alerts)}
+
+
+def _costs(app: App, asked: Sequence[Asked]) -> dict[str, dict[str, Any]]:
     """By service, in millionths of a dollar: the playground's bill, and our books."""
-    asked, costs = read_log(log), {}
+    costs = {}
     for service in X_SERVICES:
-        bill = bill_of(line for line in asked if line.path.startswith("/2/") == (service == "x"))
+        bill = bill_of(line for line in asked if _service(line) == service)
         spent = [day for day in app.store.spending.by_day("2000-01-01") if day.service == service]
         ours = Total(sum(day.amount for day in spent), sum(day.uncertain_amount for day in spent))
-        bills = Counter[str]()
-        for line in asked:
-            if line.path.startswith("/2/") == (service == "x"):
-                bills[day_of(line.at)] += line.cost
-        is_within = service not in caps or max((*bills.values(), *_by_day(spent).values())) <= caps[service]
         costs[service] = {
             "bill": bill.amount,
             "hidden": bill.hidden,
             "ours": ours.amount,
             "uncertain": ours.uncertain_amount,
-            "cap": caps.get(service),
             # What an answer cost that never came whole can only be bounded.
-            "agrees": ours.amount == bill.plain and bill.hidden <= ours.uncertain_amount and is_within,
+            "agrees": ours.amount == bill.plain and bill.hidden <= ours.uncertain_amount,
         }
     return costs
 
 
-def _by_day(spent: Sequence[DaySpent]) -> Counter[str]:
-    days = Counter[str]()
-    for row in spent:
-        days[row.day] += row.amount + row.uncertain_amount
-    return days
+def _fullest_days(app: App, asked: Sequence[Asked], caps: Caps) -> dict[str, int]:
+    """By service: the most that any day with a cap cost, by the bill or by our books."""
+    days: dict[str, Counter[tuple[str, str]]] = {service: Counter() for service in X_SERVICES}
+    for line in asked:
+        days[_service(line)]["bill", day_of(line.at)] += line.cost
+    for row in app.store.spending.by_day(day_of(caps.from_at)):
+        days[row.service]["books", row.day] += row.amount + row.uncertain_amount
+    first = day_of(caps.from_at)
+    return {
+        service: max((amount for (_, day), amount in spent.items() if day >= first), default=0)
+        for service, spent in days.items()
+    }
 
 
-def _billed(app: App, world: World, sources: Sequence[Followed], log: Path) -> dict[str, dict[str, list[int]]]:
+def _billed(
+    app: App, world: World, sources: Sequence[Followed], asked: Sequence[Asked]
+) -> dict[str, dict[str, list[int]]]:
     """By service and way to read: posts and calls that are paid for, at the very moments of our own visits."""
     totals = {service: {way: [0, 0] for way in ("ours", "fixed", "watermark", "optimum")} for service in X_SERVICES}
-    for line in read_log(log):
+    for line in asked:
         if line.cost:
-            of_ours = totals["x" if line.path.startswith("/2/") else "twitterapi_io"]["ours"]
+            of_ours = totals[_service(line)]["ours"]
             of_ours[0] += len(line.entries)
             of_ours[1] += 1
     for source in sources:
