@@ -348,7 +348,7 @@ class Report:
         importing = min(one.importing.cpu_seconds for one in self.passes)
         return "\n".join(
             (
-                "| beside it | |\n|---|---|",
+                "| in addition | |\n|---|---|",
                 f"| start-up of a command, taken off above | {start.cpu_seconds:.2f} CPU s, {start.peak_mb:.0f} MB |",
                 f"| import of {self.rounds.feeds if self.rounds else 0} sources from OPML | {importing:.2f} CPU s |",
                 f"| peak memory of a round | {self.peak_mb():.0f} MB (at most {MOST_MB:.0f}) |",
@@ -428,34 +428,35 @@ class Report:
 
     def _verdict(self) -> str:
         broken = self.broken()
-        return "\n".join(f"- **Not kept:** {promise}." for promise in broken) if broken else "All of it is as promised."
+        return "\n".join(f"- **Not kept:** {promise}." for promise in broken) if broken else "All promises are kept."
 
     def page(self) -> str:
         entries = f"{FULL.world.feeds} feeds of {FULL.world.entries} entries"
         return f"""# Benchmarks
 
-Written by `make bench`; run it to get your own. Figures are multiples of a floor that is measured in the same run, so
-they mean the same on every machine: the floor only downloads the same bytes, only parses them with the fastest parser
-there is, only inserts them into a plain table, each alone. catchment also keeps the raw answers, sanitises, derives the
-text, fingerprints, tells edits from news, keeps what was said before, and proves what it has.
+`make bench` writes this page; run it to get your own figures. They are multiples of a floor that is measured in the
+same run, so that they can be compared between machines. The floor is the minimum that any program needs: to download
+the same bytes, to parse them with the fastest parser available, and to insert them into a plain table, each measured
+alone. catchment also keeps the raw answers, sanitises the HTML, extracts the text, computes fingerprints, distinguishes
+edits from new items, keeps earlier versions, and records what it can prove.
 
-The workload: {entries} with 1.5 KB of HTML each, three fifths in English, two fifths in Chinese,
-RSS and Atom by turns, served on the same machine by `bench/world.py`. The real commands run as processes of their own,
-with a fresh home and default settings, except that the limit of requests a second to one host is off: here all feeds
-have the same host. CPU is that of the whole process, user and system, less the start-up of the same command with
-nothing to do; both sides show the best of {FULL.repeats}. After each round it is checked that search finds words that
-came with it, and after each pass that every item is there once, and every edit with the text before it.
+The workload: {entries} with 1.5 KB of HTML each, three fifths in English, two fifths in Chinese, RSS and Atom in turn,
+served on the same machine by `bench/world.py`. The real commands run as separate processes, with a new data folder and
+default settings. Only the limit of requests per second to one host is off, because all feeds are on the same host. CPU
+time is that of the whole process, user and system, minus the start-up of the same command with nothing to do. Both
+sides show the best of {FULL.repeats} runs. After each round, the benchmark checks that search finds the new words, and
+after each pass that every item is stored once, and every edit with its earlier text.
 
-Readers are measured by the store's own verbs, those that the API calls, in archives that `bench/archives.py` fills and
-the real indexer indexes: {scale.REPEATS} warm answers on the clock, the small and the large archive by turns. Compared
-is what the fastest tenth stayed below, since what disturbs a measurement only ever adds to it. The pages are measured
-as a browser gets them from the application that `serve` runs, over HTTP on the same machine: from the request to the
-last byte, {pages.REPEATS} times; compared are the medians. Beside the items there is what three months of running leave
-(`bench/records.py`), so that the overview has as much to sum up as in life. A small archive has no page
-{pages.FAR_PAGE:,}; there it is the last one.
+Reading is measured with the functions of the store that the API calls, in archives that `bench/archives.py` fills and
+the real indexer indexes: {scale.REPEATS} warm calls in wall-clock time, alternating between the small and the large
+archive. The table compares the 10th percentiles, because disturbances only make a measurement slower. Pages are
+requested over HTTP from the application that `serve` runs, on the same machine, and measured {pages.REPEATS} times from
+the request to the last byte; the table compares the medians. The archives also contain the records of three months of
+running (`bench/records.py`), so that the overview has realistic amounts to sum up. A small archive has no page
+{pages.FAR_PAGE:,}; its last page is used instead.
 
-`serve` is the real command, whose clock runs so fast that a week takes minutes; its resident memory is looked at twice
-a second. Parts may have been measured one after the other; within each all is of one run.
+`serve` is the real command, with a clock on which a week takes minutes; its resident memory is sampled twice a second.
+Sections may have been measured at different times; all figures of a section are from one run.
 
 {self.text()}
 

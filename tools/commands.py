@@ -13,9 +13,9 @@ HEAD = """\
 
 <!-- Built by `make docs` from catchment/cli/; change it there. -->
 
-Results go to stdout, logs and remarks to stderr. Every command takes `--json`, for programs: it then answers with one
-JSON document, or, for lists of items, with one a line; a failure is `{"error": {"code", "message", "retryable"}}`.
-Colours and bars appear on terminals only; `NO_COLOR` is respected.
+Results go to stdout, logs and notes to stderr. With `--json`, every command prints one JSON document, or, for lists of
+items, one document per line; an error is `{"error": {"code", "message", "retryable"}}`. Colours and progress bars
+appear only on terminals; `NO_COLOR` switches colours off.
 """
 
 
@@ -49,14 +49,22 @@ def _section(command: Any, path: str) -> Iterator[str]:
     yield "| | |"
     yield "|---|---|"
     for one in arguments:
-        yield f"| `{one.metavar}` | {one.help} |"
+        yield f"| `{_cell(one.metavar)}` | {one.help} |"
     for one in options:
-        yield f"| `{_spelling(one)}` | {one.help}{_default(one)} |"
+        yield f"| `{_cell(_spelling(one))}` | {one.help}{_default(one)} |"
     yield ""
 
 
+def _cell(text: str) -> str:
+    """Returns the text for a cell of a table, where a bar would end it."""
+    return text.replace("|", "\\|")
+
+
 def _spelling(option: Any) -> str:
-    return option.opts[0] if option.is_flag else f"{option.opts[0]} {option.metavar}"
+    if option.is_flag:
+        return str(option.opts[0])
+    value = option.metavar or "|".join(option.type.choices)
+    return f"{option.opts[0]} {value}"
 
 
 def _default(option: Any) -> str:

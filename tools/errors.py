@@ -41,15 +41,15 @@ OTHERS = {
 OTHERS_HEAD = """
 ## Other codes
 
-They appear in records of visits, and in answers of the API.
+These codes appear in records of visits and in answers of the API.
 
 | code | meaning |
 |---|---|
 """
 
 TAIL = """
-What the API says about requests that are wrong as HTTP is named by the status: `METHOD_NOT_ALLOWED`, and so on. There,
-too, `TOO_LARGE` (413) means the request's own body.
+Requests that are invalid as HTTP get a code with the name of the status, such as `METHOD_NOT_ALLOWED`. With status 413,
+`TOO_LARGE` means the body of the request itself.
 """
 
 _BRANCH = re.compile(r"^[│├└─ ]*([A-Z]\w+) {2,}(\S.*)$", re.MULTILINE)

@@ -12,14 +12,14 @@ HEAD = """\
 
 <!-- Built by `make docs` from catchment/web/api; change it there. -->
 
-`catchment serve` answers on `http://127.0.0.1:8700`. The whole description, with every field and examples, is at
+`catchment serve` listens on `http://127.0.0.1:8700`. The complete description, with every field and examples, is at
 `/openapi.json` of a running server (OpenAPI 3.1, no key needed).
 
 ## Keys
 
-Every call below `/api` needs a key: `Authorization: Bearer KEY`, or `X-API-Key: KEY`. The first key is made when
-`serve` starts for the first time, and is shown once; it is stored as a hash and cannot be read back. A key of your own
-can be given from outside as `CATCHMENT_API_KEY`; then none is made.
+Every call below `/api` needs a key: `Authorization: Bearer KEY`, or `X-API-Key: KEY`. The first key is created when
+`serve` starts for the first time, and is shown once; only its hash is stored, so it cannot be read back. If you set
+your own key as `CATCHMENT_API_KEY`, none is created.
 
 ```sh
 export KEY=catchment_…
@@ -28,26 +28,27 @@ curl -H "Authorization: Bearer $KEY" http://127.0.0.1:8700/api/sources \\
      --json '{"kind": "rss", "target": "https://example.org/feed.xml"}'
 ```
 
-Bound to a loopback address, the server answers only to the names `localhost`, `127.0.0.1`, `[::1]` and the one it was
-given: a web page elsewhere cannot reach it through a name of its own. There is no CORS.
+On a loopback address, the server accepts only requests for the host names `localhost`, `127.0.0.1`, `[::1]` and the one
+it was given, so that other web pages cannot reach it through a host name of their own. There is no CORS.
 
 ## Lists
 
-A list answers `{"items": […], "next": "…"}`. Give `next` back as `after` to get what follows; null means that this was
-the end. Going on costs the same on page 1,000 as on page 1, and nothing is shown twice or left out.
+A list returns `{"items": […], "next": "…"}`. Pass `next` as `after` to get the next page; null means that this was the
+last one. Page 1,000 costs as much as page 1, and no item is shown twice or left out.
 
-## Failures
+## Errors
 
-Whatever goes wrong, on whatever path, has one shape:
+All errors, on all paths, have the same form:
 
 ```json
 {"error": {"code": "INVALID_INPUT", "message": "limit: …", "retryable": false, "field": "limit"},
  "meta": {"request_id": "4f0c1d7e8a2b4c6d9e0f1a2b3c4d5e6f"}}
 ```
 
-`code` is for programs, `message` for people, `retryable` says whether the same request may succeed later, `field` which
-part of the request is wrong. A 500 tells nothing about the inside; the log does, under the `request_id`. Send your own
-as `X-Request-ID` (letters, digits and `._:-`, up to 64), and find it in the answer and in every log line.
+`code` is for programs and `message` for people. `retryable` says whether the same request may succeed later, and
+`field` which part of the request is wrong. A 500 contains no internal details; find them in the log by the
+`request_id`. You can send your own as `X-Request-ID` (up to 64 letters, digits and `._:-`); it is in the answer and in
+every log line.
 
 | status | meaning |
 |---|---|

@@ -20,13 +20,13 @@ from playwright.sync_api import Page, ViewportSize, sync_playwright
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 SIZE: ViewportSize = {"width": 1200, "height": 1180}
 RATE, SECONDS = 240, 200
-"""How fast and how long the demo runs before the first picture: by then something has failed, recovered, been edited
-and missed, and half a day is to be seen."""
+"""How fast and how long the demo runs before the first picture: by then there are failures, recoveries,
+edits and gaps, and half a day of data."""
 
 
 @contextmanager
 def demo(folder: str) -> Iterator[str]:
-    """The demo, a process of its own; gives the link that lets in."""
+    """Runs the demo as a separate process; yields the sign-in link."""
     words = [sys.executable, "-m", "catchment", "demo", "--port", "0", "--rate", str(RATE), "--keep", f"{folder}/home"]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
         assert process.stdout is not None
@@ -45,7 +45,7 @@ def take(page: Page, base: str, ending: str) -> None:
 
 
 def open_punctual_overview(page: Page, base: str) -> None:
-    """As it is where the machine keeps up: on one that has other work, a fast clock makes all late for a while."""
+    """Opens the overview when no source is late: on a busy machine, a fast clock makes all sources late for a while."""
     for _ in range(120):
         page.goto(base)
         if not page.locator(".need a.headline[href='/sources?order=troubled']").count():
@@ -71,7 +71,7 @@ def edited_posts(page: Page, base: str) -> Iterator[str]:
 
 
 def is_telling(page: Page) -> bool:
-    """Whether its counters have grown, and new words of its last change are seen without scrolling."""
+    """Whether its counters have grown, and the last change's new words are visible without scrolling."""
     change = page.locator(".history > li:first-child:has(ins)")
     box = change.bounding_box() if change.count() else None
     return box is not None and box["y"] + box["height"] < SIZE["height"] and page.locator(".growth circle").count() > 8

@@ -20,10 +20,9 @@ HEAD = """\
 
 <!-- Built by `make docs` from the modules in catchment/platforms/; change it there. -->
 
-What can be followed, how it is reached, and what cannot be seen there. `catchment sources add KIND TARGET` follows
-something of a kind. The interval is the time from one visit to the next, unless `FETCH_INTERVAL_<KIND>`, the source's
-own interval or the platform itself says otherwise. [Adding a platform](adding-a-platform.md)
-takes one module and one folder of test cases.
+What you can follow, how catchment reads it, and what it cannot see. `catchment sources add KIND TARGET` adds a source.
+The interval is the time between two visits, unless `FETCH_INTERVAL_<KIND>`, the source's own interval or the platform
+itself says otherwise. [Adding a platform](adding-a-platform.md) takes one module and one folder of test cases.
 """
 
 ORDERS = {
