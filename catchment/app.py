@@ -21,7 +21,7 @@ from catchment.policy.spending import Caps
 from catchment.policy.tiers import Tier, Tiers
 from catchment.settings import Settings, read_settings
 from catchment.store import Presence, Store, open_store
-from catchment.store.connections import OVERFLOW, SERVER_POOL
+from catchment.store.connections import OVERFLOW, SERVER_POOL, TRUSTED_SECONDS
 
 # A command pays only for the parts that it uses: `sources add` needs neither the HTTP client nor the collector.
 with lazy_imports():
@@ -473,8 +473,8 @@ def open_app(
     fetch: Send | None = None,
     connections: int | None = None,
 ) -> App:
-    """Open the database and build the app. `creates`: set up the database if there is none. `connections`: at most so
-    many, and one that shows that the process lives. Nothing is claimed or requested yet."""
+    """Open the database and build the app. `creates`: set up the database if there is none. `connections`: at most this
+    many, plus one that shows that the process is alive. Nothing is claimed or requested yet."""
     clock = clock or clock_from(settings.clock, settings.home)
     # One connection for each worker, and a few for requests in the meantime.
     pool_size = connections or settings.concurrency + SERVER_POOL
@@ -487,6 +487,7 @@ def open_app(
         creates=creates,
         pool_size=pool_size,
         overflow=OVERFLOW if connections is None else 0,
+        trusted_seconds=0.0 if connections is None else TRUSTED_SECONDS,
         tells_ready=settings.is_ready_told,
     )
     return App(settings, store, clock, platforms or installed(), work, fetch=fetch)

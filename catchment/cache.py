@@ -15,9 +15,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Any, Protocol, TypedDict, TypeVar
 
-import msgspec
-
 from catchment.clock import Clock, micros
+from catchment.decoders import json_decoder
 from catchment.errors import StoreError
 from catchment.model import LABELS, Item, Kind, Ordering, Platform, RefinedItem, Source, as_json
 from catchment.redis import Away, RedisLink
@@ -111,7 +110,7 @@ class RedisBackend:
         return f"{self._prefix}{'cached' if key.is_cached_only else 'set'}:{key.source_id}"
 
 
-_decode_item = msgspec.json.Decoder(ItemView).decode
+_decode_item = json_decoder(ItemView).decode
 _PLATFORM_FIELDS = [name for name in SHOWN if name in Item.__struct_fields__]
 
 

@@ -46,7 +46,7 @@ class Check(Record, frozen=True):
     about: str
     what: str
     verdict: str = "fine"
-    """fine, odd (works, but somebody should know) or wrong"""
+    """fine, odd (works, but the operator should know) or wrong"""
     helps: str = ""
 
 

@@ -19,7 +19,7 @@ CatchmentError              an unexpected error: a bug in catchment
     ├── TimedOut            too slow: tried again
     ├── ServerTrouble       5xx: tried again
     ├── SlowDown            429 or similar, or our own budget: the wait is obeyed; does not count as a failure
-    │   └── SpendingCapReached  a spending cap allows no further call: nothing is asked until its day or month is over
+    │   └── SpendingCapReached  a spending cap allows no further call: no request until its day or month is over
     ├── CredentialsExhausted  no credential is usable at the moment; the message says when one will be
     ├── Unreadable          the answer is kept, but could not be parsed: our parser is outdated, or it is something else
     │   ├── NoFeed          a site answers, but announces no feed, and none is at the usual addresses
@@ -186,7 +186,7 @@ class SlowDown(PlatformError):
 
 
 class SpendingCapReached(SlowDown):
-    """Raise the cap, or wait: `catchment spending` shows what was spent, and when it goes on."""
+    """Raise the cap, or wait: `catchment spending` shows what was spent, and when collecting continues."""
 
     code = "SPENDING_CAP"
 
@@ -255,7 +255,7 @@ class LoginNeeded(PlatformError):
 
 
 class OutOfCredits(PlatformError):
-    """Pay in credits, or raise the cap, at the service. Sources wait until then; nothing is asked meanwhile."""
+    """Top up the account, or raise its cap, at the service. Until then, its sources wait and send no requests."""
 
     code, retryable = "OUT_OF_CREDITS", False
 

@@ -39,7 +39,7 @@ def _short(path: Path, folder: Path) -> str:
 
 @cache
 def command() -> str:
-    """The command of this process. Computed once: after a change of folder it was still started from the first."""
+    """The command of this process. Computed once: a later change of folder does not change how it was started."""
     return typed_command(sys.argv[0], Path.cwd(), os.environ.get("PATH"))
 
 

@@ -36,7 +36,7 @@ NAMES = r"""(?:
     (?<!next_)(?<!page_)(?<!pagination_)(?<!continuation_)token (?:_v?\d)?
     | secret | passw(?:or)?d | passphrase | (?:api|access|secret|private|master)[_-]?key
     | sess(?:ion)?_?id | passport_?cid | authorization | cookies? | cookie_value
-    # only as a name, or a part of one: "classid" and "co-author" are none
+    # only as a name, or a part of one: "classid" and "co-author" do not count
     | (?<![a-z0-9]) (?:(?:\w{1,20}_)?session | sid | ct0 | a1 | kdt | pwd | csrf | xsrf | signature)
 )"""
 QUERY_NAMES = frozenset({"key", "auth", "sig", "sign", "hmac", "code_verifier", "access_code"})
@@ -212,7 +212,7 @@ def _promises_secret(name: str, value: str) -> bool:
         return True
     if QUERY_PARTS & {*re.split(r"[^a-z0-9]+", unnumbered)}:
         return True
-    # sortkey=title is no secret, whateverkey=9f3a77c1 is.
+    # sortkey=title is not a secret, whateverkey=9f3a77c1 is.
     return OTHER_KEY.fullmatch(name) is not None and len(value) >= _KEY_LENGTH and _is_mixed(value)
 
 

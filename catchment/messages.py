@@ -36,11 +36,11 @@ SENTENCES: dict[str, Text] = {
         "follow-up requests for {count} item are pending",
         "follow-up requests for {count} items are pending",
     ),
-    "visit.threads_pending": ("{count} thread waits to be read", "{count} threads wait to be read"),
+    "visit.threads_pending": ("{count} thread is waiting to be read", "{count} threads are waiting to be read"),
     "visit.gaps_repaired": ("{count} gap was repaired", "{count} gaps were repaired"),
     "visit.gaps_partial": ("{count} gap was repaired in part", "{count} gaps were repaired in part"),
     "visit.gaps_failed": ("{count} gap could not be repaired", "{count} gaps could not be repaired"),
-    "visit.gaps_deferred": ("the repair of {count} gap was put off", "the repair of {count} gaps was put off"),
+    "visit.gaps_deferred": ("the repair of {count} gap was postponed", "the repair of {count} gaps was postponed"),
     "visit.follow_ups_failed": "follow-up requests failed: {why}",
     "visit.details_left": (
         "{count} listed item will be fetched in the next collection",
@@ -68,23 +68,23 @@ SENTENCES: dict[str, Text] = {
         "the message broker is unavailable: {why} — workers get nothing to do until it is back; nothing is lost"
     ),
     "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
-    "alert.beat": "no beat is running: workers finish what they have, and get nothing new — start `catchment beat`",
+    "alert.beat": "no beat is running: workers finish their tasks and get no new ones — start `catchment beat`",
     "spending.cap_of_day": "the daily spending cap of {service} ({cap}) allows no further call until {until} UTC",
     "spending.cap_of_month": "the monthly spending cap of {service} ({cap}) allows no further call until {until} UTC",
-    "spending.wait_or_raise": "raise the cap, or wait; it continues automatically then",
+    "spending.wait_or_raise": "raise the cap, or wait; collecting continues automatically",
     "alert.cap_near_day": (
-        "{service}: {spent} of {cap} that may be spent a day are used — it ends at {until}; at the cap, sources wait"
+        "{service}: {spent} of the daily spending cap of {cap} are used; at the cap, its sources wait until {until}"
     ),
     "alert.cap_near_month": (
-        "{service}: {spent} of {cap} that may be spent a month are used — it ends at {until}; at the cap, sources wait"
+        "{service}: {spent} of the monthly spending cap of {cap} are used; at the cap, its sources wait until {until}"
     ),
     "alert.cap_reached_day": (
-        "{service}: the daily spending cap of {cap} is reached ({spent} spent or reserved); nothing is asked that "
-        "could exceed it before {until} — raise the cap, or wait"
+        "{service}: the daily spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
+        "exceed it is made before {until} — raise the cap, or wait"
     ),
     "alert.cap_reached_month": (
-        "{service}: the monthly spending cap of {cap} is reached ({spent} spent or reserved); nothing is asked that "
-        "could exceed it before {until} — raise the cap, or wait"
+        "{service}: the monthly spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
+        "exceed it is made before {until} — raise the cap, or wait"
     ),
     "alert.success": (
         "{platform}: {failed:,} of {sources:,} sources failed in {minutes} minutes — `catchment status` shows which"
@@ -152,6 +152,10 @@ SENTENCES: dict[str, Text] = {
         "credential {name} of {platform} is {state}; run `catchment credentials test {name}` to see whether it works "
         "again; otherwise {renew}"
     ),
+    "credential.used_up": (
+        "credential {name} of {platform} has nothing left to spend: {why}. It is tried again now and then; sources use "
+        "other credentials meanwhile, or wait"
+    ),
     "credential.expired": "credential {name} of {platform} expired on {at}; {renew}",
     "credential.expires": "credential {name} of {platform} expires on {at}; {renew}",
     "credential.correct": "correct the settings that it comes from",
@@ -177,10 +181,10 @@ SENTENCES: dict[str, Text] = {
     "visit.holder": "{work} (process {pid} on {machine})",
     "visit.another_process": "another process",
     "visit.taken_over": "another process has taken over {name}",
-    "visit.not_started": "not collected: a stop was requested, or the database did not allow it",
+    "visit.not_started": "not collected: a stop was requested, or the database was unavailable",
     "visit.removed": "removed in the meantime",
     "task.cancelled": "cancelled by a person",
-    "task.refused": "{name} was refused, and nobody else would be let in either: {why}",
+    "task.refused": "{name} was refused, and all other targets would be refused, too: {why}",
     "task.timed_out": "not finished within {minutes} minutes: {done} of {total} done",
     "task.all_failed": "every target failed, the first one: {why}",
     "task.failed": "a task for {kind} failed: {why}",
@@ -194,16 +198,20 @@ SENTENCES: dict[str, Text] = {
     "visit.stale_helps": (
         "a cache may be stuck; the source is requested again, and the answer is accepted if it stays the same"
     ),
+    "thread.stale": "the page of the thread is older than the list of threads",
+    "thread.stale_helps": (
+        "a cache may be stuck; the page is requested again in the next round, and accepted if it stays the same"
+    ),
     # Whether a gap can be repaired, and what the last attempt came to.
-    "gap.impossible": "cannot be repaired: the platform offers no way to ask for this stretch of time",
+    "gap.impossible": "cannot be repaired: the platform offers no way to request this period",
     "gap.possible": "can be repaired: `catchment audit --repair`",
     "gap.tried": "not repaired yet: {why}",
     "gap.given_up": "cannot be repaired: {count} attempts failed, the last one: {why}",
     "gap.ended": "the search ended before it reached what is stored",
     "gap.repeats": "the pages of the search repeat themselves",
     "gap.torn": "an answer was cut off",
-    "gap.cap": "our own page limit ended the search; the next attempt goes on there",
-    "gap.unreachable": "the platform has no request for this stretch of time",
+    "gap.cap": "our own page limit ended the search; the next attempt continues there",
+    "gap.unreachable": "the platform offers no way to request this period",
     "gap.cut": "it was cut off",
     # Why an item has a revision.
     "content_fingerprint_changed": "content changed",

@@ -37,7 +37,7 @@ MOST_WAITING = 200
 # Wall time: a scheduler that does nothing for this long is stuck. Long-running work is in progress, not late.
 _PATIENCE_SECONDS = 120.0
 _TICKS_OF_PATIENCE = 10
-# More failing sources than anybody reads, enough to match alerts with them.
+# More failing sources than a person reads, but enough to match alerts with them.
 _MOST_FAILING = 50
 _SHOWN_FAILING = 10
 _SHOWN_LATE = 3

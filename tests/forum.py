@@ -61,6 +61,8 @@ class Thread:
     """By number; a number that is missing is a hole."""
     is_pinned: bool = False
     last_number: int = 0
+    listed_reply_at: datetime | None = None
+    """What the list says of the last reply, if it is not the truth."""
 
     @property
     def shown(self) -> dict[int, Post]:
@@ -82,6 +84,8 @@ class Board:
         self.asked: list[str] = []
         self.says: dict[str, deque[PlatformError]] = {}
         """What it does instead of answering, by page asked for, once each."""
+        self.copies: dict[str, deque[Any]] = {}
+        """Old copies that it sends instead, by page asked for, once each."""
         self._pids = 1000
 
     def thread(self, tid: int, pages: float = 1, *, title: str | None = None, at: datetime | None = None) -> Thread:
@@ -114,12 +118,22 @@ class Board:
         if waiting := self.says.get(about):
             attempts.append(Attempt(platform.NAME, now, waiting[0].code, 0.0))
             raise waiting.popleft()
-        body = getattr(self, f"_{name}")(**{key: int(value) for key, value in request.params.items()})
+        copies = self.copies.get(about)
+        body = copies.popleft() if copies else self._body(about)
         attempts.append(Attempt(platform.NAME, now, "200" if body is not None else "404", 0.0))
         answer = Answer(200 if body is not None else 404, {}, msgspec.json.encode(body), request.url, now)
         if (refused := http_refusal(answer, now)) is not None:
             raise refused
         return answer
+
+    def copy(self, about: str, times: int = 1) -> None:
+        """A cache keeps this page as it is now, and sends it so many times."""
+        kept = msgspec.json.encode(self._body(about))
+        self.copies.setdefault(about, deque()).extend(msgspec.json.decode(kept) for _ in range(times))
+
+    def _body(self, about: str) -> Any:
+        name, *numbers = about.split()
+        return getattr(self, f"_{name}")(*map(int, numbers))
 
     def _list(self, page: int) -> Any:
         pinned = [thread for thread in self.threads.values() if thread.is_pinned]
@@ -135,7 +149,7 @@ class Board:
                     "tid": thread.tid,
                     "title": thread.title,
                     "at": thread.at,
-                    "last": thread.last_reply_at,
+                    "last": thread.listed_reply_at or thread.last_reply_at,
                     "replies": thread.last_number,
                     "pinned": thread.is_pinned,
                 }
@@ -157,6 +171,7 @@ class Board:
             "pages": thread.page_count,
             "floors": [(number, thread.shown[number]) for number in numbers if number in thread.shown],
             "numbers": list(numbers),
+            "last": thread.last_reply_at,
         }
 
     def _post(self, pid: int) -> Any:
@@ -183,11 +198,34 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 
 def recheck(rechecks: list[Recheck]) -> list[Request]:
-    assert all(item.thread_id is not None and item.floor_number is not None for item in rechecks)
+    """Several floors of one page by the page, as long as none of them was missing."""
+    pages: dict[tuple[str, int], list[Recheck]] = {}
+    alone = []
+    for item in rechecks:
+        assert item.thread_id is not None
+        assert item.floor_number is not None
+        if item.is_unconfirmed:
+            alone.append(item)
+        else:
+            pages.setdefault((item.thread_id, item.floor_number // PER_PAGE + 1), []).append(item)
+    alone += [item for group in pages.values() if len(group) == 1 for item in group]
+    together = [
+        Request(
+            FLOORS,
+            params={"tid": thread_id, "page": str(page)},
+            step="floors",
+            state={"rechecked": [item.external_id for item in group]},
+        )
+        for (thread_id, page), group in pages.items()
+        if len(group) > 1
+    ]
     return [
-        Request(POST, params={"pid": item.external_id[1:]}, step="post", item_id=item.external_id)
-        for item in rechecks
-        if item.external_id.startswith("p")
+        *together,
+        *(
+            Request(POST, params={"pid": item.external_id[1:]}, step="post", item_id=item.external_id)
+            for item in alone
+            if item.external_id.startswith("p")
+        ),
     ]
 
 
@@ -214,7 +252,13 @@ def read(answer: Answer, request: Request) -> Reading:
         return Reading(items)
     shown = {number for number, _ in body["floors"]}
     holes = tuple(number for number in body["numbers"] if number not in shown)
-    return Reading(items, thread_page=ThreadPage(thread_id, body["page"], body["pages"], holes))
+    last = _time(body["last"]) if "last" in body else None
+    found = {item.external_id for item in items}
+    return Reading(
+        items,
+        thread_page=ThreadPage(thread_id, body["page"], body["pages"], holes, last),
+        gone=tuple(id_ for id_ in request.state.get("rechecked", ()) if id_ not in found),
+    )
 
 
 def _rows(body: Any, request: Request) -> Reading:

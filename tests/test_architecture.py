@@ -13,7 +13,7 @@ import pytest
 PRODUCT = Path(__file__).parents[1] / "catchment"
 
 LAYERS = (
-    {"lazy"},
+    {"lazy", "decoders"},
     {"messages"},
     {"errors", "installation"},
     {"model", "clock", "settings", "cost_limits"},

@@ -17,7 +17,7 @@ from catchment.model import (
     Kind,
 )
 from catchment.settings import DEFINED
-from catchment.web.pages.names import NAMES
+from catchment.web.pages.locale.names import NAMES
 from tools.docs import PAGES, REPOSITORY
 from tools.errors import OTHERS, advice, family, meanings
 from tools.platforms import ours

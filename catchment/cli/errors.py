@@ -51,7 +51,7 @@ def report(error: BaseException, *, as_json: bool) -> int:
     if isinstance(error, BrokenPipeError):
         return output.PIPE_CLOSED
     if type(error).__name__ == "NoArgsIsHelpError":
-        # A command group without a command: its help lists them. As in the library, that is no success.
+        # A command group without a command: its help lists them. As in the library, this is not a success.
         output.note(str(error))
         return InvalidInput.exit_code
     failure = _as_ours(error)

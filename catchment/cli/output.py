@@ -127,7 +127,7 @@ def note(text: str) -> None:
 
 
 def nothing(what: str, hint: str) -> None:
-    """That a list is empty, and what to do next; on stderr, since it is no result. Commands are in backticks."""
+    """That a list is empty, and what to do next; on stderr, since it is not a result. Commands are in backticks."""
     note(as_typed(f"{what} — {hint}" if hint else what))
 
 

@@ -52,7 +52,7 @@ class FloorAudit:
         self._is_told_to_wait = False
 
     def requested(self) -> list[AuditView]:
-        """Makes the audits that were requested and that nobody has begun."""
+        """Runs the audits that were requested and have not been started."""
         return [
             done for audit in self._store.floor_audits.requested() if (done := self._make(audit, "request")) is not None
         ]
@@ -148,11 +148,11 @@ class FloorRepair:
     def run(
         self, thread: IncompleteThread, noted: AuditThreadView, floors: dict[int, AuditFloorView]
     ) -> tuple[AuditThreadView, dict[int, AuditFloorView]]:
-        """Requests the pages with missing floors. Returns what became of the thread and of each floor."""
+        """Requests the pages with missing floors. Returns the result for the thread and for each floor."""
         wanted = [number for number, floor in floors.items() if floor.result == "missing"]
         claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, self._clock.now()) if wanted else None
         if claimed is None:
-            # Three attempts were made for all of them; or somebody is reading the thread at this moment.
+            # All of them had their three attempts; or another process is reading the thread at this moment.
             return noted.replace(result="skipped"), floors
         began = self._clock.now()
         try:

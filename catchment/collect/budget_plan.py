@@ -89,8 +89,8 @@ def _at_first(kind_name: str, platforms: Platforms) -> float:
 
 
 def alarms_of(plans: Sequence[PlatformPlan]) -> list[Alarm]:
-    """Returns alerts for budgets that do not suffice: nothing fails, but some sources are late, and that does not pass
-    by itself."""
+    """Returns alerts for insufficient budgets: nothing fails, but some sources are late, and that does not end by
+    itself."""
     return [Alarm(f"platform {plan.platform}{BUDGET}", _alert(plan), Severity.P2) for plan in plans if plan.late]
 
 

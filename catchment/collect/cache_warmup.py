@@ -64,7 +64,7 @@ class CacheWarmup:
         self._lock = Lock()
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited:
-        """Crawls one source. A failure is recorded and counts against nobody."""
+        """Crawls one source. A failure is recorded, but counts against no source."""
         crawl = _Crawling(self, claimed.source)
         try:
             result, cached = crawl.crawl(), crawl.cached

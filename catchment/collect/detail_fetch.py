@@ -72,7 +72,7 @@ class Batch(Record, frozen=True):
     left: int = 0
     """How many are still to be requested or returned."""
     broke: CatchmentError | None = None
-    """The error that ended the requests. What came before it is written all the same."""
+    """The error that ended the requests. What came before it is written anyway."""
 
     @property
     def at(self) -> datetime | None:
@@ -218,7 +218,7 @@ def _placed(item: Item, exchange: Exchange) -> Item:
 
 
 def _skipped(detail: Detail) -> tuple[Skipped, ...]:
-    """Counts every requested id: one that brought no item was shown, and is invalid."""
+    """Counts every requested id: an id without an item counts as shown and invalid."""
     if detail.reading.items or detail.reading.skipped:
         return detail.reading.skipped
     if detail.error is not None:

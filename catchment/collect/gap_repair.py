@@ -163,7 +163,7 @@ class SourceGapRepair:
         return self._end(claimed, error, self.client.requests - before)
 
     def visit_result(self) -> VisitResult:
-        """Returns what became of the source, for the record of the run."""
+        """Returns the result of the source, for the record of the run."""
         result = VisitResult(
             self._source.id,
             self._source.name,

@@ -146,7 +146,7 @@ class CollectingMonitor:
 
     def _standings(self) -> list[SourceStanding]:
         rows = self._store.failure_stats.standings()
-        # A source whose kind has no platform cannot be visited; that is no failure.
+        # A source whose kind has no platform cannot be visited; this is not a failure.
         return [self._standing(row) for row in rows if self._platforms.of_kind(row.kind) is not None]
 
     def _standing(self, row: StandingRow) -> SourceStanding:

@@ -13,8 +13,9 @@ from threading import Event
 
 from catchment import logs
 from catchment.cache import keeps_hot
-from catchment.collect.detail_fetch import Batch, Details
+from catchment.collect.detail_fetch import Batch, Detail, Details
 from catchment.collect.source_client import CollectContext, SourceClient
+from catchment.collect.threads import old_copy
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
@@ -44,6 +45,7 @@ from catchment.model import (
 )
 from catchment.policy import schedule
 from catchment.policy.page import decide_rechecks
+from catchment.policy.threads import is_old_copy
 from catchment.policy.visit import VisitRules, outcome_of
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
@@ -55,8 +57,12 @@ MOST_A_RUN = 300
 """Per platform: collecting comes first, and shares the budget."""
 
 
+def _next_at(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -> datetime | None:
+    return schedule.next_recheck(ages, recheck.created_at, at, is_floor=recheck.floor_number is not None)
+
+
 def after_seeing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -> NextRecheck:
-    return NextRecheck(recheck.item_id, schedule.next_recheck(ages, recheck.created_at, at), recheck.count + 1)
+    return NextRecheck(recheck.item_id, _next_at(recheck, ages, at), recheck.count + 1)
 
 
 def is_surely_gone(recheck: DueRecheck, at: datetime) -> bool:
@@ -64,10 +70,10 @@ def is_surely_gone(recheck: DueRecheck, at: datetime) -> bool:
 
 
 def after_missing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) -> NextRecheck:
-    """Returns the next recheck after the platform said "gone": believed when it says so again, an hour later."""
+    """Returns the next recheck after the platform said "gone": counts only if it says so again, an hour later."""
     since = recheck.gone_since or at
     is_sure = is_surely_gone(recheck, at)
-    at_next = schedule.next_recheck(ages, recheck.created_at, at) if is_sure else since + schedule.SURELY_GONE
+    at_next = _next_at(recheck, ages, at) if is_sure else since + schedule.SURELY_GONE
     return NextRecheck(recheck.item_id, at_next, recheck.count + 1, gone_since=since)
 
 
@@ -175,7 +181,7 @@ class _SourceRechecks:
             log.error("a second look failed inside", source=self._source.id, exc_info=error)
             broke = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
         if broke is None and len(self._waiting) == asked:
-            # Nothing but failures: a few of them do not end the requests, and are no success either.
+            # Nothing but failures: a few of them do not end the requests, and do not count as success either.
             broke = self._trouble
         is_wait = isinstance(broke, SlowDown | CredentialsExhausted) and self._is_one_site
         # What our own database could not store stays due: nothing is wrong with the items.
@@ -220,6 +226,7 @@ class _SourceRechecks:
                     raise batch.broke
 
     def _write(self, batch: Batch) -> None:
+        batch = batch.replace(details=tuple(map(self._unless_old, batch.details)))
         reading, at = batch.reading, batch.at or self._clock.now()
         troubles = (
             detail.error for detail in batch.details if detail.error and not isinstance(detail.error, Missing | Gone)
@@ -251,6 +258,15 @@ class _SourceRechecks:
         decide = partial(decide_rechecks, page.items, rechecks, at)
         self._counts += self._store.page_writer.write(page, decide).counts
         self._client.costs.forget(page.bookings)
+
+    def _unless_old(self, detail: Detail) -> Detail:
+        """Returns what came; the error instead of a page of a thread that is older than the list of threads."""
+        page = detail.reading.thread_page
+        thread = self._store.threads.state(self._source.id, page.thread_id) if page else None
+        if page is None or thread is None or not is_old_copy(thread, page):
+            return detail
+        assert detail.came is not None
+        return Detail(detail.request, error=old_copy(self._client.subject, detail.came.answer.status))
 
     def _missing(self, batch: Batch, scope: str) -> list[Key]:
         """Returns the ids for which the platform says there is no such item: in the answer, or by 404 or 410 for it."""

@@ -72,7 +72,10 @@ class Queue:
     @property
     def free(self) -> int:
         """How many more workers are free; sources that wait for their kind's limit need none yet."""
-        return max(0, self.hands - self.at_work - sum(1 for claim in self._waiting if self._lane(claim) is None))
+        waiting = len(self._waiting)
+        if self._lanes:
+            waiting = sum(1 for claim in self._waiting if self._lane(claim) is None)
+        return max(0, self.hands - self.at_work - waiting)
 
     def room(self) -> dict[str, int]:
         """Returns how many sources of each limited kind may be claimed: a batch, once all of the last have begun."""
@@ -360,7 +363,7 @@ class Scheduler:
             done.put(visited)
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
-        except Exception as error:  # a bug of ours must not keep the run waiting for ever
+        except Exception as error:  # a bug of ours must not keep the run waiting forever
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
             inside = StoreError(
                 "{source}: internal error ({error_type})",
@@ -413,7 +416,7 @@ class Scheduler:
 
     @contextmanager
     def _outlasting(self, action: str) -> Iterator[None]:
-        """Logs a database error and goes on: visits in progress must still be finished and reported."""
+        """Logs a database error and continues: visits in progress must still be finished and reported."""
         try:
             yield
         except StoreError as error:
@@ -569,7 +572,7 @@ def _result_view(result: VisitResult) -> ResultView:
 
 
 def emptiness(results: Sequence[VisitResult]) -> dict[str, int]:
-    """Returns how many of the visits brought nothing new, and how many failed."""
+    """Returns how many of the visits found nothing new, and how many failed."""
     is_empty = [
         result.outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED) and not result.counts.new for result in results
     ]

@@ -40,6 +40,7 @@ from catchment.messages import about
 from catchment.model import (
     Answer,
     Identity,
+    JsonObject,
     Lease,
     Platform,
     RawAnswer,
@@ -311,6 +312,17 @@ class SourceClient:
             self._keep_unread(exchange)
             raise
 
+    def read_part(self, exchange: Exchange, body: bytes) -> Reading | None:
+        """Parses a part of the answer; None: it cannot be parsed alone."""
+        try:
+            with self.reading(len(body)):
+                cost_limits.check_size(body)
+                return exchange.platform.read(exchange.answer.replace(body=body), exchange.request)
+        except Stopped:
+            raise
+        except Exception:  # noqa: BLE001 - the whole answer will show whether the parser is at fault
+            return None
+
     def clean(self, reading: Reading, platform: Platform, url: str, size: int) -> Refined:
         """Returns what was read from an answer of `size` bytes, cleaned for storage."""
         scope = self._source.key if platform.IS_SCOPED else ""
@@ -381,7 +393,7 @@ def subject_of(source: Source) -> str:
     return f"{source.name} (source {source.id})" if source.id else source.name
 
 
-def _shown_request(request: Request) -> dict[str, Any]:
+def _shown_request(request: Request) -> JsonObject:
     """Returns what a corrected parser needs to reparse the answer; no headers, which may carry an identity."""
     return {
         "method": request.method,

@@ -1,7 +1,7 @@
-"""Tasks: collections of sources that somebody requested, with a limit. They survive the process that runs them.
+"""Tasks: collections of sources that a program requested, with a limit. They survive the process that runs them.
 
-What became of each source is recorded with the end of its visit, in the transaction that stores it: whoever continues a
-task knows exactly what is left.
+The result of each source is recorded when its visit ends, in the same transaction: a process that continues a task
+knows exactly which sources remain.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def checked_targets(platforms: Platforms, kind: str, names: Sequence[str], field
     if not found:
         raise InvalidInput("there is nothing to collect", "name at least one", field=field)
     if len(found) > MOST_TARGETS:
-        raise InvalidInput("a task has at most {most} targets", "make several of it", field=field, most=MOST_TARGETS)
+        raise InvalidInput("a task has at most {most} targets", "request several tasks", field=field, most=MOST_TARGETS)
     return list(found.values())
 
 

@@ -1,7 +1,7 @@
 """Forums: reads a board's list down to the edge of its window, then the threads that are new or changed.
 
 A list page notes the threads to be read in its own transaction. Threads are claimed one by one, each under a lease of
-its own, by visits and by the job that reads on with every tick; each page is written with the progress that it proves.
+its own, by visits and by the job that continues at every tick; each page is written with the progress that it proves.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from catchment.errors import (
     LeaseLost,
     PlatformError,
     SlowDown,
+    StaleAnswer,
     Stopped,
     StoreError,
     Unreadable,
 )
 from catchment.logs import redact
-from catchment.messages import message
+from catchment.messages import about, message
 from catchment.model import (
     Budget,
     Counts,
@@ -71,7 +72,7 @@ from catchment.text.printable import one_line
 
 log = logs.logger(__name__)
 
-# A host that fails this many threads in a row is left alone until the next round.
+# After this many failed threads in a row, the host gets no request until the next round.
 _FAILURES_IN_A_ROW = 3
 
 
@@ -98,8 +99,8 @@ def paced(request: Request, kind: Kind, source: Source) -> Request:
 def collect_board(
     visit: Visit, platform: Platform, kind: Kind, forum: Forum, context: CollectContext
 ) -> SlowDown | None:
-    """Reads the stream of all posts, if the forum has one, then the list, then threads. Returns who asked to wait while
-    threads were read, if anybody did: the threads that are left are read on with the next tick, and the visit has
+    """Reads the stream of all posts, if the forum has one, then the list, then threads. Returns the error if a server
+    asked us to wait while threads were read: the remaining threads are read at the next tick, and the visit has
     succeeded."""
     began = context.clock.now()
     *streams, plan = visit.rules.walk_plans(kind, visit.source, visit.state.progress)
@@ -145,7 +146,7 @@ def _write_list_page(
 ) -> ListPage:
     name = one_line(clean_text(reading.title or ""))[:200]
     listed = listing_of(kind, exchange.request.listing or listing)
-    state = after_answer(visit.counted(), answer_head(visit, exchange), reading, listed, None, name)
+    state = after_answer(visit.counted(), answer_head(visit, exchange), reading, listed, name)
     clean = visit.client.clean(reading, exchange.platform, exchange.answer.url, len(exchange.answer.body))
     page = visit.page(
         exchange.at,
@@ -190,7 +191,8 @@ class ThreadReader:
         self._failures = 0
 
     def run(self, until: datetime) -> None:
-        """Reads until none waits, the time is over, or somebody asks to wait. A thread's failure is its own."""
+        """Reads until no thread is waiting, the time is over, or a server asks us to wait. A thread's failure does not
+        affect the others."""
         self._context.release_owed()
         while not self._context.stop.is_set() and self._clock.now() < until and self._failures < _FAILURES_IN_A_ROW:
             claimed = self._store.threads.claim(self._source.id, self._owner_id, self._clock.now())
@@ -251,6 +253,8 @@ class ThreadReader:
         decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self._recheck_ages)
         page = self.write(claimed, exchange, shown, thread_page, decide)
         counts, marks = page.counts, page.thread_marks
+        if marks is not None and marks.is_stale:
+            result = _failed(result, old_copy(self.client.subject, exchange.answer.status))
         return page.reading, result.replace(
             page_count=result.page_count + 1,
             is_capped=marks is not None and marks.truncated_at_page is not None,
@@ -328,6 +332,11 @@ class ThreadReader:
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
         if self._claimed is not None:
             self._store.page_writer.keep_raw(self._source, self._claimed.lease, self._run_id, at, raw)
+
+
+def old_copy(subject: str, status: int) -> StaleAnswer:
+    """Returns the error for a page of a thread that is older than the list."""
+    return StaleAnswer(about(subject, message("thread.stale")), message("thread.stale_helps"), status=status)
 
 
 def _failed(result: ThreadResult, error: CatchmentError) -> ThreadResult:

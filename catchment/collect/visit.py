@@ -58,7 +58,7 @@ from catchment.store.sources.sources import Claimed
 MOST_A_VISIT = 30
 """Requests: half of what Reddit allows in a minute. One busy community must not keep the others waiting."""
 MOST_ABOUT_ONE = 100
-"""Requests: a thread of some ten thousand replies. A longer one is given up there, and the visit's record says so."""
+"""Requests: a thread of some ten thousand replies. Reading a longer one stops there, and the visit's record says so."""
 
 
 def send_follow_ups(visit: Visit, platform: Platform) -> None:
@@ -84,7 +84,7 @@ def send_follow_ups(visit: Visit, platform: Platform) -> None:
                 if batch.details:
                     _write(visit, platform, batch, _settled(visit, batch, pending, put_off, shortfall))
                 if isinstance(batch.broke, SlowDown):
-                    # Waiting loses nothing, and the source itself is well: this is no failure of the visit.
+                    # Waiting loses nothing, and the source itself works: this is not a failure of the visit.
                     visit.wait = batch.broke
                 elif batch.broke is not None:
                     raise batch.broke
@@ -123,7 +123,7 @@ def _settled(
 def after_answer(follow_up: FollowUp, detail: Detail) -> tuple[FollowUp, int]:
     """Returns the follow-up after one of its requests was sent, and how many requests are given up.
 
-    What failed temporarily or was cut off is requested again; what cannot be had at all is dropped.
+    What failed temporarily or was cut off is requested again; what cannot be fetched at all is dropped.
     """
     asked, left = follow_up.asked_count + 1, follow_up.requests
     if not _is_to_come(detail):

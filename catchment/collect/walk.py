@@ -13,7 +13,9 @@ import msgspec
 
 from catchment.cache import keeps_hot
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
+from catchment.collect.shown_entries import ReadPage, read_page
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.decoders import json_decoder
 from catchment.errors import LeaseLost, SlowDown, SpendingCapReached, Unreadable
 from catchment.fetch.responses import cache_seconds, validators
 from catchment.fetch.urls import may_share
@@ -69,13 +71,10 @@ from catchment.text.clean import (
     clean_text,
     listed,
     listed_ids,
-    mark_of,
-    sorted_out,
 )
 from catchment.text.printable import one_line
 
-# Made once, here: two threads that make msgspec learn the same type at the same time crash the process.
-_UNFINISHED = msgspec.json.Decoder(UnfinishedWalk)
+_UNFINISHED = json_decoder(UnfinishedWalk)
 _CONDITIONS = frozenset(("If-None-Match", "If-Modified-Since"))
 # Fewer unreadable items than this say nothing about the parser.
 _FEW = 3
@@ -100,7 +99,7 @@ class Visit:
         """Somebody asked us to wait."""
         self.unwritten: Closing | None = None
         self.is_continuing = False
-        """The walk goes on where an earlier visit was cut short, and no page of it was written yet."""
+        """The walk continues where an earlier visit was cut short, and no page of it was written yet."""
         self.is_paid = claimed.source.platform in context.platforms.paid
         """Its platform charges for what it answers."""
 
@@ -169,7 +168,9 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
             return
         # Other visits wait for this one's page only now: a server may take its time to answer.
         with visit.store.page_writer.group.member(), visit.client.room_for(exchange):
-            reading = visit.client.read(exchange)
+            listing = listing_of(kind, exchange.request.listing or planned.plan.listing)
+            read = _read_page(visit, exchange, listing)
+            reading = read.reading
             if _only_leads_on(visit.state, reading):
                 if reading.cursor is not None:
                     # Learnt for good, whatever becomes of the walk: a user's number is paid for once.
@@ -178,8 +179,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
                 continue
             if _is_twin(visit, reading):
                 return
-            listing = listing_of(kind, exchange.request.listing or planned.plan.listing)
-            page = _write_page(visit, exchange, head, reading, listing, waiting)
+            page = _write_page(visit, exchange, head, read, listing, waiting)
         waiting.extend(page.next_pages if not page.is_walk_over else ())
         if page.details:
             page = _write_details(visit, exchange, page.details, is_queue_empty=not waiting)
@@ -193,8 +193,8 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
 
 
 def _continued(visit: Visit, platform: Platform, planned: PlannedWalk) -> tuple[Request, ...]:
-    """Returns the first requests of the walk. Where pages cost money, a walk that was cut short goes on after its last
-    stored page: nothing that is stored is paid for twice."""
+    """Returns the first requests of the walk. Where pages cost money, an interrupted walk continues after its last
+    stored page: no stored page is paid for twice."""
     requests = planned.requests
     stored = visit.store.unfinished_walks.of_source(visit.source.id) if not planned.is_beside else None
     if stored is None:
@@ -245,7 +245,7 @@ def _followable(visit: Visit, address: str | None) -> str | None:
 
 
 def _is_not_modified(state: VisitState, exchange: Exchange) -> bool:
-    # Only in answer to a conditional request: else a source that was never read would look well for ever.
+    # Only in answer to a conditional request: else a source that was never read would look healthy forever.
     is_conditional = not _CONDITIONS.isdisjoint(exchange.request.headers)
     return exchange.answer.status == 304 and is_conditional and not (state.walk.pages or state.walk.is_beside)
 
@@ -269,29 +269,32 @@ def _is_twin(visit: Visit, reading: Reading) -> bool:
     return True
 
 
-def _write_page(
-    visit: Visit,
-    exchange: Exchange,
-    head: AnswerHead,
-    reading: Reading,
-    listing: Listing,
-    waiting: Collection[Request],
-) -> VisitPage:
+def _read_page(visit: Visit, exchange: Exchange, listing: Listing) -> ReadPage:
+    """Parses the answer. On the first page of a window, entries that are as last time are left out."""
     is_window = visit.state.walk.pages == 0 and listing.is_window and not visit.state.walk.is_beside
-    marks = tuple(mark_of(item) for item in reading.items) if is_window else ()
-    marked_before = visit.state.progress.shown_marks if marks else None
-    name = one_line(clean_text(reading.title or ""))[:200]
-    state = after_answer(visit.counted(), head, reading, listing, b"".join(marks) if is_window else None, name)
-    page = visit.page(exchange.at, raws=visit.client.raw(exchange), **_page_flags(state, exchange.platform))
+    if not is_window:
+        return ReadPage(visit.client.read(exchange))
+    body_hash = visit.state.progress.body_hash
+    stored = visit.store.shown_entries.of_answer(visit.source.id, body_hash) if body_hash else {}
+    return read_page(visit.client, exchange, stored)
 
-    def write(same: Sequence[RefinedItem]) -> VisitPage:
-        return _write(visit, state, page, exchange, reading, same, waiting)
 
+def _write_page(
+    visit: Visit, exchange: Exchange, head: AnswerHead, read: ReadPage, listing: Listing, waiting: Collection[Request]
+) -> VisitPage:
+    name = one_line(clean_text(read.reading.title or ""))[:200]
+    state = after_answer(visit.counted(), head, read.reading, listing, name)
+    page = visit.page(
+        exchange.at,
+        raws=visit.client.raw(exchange),
+        shown=read.shown(head.body_hash),
+        **_page_flags(state, exchange.platform),
+    )
     try:
-        # An item identical to last time is not cleaned again.
-        return write(sorted_out(reading, marks, marked_before, _scope(visit, exchange.platform)))
+        return _write(visit, state, page, exchange, read, waiting)
     except ChangedSinceMark:
-        return write(())
+        whole = ReadPage(visit.client.read(exchange))
+        return _write(visit, state, page.replace(shown=None), exchange, whole, waiting)
 
 
 def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request], *, is_queue_empty: bool) -> VisitPage:
@@ -322,9 +325,8 @@ def _write_batch(visit: Visit, exchange: Exchange, batch: Batch, *, is_queue_emp
     reading, at = batch.reading, batch.at or exchange.at
     state = after_details(visit.counted(), reading)
     page = visit.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))
-    return _write(
-        visit, state, page, exchange, reading, (), () if is_queue_empty else None, last_answer_at=batch.last_at
-    )
+    waiting = () if is_queue_empty else None
+    return _write(visit, state, page, exchange, ReadPage(reading), waiting, last_answer_at=batch.last_at)
 
 
 class PageFlags(TypedDict):
@@ -355,21 +357,18 @@ def _write(
     state: VisitState,
     page: Page,
     exchange: Exchange,
-    reading: Reading,
-    same: Sequence[RefinedItem],
+    read: ReadPage,
     waiting: Collection[Request] | None,
     *,
     last_answer_at: datetime | None = None,
 ) -> VisitPage:
-    """Cleans what was read, writes it, and goes on with the state after it. `waiting`: requests for further pages;
-    None: there are some."""
+    """Cleans what was read, writes it, and sets the state after it. `waiting`: requests for further pages; None: there
+    are some."""
     state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
-    ids = {item.item.external_id for item in same}
-    rest = tuple(item for item in reading.items if item.external_id not in ids) if same else reading.items
-    clean = visit.client.clean(
-        reading.replace(items=rest), exchange.platform, exchange.answer.url, len(exchange.answer.body)
-    )
-    items = (*clean.items, *same, *listed(reading, _scope(visit, exchange.platform)))
+    reading, scope = read.reading, _scope(visit, exchange.platform)
+    rest = reading.replace(items=read.rest()) if read.repeated else reading
+    clean = visit.client.clean(rest, exchange.platform, exchange.answer.url, len(exchange.answer.body))
+    items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))
     at, skipped = page.answered_at, len(clean.skipped)
     decide = partial(decide_page, state, reading, items, skipped, at, last_answer_at=last_answer_at)
     is_continuable = visit.is_paid and waiting is not None and not state.walk.is_beside

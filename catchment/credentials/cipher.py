@@ -205,7 +205,7 @@ def cipher_of(settings: Settings, sealed: EncryptedValues) -> Cipher:
 
 
 def begin_change(cipher: Cipher) -> None:
-    """Puts a new key before the one in the file. A change that was begun already goes on."""
+    """Puts a new key before the one in the file. A change that has already begun continues."""
     keys = cipher.in_file()
     if cipher.file is not None and len(keys) == 1:
         replace_key_file(cipher.file, ",".join((new_key(), *keys)).encode())

@@ -6,6 +6,8 @@ active ──(errors in a row)──▸ cooling ──(some minutes)──▸ ac
   └────────▸ invalid         banned ──(rested)──▸ probation ──(accepted)──▸ active
                 └──────────────(rested)──────────────▴  └──(refused)──▸ banned, for twice as long
 
+active ──(its account is used up)──▸ cooling ──(some minutes)──▸ probation ──(accepted)──▸ active
+
 None is ever discarded: a banned or invalid credential is tried again after a cooldown, with one request, and a
 person may resume or pause any of them. The caller decides whether an error is the credential's at all: "too many
 requests" never is. Which alerts are open follows from the state of the credentials.
@@ -51,6 +53,8 @@ def after_elapsed_time(credential: Credential, rules: LifecycleRules, now: datet
         credential = credential.replace(errors_in_all=0)
     if credential.state_until is None or now < credential.state_until:
         return credential
+    if is_used_up(credential) and credential.state == COOLING:
+        return _became(credential, PROBATION, credential.state_reason or "", credential.state_until)
     if credential.state == COOLING:
         active = _became(credential, ACTIVE, "the time to cool down is over", credential.state_until)
         return active.replace(errors_in_a_row=0)
@@ -83,16 +87,26 @@ def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now
 
 
 def used_up(credential: Credential, until: datetime, now: datetime, error: str) -> Credential:
-    """Returns the credential after its account had nothing left to spend: there is no use in trying it before then."""
+    """Returns the credential after its account had nothing left to spend: there is no use in trying it before then.
+    After that, it is on probation: one request tells whether somebody has paid in."""
     credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
-    if credential.state != ACTIVE:
+    if credential.state not in (ACTIVE, PROBATION):
         return credential
-    return _became(credential, COOLING, error, now).replace(state_until=until)
+    return _became(credential, COOLING, error, now).replace(state_until=until, errors_in_a_row=0)
+
+
+def is_used_up(credential: Credential) -> bool:
+    """Whether its account had nothing left to spend when it was last used. Unlike one that cools down after errors, it
+    has none in a row; unlike one that was refused, it never fell."""
+    if credential.falls_in_a_row:
+        return False
+    return credential.state == PROBATION or (credential.state == COOLING and not credential.errors_in_a_row)
 
 
 def succeeded(credential: Credential, sent_at: datetime, now: datetime) -> Credential:
     """Returns the credential after a request with it was answered."""
-    credential = credential.replace(errors_in_a_row=0)
+    if credential.state != COOLING:
+        credential = credential.replace(errors_in_a_row=0)
     if credential.state in (*FALLEN, PROBATION) and _is_sent_in(credential, sent_at):
         return _became(credential, ACTIVE, "it is accepted again", now).replace(errors_in_all=0, falls_in_a_row=0)
     return credential
@@ -235,6 +249,10 @@ def alarms(
         if credential.falls_in_a_row and credential.state != PAUSED:
             refused = message("credential.refused", **facts, state=standing(credential, now))
             alerts.append(Alarm(about_credential(name, "refused"), refused, Severity.P1))
+        if is_used_up(credential):
+            why = credential.state_reason or ""
+            spent = message("credential.used_up", name=name, platform=platform, why=why)
+            alerts.append(Alarm(about_credential(name, "used up"), spent, Severity.P0))
         if expires_at is not None and now >= expires_at - rules.told_before:
             code = "credential.expired" if is_expired(credential, now) else "credential.expires"
             expiring = message(code, **facts, at=_at(expires_at))

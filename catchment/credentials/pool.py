@@ -211,6 +211,6 @@ class CredentialPool:
             credentials.of_platform(platform, now, decide) if name is None else credentials.of_name(name, now, decide)
         )
         if isinstance(chosen, CredentialsExhausted):
-            # Not before: what was found out on the way is written all the same.
+            # Raised only now, so that the states found on the way are stored.
             raise chosen
         return chosen

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, unquote, unquote_plus, urlsplit
 
 import msgspec
 
+from catchment.decoders import json_decoder
 from catchment.errors import InvalidInput
 from catchment.lazy import pattern
 from catchment.logs import is_secret_parameter, looks_secret
@@ -67,7 +68,7 @@ class Secret(Record, frozen=True, forbid_unknown_fields=True, omit_defaults=True
     @classmethod
     def from_json(cls, text: str) -> Secret:
         try:
-            return msgspec.json.decode(text, type=cls)
+            return json_decoder(cls).decode(text)
         except msgspec.MsgspecError:
             # Its cause may quote the text.
             raise InvalidInput("the secret is not the JSON that was hoped for", FORMS) from None

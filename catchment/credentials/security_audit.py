@@ -76,7 +76,7 @@ class Audit(Record, frozen=True):
 
 
 def sought(what: str, values: Iterable[str]) -> Iterator[Sought]:
-    """Yields those of the values that can be told from other texts at all."""
+    """Yields the values that can be distinguished from other text."""
     for value in dict.fromkeys(values):
         if len(value) >= SHORTEST:
             encoded = {spelling.encode("utf-8", "surrogatepass") for spelling in spellings(value)}

@@ -1,1 +1,2 @@
-"""Engines that run the table of jobs: embedded, inside the serving process; distributed ones go beside it."""
+"""Engines that run the table of jobs: the embedded one inside the serving process, the distributed one on
+Celery workers."""

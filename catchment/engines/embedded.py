@@ -42,7 +42,7 @@ def share_memory() -> None:
 
 
 _LONGEST_SECONDS = 1.0
-"""Between two looks at the table: another process has no other way to wake a job here."""
+"""Between two reads of the table: another process has no other way to wake a job here."""
 _SHORTEST_SECONDS = 0.05
 
 

@@ -77,7 +77,7 @@ class Deliverer:
         patience: timedelta,
     ) -> None:
         """`webhook` opens the webhook or notification with that id; `hooks` are the installed ones, by name; `patience`
-        is the age at which an undelivered event is given up."""
+        is the age at which an undelivered event is dropped."""
         self._store, self._presence, self._clock, self._stop = store, presence, clock, stop
         self._webhook, self._hooks, self._patience = webhook, hooks, patience
         self._threads: dict[int, Thread] = {}
@@ -199,7 +199,7 @@ class Deliverer:
             log.warning("a webhook is switched off", listener=delivery.listener, because=because)
             return
         given_up = 0
-        # Everything that has waited too long is given up at once, so that newer events need not wait for it.
+        # Everything that has waited too long is dropped at once, so that newer events need not wait for it.
         while event.created_at < now - self._patience:
             events, _ = self._store.outbox.after(delivery.position, BATCH)
             # A page that was answered earlier may be written later: a newer event among the old ones must not be given

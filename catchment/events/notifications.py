@@ -21,7 +21,7 @@ LANGUAGES = ("en", "zh")
 DEFAULT_EVENTS = ("alert.opened", "alert.closed", "watch.matched", "task.finished")
 """What people are notified of, unless they choose. The other events are for programs."""
 PAUSE = timedelta(seconds=30)
-"""Between two messages to the same receiver: what happens meanwhile is in the next one."""
+"""Between two messages to the same receiver: the next one contains all events in between."""
 _LONGEST_ADDRESS = 2_000
 _LONGEST_LINE = 600
 _SHORTEST_LINE = 80

@@ -72,7 +72,7 @@ def matched(watch: Watch, look: WatchedItem) -> tuple[str, ...] | None:
     """Returns the watch's words that were found in the item; None: it does not match. Cheap conditions come first."""
     item = look.item
     if item.is_deleted:
-        # A deletion is a change, too, but nothing that anybody wrote.
+        # A deletion is a change, too, but not new text.
         return None
     if watch.kinds and not set(watch.kinds) & set(item.kinds):
         return None
@@ -138,7 +138,7 @@ def _look_at_edits(watches: Watches, now: datetime, batch: int) -> bool:
     watched = [WatchedItem(item) for item in items if item.version > 1]
     hits = []
     for pending in at_position:
-        # What the watch has yet to see as a new item is no edit for it.
+        # An item that the watch has not seen yet as new does not count as an edit for it.
         edits = [edit for edit in watched if edit.item.id <= pending.last_item_id]
         hits.append((pending, fitting(pending.watch, edits, are_edits=True)))
     watches.saw_edits(hits, end, now)

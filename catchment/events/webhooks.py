@@ -14,6 +14,7 @@ import msgspec
 
 from catchment.credentials.cipher import Cipher, Sealed
 from catchment.credentials.secret import Secret, strip_url
+from catchment.decoders import json_decoder
 from catchment.errors import Gone, InvalidInput, PlatformError, Refused
 from catchment.fetch.auth import dressed
 from catchment.fetch.client import Fetch
@@ -96,7 +97,7 @@ class Webhook:
 
     def __init__(self, sealed: SealedWebhook, box: Cipher, fetch: Fetch, now: Callable[[], datetime]) -> None:
         self._sealed, self._fetch, self._now = sealed, fetch, now
-        self._locked = msgspec.json.decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())), type=Locked)
+        self._locked = json_decoder(Locked).decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())))
         _know(self._locked)
 
     def wants(self, event: Event) -> bool:

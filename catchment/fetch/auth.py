@@ -206,7 +206,7 @@ def host_of(text: str) -> str:
 
 
 def place_of(address: str) -> ParsedUrl | None:
-    """Returns the parsed URL of a source; None if it is no web URL, or invalid."""
+    """Returns the parsed URL of a source; None if it is not a web URL, or is invalid."""
     try:
         return parse_url(address)
     except AddressRefused:

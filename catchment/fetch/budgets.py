@@ -1,4 +1,4 @@
-"""Request budgets of a deployment: so many requests in so many seconds, for all processes together.
+"""Request budgets of a deployment: a number of requests per window, for all processes together.
 
 `grant` decides, and is pure. Its state lives where all processes see it (a row of the database, a key of Redis)
 behind the protocol `Rows`. A process takes small blocks of tokens and hands them out to its threads.
@@ -19,6 +19,7 @@ from typing import Any, Protocol, TypeVar, cast
 import msgspec
 
 from catchment.clock import Clock, micros, moment
+from catchment.decoders import converted
 from catchment.model import Budget, Record
 from catchment.redis import Away, RedisLink
 
@@ -150,7 +151,7 @@ def is_without_redis(state: WindowState, budget: Budget, now: datetime) -> bool:
 
 
 def left_redis(state: WindowState, budget: Budget, now: datetime) -> WindowState:
-    """Records that a process cannot reach Redis and begins, or goes on, to take tokens here. What Redis may have
+    """Records that a process cannot reach Redis and takes tokens here, from now on or as before. What Redis may have
     granted before counts as granted."""
     at, span = micros(now), span_of(budget)
     latest = min(at, state.with_redis_at + span)
@@ -191,7 +192,7 @@ Now = Callable[[datetime], datetime]
 
 
 def by_clock(clock: Clock | None) -> Now:
-    """Returns the function that gives the time of a decision, from the time at which somebody asked for it.
+    """Returns the function that gives the time of a decision, from the time of the request for it.
 
     A process may wait long for its turn, or be stopped before. If it then decided by the time it had read before, it
     would take the newer grants of others for those of a clock that was set back.
@@ -223,7 +224,7 @@ def granted(state: WindowState, budget: Budget, now: datetime) -> tuple[WindowSt
 
 
 def state_of(kept: Any | None) -> WindowState:
-    return WindowState() if kept is None else msgspec.convert(kept, WindowState)
+    return WindowState() if kept is None else converted(kept, WindowState)
 
 
 def states_of(rows: Rows, asked: Sequence[Asked]) -> list[WindowState]:

@@ -48,6 +48,7 @@ from catchment.fetch.urls import REDIRECTS, Step, Way, next_step, parse_url, wit
 from catchment.logs import know_secret
 from catchment.model import (
     Answer,
+    Booking,
     Credential,
     FailureScope,
     Identity,
@@ -82,6 +83,8 @@ class Call(Struct):
     """The token from a login with that credential."""
     cures_tried: int = 0
     is_renewal_tried: bool = False
+    bookings: list[Booking] = []
+    """What its exchanges cost, one by one, at services that cost money."""
 
 
 class Fetch:
@@ -144,7 +147,7 @@ class Fetch:
     def _wait_before_next(self, error: PlatformError, seconds: float) -> None:
         """Waits as the server asked, or as planned. A wait that is too long or unknown ends the call."""
         if isinstance(error, SlowDown) and (error.retry_at is None or error.is_own_limit):
-            # Our own limits were already waited for as long as was sensible.
+            # We have already waited for our own limits as long as is sensible.
             raise error
         seconds *= 1 + _JITTER * self._random()
         now = self._clock.now()
@@ -155,7 +158,7 @@ class Fetch:
         self._throttle.wait(seconds)
 
     def _attempt(self, call: Call) -> Answer:
-        """Returns the answer if it is no refusal, and reports to the credential that was used."""
+        """Returns the answer if it is not a refusal, and reports to the credential that was used."""
         try:
             answer, slot = self._send(call)
             while (refusal := _refusal(answer, call.request, slot)) is not None:
@@ -164,13 +167,15 @@ class Fetch:
                     raise self._blamed(refusal, slot)
                 answer, slot = self._follow(call)
         except PlatformError as error:
-            # "Too many requests" is nobody's fault but ours.
+            # "Too many requests" is our own fault only.
             if call.use is not None and error.is_credentials and not isinstance(error, SlowDown):
                 self._credentials.failed(call.use, error)
             raise
         self._throttle.note_limits(slot, answer)
         if call.use is not None:
             self._credentials.succeeded(call.use)
+        if call.costs is not None and len(call.bookings) > 1 and not call.bookings[-1].uncertain_amount:
+            call.costs.bound(call.bookings[:-1], call.bookings[-1].amount)
         return answer
 
     def _send(self, call: Call) -> tuple[Answer, Slot]:
@@ -210,7 +215,7 @@ class Fetch:
         return error
 
     def _is_cured(self, refusal: Refusal, call: Call) -> bool:
-        """Whether the call goes on with a changed request. Its cookies are kept, so that the next one is not
+        """Whether the call continues with a changed request. Its cookies are kept, so that the next one is not
         refused."""
         if refusal.cure is None or call.cures_tried >= refusal.cure.most_retries:
             return False
@@ -248,7 +253,7 @@ class Fetch:
                 self._obey(step, call)
             slot = Slot(platform, call.request.credential, step.place, request.budget)
             with self._throttle.admission(slot, step.is_operators):
-                # The first step has the whole time: a round figure, which need not be set anew for each request.
+                # The first step has the whole time: a round figure, which need not be set for each request.
                 left = timeout if len(seen) == 1 else max(0.001, begun + timeout - time.monotonic())
                 exchange = self._paid_exchange if hasattr(platform, "PRICES") else self._exchange
                 response = exchange(step, call, left)
@@ -322,7 +327,7 @@ class Fetch:
         )
 
     def _log_in(self, request: Request, call: Call) -> Token:
-        # With the same credential, though without its token: that is what the login is to yield.
+        # With the same credential, but without a token, which the login has yet to return.
         request = request.replace(credential=call.request.credential)
         answer, slot = self._follow(Call(request, call.platform, call.attempts, request, call.obeys_robots, call.costs))
         if (refusal := _refusal(answer, request, slot)) is not None:
@@ -355,6 +360,7 @@ class Fetch:
             booking = reservation.unsent() if error.is_unsent else booking
             raise
         finally:
+            call.bookings.append(booking)
             paid_calls.book(booking, call.costs)
 
     def _exchange(self, step: Step, call: Call, timeout_seconds: float) -> RawResponse:

@@ -36,7 +36,7 @@ Send = Callable[[Message], None]
 
 
 class Messenger:
-    """Sends messages to one Apprise address. Raises InvalidInput if the address is none."""
+    """Sends messages to one Apprise address. Raises InvalidInput if the address is not valid."""
 
     def __init__(self, address: str, *, allows_private: bool = False) -> None:
         self._address, self._allows_private = address, allows_private

@@ -28,6 +28,14 @@ class CallCosts:
         """Removes those that were booked: the first ones."""
         del self.unbooked[: len(bookings)]
 
+    def bound(self, bookings: Sequence[Booking], amount: int) -> None:
+        """Bounds what these calls may have cost, if they are not booked yet: the same call came to this amount when it
+        was repeated a moment later, and a list does not get shorter meanwhile."""
+        for position, booking in enumerate(self.unbooked):
+            if any(booking is doubtful for doubtful in bookings):
+                bounded = min(booking.uncertain_amount, amount)
+                self.unbooked[position] = booking.replace(uncertain_amount=bounded)
+
 
 class Ledger(Protocol):
     """Where costs are reserved and booked: `store.spending`."""

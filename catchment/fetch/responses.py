@@ -15,7 +15,7 @@ from catchment.model import Answer
 
 
 def http_date(text: str) -> datetime | None:
-    """Returns the UTC time of an HTTP date; None if it is none."""
+    """Returns the UTC time of an HTTP date; None if the text is not a date."""
     try:
         moment = parsedate_to_datetime(text)
         # "-0000" gives a time without a zone; HTTP dates are always GMT.
@@ -78,7 +78,7 @@ def cache_seconds(headers: dict[str, str], now: datetime) -> int | None:
         return None
     if max_age := _MAX_AGE.search(control):
         return min(int(max_age[1]), LONGEST_CACHE_SECONDS)
-    # `Expires: 0` and other nonsense means "already expired", which is no hint.
+    # `Expires: 0` and other nonsense means "already expired", which is not a hint.
     expires = http_date(headers["expires"]) if "expires" in headers else None
     if expires is None:
         return None

@@ -221,7 +221,8 @@ class Throttle:
             if missing is None:
                 return
             (budget, until), now = missing, self._clock.now()
-            # A token that came too late, or a wait that is over by now, is no reason to give up: it is asked for again.
+            # A token that came too late, or a wait that is over by now, is not a reason to give up: a new one is
+            # requested.
             if until > max(now, give_up_at):
                 is_credentials = budget.is_per_credential and credential is not None
                 raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
@@ -231,7 +232,7 @@ class Throttle:
 def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> SlowDown:
     error = SlowDown(
         "{subject} until {until} UTC",
-        "it continues automatically then",
+        "collecting then continues automatically",
         retry_at=until,
         subject=what,
         until=f"{until:%Y-%m-%d %H:%M:%S}",

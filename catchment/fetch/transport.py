@@ -57,7 +57,7 @@ def decoded(body: bytes, content_encoding: str, max_bytes: int) -> bytes:
     if content_encoding:
         names = [name.strip() for name in content_encoding.lower().split(",")]
         if len(names) > _MOST_ENCODINGS:
-            raise Unreadable("the answer is compressed {count} times over", "the server is at fault", count=len(names))
+            raise Unreadable("the answer is compressed {count} times", "the server is at fault", count=len(names))
         # The header names the encodings in the order in which they were applied.
         for name in reversed(names):
             body = _decoded_once(body, name, max_bytes)
@@ -101,7 +101,7 @@ def _gunzipped(body: bytes, max_bytes: int) -> bytes:
         member, at = _inflated(body, at, zlib.MAX_WBITS | 16, room)
         members.append(member)
         room -= len(member)
-    # Bytes after the last member that are none themselves are padding: every gzip tool ignores them.
+    # Bytes after the last member that are not a member are padding: every gzip tool ignores them.
     return b"".join(members)
 
 
@@ -211,7 +211,7 @@ class Transfer:
         return self._sockets[-1]
 
     def send(self, *_addresses: Any) -> int:
-        """Called when the connection stands and the request is about to go out. If a reused connection dies with it,
+        """Called when the connection is open and the request is about to be sent. If a reused connection dies with it,
         libcurl would resend it by itself: a request that was not granted, and would not be counted, is stopped here."""
         self.is_sent_again, self._is_sent = self._is_sent, True
         return int(pycurl.PREREQFUNC_ABORT if self.is_sent_again else pycurl.PREREQFUNC_OK)

@@ -284,13 +284,13 @@ class Monitors:
         self._keep(spending.ENDING, spending.alarms(totals, caps, day))
 
     def note_guessing(self, address: str, count: int) -> None:
-        """Record that somebody at that address tried this many wrong keys or links."""
+        """Record this many attempts with wrong keys or links from an address."""
         record = {"at": self._now.isoformat(), "address": address, "count": count}
         self._store.settings.put(_GUESSING, record, self._now)
         self.guessing()
 
     def guessing(self) -> None:
-        """Alert while somebody has tried wrong API keys or sign-in links lately."""
+        """Open an alert while wrong API keys or sign-in links have been tried recently."""
         noted: WrongKeys | None = self._store.settings.get(_GUESSING)
         alarms = []
         if noted is not None and self._now - datetime.fromisoformat(noted["at"]) < GUESSES_LOOKED_AT:

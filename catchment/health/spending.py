@@ -35,7 +35,7 @@ class ServiceSpending(View, frozen=True):
     today: PeriodSpending
     this_month: PeriodSpending
     forecast: int
-    """What the month will have cost if it goes on as in the last seven days."""
+    """What the month will have cost if it continues as in the last seven days."""
 
 
 class SpendingView(View, frozen=True):

@@ -144,7 +144,7 @@ class Severity(StrEnum):
     """How soon a person should look at an alert."""
 
     P0 = "P0"
-    """Now: part of the work is blocked until somebody acts."""
+    """Now: part of the work is blocked until a person acts."""
     P1 = "P1"
     """Today: something fails or is late."""
     P2 = "P2"

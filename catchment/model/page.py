@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from catchment.model.item import Key, Labels, Media, RefinedItem
 from catchment.model.outcome import Counts, Gap, Lease, VisitResult
 from catchment.model.protocol import Request
-from catchment.model.record import Record
+from catchment.model.record import JsonObject, Record
 from catchment.model.source import Progress, Source
 from catchment.model.thread import HeldFloor, ListNote, ThreadMarks, ThreadSeen, ThreadState
 
@@ -20,7 +20,7 @@ class RawAnswer(Record, frozen=True):
     """An answer as received, compressed, with the request in a form that may be shown."""
 
     step: str
-    request: dict[str, Any]
+    request: JsonObject
     url: str
     http_status: int
     headers: dict[str, str]
@@ -59,6 +59,23 @@ class Booking(Record, frozen=True):
     """False: the service was not reached. Only the reservation ends."""
 
 
+class StoredEntry(NamedTuple):
+    """An entry of a source's last answer."""
+
+    item_id: int
+    told_at: datetime | None
+    """When it was posted, by its own words."""
+
+
+class ShownEntries(NamedTuple):
+    """All entries of one answer, by their marks: the beginnings of hashes, as signed numbers of 64 bits."""
+
+    body_hash: bytes
+    new: Mapping[str, int]
+    """The marks of those that were parsed, by their items' ids."""
+    repeated: Mapping[int, StoredEntry]
+
+
 class Page(Record, frozen=True):
     """What one answer showed, or a few that were requested one by one, ready to be written."""
 
@@ -89,7 +106,9 @@ class Page(Record, frozen=True):
     is_kept_hot: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
     is_continuable: bool = False
-    """Its walk costs money: if it is cut short, the next visit goes on below this page."""
+    """Its walk costs money: if it is cut short, the next visit continues below this page."""
+    shown: ShownEntries | None = None
+    """The entries of the first page of a window, by which the next visit recognises those that did not change."""
 
 
 # What the store knows
@@ -165,6 +184,8 @@ class PageFacts(Record, frozen=True):
 
     stored: Mapping[Key, StoredItem] = {}
     """The stored items of the page, also by their aliases and by the ids that they may have because of their date."""
+    unchanged: Mapping[int, StoredItem] = {}
+    """The stored items that the page shows byte for byte as before, by their ids."""
     lookalikes: tuple[StoredItem, ...] = ()
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
     forgotten: frozenset[Key] = frozenset()

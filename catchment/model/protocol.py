@@ -10,7 +10,7 @@ from typing import Any, Protocol, cast
 from catchment.errors import PlatformError
 from catchment.model.item import Item, Skipped
 from catchment.model.outcome import Gap
-from catchment.model.record import Record
+from catchment.model.record import JsonObject, Record
 from catchment.model.source import Progress, SettingValues, Source, Target
 
 
@@ -68,7 +68,7 @@ class Request(Record, frozen=True):
     step: str = "list"
     """The parser's own name for this type of request."""
     listing: str = ""
-    state: dict[str, Any] = {}
+    state: JsonObject = {}
     """Small state the parser needs to read the answer (page number, cursor, thread)."""
     timeout_seconds: float | None = None
     max_bytes: int | None = None
@@ -200,6 +200,8 @@ class ThreadPage(Record, frozen=True):
     """How many pages the thread has, as this answer says."""
     holes: tuple[int, ...] = ()
     """Floor numbers on this page that the platform itself does not have (any more)."""
+    last_reply_at: datetime | None = None
+    """The thread's last reply, as this answer says: an earlier one than the list states shows an old copy."""
 
 
 class Reading(Record, frozen=True):
@@ -229,10 +231,20 @@ class Reading(Record, frozen=True):
     target: str | None = None
     """The source's actual address, if parsing found it (a site's feed)."""
     hints: Hints = Hints()
-    cursor: dict[str, Any] | None = None
+    cursor: JsonObject | None = None
     """Platform-specific state to store with the progress; None: unchanged."""
     notes: tuple[str, ...] = ()
     """What had to be repaired, in a few words each."""
+
+
+class Pieces(Record, frozen=True):
+    """Where the entries of an answer are in its body."""
+
+    entries: tuple[tuple[int, int], ...]
+    """The beginning and the end of each, in order."""
+    around: bytes
+    """What the items depend on besides their own entries. Less of it than there is would hide changes; a date that
+    changes with every answer should not be in it."""
 
 
 class Budget(Record, frozen=True):
@@ -425,7 +437,7 @@ class Platform(Protocol):
 
 
 class PlatformOptions(Protocol):
-    """What a platform module may have in addition. The names are looked up where they are used."""
+    """Optional parts of a platform module. Each is looked up where it is used."""
 
     OBEYS_ROBOTS: bool
     """Every site's robots.txt is checked first: for platforms that read pages made for people."""
@@ -446,6 +458,11 @@ class PlatformOptions(Protocol):
     """What pages call the platform; its NAME, if there is none."""
     CHINESE: dict[str, str]
     """Chinese for its English texts: TITLE, titles and descriptions of kinds and settings, notes, errors."""
+
+    def pieces(self, answer: Answer) -> Pieces | None:
+        """Returns where the entries of an answer are, so that those which come again byte for byte are not parsed
+        again; None: this answer cannot be cut. `read` must find one item in each entry, in order, and the same item
+        however many of the other entries are cut out."""
 
     def recheck(self, rechecks: Sequence[Recheck]) -> list[Request]:
         """Requests items by id, as many per request as the platform allows; the answers go to `read`."""

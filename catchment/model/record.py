@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import date, timedelta
 from enum import Enum
 from functools import cache
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import asdict, replace
 
 from catchment.messages import Message
+
+JsonObject: TypeAlias = dict[str, Any]
+"""A decoded JSON object."""
 
 
 class Record(Struct, frozen=True):

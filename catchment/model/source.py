@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from catchment.messages import Message
-from catchment.model.record import Record
+from catchment.model.record import JsonObject, Record
 
 SettingValues: TypeAlias = dict[str, Any]
 """Settings of a source by name; the values are as in JSON."""
@@ -75,7 +75,7 @@ class Watermark(Record, frozen=True):
 
 
 REQUESTED, ADDED = "asked for", "added"
-"""The `due_reason` of a source that a user asked to collect now or has just added: somebody is waiting for it."""
+"""The `due_reason` of a source that a user asked to collect now or has just added: the user is waiting for it."""
 
 
 class Progress(Record, frozen=True):
@@ -89,9 +89,7 @@ class Progress(Record, frozen=True):
     body_hash: bytes | None = None
     reader_version: int | None = None
     """`PARSER_VERSION` of the parser that read the last answer. A newer parser requests the full answer again."""
-    shown_marks: bytes | None = None
-    """Hashes of the raw entries of the last answer: an entry with the same hash is unchanged."""
-    cursor: dict[str, Any] = {}
+    cursor: JsonObject = {}
     """Small platform-specific state; `note` holds a remark that is shown with the source."""
     moved_to: str | None = None
     moved_count: int = 0
@@ -125,9 +123,9 @@ class Progress(Record, frozen=True):
     """… and how many of them were new."""
     success_count: int = 0
     empty_count: int = 0
-    """The successes that brought nothing new."""
+    """The successes without new items."""
     posts_per_day: float | None = None
-    """Estimated from the times of the newest posts; halved by every visit that brings nothing new."""
+    """Estimated from the times of the newest posts; halved by every visit without new items."""
     reach: int | None = None
     """How many items the last walked listing can show at all, as declared by the platform."""
     recent_valid: tuple[int, ...] = ()

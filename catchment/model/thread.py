@@ -10,7 +10,7 @@ from catchment.model.record import Record
 
 
 class ReadReason(StrEnum):
-    """Why a thread is to be read."""
+    """Why a thread will be read."""
 
     NEW = "new"
     REPLIED = "last_reply_changed"
@@ -49,6 +49,8 @@ class ThreadState(Record, frozen=True):
     """Since when it has had too many pages to be read; None: it has not."""
     gone_since: datetime | None
     """Since when the platform has answered that it does not exist; None: it was there the last time."""
+    stale_count: int
+    """How many readings in a row ended with an answer that is older than the list."""
     read_reason: ReadReason | None
     """Set while it waits to be read in the current round."""
     waiting_since: datetime | None
@@ -99,6 +101,9 @@ class ThreadMarks(Record, frozen=True):
     truncated_at_page: int | None = None
     skipped_since: datetime | None = None
     gone_since: datetime | None = None
+    stale_count: int = 0
+    is_stale: bool = False
+    """The page is older than the list."""
     is_over: bool = False
     """This run reads no further page of it."""
     holes: tuple[int, ...] = ()

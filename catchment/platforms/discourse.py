@@ -8,17 +8,17 @@ of a site (`https://example.com/forum`) work, too. A forum behind a login needs 
 (`/posts.json`), fifty per page, newest first by id, down to what is stored: this proves that no post is missing, in
 topics of any age. Then it reads the list of topics in order of creation down to the first day of the window
 (`window_days`, in UTC), thirty per page, and the topics in it that are new or have another last reply, twenty posts per
-page, up to `pages_per_run` pages of each; longer ones are continued by the next runs. Of topics of more than 1,000
-pages, only the row in the list and what the latest posts show is stored. The forum's own limit is 200 requests per
-minute by default; if it asks to wait, that is obeyed.
+page, up to `pages_per_run` pages of each; the next runs continue longer ones. For topics of more than 1,000 pages, only
+the row in the list and what the latest posts show is stored. The forum's own limit is 200 requests per minute by
+default; if it asks catchment to wait, catchment waits.
 
 **Blind spots.** Only public posts are listed: no private messages, no closed categories. Names of categories are not
-shown. A topic's views, tags and pins, and deleted posts, are noticed while the topic is inside the window, and when its
-posts are rechecked, after a day, a week and a month; so are likes and edits, and while a post is on the pages that are
-read. Deleted posts leave a number without a post, and so do entries that only say that the topic was closed or moved.
-Folded means that the forum hides a post, for flags or by a moderator; it shows a notice then, and the stored text
-stays. A post with an earlier date (an import) is listed where its id belongs; the walk reads twenty posts further than
-necessary, so that one such post does not end it too early.
+shown. Changes of a topic's views, tags and pins, and deleted posts, are noticed while the topic is inside the window,
+and when its posts are rechecked (after a day, a week and a month). Likes and edits are noticed then, too, and whenever
+a page with the post is read. Deleted posts leave a number without a post, and so do entries that only say that the
+topic was closed or moved. Folded means that the forum hides a post, for flags or by a moderator; it then shows a
+notice, and the stored text is kept. A post with an earlier date (an import) is listed where its id belongs; the walk
+reads twenty posts further than necessary, so that one such post does not end it too early.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class DiscoursePost(Struct):
 
     @property
     def is_note(self) -> bool:
-        """Whether it is no post, but a remark of the forum without words."""
+        """Whether it is not a post but an entry of the forum without text."""
         return number(self.post_type) == SMALL_ACTION and not text(self.cooked)
 
     @property
@@ -253,7 +253,7 @@ class LatestPosts(Struct):
 class Stream(Struct):
     posts: list[Raw]
     stream: Any = None
-    """The ids of all posts that exist, in order; not told of topics with more than 10,000."""
+    """The ids of all posts that exist, in order; missing for topics with more than 10,000."""
 
 
 class WholeTopic(Topic, kw_only=True):
@@ -447,6 +447,7 @@ def _topic(answer: Answer, request: Request) -> Reading:
             page,
             page_count=topic.page_count,
             holes=tuple(absent for absent in range(first, last + 1) if absent not in shown) if is_whole else (),
+            last_reply_at=_moment(topic.last_posted_at),
         ),
         skipped=skipped,
     )

@@ -100,7 +100,7 @@ MOST_ROWS = 1_000
 REPOSITORY = re.compile(r"(?:https://github\.com)?/([A-Za-z0-9][\w-]{0,99})/([\w.-]{1,100})", re.ASCII)
 STARGAZERS = re.compile(REPOSITORY.pattern + r"/stargazers", re.ASCII)
 
-# First path segments that are no owners: a sponsor's link comes before the title in its row.
+# First path segments that are not owners: a sponsor's link comes before the title in its row.
 NO_OWNERS = frozenset(
     (
         "apps", "collections", "contact", "enterprise", "explore", "features", "login", "marketplace", "orgs", "search",

@@ -135,7 +135,7 @@ class Watch:
             before = self._before.get(item.source_id)
             lateness = _lateness(item, before.progress, is_window=self._is_window(before.source)) if before else None
             if lateness is not None:
-                words = f"“{_called(item)}” came {_span(lateness)} late, and is kept"
+                words = f"“{_called(item)}” arrived {_span(lateness)} late, and is stored"
                 yield Event(item.first_seen_at, Happening.LATE, names.get(item.source_id, ""), words)
 
     def _is_window(self, source: Source) -> bool:
@@ -164,10 +164,12 @@ class Watch:
         name, source_id = sighted.source.name, sighted.source.id
         if sighted.source.state != before.source.state:
             self._failing_since.pop(source_id, None)
-            yield Event(now, Happening.RETIRED, name, "is gone for good; its items stay")
+            yield Event(now, Happening.RETIRED, name, "is gone for good; its items are kept")
         elif sighted.progress.failure_count > before.progress.failure_count and source_id not in self._failing_since:
             self._failing_since[source_id] = now
-            yield Event(now, Happening.FAILED, name, f"fails: {_without_name(sighted) or 'what came was no answer'}")
+            yield Event(
+                now, Happening.FAILED, name, f"fails: {_without_name(sighted) or 'the answer could not be read'}"
+            )
         if source_id in self._failing_since and sighted.progress.last_error is None:
             span = _span(now - self._failing_since.pop(source_id))
             yield Event(now, Happening.RECOVERED, name, f"is back after {span}")

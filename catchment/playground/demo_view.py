@@ -80,7 +80,7 @@ def screen(look: Look, scene: Scene, width: int, height: int) -> RenderableType:
         Layout(_head(look, scene), size=_HEAD),
         Layout(_figures(look), size=_FIGURES),
         _lists(look, is_narrow=width < _NARROW, height=body_height - log_height),
-        Layout(_panel("what just happened", _log(look.events, log_height - _FRAME), subtitle=_legend())),
+        Layout(_panel("recent events", _log(look.events, log_height - _FRAME), subtitle=_legend())),
         Layout(_foot(scene), size=_FOOT),
     )
     return page
@@ -107,13 +107,12 @@ def _head(look: Look, scene: Scene) -> RenderableType:
     link = next((line.partition(": ")[2] for line in scene.announced if "/login?" in line), "opening …")
     lines = (
         Text.assemble(
-            (" catchment ", f"bold reverse {WATER}"), " keeps what is said where you follow: posts, edits, gaps"
+            (" catchment ", f"bold reverse {WATER}"), " archives the conversations you follow: posts, edits, gaps"
         ),
         Text.assemble(
             (" demo", "bold"),
-            f" on a made-up internet, {scene.rate:g} × real time: it is ",
+            f" on a simulated internet, {scene.rate:g} × real time; time there: ",
             (f"{look.at:%a %d %b %H:%M}", "bold"),
-            " there",
         ),
         Text.assemble(" ▸ ", (link, WATER)),
     )
@@ -128,9 +127,9 @@ def _one_line(line: Text) -> Text:
 def _figures(look: Look) -> RenderableType:
     figures = (
         (len(look.sources), "sources", ""),
-        (look.item_count, "items kept", ""),
-        (look.count(Happening.EDITED), "edits kept", "yellow"),
-        (look.count(Happening.GAP), "gaps found", "magenta"),
+        (look.item_count, "items", ""),
+        (look.count(Happening.EDITED), "edits", "yellow"),
+        (look.count(Happening.GAP), "gaps", "magenta"),
         (look.failing_count, "failing now", "red"),
         (look.count(Happening.RECOVERED), "recovered", "green"),
         (len(look.alerts), "alerts", "red"),
@@ -174,7 +173,7 @@ def _seconds(at: datetime | None) -> float:
 
 
 def _healths(look: Look) -> str:
-    healths = Counter("well" if source.is_well else _WORDS.get(source.health, source.health) for source in look.sources)
+    healths = Counter("ok" if source.is_well else _WORDS.get(source.health, source.health) for source in look.sources)
     return " · ".join(f"{count} {health}" for health, count in healths.most_common())
 
 
@@ -216,7 +215,7 @@ def _legend() -> Text:
 
 
 def _foot(scene: Scene) -> RenderableType:
-    after = f"what came in stays in {scene.kept}" if scene.kept else "nothing is left behind"
+    after = f"the data is kept in {scene.kept}" if scene.kept else "no data is kept"
     return _one_line(Text(" stopping …" if scene.is_stopping else f" Ctrl-C stops it; {after}", style="bold"))
 
 

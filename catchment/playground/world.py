@@ -198,11 +198,14 @@ class World:
         busy: float = 1.0,
         others: Mapping[str, int] | None = None,
         giant_pages: int = 0,
+        most_a_day: float = MOST_A_DAY,
     ) -> None:
         """`places` feeds, and of the other forms as many as `others` says; these are numbered after the feeds.
-        `giant_pages`: so many pages more than it has posts for does a thread of each board claim to have."""
+        `giant_pages`: so many pages more than it has posts for does a thread of each board claim to have.
+        `most_a_day`: no place has more posts a day; communities have their own limit."""
         self.seed, self.start, self.end = seed, start.replace(microsecond=0), start + timedelta(days=days)
         self.habits, self.busy, self.giant_pages = habits or Habits(), busy, giant_pages
+        self.most_a_day = most_a_day
         feeds = tuple(self._place(number) for number in range(places))
         forms = [form for form, count in (others or {}).items() for _ in range(count)]
         self.places = feeds + tuple(
@@ -307,7 +310,7 @@ class World:
         is_wire = chance.random() < self.habits.wires
         rate = exp(chance.gauss(*WIRE_RATES) if is_wire else chance.gauss(*RATES)) * self.busy
         return Pace(
-            posts_a_day=min(MOST_A_DAY, max(LEAST_A_DAY, rate)),
+            posts_a_day=min(self.most_a_day, max(LEAST_A_DAY, rate)),
             is_office=chance.random() < 0.5,
             zone_hours=chance.choice(ZONES),
             window=chance.choice(WINDOWS),

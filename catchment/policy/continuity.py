@@ -32,8 +32,8 @@ from catchment.model import (
 _MOST_TIES = 200
 # A feed of one or two entries says nothing about what it omits.
 _SMALLEST_WINDOW = 3
-# After this many stale answers in a row they are believed: the source was reset, it is not a cache.
-_STALE_ENOUGH = 3
+# After this many stale answers in a row, they are accepted: the source was reset, it is not a cache.
+STALE_ENOUGH = 3
 # Platforms omit removed items: a listing that ends beyond this share of its reach may have been cut there.
 _SURELY_WITHIN_REACH = 0.5
 # While a listing is walked, posting may be this many times faster than in the items shown: bursts.
@@ -319,7 +319,7 @@ def recognise(strangers: Sequence[RefinedItem], held: Sequence[StoredItem]) -> R
 
 
 def _apart(item: RefinedItem, known: StoredItem) -> timedelta | None:
-    """Returns how far its date is from the stored one's. "All systems operational", posted anew each morning, is a new
+    """Returns how far its date is from the stored one's. "All systems operational", posted again each morning, is a new
     entry each time."""
     if item.item.created_at is None:
         return None
@@ -360,7 +360,7 @@ def is_stale(before: Progress, changes: Sequence[ItemChange], facts: PageFacts, 
         for change in edited
         if change.stored
     )
-    return before.stale_count < _STALE_ENOUGH and is_said_before and (bool(edited) or facts.is_body_seen_before)
+    return before.stale_count < STALE_ENOUGH and is_said_before and (bool(edited) or facts.is_body_seen_before)
 
 
 def without_changes(changes: Sequence[ItemChange]) -> tuple[ItemChange, ...]:

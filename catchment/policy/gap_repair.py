@@ -83,7 +83,7 @@ def begin_repair(gap: Gap, listing: Listing) -> RepairWalk:
 
 
 class RepairPage(PageWrite, frozen=True, kw_only=True):
-    """What a page of a repair changes, and how the repair goes on."""
+    """What a page of a repair changes, and how the repair continues."""
 
     walk: RepairWalk
     next_pages: tuple[Request, ...] = ()

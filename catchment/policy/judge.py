@@ -33,7 +33,7 @@ _COMPLETING = ("author_id", "thread_id", "floor_number", "is_head", "language")
 
 
 class Said(Protocol):
-    """What an item says or said: enough to tell what changed."""
+    """The current or an earlier content of an item: enough to see what changed."""
 
     @property
     def fingerprint(self) -> bytes: ...
@@ -123,7 +123,8 @@ def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> 
     }
     shown = item.item
     point = Point(at, shown.score, shown.reply_count, shown.view_count) if shown.is_counted else None
-    recheck_at = next_recheck(recheck_ages, created_at, at) if recheck_ages else None
+    is_floor = shown.floor_number is not None
+    recheck_at = next_recheck(recheck_ages, created_at, at, is_floor=is_floor) if recheck_ages else None
     return ItemChange(item, None, Change.NEW, values=values, point=point, recheck_at=recheck_at)
 
 
@@ -132,8 +133,13 @@ def _overtaken(stored: StoredItem, item: RefinedItem) -> ItemChange:
     because the platform already withheld it."""
     if not stored.is_withheld or item.item.is_short or not (item.item.text or item.item.html):
         return ItemChange(item, stored, Change.SAME)
-    values = content_of(item) | _completing(item.item)
-    return ItemChange(item, stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
+    return completion(ItemChange(item, stored, Change.SAME))
+
+
+def completion(change: ItemChange) -> ItemChange:
+    """Reduces the change to the content that the item lacked."""
+    values = content_of(change.item) | _completing(change.item.item)
+    return ItemChange(change.item, change.stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
 
 
 def gone(stored: StoredItem, item: RefinedItem, at: datetime) -> ItemChange:

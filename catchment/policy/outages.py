@@ -96,11 +96,18 @@ def site_of(source: FollowedSource, of_one_site: Collection[str]) -> Site:
 
 @lru_cache(maxsize=1024)
 def _host_of(target: str) -> Site:
+    plain = _PLAIN_HOST.match(target)
+    if plain is not None:
+        return Site(OutageLevel.HOST, plain[1])
     try:
         host = urlsplit(target).hostname
     except ValueError:
         host = None
     return Site(OutageLevel.HOST, (host or target).lower())
+
+
+# Most addresses: a tenth of the cost of splitting them.
+_PLAIN_HOST = pattern(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(?=/|$)")
 
 
 class SourceStanding(Record, frozen=True):
@@ -140,7 +147,7 @@ class SourceStanding(Record, frozen=True):
 
     @property
     def is_held_off(self) -> bool:
-        """Its server said that we send too many requests."""
+        """Its server reported too many requests."""
         return self.error_code == SlowDown.code and self.due_reason == schedule.TOLD
 
     @property

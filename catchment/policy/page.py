@@ -22,6 +22,7 @@ from catchment.model import (
     Reading,
     RefinedItem,
     Request,
+    StoredItem,
 )
 from catchment.policy import continuity, schedule, tiers
 from catchment.policy.continuity import End, Walk
@@ -34,7 +35,7 @@ _MOST_WINDOW_PAGES = 10
 
 
 class ChangedSinceMark(Exception):
-    """An item with an unchanged mark is no longer stored as it was then: the whole page has to be cleaned again."""
+    """An unchanged entry is no longer stored as it was then: the whole page has to be read again."""
 
 
 def changes_of(
@@ -45,6 +46,9 @@ def changes_of(
     renamed = recognised(items, facts)
     changes = []
     for item in items:
+        if item.unchanged_id is not None:
+            changes.append(_unchanged(item, facts.unchanged.get(item.unchanged_id)))
+            continue
         stored = facts.stored.get(item.key)
         if stored is None and item.key in facts.forgotten:
             changes.append(ItemChange(item, None, Change.SAME))
@@ -53,16 +57,22 @@ def changes_of(
             if stored is not None:
                 dated = item.replace(item=item.item.replace(created_at=stored.created_at))
                 changes.append(ItemChange(dated, stored, Change.SAME))
-        elif item.is_unchanged:
-            if stored is None or stored.is_seen_by_others:
-                raise ChangedSinceMark
-            changes.append(ItemChange(item, stored, Change.SAME))
         else:
             known = stored or renamed.get(item.item.external_id)
             last_point, retitled = (facts.points.get(known.id), facts.retitled.get(known.id)) if known else (None, None)
             change = judge(known, item, at, last_point=last_point, recheck_ages=recheck_ages, retitled=retitled)
             changes.append(change if known is stored else change.replace(is_alias=True))
+    stored_ids = [change.stored.id for change in changes if change.stored]
+    if facts.unchanged and len({*stored_ids}) < len(stored_ids):
+        # Another entry has the id of an unchanged one: only the whole page tells them apart.
+        raise ChangedSinceMark
     return tuple(changes)
+
+
+def _unchanged(item: RefinedItem, stored: StoredItem | None) -> ItemChange:
+    if stored is None or stored.is_seen_by_others or not stored.is_shown_by_source:
+        raise ChangedSinceMark
+    return ItemChange(item.replace(item=item.item.replace(external_id=stored.external_id)), stored, Change.SAME)
 
 
 def identified(items: Sequence[RefinedItem], facts: PageFacts) -> Sequence[RefinedItem]:
@@ -136,7 +146,7 @@ def decide_rechecks(
 
 
 class VisitPage(PageWrite, frozen=True, kw_only=True):
-    """What a page of a visit changes, and how the visit goes on."""
+    """What a page of a visit changes, and how the visit continues."""
 
     state: VisitState
     details: tuple[Request, ...] = ()
@@ -274,7 +284,7 @@ def _next_pages(state: VisitState, position: Walk, reading: Reading, details: in
 
 
 def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_repeat: bool) -> End | None:
-    """Returns why the walk ends with this page; None if it goes on."""
+    """Returns why the walk ends with this page; None if it continues."""
     if position.is_satisfied and state.walk.is_queue_empty:
         return End.REACHED
     if is_repeat:
@@ -302,7 +312,7 @@ def decide_end_without_money(
 
 def ends_without_money(state: VisitState) -> bool:
     """Whether a walk for which no more may be spent ends where it is, with a gap. Otherwise nothing is proven, and the
-    next visit goes on, or begins anew."""
+    next visit continues, or starts over."""
     walk, position = state.walk, state.walk.position
     if walk.is_beside or walk.is_cut or position is None or position.is_by_id:
         return False

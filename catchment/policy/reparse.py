@@ -66,7 +66,8 @@ def decide_reparse(
         elif item.key not in facts.page.forgotten:
             # Rechecked at the first of its ages that is still to come: a visit would have handled the earlier ones.
             born = min(item.item.created_at or at, at)
-            change = judge(None, item, at).replace(point=None, recheck_at=next_recheck(recheck_ages, born, now))
+            recheck_at = next_recheck(recheck_ages, born, now, is_floor=item.item.floor_number is not None)
+            change = judge(None, item, at).replace(point=None, recheck_at=recheck_at)
             new.append(change)
     return ReparseWrite(tuple(new), tuple(corrections), is_seen=not is_stale)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
 
+from catchment.clock import EPOCH
 from catchment.messages import Message
 from catchment.model import (
     Counts,
@@ -24,7 +25,7 @@ from catchment.model import (
 )
 
 LONGEST = timedelta(days=1)
-# Two answers at least this far apart must say that something is gone before it is believed.
+# Two answers at least this far apart must say that something is gone before it counts as gone.
 SURELY_GONE = timedelta(hours=1)
 # For kinds that this installation does not know: they are due seldom, and skipped.
 UNKNOWN_KIND_MINUTES = 240
@@ -269,11 +270,21 @@ def next_due_after_store_error(interval: Interval, now: datetime) -> NextDue:
     return NextDue(now + min(_STORE_RETRY, interval.span), _NOT_STORED)
 
 
-def next_recheck(ages: Iterable[timedelta], created_at: datetime | None, now: datetime) -> datetime | None:
-    """Returns when an item is rechecked: at the first of these ages that it has not reached. None: no age is left."""
+def next_recheck(
+    ages: Iterable[timedelta], created_at: datetime | None, now: datetime, *, is_floor: bool = False
+) -> datetime | None:
+    """Returns when an item is rechecked: at the first of these ages that it has not reached. None: no age is left.
+
+    `is_floor`: it is on a page with others, which one request shows. They wait for each other: at most a quarter of the
+    age, until the next moment that is the same for all of them.
+    """
     # An item that is undated or dated in the future counts as created when first seen.
     born = min(created_at or now, now)
-    return min((born + age for age in ages if born + age > now), default=None)
+    left = [age for age in ages if born + age > now]
+    if not left:
+        return None
+    at, grid = born + min(left), min(left) / 4
+    return at + (EPOCH - at) % grid if is_floor else at
 
 
 def recheck_put_off(failures: int, now: datetime) -> datetime:

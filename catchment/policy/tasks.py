@@ -12,7 +12,7 @@ from catchment.model import Outcome, Record
 UNSETTLED = frozenset({"CUT_OFF", "STOPPED", "HELD", "NOT_VISITED", "LEASE_LOST", "STORE_ERROR"})
 """Error codes of visits that ended for a reason of ours: they are repeated."""
 ENDS_TASK = frozenset({"LOGIN_NEEDED"})
-"""With a refused credential, nobody else's visit can succeed, and each would be refused as well."""
+"""With a refused credential, no other visit can succeed: each would be refused as well."""
 NOT_ALARMING = frozenset({"MISSING", "GONE", "INVALID_INPUT"})
 """The target itself is wrong: nothing that an operator could repair."""
 CANCELLED, TIMED_OUT = "CANCELLED", "TIMEOUT_ERROR"
@@ -40,7 +40,7 @@ class TargetVisit(Record, frozen=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether it says what became of the target: not cut short, and not deferred."""
+        """Whether it is the target's final result: not cut short, and not deferred."""
         is_over = self.outcome is not None and self.outcome != Outcome.DEFERRED
         return is_over and self.error_code not in UNSETTLED
 
@@ -91,7 +91,7 @@ class TaskEnd(Record, frozen=True):
 def ended(
     kind: str, targets: Sequence[TargetResult], *, is_cancelled: bool, is_late: bool, patience: timedelta
 ) -> TaskEnd | None:
-    """Returns how the task has ended; None: it goes on."""
+    """Returns how the task has ended; None: it continues."""
     if is_cancelled:
         return TaskEnd(TaskState.FAILED, CANCELLED, message("task.cancelled"))
     if refused := next((target for target in targets if target.error_code in ENDS_TASK), None):

@@ -27,14 +27,14 @@ from catchment.model import (
     ThreadState,
     Watermark,
 )
-from catchment.policy import continuity
+from catchment.policy import continuity, judge
 from catchment.policy.continuity import End
 from catchment.policy.page import all_calmed, changes_of, completed, counts_of, shows_forgotten, with_page, with_rhythm
 from catchment.policy.schedule import SURELY_GONE
 from catchment.policy.visit import MOST_PAGES, VisitState, prove
 
 MOST_THREAD_SECONDS = 240
-"""How long a visit, or one run of the job, goes on with threads: nothing is held for longer."""
+"""How long a visit, or one run of the job, reads threads: no lease is held for longer."""
 
 
 class Window(Record, frozen=True):
@@ -77,7 +77,7 @@ def begin_board(forum: Forum, source: Source, watermark: Watermark | None, now: 
 
 
 class ListPage(PageWrite, frozen=True, kw_only=True):
-    """What a list page changes, and how the walk goes on."""
+    """What a list page changes, and how the walk continues."""
 
     state: VisitState
     next_pages: tuple[Request, ...] = ()
@@ -189,7 +189,7 @@ def _seen(
 
 
 def why_read(stored: ThreadState | None, row: ThreadRow) -> ReadReason | None:
-    """Returns why a thread that the list shows is to be read; None: nothing has changed since it was read."""
+    """Returns why to read a thread that the list shows; None: nothing has changed since it was read."""
     if stored is None or (stored.last_read_at is None and stored.read_reply_at is None):
         return ReadReason.NEW
     if stored.next_page is not None:
@@ -211,10 +211,13 @@ class ThreadReading(Record, frozen=True):
     pages_left: int
     marks: ThreadMarks | None = None
     """After the last page that was read."""
+    stale_page: int | None = None
+    """The first page of which an old copy came: the next round begins with it."""
 
 
 def begin_reading(thread: ThreadState, forum: Forum, pages_per_run: int) -> ThreadReading:
-    """Returns where to begin: at the pending page, else at that of the highest floor held, which may have changed."""
+    """Returns where to begin: at the pending page, else at the page of the highest stored floor, which may have
+    changed."""
     page = thread.next_page or (1 if thread.max_floor is None else forum.page_of(thread.max_floor))
     if thread.page_count is not None:
         page = min(page, max(1, thread.page_count))
@@ -228,7 +231,7 @@ def numbers_on(forum: Forum, page: int) -> tuple[int, int]:
 
 
 class FloorPage(PageWrite, frozen=True, kw_only=True):
-    """What a page of a thread changes, and how its reading goes on."""
+    """What a page of a thread changes, and how reading continues."""
 
     reading: ThreadReading
 
@@ -243,19 +246,78 @@ def decide_floor_page(
     *,
     recheck_ages: Sequence[timedelta] = (),
 ) -> FloorPage:
-    """Decides what a page of a thread changes: its floors, and how far the thread is captured."""
+    """Decides what a page of a thread changes: its floors, and how far the thread is captured. An old copy only adds
+    floors that were never seen."""
     page_count = thread_page.page_count
     is_too_long = page_count is not None and page_count > reading.forum.most_pages
+    is_old = is_old_copy(reading.thread, thread_page)
     shown = [item for item in items if item.item.is_head] if is_too_long else items
     shown, moved_floors = with_free_floors(shown, facts.floors)
     changes = all_calmed(changes_of(shown, facts, at, recheck_ages), facts, at)
     marks = marks_after(reading, thread_page, shown, at, is_too_long=is_too_long).replace(
         absent=() if is_too_long or skipped else absent_floors(shown, facts.floors),
         moved_floors=moved_floors,
+        is_stale=is_older_than_list(reading.thread, thread_page),
     )
-    counts = counts_of(changes, skipped)
-    after = reading.replace(page=thread_page.number + 1, pages_left=reading.pages_left - 1, marks=marks)
-    return FloorPage(changes, counts, is_raw_kept=not shows_forgotten(changes), thread_marks=marks, reading=after)
+    # Kept, an old copy would be taken for an answer of its time when it is parsed again.
+    is_raw_kept = not is_old and not shows_forgotten(changes)
+    if is_old:
+        changes, marks = seen_first(changes), marks_of_old_copy(marks, changes)
+    stale_page = reading.stale_page or (thread_page.number if is_old else None)
+    after = reading.replace(
+        page=thread_page.number + 1, pages_left=reading.pages_left - 1, marks=marks, stale_page=stale_page
+    )
+    after = after.replace(marks=with_staleness(after, marks))
+    return FloorPage(
+        changes,
+        counts_of(changes, skipped),
+        is_seen=not is_old,
+        is_raw_kept=is_raw_kept,
+        thread_marks=after.marks,
+        reading=after,
+    )
+
+
+def is_older_than_list(thread: ThreadState, page: ThreadPage) -> bool:
+    """Whether a page shows less of the thread than the list did before: an earlier last reply or, where that is not
+    stated, fewer pages. It is an old copy, or the last reply was removed, which the list says in the next round."""
+    if thread.last_reply_at is not None and page.last_reply_at is not None:
+        return page.last_reply_at < thread.last_reply_at
+    return thread.page_count is not None and page.page_count is not None and page.page_count < thread.page_count
+
+
+def is_old_copy(thread: ThreadState, page: ThreadPage) -> bool:
+    """Whether a page that is older than the list is taken for an old copy. If this keeps happening, the list is wrong,
+    and pages are accepted until one of them matches it."""
+    return thread.stale_count < continuity.STALE_ENOUGH and is_older_than_list(thread, page)
+
+
+def seen_first(changes: Sequence[ItemChange]) -> tuple[ItemChange, ...]:
+    """Reduces an old copy to what was not seen before: new floors, and the text of an opening post of which only the
+    row in the list is stored."""
+    return tuple(
+        judge.completion(change) if change.is_completed and not change.reasons else reduced
+        for change, reduced in zip(changes, continuity.without_changes(changes), strict=True)
+    )
+
+
+def marks_of_old_copy(marks: ThreadMarks, changes: Sequence[ItemChange]) -> ThreadMarks:
+    """Returns what an old copy proves: that its new floors were there."""
+    new = [change.item.item.floor_number for change in changes if change.stored is None]
+    filled = tuple(number for number in new if number is not None)
+    return marks.replace(page_count=marks.thread.page_count, holes=(), filled=filled, absent=())
+
+
+def with_staleness(reading: ThreadReading, marks: ThreadMarks) -> ThreadMarks:
+    """Returns the marks with the number of readings in a row that met an old copy, whose page is read again in the next
+    round."""
+    count = marks.thread.stale_count
+    if marks.skipped_since is not None:
+        return marks
+    if reading.stale_page is not None:
+        return marks.replace(next_page=reading.stale_page, stale_count=count + 1)
+    is_caught_up = marks.next_page is None and not marks.is_stale
+    return marks.replace(stale_count=0 if is_caught_up else count)
 
 
 def marks_after(
@@ -298,11 +360,12 @@ def marks_after_failure(reading: ThreadReading, error: CatchmentError, at: datet
     return ThreadMarks(
         thread,
         before.page_count if before else None,
-        None if is_surely_gone else reading.page,
+        None if is_surely_gone else reading.stale_page or reading.page,
         before.max_floor if before else thread.max_floor,
         before.max_floor_id if before else thread.max_floor_id,
         truncated_at_page=None if is_surely_gone else thread.truncated_at_page,
         gone_since=thread.gone_since or (at if is_gone else None),
+        stale_count=before.stale_count if before else thread.stale_count,
         is_over=True,
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any
 
 from catchment.errors import (
     CatchmentError,
@@ -27,6 +26,7 @@ from catchment.errors import (
 from catchment.messages import Message, about, message
 from catchment.model import (
     Counts,
+    JsonObject,
     Kind,
     Listing,
     Order,
@@ -51,7 +51,7 @@ MOST_PAGES = 200
 # A permanent redirect is followed for good after this many visits: hotel networks redirect everything, once.
 REDIRECTS_BELIEVED = 3
 _FINAL = Message("source.final")
-NO_VALIDATORS = {"etag": None, "last_modified": None, "body_hash": None, "shown_marks": None}
+NO_VALIDATORS = {"etag": None, "last_modified": None, "body_hash": None}
 
 
 class Cause(StrEnum):
@@ -133,7 +133,7 @@ class WalkState(Record, frozen=True):
 
     @property
     def may_be_stale(self) -> bool:
-        """Whether the current page could be an old copy: only the first page of the newest listing tells."""
+        """Whether the current page could be an old copy: only the first page of the newest listing shows this."""
         return self.pages == 1 and not self.is_beside
 
     @property
@@ -145,7 +145,7 @@ class WalkState(Record, frozen=True):
 
 
 class VisitState(Record, frozen=True):
-    """All that a visit has found out so far."""
+    """What a visit has found so far."""
 
     source: Source
     rules: VisitRules
@@ -168,7 +168,7 @@ class VisitState(Record, frozen=True):
     has_follow_ups: bool = False
     """Follow-ups about its items are pending: the visit does not end before them."""
     is_proven: bool = False
-    """A walk down the newest items is complete: whatever fails afterwards, the source itself is well."""
+    """A walk down the newest items is complete: whatever fails afterwards, the source itself works."""
     walk: WalkState = WalkState(0)
     end: VisitEnd | None = None
     """Set when the visit is over."""
@@ -232,14 +232,14 @@ class UnfinishedWalk(Record, frozen=True):
     """What comes next."""
     walk: WalkState
     """Without the progress after it, which is that of the visit that continues."""
-    cursor: dict[str, Any]
+    cursor: JsonObject
     parser_version: int
     saved_at: datetime
     new_name: str | None = None
 
 
 _CONTINUED_WITHIN = timedelta(days=7)
-"""The platform's cursors may not be valid for ever."""
+"""The platform's cursors may not be valid forever."""
 
 
 def unfinished(state: VisitState, requests: Sequence[Request], parser_version: int, at: datetime) -> UnfinishedWalk:
@@ -256,7 +256,7 @@ def continues(
     parser_version: int,
     at: datetime,
 ) -> bool:
-    """Whether the walk that begins with these requests goes on where an earlier visit was cut short."""
+    """Whether the walk that begins with these requests continues where an earlier visit was cut short."""
     position = saved.walk.position
     return (
         position is not None
@@ -269,8 +269,8 @@ def continues(
 
 
 def continue_walk(state: VisitState, saved: UnfinishedWalk) -> VisitState:
-    """Returns the state of a walk that goes on below the pages that are stored. It leaves no validators: those of its
-    first page are too old to say that nothing has changed."""
+    """Returns the state of a walk that continues below the stored pages. It leaves no validators: those of its first
+    page are too old to say that nothing has changed."""
     after = state.progress.replace(**NO_VALIDATORS, cursor=saved.cursor)
     walk = saved.walk.replace(
         limit=state.walk.limit, is_beside=state.walk.is_beside, is_last=state.walk.is_last, after=after
@@ -278,8 +278,8 @@ def continue_walk(state: VisitState, saved: UnfinishedWalk) -> VisitState:
     return state.replace(walk=walk, new_name=saved.new_name, new_target=saved.walk.new_target)
 
 
-def with_cursor(state: VisitState, cursor: dict[str, Any]) -> VisitState:
-    """Returns the state after an answer that led on to the listing told where the source is to be continued."""
+def with_cursor(state: VisitState, cursor: JsonObject) -> VisitState:
+    """Returns the state after an answer that led to the listing and said where the source continues."""
     progress = state.progress.replace(cursor=cursor)
     return state.replace(progress=progress, walk=state.walk.replace(after=progress))
 
@@ -312,7 +312,7 @@ def is_same_answer(state: VisitState, head: AnswerHead) -> bool:
 
 
 def after_unchanged(state: VisitState, head: AnswerHead | None, at: datetime) -> VisitState:
-    """Returns the state after a walk that brought nothing: 304, the same bytes as last time, or no request at all."""
+    """Returns the state after a walk without content: 304, the same bytes as last time, or no request at all."""
     progress = state.progress
     # The feed's own wish (its ttl) is in the bytes that are not sent, or not parsed, again.
     hints = [schedule.asked_for(state.progress)]
@@ -340,7 +340,7 @@ def after_unchanged(state: VisitState, head: AnswerHead | None, at: datetime) ->
 
 
 def after_answer(
-    state: VisitState, head: AnswerHead, reading: Reading, listing: Listing, shown_marks: bytes | None, name: str | None
+    state: VisitState, head: AnswerHead, reading: Reading, listing: Listing, name: str | None
 ) -> VisitState:
     """Returns the state after one more page was read, before its items are compared with what is stored."""
     walk = _with_reading(state, reading)
@@ -349,7 +349,7 @@ def after_answer(
         listing = listing.replace(order=Order.RANKED, is_window=False) if walk.is_beside else listing
         walk = walk.replace(polled_at=head.at, position=Walk(listing, state.progress.watermark))
         if not walk.is_beside:
-            walk = walk.replace(after=_progress_after(state.progress, head, reading, shown_marks))
+            walk = walk.replace(after=_progress_after(state.progress, head, reading))
     if not walk.is_beside:
         state = state.replace(
             hint_seconds=_longest([reading.hints.min_interval_seconds, head.cache_seconds]),
@@ -379,14 +379,13 @@ def _with_reading(state: VisitState, reading: Reading) -> WalkState:
     )
 
 
-def _progress_after(progress: Progress, head: AnswerHead, reading: Reading, shown_marks: bytes | None) -> Progress:
+def _progress_after(progress: Progress, head: AnswerHead, reading: Reading) -> Progress:
     """Returns the progress once the walk that begins with this page is complete."""
     after = _with_redirect(progress, head).replace(
         etag=head.etag,
         last_modified=head.last_modified,
         body_hash=head.body_hash,
         reader_version=head.parser_version,
-        shown_marks=shown_marks,
         cursor=progress.cursor if reading.cursor is None else reading.cursor,
         # Of this page, like the hash of its bytes: these many are shown again if the same bytes come again.
         last_shown_count=len(reading.items) + len(reading.skipped),

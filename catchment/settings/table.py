@@ -437,20 +437,20 @@ class Settings:
     prices: Mapping[str, Mapping[str, int]] = members(
         "CATCHMENT_<PLATFORM>_PRICES",
         prices,
-        "What a paid service charges, in US dollars: for an item, for a call, for a profile, for a call that reads a "
-        "list (instead of its items), and for any call at least. Those that are not given stay as the platform "
-        "declares them: see docs/platforms.md.",
+        "Prices of a paid service in US dollars: per item, per call, per profile, per call that reads a list (instead "
+        "of its items), and the minimum per call. Prices that are not given stay as the platform declares them: see "
+        "docs/operator.md.",
     )
     daily_caps: Mapping[str, int] = members(
         "CATCHMENT_<PLATFORM>_DAILY_CAP",
         dollars,
-        "The most US dollars that a paid service may cost in a day (UTC), by all processes together. A call that "
-        "could exceed it is not made; sources wait for the next day, and what is missing is a gap.",
+        "Maximum cost of a paid service per day (UTC) in US dollars, for all processes together. A call that could "
+        "exceed it is not made; sources wait for the next day, and missing items are recorded as a gap.",
     )
     monthly_caps: Mapping[str, int] = members(
         "CATCHMENT_<PLATFORM>_MONTHLY_CAP",
         dollars,
-        "The most US dollars that a paid service may cost in a month (UTC).",
+        "Maximum cost of a paid service per month (UTC) in US dollars.",
     )
     is_private_allowed: bool = setting(
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS",
@@ -546,8 +546,7 @@ class Settings:
         "AUTO_SUMMARIZATION_ENABLED",
         flag,
         False,
-        "Whether a collection that brought new items sends an event (`items.ready`), for summaries and other "
-        "further processing.",
+        "Whether a collection with new items sends an event (`items.ready`), for summaries and other processing.",
     )
 
     task_minutes: int = setting(
@@ -585,7 +584,7 @@ class Settings:
     files: tuple[Path, ...] = ()
     """The files that settings are read from, whether they exist or not."""
     read_again: Callable[[], Settings] | None = field(default=None, compare=False)
-    """Reads the settings anew, with the same environment; None: they were made by hand."""
+    """Reads the settings again, with the same environment; None: they were created in code."""
 
     def __post_init__(self) -> None:
         if self.scraper_interval != _SCRAPER_INTERVAL:

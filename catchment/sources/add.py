@@ -243,7 +243,7 @@ def recognised(platforms: Platforms, text: str) -> tuple[Kind, str]:
         commands = ", or ".join(f"`catchment sources add {kind.name} {shlex.quote(plain)}`" for kind in own)
         raise InvalidInput(
             "{text!r} is ambiguous",
-            "say which: {commands}",
+            "give one of them: {commands}",
             field="target",
             text=redact(plain)[:100],
             commands=commands,
@@ -275,7 +275,7 @@ def follow_recognised(
 
 
 def _is_understood(platform: Platform, kind: str, text: str) -> bool:
-    """Whether the platform takes the text for its own without being told the kind, and for a source of that kind."""
+    """Whether the platform recognises the text without a given kind, and as a source of that kind."""
     try:
         platform.understand(text, None)
         platform.understand(text, kind)

@@ -312,7 +312,7 @@ class GapReport(GapView, frozen=True):
 
 
 def gap_reports(gaps: Sequence[GapView], platforms: Platforms | None = None) -> list[GapReport]:
-    """Returns gaps with what can be said about their repair. Without any, no platform is loaded."""
+    """Returns gaps with the state of their repair. If there are no gaps, no platform is loaded."""
     if not gaps:
         return []
     known = platforms or installed()
@@ -370,7 +370,7 @@ def _holes(gap: GapView) -> list[Hole]:
 
 def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:
     kind = platforms.kind(source.kind)
-    # Nothing can be said about a kind that is not installed.
+    # Nothing is known about a kind that is not installed.
     return listing_of(kind, schedule.walk_plans(kind, source, progress)[0].listing).order if kind else Order.SNAPSHOT
 
 

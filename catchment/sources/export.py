@@ -31,7 +31,7 @@ _ROWS = 1000
 
 
 class ItemWithRevisions(ItemView, frozen=True):
-    """An item with what it said before."""
+    """An item with its earlier versions."""
 
     revisions: tuple[RevisionView, ...]
 

@@ -89,7 +89,7 @@ class Names:
                 "category",
                 name=name[:100],
             )
-        # Only the largest: a list of hundreds helps nobody.
+        # Only the largest: a list of hundreds does not help.
         raise unknown("category", name, list(categories)[:_MOST_NAMED])
 
     def source(self, text: str) -> int:
@@ -98,7 +98,7 @@ class Names:
         typed = text.strip()
         if typed.isascii() and typed.isdecimal():
             if not 1 <= len(typed) <= _LONGEST_NUMBER:
-                raise InvalidInput("{text!r} is not the number of a source", _LISTED, "source", text=text[:50])
+                raise InvalidInput("{text!r} is not the id of a source", _LISTED, "source", text=text[:50])
             return int(typed)
         plain, _ = secret.strip_url(typed)
         matches = self._store.sources.matching(plain, _MOST_NAMED + 1) or list(self._of_target(plain))

@@ -1,8 +1,8 @@
 """Parses and writes lists of sources: OPML, CSV and JSON. Pure: text in, records out, and back.
 
 The content decides which of the three a file is, never its name. A row that cannot be used is reported with its
-position and the reason; the rest goes on. Files come from strangers: OPML with a document type, and so with entities
-of its own, is refused, and so is a file that is too large or too deep.
+position and the reason; the others are processed. Files come from strangers: OPML with a document type, and so with
+entities of its own, is refused, and so is a file that is too large or too deep.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, TypeAlias
 from xml.parsers import expat
 
 import msgspec
@@ -105,11 +105,13 @@ def read(body: bytes) -> SourceList:
     return _read("csv", _csv_rows(text))
 
 
-Row = tuple[str, Mapping[str, Any]]
-"""A position and the fields there, by lower-case names."""
+Row: TypeAlias = Mapping[str, Any]
+"""The fields of a listed source, by lower-case names."""
+PlacedRow: TypeAlias = tuple[str, Row]
+"""Where in the list it stands, and the row."""
 
 
-def _read(format: str, rows: Iterable[Row]) -> SourceList:
+def _read(format: str, rows: Iterable[PlacedRow]) -> SourceList:
     entries: dict[tuple[str, str], ListedSource] = {}
     bad: list[BadRow] = []
     for count, (position, row) in enumerate(rows):
@@ -130,7 +132,7 @@ def _united(listed: ListedSource, other: ListedSource) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*listed.categories, *other.categories)))
 
 
-def _listed(row: Mapping[str, Any], place: str) -> ListedSource:
+def _listed(row: Row, place: str) -> ListedSource:
     """Returns the source of a row; raises ValueError with the reason."""
     target, name = _target(row), _name(row)
     kind = _text(row, "kind", "type").lower()
@@ -160,11 +162,11 @@ def _listed(row: Mapping[str, Any], place: str) -> ListedSource:
 TARGET_NAMES = ("target", "url", "xmlurl", "xml_url", "feed_url", "feed", "address")
 
 
-def _target(row: Mapping[str, Any]) -> str:
+def _target(row: Row) -> str:
     return _text(row, *TARGET_NAMES)
 
 
-def _name(row: Mapping[str, Any]) -> str:
+def _name(row: Row) -> str:
     return _text(row, "name", "title")
 
 
@@ -172,11 +174,11 @@ def _is_off(value: Any) -> bool:
     return value is not None and str(value).strip().lower() in ("false", "no", "0")
 
 
-def _first(row: Mapping[str, Any], *names: str) -> Any:
+def _first(row: Row, *names: str) -> Any:
     return next((row[name] for name in names if row.get(name) not in (None, "")), None)
 
 
-def _text(row: Mapping[str, Any], *names: str) -> str:
+def _text(row: Row, *names: str) -> str:
     value = _first(row, *names)
     return " ".join(str(value).split()) if isinstance(value, str | int | float) else ""
 
@@ -221,7 +223,7 @@ def _settings(value: Any) -> SettingValues:
     return settings
 
 
-def _json_rows(text: str) -> Iterator[Row]:
+def _json_rows(text: str) -> Iterator[PlacedRow]:
     try:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
@@ -245,7 +247,7 @@ _HARMLESS = pattern(r"'+[=+\-@＝＋－＠]")
 _FORMULA = pattern(r"'*[=+\-@＝＋－＠]")
 
 
-def _csv_rows(text: str) -> Iterator[Row]:
+def _csv_rows(text: str) -> Iterator[PlacedRow]:
     first = text.splitlines()[0]
     delimiter = max(",;\t", key=first.count)
     names: list[str] | None = None
@@ -272,7 +274,7 @@ def _header(cells: Sequence[str]) -> list[str]:
     return names if {*TARGET_NAMES, "name"} & {*names} else []
 
 
-def _opml_rows(text: str) -> Iterable[Row]:
+def _opml_rows(text: str) -> Iterable[PlacedRow]:
     outlines = _Outlines()
     try:
         _parse(text, outlines)
@@ -308,7 +310,7 @@ class _Outlines:
     """Collects the feeds of an OPML document; the folders above a feed are its categories."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[PlacedRow] = []
         self._above: list[str | None] = []
 
     def doctype(self, *_: object) -> None:
@@ -441,5 +443,5 @@ def _outline(listed: ListedSource, indent: str) -> str:
 
 
 def _attribute(text: str) -> str:
-    # As xml.sax.saxutils.quoteattr, whose import brings the HTTP client and TLS along.
+    # As xml.sax.saxutils.quoteattr, whose import also loads the HTTP client and TLS.
     return f'"{escape(_NOT_XML.sub("", text), quote=True)}"'.translate(_LINE_ENDS)

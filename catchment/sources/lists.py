@@ -114,7 +114,7 @@ def _follow_batch(
 
 
 def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -> dict[int, Described]:
-    """Returns the pool's values for its communities that exist already. Whether they are paused stays."""
+    """Returns the pool's values for its communities that exist already. Whether they are paused does not change."""
     return {
         source_id: Described(entry.categories, entry.priority, entry.quality_score)
         for entry, (source_id, is_new) in zip(listed, results, strict=True)

@@ -26,7 +26,8 @@ from catchment.store.items.views import COLUMNS
 from catchment.store.sources.runs import note_results
 
 MOST = 201
-"""Size of a cached set: the largest first page that clients request, plus one, which shows whether the list goes on."""
+"""Size of a cached set: the largest first page that clients request, plus one, which shows whether the list
+continues."""
 # Another version of this program may show items differently: its sets are not read by this one.
 _SHAPE = crc32(f"{__version__} {COLUMNS}".encode())
 _LOCK_KEY = 0x686F7473  # "hots": starting to cache a source, against concurrent writers

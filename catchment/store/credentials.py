@@ -74,7 +74,7 @@ class Decided(NamedTuple, Generic[T_co]):
     """The problems of these credentials; their other alerts are closed. None: not checked."""
 
 
-CONCERNS = ("refused", "expiring")
+CONCERNS = ("refused", "expiring", "used up")
 """The topics of alerts about one credential."""
 
 

@@ -182,8 +182,16 @@ class Database:
 
     transaction = Transaction
 
-    def __init__(self, url: str, *, pool_size: int = 12, overflow: int = OVERFLOW, creates: bool = True) -> None:
-        """`creates`: the folder of a SQLite file is created if missing. `overflow`: see `Pool`."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        pool_size: int = 12,
+        overflow: int = OVERFLOW,
+        trusted_seconds: float = 0.0,
+        creates: bool = True,
+    ) -> None:
+        """`creates`: the folder of a SQLite file is created if missing. `overflow`, `trusted_seconds`: see `Pool`."""
         parts = url_parts(url)
         self.is_postgres = str(parts["scheme"]).startswith("postgresql")
         self.url, self.shown_url = url, without_password(url)
@@ -197,7 +205,9 @@ class Database:
         if self.file and creates:
             _make_folder(self.file.parent)
         self.pool_size = pool_size
-        self._pool = Pool(self.connect, pool_size, is_remote=self.is_postgres, overflow=overflow)
+        self._pool = Pool(
+            self.connect, pool_size, is_remote=self.is_postgres, overflow=overflow, trusted_seconds=trusted_seconds
+        )
         # Threads of one process queue here instead of polling SQLite's lock: fair, and it costs nothing.
         self._gate = RLock()
         self._outage = _Outage("cannot be reached", "can be reached again")

@@ -34,7 +34,8 @@ class Leadership(StorePart):
 
     @writes
     def claim(self, tx: Transaction, owner_id: int, now: datetime, *, is_forced: bool = False) -> Lease | None:
-        """Lead, if nobody does, or whoever does (`is_forced`): the number of the old leader's lease is superseded."""
+        """Become the leader if there is none, or (`is_forced`) in any case: the number of the old leader's lease is
+        superseded."""
         if is_forced:
             tx.run("UPDATE leases SET owner_id = NULL WHERE resource = ? AND resource_id = ?", _RESOURCE, _ID)
         return leases.claim_one(tx, _RESOURCE, _ID, owner_id, now)

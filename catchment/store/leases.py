@@ -46,7 +46,7 @@ def claim(
     limit: int | None = None,
 ) -> dict[int, Lease]:
     """Claim up to `limit` of these resources, the first of them first; returns the leases by id, without those that
-    somebody else holds or is claiming at this moment. Nobody waits for anybody.
+    another process holds or is claiming at this moment. No process waits for another.
 
     The only way to claim work of any kind: sources, jobs, webhooks, candidates, threads. `resource` names the kind, and
     `resource_ids` are ids of its rows. To use it for another kind:
@@ -81,7 +81,7 @@ def _claim_existing(
     stops_at_new: bool,
 ) -> dict[int, int]:
     """Claims resources that were announced or claimed before, on PostgreSQL. `stops_at_new`: only those in front of the
-    first that was not; otherwise it would wait for ever behind those that come up again and again."""
+    first that was not; otherwise it would wait forever behind those that come up again and again."""
     first_new = """
         SELECT min(w.place) FROM wanted w LEFT JOIN leases n ON n.resource = ? AND n.resource_id = w.value
          WHERE n.resource_id IS NULL
@@ -114,7 +114,7 @@ def _claim_new(
     """Claims resources that may have no row yet; SQLite, where only one writes at a time, claims all of them so. It
     reads lists in their order."""
     if tx.is_postgres:
-        # There is no row to lock. Whoever has this lock may insert it; nobody waits for it.
+        # There is no row to lock. The process with this lock may insert it; no other process waits for it.
         free = """
             SELECT ?, free.value, 1, ?, ?
               FROM (SELECT wanted.value FROM unnest(?::bigint[]) WITH ORDINALITY AS wanted (value, place)
@@ -147,8 +147,8 @@ def _claim_new(
 
 
 def announce(tx: Transaction, resource: str, resource_ids: Sequence[int], now: datetime) -> None:
-    """Prepare the leases of new resources, where many claimers may meet: a row that exists can be passed over while
-    somebody else claims it."""
+    """Prepare the leases of new resources, where many claimers may meet: an existing row can be skipped while another
+    process claims it."""
     rows = [(resource, resource_id, 0, micros(now)) for resource_id in resource_ids]
     tail = "ON CONFLICT (resource, resource_id) DO NOTHING"
     tx.insert("leases", ("resource", "resource_id", "number", "taken_at"), rows, tail)
@@ -342,7 +342,7 @@ def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
 
 
 class _Owner(Record, frozen=True):
-    """What tells whether a process is alive."""
+    """What shows whether a process is alive."""
 
     id: int
     machine: str

@@ -217,7 +217,7 @@ class _Move:
         self._analyze()
         self._index()
         self._analyze()
-        # The index takes longest: somebody may have added an API key, or changed a source.
+        # The index takes longest: someone may have added an API key, or changed a source.
         self._refuse_changes(ledger, copied)
         self._target.write(lambda tx: _finish(tx, numbers))
         remember(self._target, self._home)

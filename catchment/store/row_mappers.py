@@ -25,6 +25,7 @@ import msgspec
 
 from catchment import messages
 from catchment.clock import micros, moment
+from catchment.decoders import json_decoder
 from catchment.messages import Message
 from catchment.model import Record
 
@@ -80,7 +81,7 @@ def mapper(record: type[R], names: tuple[str, ...], given: tuple[str, ...] = ())
 def _decoding(name: str, value: str, field: FieldType, scope: Scope) -> str:
     """Returns the expression that decodes a column's value; `value` is the expression of the value itself."""
     if field.is_list:
-        scope[f"decode_{name}"] = msgspec.json.Decoder(field.type, dec_hook=messages.restored).decode
+        scope[f"decode_{name}"] = json_decoder(field.type, messages.restored).decode
         return f"() if {value} == '[]' else decode_{name}({value})"
     if field.type is datetime:
         return f"None if {value} is None else moment({value})" if field.is_optional else f"moment({value})"

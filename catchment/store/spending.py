@@ -17,7 +17,7 @@ from catchment.policy.spending import Period, Total, Totals, names_of
 from catchment.store.database import StorePart, Transaction, reads, writes
 
 _LONGEST_CALL = timedelta(hours=1)
-"""A reservation that is older was not booked by a process that lives: the database was away then."""
+"""An older reservation was not booked by a living process, because the database was unavailable at the time."""
 _TOTAL = "amount, uncertain_amount, reserved_amount, refused_amount"
 
 
@@ -180,7 +180,7 @@ class UnfinishedWalks(StorePart):
 
 
 def keep_walk(tx: Transaction, source_id: int, state: bytes | None, now: int) -> None:
-    """Keep where the walk stands, with the page that it has reached; None: it is over."""
+    """Store the position of the walk with the page that it has reached; None: it has ended."""
     if state is None:
         tx.run("DELETE FROM unfinished_walks WHERE source_id = ?", source_id)
         return

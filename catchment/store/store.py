@@ -31,6 +31,7 @@ with lazy_imports():
         reparse,
         replies,
         reply_counts,
+        shown_entries,
         threads,
     )
     from catchment.store.search import index, search
@@ -61,6 +62,7 @@ class Store:
     reply_counts = part(lambda store: reply_counts.ReplyCounts(store.database))
     floor_audits = part(lambda store: floor_audits.FloorAudits(store.database))
     threads = part(lambda store: threads.Threads(store.database))
+    shown_entries = part(lambda store: shown_entries.ShownEntryRows(store.database))
     follow_ups = part(lambda store: item_writer.FollowUpQueue(store.database))
     search = part(lambda store: search.Search(store.database))
     runs = part(lambda store: runs.Runs(store.database))
@@ -118,14 +120,15 @@ def open_store(
     creates: bool = True,
     pool_size: int = 12,
     overflow: int = OVERFLOW,
+    trusted_seconds: float = 0.0,
     tells_ready: bool = False,
 ) -> Store:
     """Open the database; migrate it if `may_migrate`.
 
     `creates`: whether a missing or empty database is set up; otherwise it raises NotFound. `tells_ready`: whether the
-    end of a visit that brought something is an event of its own.
+    end of a visit with new or edited items is an event of its own.
     """
-    database = Database(url, pool_size=pool_size, overflow=overflow, creates=creates)
+    database = Database(url, pool_size=pool_size, overflow=overflow, trusted_seconds=trusted_seconds, creates=creates)
     try:
         if not is_current(database):
             migrate.ready(database, home, now, may_migrate=may_migrate, creates=creates)

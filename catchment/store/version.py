@@ -19,7 +19,7 @@ BASELINE = "0006"
 """The oldest schema that can be opened; nothing leads from earlier ones to it."""
 HEAD = "0007"
 MOVING = "moving"
-"""The version of a database into which an archive is being moved: until it is complete, nobody opens it."""
+"""The version of a database into which an archive is being moved: until it is complete, no process opens it."""
 
 
 def is_current(database: Database) -> bool:

@@ -1,8 +1,8 @@
 """Parses dates in the formats found in feeds and pages, and times that users ask for, to UTC.
 
-Nearly all dates of feeds are RFC 3339 or RFC 822 and take two fast paths. The rest is what programs made of them:
-localised months, missing zones, ISO dates in pubDate, Chinese and Korean forms, epoch seconds. What cannot be parsed
-is None, never a guess at today.
+Nearly all dates are RFC 3339, RFC 822 or in the form of X, and take three fast paths. The rest is what programs made of
+them: localised months, missing zones, ISO dates in pubDate, Chinese and Korean forms, epoch seconds. What cannot be
+parsed is None, never a guess at today.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ def read_date(text: str) -> Dated | None:
             return _utc(datetime.fromisoformat(text))
         if text[3:5] == ", ":
             return _utc(datetime.fromisoformat(_as_iso(text)))
+        if len(text) == 30 and text[3] == text[7] == text[10] == text[19] == text[25] == " ":
+            return _utc(datetime.fromisoformat(_of_x_as_iso(text)))
     except (ValueError, OverflowError, KeyError):
         pass  # not in its standard form: left to the lenient parsers
     if not text or len(text) > LONGEST:
@@ -222,6 +224,11 @@ def _as_iso(text: str) -> str:
     return f"{text[12:16]}-{MONTH_NUMBERS[text[8:11]]}-{text[5:7]}T{text[17:25]}{'Z' if zone == 'GMT' else zone}"
 
 
+def _of_x_as_iso(text: str) -> str:
+    """Reorders `Thu Jan 01 10:00:00 +0000 2026`, as X writes it."""
+    return f"{text[26:]}-{MONTH_NUMBERS[text[4:7]]}-{text[8:10]}T{text[11:19]}{text[20:25]}"
+
+
 def _rfc_822(text: str) -> Dated | None:
     match = RFC_822.match(text)
     if not match:
@@ -310,7 +317,7 @@ def _anything(text: str) -> Dated | None:
 
 def _zone(name: str | None, seconds: int | None) -> timezone | None:
     """Returns a zone by its offset, or else by its name; None if unknown. Given a table instead of this function, the
-    parser would warn of each unknown name, and remember the warning for ever."""
+    parser would warn of each unknown name, and remember the warning forever."""
     if seconds is not None:
         return timezone(timedelta(seconds=seconds))
     hours = ZONES.get((name or "").lower())

@@ -52,7 +52,7 @@ _LINK, _LINK_END = '<a href="', f'" rel="{REL}">'
 
 _FEW = 500
 """So many items of a process go to the sanitiser, which costs 30 µs more for each: compiling the pattern takes 0.1 s,
-which a run that brings a few new items does not have."""
+too long for a run with few new items."""
 _sanitised = count()
 
 
@@ -73,7 +73,7 @@ def sanitised_if_plain(html: str) -> str | None:
     return html.replace(" />", ">").replace("/>", ">") if "/>" in html else html
 
 
-# PostgreSQL refuses NUL, UTF-8 refuses lone surrogates, and nobody wants to read the rest. Tab and the line ends stay.
+# PostgreSQL refuses NUL, UTF-8 refuses lone surrogates, and the rest is not text. Tab and the line ends stay.
 _CONTROL = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 _ORDINARY = pattern("[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]*")
 

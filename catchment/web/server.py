@@ -64,7 +64,7 @@ def serve(app: App, host: str, port: int, *, collects: bool, announce: Announce,
 
 class RequestDeadline(H11Protocol):
     """HTTP connections whose requests must arrive in full within a time limit: a silent or trickling connection would
-    otherwise hold its socket for ever. Response times are not limited here."""
+    otherwise hold its socket forever. Response times are not limited here."""
 
     request_seconds = 60.0
     _deadline: asyncio.TimerHandle | None = None
@@ -202,7 +202,7 @@ def _cannot_listen(host: str, port: int, error: OSError) -> CatchmentError:
         return Conflict("another program already listens on {where}", helps, where=where)
     if error.errno == errno.EACCES:
         return InvalidInput(
-            "this user may not listen on {where}", "ports from 1024 on are open to everyone", where=where
+            "this user has no permission to listen on {where}", "any user may listen on ports from 1024 up", where=where
         )
     return InvalidInput(
         "cannot listen on {where}: {why}", "127.0.0.1 is the usual address", where=where, why=error.strerror

@@ -15,7 +15,7 @@ LIBRARIES = {"annotated_doc", "msgspec", "rich", "shellingham", "typer", "typing
 """What every command may import: the parser of the command line and what it needs, and the codec of records."""
 START = {"cli", "errors", "installation", "lazy", "logs", "messages", "model", "settings", "text"}
 """The parts of catchment that every command may import."""
-READS = START | {"clock", "platforms", "policy", "sources", "store"}
+READS = START | {"clock", "decoders", "platforms", "policy", "sources", "store"}
 OF_THE_CLIENT = {"_brotli", "brotli", "certifi", "idna", "jmespath", "nh3", "pycurl", "selectolax", "zstandard"}
 PARTS = {"app", "cache", "child_processes", "collect", "cost_limits", "credentials", "events", "fetch", "health"}
 PARTS |= {"jobs", "redis", "status"}
@@ -124,3 +124,23 @@ def test_help_and_completion_load_no_command(home: Path, monkeypatch: pytest.Mon
     assert completed.split() == ["sources"]
     own = ("catchment.cli.commands", "catchment.store")
     assert {name for name in with_help | with_completion if name.startswith(own)} == set()
+
+
+WITHOUT_CELERY = """
+import sys
+
+# As if they were not installed.
+sys.modules.update(dict.fromkeys(("billiard", "celery", "kombu", "vine")))
+import catchment.app
+import catchment.engines.embedded
+import catchment.web.server
+from catchment.cli.main import commands, run
+commands(is_loaded=True)
+print(*(run([command]) for command in ("collect", "status", "worker", "beat")))
+"""
+
+
+def test_without_the_extra_of_workers_everything_else_works(home: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", WITHOUT_CELERY], capture_output=True, text=True, check=True)
+    assert done.stderr.count("the distributed engine is not installed") == 2
+    assert done.stdout.splitlines()[-1].split() == ["0", "0", "2", "2"]

@@ -74,6 +74,19 @@ def test_the_next_look_is_at_the_first_age_that_is_still_to_come(age: timedelta,
     assert schedule.next_recheck(AGES, START - age, START) == expected
 
 
+def test_floors_wait_for_each_other_for_a_quarter_of_their_age_at_most() -> None:
+    def looked_at(hours: float) -> datetime:
+        at = schedule.next_recheck((DAY, 8 * DAY), START + hours * HOUR, START + 12 * HOUR, is_floor=True)
+        assert at is not None
+        return at
+
+    waits = [looked_at(hours) - (START + hours * HOUR) for hours in (0, 0.1, 1, 3, 5.9, 6, 11)]
+    assert all(DAY <= wait < 30 * HOUR for wait in waits)
+    # Those of the same six hours are looked at together.
+    assert len({looked_at(hours) for hours in (0.1, 1, 3, 5.9)}) == 1
+    assert schedule.next_recheck((DAY,), START, START + DAY, is_floor=True) is None
+
+
 def test_a_look_that_fails_is_put_off_longer_each_time_and_a_day_at_most() -> None:
     waits = [schedule.recheck_put_off(failures, START) - START for failures in (1, 2, 3, 100)]
     assert waits == [timedelta(minutes=15), timedelta(minutes=30), HOUR, DAY]

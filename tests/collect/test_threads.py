@@ -262,6 +262,21 @@ def test_the_records_of_a_run_say_what_was_scanned_and_changed(forum: ForumApp) 
     assert run.last_reply_at == forum.state(3).last_reply_at
 
 
+def test_floors_of_a_page_are_rechecked_by_one_request(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=0.2)
+    for _ in range(5):
+        forum.clock.advance(3600)
+        forum.board.reply(thread)
+        forum.run(timedelta(minutes=30))
+    forum.clock.advance(9 * 24 * 3600)
+    forum.board.asked.clear()
+    thread.floors[8].text = "mended"
+    (result,) = forum.app.rechecks().run("look-again", "test")
+    assert (forum.asked, result.counts.updated, forum.item(f"p{thread.floors[8].pid}")["text"]) == (
+        *(["thread 7 1"], 1, "mended"),
+    )
+
+
 def test_a_reply_that_comes_while_a_thread_is_read_is_not_lost(forum: ForumApp) -> None:
     thread = forum.board.thread(7, pages=1.5)
     forum.run()

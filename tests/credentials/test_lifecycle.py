@@ -252,7 +252,8 @@ class Model:
         return sent_at >= self.since if self.state == "probation" else sent_at > self.since
 
     def success(self, sent_at: datetime, now: datetime) -> None:
-        self.row = 0
+        # The errors that led to a cooldown are told until it is over.
+        self.row = self.row if self.state == "cooling" else 0
         if self.state in self.ON_SUCCESS and self.is_after(sent_at):
             self.go(self.ON_SUCCESS[self.state], now)
             self.errors, self.falls = [], 0

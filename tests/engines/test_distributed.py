@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
@@ -12,7 +13,8 @@ import psutil
 import pytest
 import redis
 
-from catchment.engines.distributed.child import KILL_SECONDS
+from catchment.engines.distributed.child import KILL_SECONDS, Child
+from catchment.engines.distributed.limits import VISIBILITY_SECONDS
 from catchment.engines.distributed.tasks import make_celery
 from catchment.errors import CatchmentError
 from catchment.jobs import JOBS
@@ -109,6 +111,26 @@ def test_the_limits_of_a_stop_leave_35_seconds(tmp_path: Path) -> None:
     assert seconds + KILL_SECONDS < 35
 
 
+def test_a_task_whose_time_is_over_begins_nothing_new_and_is_then_aborted(deployment: Deployment) -> None:
+    child = Child(deployment.settings(), task_seconds=0.03, clean_seconds=0.02)
+    with closing(child):
+        for _ in range(2):
+            with child.working() as app:
+                assert app.stop.wait(60)
+                assert app.cut.wait(60)
+    child = Child(deployment.settings())
+    with closing(child), child.working() as app:
+        # The next task has its own time.
+        assert not app.stop.is_set()
+
+
+def test_a_task_that_does_not_listen_is_killed_before_its_message_is_handed_out_again(deployment: Deployment) -> None:
+    with closing(deployment.celery()) as celery:
+        assert celery.conf.task_time_limit == 300
+        assert celery.conf.task_time_limit < VISIBILITY_SECONDS
+        assert celery.conf.broker_transport_options["visibility_timeout"] == VISIBILITY_SECONDS
+
+
 def test_a_worker_with_nothing_to_do_stops_at_once_and_cleanly_and_a_beat_too(deployment: Deployment) -> None:
     beat, worker = deployment.beat(), deployment.worker(2)
     for process in (worker, beat):
@@ -140,6 +162,23 @@ def test_tasks_answer_as_specified(deployment: Deployment) -> None:
     assert (run.job, run.started_by, len(run.request_id or "")) == ("tasks.crawler.crawl_community", "request", 36)
 
 
+def test_log_lines_of_a_task_name_its_request_and_its_run(deployment: Deployment) -> None:
+    deployment.follow(1)
+    feed = deployment.site.feed("f0")
+    feed.status = 403
+    worker = deployment.worker(1)
+    with pytest.raises(Exception, match="403"):
+        deployment.ask("tasks.crawler.crawl_community", [feed.url], headers={"request_id": "asked by hand"})
+    said = next(line for line in iter(worker.stderr.readline, "") if "source failed" in line)
+    run = deployment.app.store.runs.page()[0]
+    assert {
+        "task": "tasks.crawler.crawl_community",
+        "request_id": "asked by hand",
+        "run": run.id,
+    }.items() <= json.loads(said).items()
+    assert run.request_id == "asked by hand"
+
+
 def test_hints_that_are_forged_repeated_or_unknown_harm_nothing(deployment: Deployment) -> None:
     deployment.follow(3)
     celery = deployment.celery()
@@ -162,7 +201,7 @@ def test_hints_that_are_forged_repeated_or_unknown_harm_nothing(deployment: Depl
     assert hinted == {"job": "daily-metrics", "ran": False}
 
 
-def test_a_second_beat_takes_over_and_missed_periods_run_once(deployment: Deployment) -> None:
+def test_a_second_beat_takes_over_within_a_minute(deployment: Deployment) -> None:
     first = deployment.beat()
     until(lambda: deployment.app.store.leadership.leader())
     deployment.beat()

@@ -10,7 +10,7 @@ import pytest
 from catchment.doctor import examine
 from catchment.engines.distributed.beat import Beat
 from catchment.engines.distributed.tasks import make_celery
-from catchment.jobs import JOBS
+from catchment.jobs import JOBS, run_if_due
 from catchment.model import Severity
 from catchment.status import DeploymentStatus
 from tests.redis_server import RedisServer
@@ -106,6 +106,35 @@ def test_a_queue_is_never_filled_further_and_a_lost_hint_is_repeated(town: TownA
     assert client.ask(lambda redis: redis.llen("maintenance_queue")) == first
     assert client.ask(lambda redis: redis.llen("monitoring_queue")) == MONITORS + 200
     beat._app.close()
+
+
+def test_periods_that_were_missed_while_nobody_led_run_once(town: TownApp) -> None:
+    job = next(job for job in JOBS if job.name == "plan-budgets")
+    first, worker, broker = beat_of(town), town.another("worker monitoring"), town.app.broker
+    assert broker is not None
+
+    def told(beat: Beat) -> int:
+        """How many messages about the job wait after the beat has looked twice."""
+        beat._hinted_at.clear()
+        beat.tick()
+        beat.tick()
+        waiting = broker.ask(lambda redis: redis.lrange("monitoring_queue", 0, -1))
+        broker.ask(lambda redis: redis.delete("monitoring_queue"))
+        return sum(job.task_name.encode() in message for message in waiting)
+
+    assert told(first) == 1
+    assert run_if_due(worker, job)
+    assert told(first) == 0
+    first.leave()
+    first._app.close()
+    # Ten of its periods.
+    town.clock.advance(10 * 3600)
+    second = beat_of(town)
+    assert told(second) == 1
+    assert [run_if_due(worker, job) for _ in range(3)] == [True, False, False]
+    assert told(second) == 0
+    for app in (worker, second._app):
+        app.close()
 
 
 def test_a_full_redis_keeps_no_beat_from_trying_again(town: TownApp, redis_server: RedisServer) -> None:

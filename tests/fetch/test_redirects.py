@@ -115,7 +115,7 @@ def test_https_never_becomes_http():
 
 
 def test_a_form_is_not_sent_on_to_another_host():
-    with pytest.raises(AddressRefused, match=r"redirects a form to other\.example"):
+    with pytest.raises(AddressRefused, match=r"redirects a POST request to other\.example"):
         next_step(step_at("https://example.org/", "POST", b"form"), 307, "https://other.example/", WAY)
 
 

@@ -250,7 +250,7 @@ def test_a_login_that_is_sent_elsewhere_takes_the_key_nowhere(door: Door, server
         elsewhere.on("/token", reply(encoded({"access_token": "theirs", "expires_in": 3600})))
         server.on(TOKEN, redirect(f"{elsewhere.url}/token", code))
         if code in (307, 308):
-            with pytest.raises(AddressRefused, match="redirects a form"):
+            with pytest.raises(AddressRefused, match="redirects a POST request"):
                 door.ask(LISTED)
         else:
             door.ask(LISTED)

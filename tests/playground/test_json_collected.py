@@ -150,6 +150,28 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
     assert highest > 20
 
 
+OLD_COPIES = [
+    Cue(mood="stale", path=path, from_at=START + 39 * HOUR, to_at=START + 41 * HOUR)
+    for path in ("/read.php", "/discourse/*/t/*")
+]
+
+
+@pytest.mark.parametrize("scene", [(Moods(5, 0.0, OLD_COPIES), {"nga": 1, "discourse": 1})], indirect=True)
+def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
+    """The fourth of six visits gets nothing but copies that are six hours old."""
+    for _ in range(6):
+        scene.visit(after=4 * HOUR)
+        scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
+    assert blame(scene) == []
+    questions = (
+        "SELECT count(DISTINCT source_id), count(*) FROM thread_runs WHERE error_code = 'STALE_ANSWER'",
+        "SELECT max(stale_count), count(next_page) FROM threads",
+    )
+    (boards, stale), after = (scene.app.store.database.read(lambda tx, sql=sql: tx.one(sql)) for sql in questions)
+    assert (boards, after) == (2, (0, 0))
+    assert stale > 5
+
+
 LOOP = Cue(mood="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
 
 
@@ -166,11 +188,12 @@ def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown
     assert (audit.gap_count, audit.repaired_gap_count, scene.app.store.gaps.page()) == (len(gaps), len(gaps), [])
     now, voice = scene.clock.now(), discourse.Voice(scene.world)
     missing = {
-        (place.number, voice.wire_id(place, post))
+        (place.number, wire_id)
         for place in scene.world.places
+        for stored in [scene.stored(place)]
         for post in scene.world.posts(place)
         if START + 25 * HOUR <= post.shown_from <= now - 11 * HOUR and post.removed_at is None
-        if voice.wire_id(place, post) not in scene.stored(place)
+        if (wire_id := voice.wire_id(place, post)) not in stored
     }
     assert missing == set()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from catchment.credentials.secret import Secret
 from catchment.errors import Missing
 from catchment.fetch.client import prove
 from catchment.model import Outcome, Source
-from catchment.playground.faults import Moods
+from catchment.playground.faults import Cue, Moods
 from catchment.playground.log import Bill, bill_of, read_log
 from catchment.playground.sites.x import LIST, user_name
 from catchment.policy.spending import Period, Total, day_of
@@ -120,6 +121,28 @@ def test_with_faults_the_bill_lies_between_what_is_certain_and_what_may_have_bee
     assert bill.hidden
     assert (total.amount, total.reserved_amount) == (bill.plain, 0)
     assert bill.hidden <= total.uncertain_amount
+
+
+@pytest.mark.parametrize("mood", ["torn_body", "cut_body", "reset"])
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_answer_that_broke_off_counts_as_much_as_the_same_call_a_moment_later(
+    paid: Callable[..., PaidScene], service: str, mood: str
+) -> None:
+    scene = paid()
+    path = {"x": "/2/users/*/tweets", "twitterapi_io": "/twitter/user/last_tweets"}[service]
+    source = scene.user(service)
+    scene.visit(source)
+    before = scene.total(service).amount
+    scene.playground.moods = scene.playground._site._moods = Moods(
+        5, 0.0, [Cue(mood, path, from_at=scene.clock.now(), to_at=scene.clock.now() + timedelta(hours=5, seconds=1))]
+    )
+    scene.clock.advance(5 * 3600)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    total = scene.total(service)
+    broken = total.uncertain_amount
+    # Once for the answer that came whole; and not what the largest page would have cost.
+    assert 0 < broken == total.amount - before < {"x": 500_000, "twitterapi_io": 3_001}[service]
+    assert scene.bill().hidden <= broken
 
 
 @pytest.mark.parametrize("service", SERVICES)

@@ -195,7 +195,7 @@ class WalkMachine(RuleBasedStateMachine):
         ]
         stored = {("", post.id): self._known(post) for post in shown if post.id in self.stored}
         reading = Reading(follow=(ON,) if is_more else (), is_end=not is_more)
-        state = after_answer(state, AnswerHead(self.now, 200, b"", 1), reading, self.listing, None, None)
+        state = after_answer(state, AnswerHead(self.now, 200, b"", 1), reading, self.listing, None)
         return decide_page(
             state, reading, items, skipped, self.now, PageFacts(stored, open_gaps=tuple(self.gaps.values()))
         )

@@ -183,7 +183,7 @@ class Desk:
             is_beside=False,
             is_last=True,
         )
-        state = after_answer(state, AnswerHead(at, 200, b"", 1), reading, listing, None, None)
+        state = after_answer(state, AnswerHead(at, 200, b"", 1), reading, listing, None)
         # Progress is told by the test, not by the answer.
         return state.replace(walk=state.walk.replace(after=progress, is_queue_empty=is_last))
 

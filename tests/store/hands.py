@@ -134,7 +134,7 @@ DEEDS: dict[str, Callable[..., None]] = {
 
 def main(deed: str, url: str, home: str, *more: Any) -> None:
     # As many processes as a test may start must not use up the connections of one server.
-    desk = Desk(opened(url, Path(home), pool_size=8, overflow=2))
+    desk = Desk(opened(url, Path(home), pool_size=13, overflow=0))
     DEEDS[deed](desk, *more)
     desk.close()
 

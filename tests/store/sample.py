@@ -28,8 +28,10 @@ from catchment.model import (
     ReadReason,
     Reference,
     Request,
+    ShownEntries,
     Source,
     SourceState,
+    StoredEntry,
     ThreadMarks,
     ThreadResult,
     ThreadSeen,
@@ -41,6 +43,7 @@ from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
 from catchment.store.items.item_writer import owe
+from catchment.store.items.shown_entries import keep_shown
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
 from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
@@ -67,6 +70,8 @@ def fill(desk: Desk) -> None:
     (first, _), _ = (store.spending.reserve(call, 1, now, lambda totals, cost: None) for call in calls)
     store.spending.settle([Booking("x", None, feed.id, "2026-01-01", first, items=1, amount=150)])
     store.database.write(lambda tx: keep_walk(tx, feed.id, b"{}", 1))
+    entries = ShownEntries(b"hash", {}, {5: StoredEntry(1, desk.now), -6: StoredEntry(2, None)})
+    store.database.write(lambda tx: keep_shown(tx, feed, entries, (), {}))
     store.watches.add(Watch("days", ("天", "-night")), now)
     desk.show(feed, *old, body=b"<rss/>")
     desk.show(feed, *(item.replace(external_id=f"new {item.external_id}") for item in old))

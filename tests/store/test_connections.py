@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from catchment.store.connections import Pool
 
 
@@ -33,3 +35,26 @@ def test_a_connection_that_comes_back_to_a_closed_pool_is_closed() -> None:
         pool.close()
         assert not connection.closed
     assert connection.closed
+
+
+class Remote(Connection):
+    """Counts how often it is asked whether it still answers."""
+
+    autocommit = False
+
+    def __init__(self) -> None:
+        self.questions = 0
+
+    def execute(self, _: str) -> None:
+        self.questions += 1
+
+
+@pytest.mark.parametrize(("trusted_seconds", "questions"), [(0.0, 3), (3600.0, 0)])
+def test_a_connection_to_a_server_is_asked_whether_it_answers_unless_it_was_just_used(
+    trusted_seconds: float, questions: int
+) -> None:
+    pool = Pool(Remote, 2, is_remote=True, trusted_seconds=trusted_seconds)
+    for _ in range(4):
+        with pool.connection() as connection:
+            pass
+    assert connection.questions == questions

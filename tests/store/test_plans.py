@@ -129,6 +129,7 @@ QUESTIONS: dict[str, Asking] = {
     "what credentials cost": lambda desk: desk.store.spending.by_credential("2026-01"),
     "what sources cost": lambda desk: desk.store.spending.by_source("2026-01", 10),
     "what a source costs": lambda desk: desk.store.spending.of_source(1, "2026-01-01"),
+    "what the last answer showed": lambda desk: desk.store.shown_entries.of_answer(1, b"hash"),
     "where a walk goes on": lambda desk: desk.store.unfinished_walks.of_source(1),
     "a walk that begins anew": lambda desk: desk.store.unfinished_walks.forget(1),
     "what is due": lambda desk: desk.due(3),

@@ -13,7 +13,7 @@ from catchment.web.pages.locale import (
     Locale,
     language,
 )
-from catchment.web.pages.names import NAMES
+from catchment.web.pages.locale.names import NAMES
 from catchment.web.pages.render import ASSETS
 from tests.town import TownApp
 from tests.web.desk import Desk

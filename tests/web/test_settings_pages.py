@@ -10,7 +10,7 @@ import pytest
 from catchment.jobs import JOBS, run_watches
 from catchment.model import Watch
 from catchment.store.credentials import Terms
-from catchment.web.pages.names import NAMES
+from catchment.web.pages.locale.names import NAMES
 from tests.town import TownApp
 from tests.web.browser import led_to, opened, plain, sent
 from tests.web.desk import Desk

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,8 +14,8 @@ from tests.x.scene import Scene
 def scene_of(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
     scenes: list[Scene] = []
 
-    def open_scene(key: str = "a-key-for-", script: Sequence[Cue] = ()) -> Scene:
-        scenes.append(Scene(tmp_path, key, script))
+    def open_scene(key: str = "a-key-for-", script: Sequence[Cue] = (), **more: Any) -> Scene:
+        scenes.append(Scene(tmp_path, key, script, **more))
         return scenes[-1]
 
     yield open_scene

@@ -38,11 +38,13 @@ def somebody(what: str, least: int = 30) -> Place:
 
 
 class Scene:
-    def __init__(self, folder: Path, key: str = "a-key-for-", script: Sequence[Cue] = (), **more: Any) -> None:
+    def __init__(
+        self, folder: Path, key: str = "a-key-for-", script: Sequence[Cue] = (), world: World = WORLD, **more: Any
+    ) -> None:
         """`more`: settings."""
         self.clock = HandClock(START + timedelta(days=1))
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(WORLD, self.clock, Moods(5, 0.0, script), log=self.log)
+        self.playground = Playground(world, self.clock, Moods(5, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
             **{"rate_limits": dict.fromkeys(SERVICES, 10_000), **more},

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import pytest
 
+from catchment.credentials.secret import Secret
 from catchment.model import Gap, Outcome, Source, WalkPlan
 from catchment.platforms import x
 from catchment.platforms.x import parser
@@ -19,13 +20,16 @@ from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
 from catchment.playground.sites import Ask
 from catchment.playground.sites.x import LIST, Voice, fate, reference_of, tweet_id, user_id, user_name
-from catchment.playground.world import Place
+from catchment.playground.world import Habits, Place, World
 from catchment.policy.coverage import outlook_of, said_of
+from catchment.store.credentials import Terms
 from catchment.store.sources.gaps import GapView
 from tests.web.desk import Desk
 from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
 pytestmark = pytest.mark.long
+
+QUIET = Habits(edited=0.0, reverted=0.0, removed=0.0, restored=0.0, late=0.0, future=0.0, hostile=0.0)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -198,6 +202,35 @@ def test_an_account_without_credits_stops_all_requests_and_is_an_alert(scene_of:
     assert "P0" in {str(alert.severity) for alert in scene.app.store.alerts.page()}
 
 
+@pytest.mark.parametrize("key", ["credits-60-", "cap-5-"])
+def test_an_account_that_is_used_up_is_an_alert_until_somebody_pays_in_although_another_key_works(
+    scene_of: Callable[..., Scene], key: str
+) -> None:
+    service = "twitterapi_io" if key.startswith("credits") else "x"
+    scene = scene_of(key)
+    keys, clock = scene.app.secrets, scene.clock
+    places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:4]
+    sources = [scene.follow(f"@{user_name(WORLD, place, START)}", service) for place in places]
+    for source in sources:
+        scene.visit(source)
+    keys.add(service, "spare", Secret.parse("spare-key"), clock.now(), terms=Terms(is_shared=True))
+    spent = f"credential key-{service} used up"
+    for _ in range(6):
+        for source in sources:
+            scene.visit(source)
+        assert spent in {alert.subject for alert in scene.app.store.alerts.page()}
+        clock.advance(7 * 3600)
+    # Each time, one request looks whether that has changed; all others use the key that works.
+    refused = [line for line in read_log(scene.log) if line.status in (402, 429)]
+    assert 1 < len(refused) <= 7
+    assert scene.app.store.alerts.page()[0].severity == "P0"
+    scene.playground._site._voices["x"]._spent[f"{key}{service}"] = -1_000_000
+    clock.advance(25 * 3600)
+    for source in (*sources, *sources):
+        assert scene.visit(source).error is None
+    assert spent not in {alert.subject for alert in scene.app.store.alerts.page()}
+
+
 def test_the_monthly_cap_of_x_is_not_retried(scene_of: Callable[..., Scene]) -> None:
     scene = scene_of("cap-5-")
     source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x", limit=300)
@@ -294,6 +327,25 @@ def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_eve
     # The key is as good as before.
     assert scene.visit(source).outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
     assert left.id == gap.id
+
+
+def test_what_lies_beyond_the_reach_of_a_timeline_is_a_gap(scene_of: Callable[..., Scene]) -> None:
+    world = World(7, START, 0, 6.0, QUIET, others={"x": 1})
+    (place,) = world.places
+    begin = START + timedelta(days=1)
+    # A post every 20 seconds for six hours, of which X shows the newest 800.
+    burst = range(int(begin.timestamp()) + 60, int(begin.timestamp()) + 6 * 3600, 20)
+    world.rhythms = {place.number: [int(begin.timestamp()) - 60, *burst]}
+    scene = scene_of(world=world)
+    source = scene.follow(f"@{user_name(world, place, START)}", "x", replies=False, limit=100)
+    scene.visit(source)
+    scene.clock.advance(6 * 3600)
+    assert scene.visit(source).counts.new == x.REACH_WITHOUT_REPLIES
+    voice = Voice(world)
+    shown = [post.shown_from for post in world.posts(place) if voice.relation(post) != "replied_to"]
+    (gap,) = scene.app.store.gaps.newest()
+    assert (gap.cause, gap.is_certain) == ("reach", True)
+    assert (gap.from_at, gap.to_at) == (begin - timedelta(seconds=60), sorted(shown)[-x.REACH_WITHOUT_REPLIES])
 
 
 def test_a_list_cannot_be_searched(scene: Scene) -> None:

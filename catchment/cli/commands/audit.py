@@ -18,7 +18,7 @@ _WORST = 100
 
 def audit(
     repair: Annotated[
-        bool, typer.Option("--repair", help="Request missing floors again, and items of gaps in time.")
+        bool, typer.Option("--repair", help="Request missing floors again, and the items missing in gaps.")
     ] = False,
     source: OfSource = None,
     as_json: AsJson = False,
@@ -26,10 +26,10 @@ def audit(
     """A floor is missing if it is neither stored nor absent on the platform itself; each one is recorded.
 
     With `--repair`, the pages with missing floors are requested again, and only these floors are stored. A floor is
-    requested at most three times ever. Gaps in time (`catchment gaps`) are repaired, too, where the platform has
-    another way to the missing items, such as a search: a gap is closed once all of it was read, and otherwise keeps
-    what is left, for three attempts without progress. Last come the threads of which the platform reports more replies
-    than are stored, the worst first.
+    requested at most three times in all. Gaps in time (`catchment gaps`) are repaired, too, if the platform offers
+    another way to the missing items, such as a search. A gap closes once all of it has been read; the unread part stays
+    open, and is given up after three attempts without progress. Finally, lists the threads with fewer stored replies
+    than the platform reports, the largest difference first.
     """
     with StopSignals() as stopping, context.opened_app("audit") as app:
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, logs.logger(__name__).info)
@@ -53,8 +53,8 @@ def audit(
             ("Open gaps", view.gap_count),
             ("Gaps repaired", view.repaired_gap_count),
             ("Gaps repaired in part", view.partial_gap_count),
-            ("Gaps that failed", view.failed_gap_count),
-            ("Gaps out of reach", view.unreachable_gap_count),
+            ("Gaps not repaired", view.failed_gap_count),
+            ("Gaps that cannot be repaired", view.unreachable_gap_count),
         )
     )
     if threads:

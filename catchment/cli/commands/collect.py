@@ -89,11 +89,10 @@ def collect(
     loop: Annotated[bool, typer.Option("--loop", help="Keep collecting, like `serve` without the web server.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Exits with 3 if a source failed; the others are collected all the same. A source that must wait for our own
-    limits (a used-up budget, a cooldown) is deferred, which is not a failure; the summary says how many sources are
-    still due and when they can be collected. A source that another process is collecting is skipped. Afterwards,
-    watches check the new items, and events are delivered once to webhooks and hooks; failed deliveries are repeated by
-    the next run.
+    """Exits with 3 if a source failed; the others are still collected. A source that must wait for our own limits (a
+    used-up budget, a cooldown) is deferred, which is not a failure; the summary says how many sources are still due and
+    when they can be collected. A source that another process is collecting is skipped. Afterwards, watches check the
+    new items, and events are delivered once to webhooks and hooks; failed deliveries are repeated by the next run.
 
     On SIGTERM or Ctrl-C, no further source is started, and running ones may finish within CATCHMENT_STOP_SECONDS; a
     second signal aborts them. The exit code is then 0, or 1 if a source was aborted; the next run continues with it.

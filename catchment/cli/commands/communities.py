@@ -21,7 +21,7 @@ from catchment.sources.intervals import TierChangeView, TierView, assign_tiers, 
 
 def tiers(
     apply: Annotated[
-        bool, typer.Option("--apply", help="Store the tiers as they would be; otherwise nothing changes.")
+        bool, typer.Option("--apply", help="Store the computed tiers; without this option, nothing changes.")
     ] = False,
     limit: Limit = 20,
     as_json: AsJson = False,

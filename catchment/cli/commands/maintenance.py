@@ -285,7 +285,7 @@ def author(
     if not name.strip():
         raise InvalidInput("the name of the author is missing", field="name")
     with context.opened_store(context.settings()) as (store, now):
-        # A typing error would forget nobody and look like success.
+        # A typing error would delete nothing and look like success.
         installed().named(platform, *store.deletion.followed_on(platform))
         request = Forget("author", platform, by=_who(), reason=reason, author=name)
         count = output.counted(store.deletion.count(request), "item")

@@ -23,7 +23,8 @@ def add(
     event: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="EVENT", help="Only this event; by default alerts and matches of watches. May be repeated."
+            metavar="EVENT",
+            help="Only this event; by default alerts, watch matches and finished tasks. May be repeated.",
         ),
     ] = None,
     severity: Annotated[

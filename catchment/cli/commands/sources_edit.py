@@ -270,7 +270,7 @@ def import_list(
 def _show_import(
     listed: list_formats.SourceList, done: lists.Imported, left_out: Sequence[list_formats.ListedSource], as_json: bool
 ) -> int:
-    """Show what became of a list; returns the exit code."""
+    """Show the result of an import; returns the exit code."""
     places = {bad_row.place for bad_row in done.refused}
     for entry in listed.entries:
         for note in unsure_notes(entry.target) if entry.place not in places else ():

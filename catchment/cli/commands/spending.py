@@ -13,7 +13,7 @@ from catchment.policy.spending import dollars
 
 def spending(limit: Limit = 20, as_json: AsJson = False) -> None:
     """Today, this month, and a forecast for the month. Days and months are UTC; with --json, amounts are millionths of
-    a US dollar. "May be" is the most that calls cost whose answers never came: it counts against the caps.
+    a US dollar. "Uncertain" is the most that calls without an answer may have cost; it counts towards the caps.
     """
     settings = context.settings()
     with context.opened_store(settings) as (store, now):
@@ -28,7 +28,7 @@ def spending(limit: Limit = 20, as_json: AsJson = False) -> None:
 
 def _show_spending(report: SpendingView) -> None:
     output.table(
-        ("Service", "#Today", "#Cap", "#This month", "#May be", "#Cap", "#Forecast", "Waits until"),
+        ("Service", "#Today", "#Cap", "#This month", "#Uncertain", "#Cap", "#Forecast", "Waits until"),
         (
             (
                 row.service,
@@ -52,7 +52,7 @@ def _show_spending(report: SpendingView) -> None:
         ("Source", [(f"{spent.name or 'none'} ({spent.source_id})", spent) for spent in report.sources]),
     ):
         output.table(
-            (f"{title}, this month", "Service", "#Cost", "#May be", "#Calls", "#Items", "#Profiles"),
+            (f"{title}, this month", "Service", "#Cost", "#Uncertain", "#Calls", "#Items", "#Profiles"),
             (
                 (
                     name,

@@ -36,7 +36,7 @@ def list_tasks(as_json: AsJson = False) -> None:
 
 
 def show(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Shows what became of each target so far."""
+    """Shows the results so far, target by target."""
     with context.opened_store(context.settings()) as (store, now):
         task = store.tasks.get(task_id)
     if as_json:
@@ -72,7 +72,7 @@ def show(task_id: TaskId, as_json: AsJson = False) -> None:
 
 
 def cancel(task_id: TaskId, as_json: AsJson = False) -> None:
-    """Targets that have begun are finished; no other begins."""
+    """Targets that have been started are completed; no further target is started."""
     with context.opened_store(context.settings()) as (store, now):
         task = store.tasks.cancel(task_id, now)
         store.jobs.wake(JOB, now)

@@ -1,7 +1,7 @@
-"""Beat: looks at the table of jobs and tells the workers what is due.
+"""Beat: reads the job table and tells the workers what is due.
 
-One beat leads, by a lease in the database; others stand by. What is due is in the database, so that a new leader goes
-on where the last one stopped, and a period that was missed runs once.
+One beat leads, by a lease in the database; others stand by. What is due is in the database, so a new leader continues
+where the last one stopped, and a missed period runs once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from catchment.store.connections import BEAT_POOL
 log = logs.logger(__name__)
 
 _LOOK_SECONDS = 1.0
-"""Between two looks at the table of jobs: nobody else can wake a job."""
+"""Between two reads of the job table: no other process can wake a job."""
 _STANDBY_SECONDS = 5.0
 _HEARTBEAT_SECONDS = 10.0
 _SILENCE_SECONDS = 30.0
@@ -62,8 +62,8 @@ class Beat:
         return self._lease is not None
 
     def tick(self) -> float:
-        """Tell the workers what is due; returns in how many seconds to look again. A database or broker that is away is
-        logged once, and asked again."""
+        """Tell the workers what is due; returns the seconds until the next check. If the database or broker is
+        unavailable, this is logged once, and tried again."""
         app = self._app
         try:
             if time.monotonic() >= self._heartbeat_at:
@@ -104,7 +104,8 @@ class Beat:
             app.monitors().queues(self._unconsumed())
 
     def _take_over(self, now: datetime) -> None:
-        """Lead if nobody does. A leader whose heartbeat does not move counts as none, whatever its clock says."""
+        """Become the leader if there is none. A leader whose heartbeat does not change does not count, whatever its
+        clock says."""
         app = self._app
         leader = app.store.leadership.leader()
         if leader is not None and leader != self._leader_moved[0]:

@@ -19,7 +19,7 @@ from catchment import logs
 log = logs.logger(__name__)
 
 NOT_SENT = (OperationalError, RedisError, OSError)
-"""What sending a message raises if the broker is away, or refuses it."""
+"""What sending a message raises if the broker is unavailable or refuses it."""
 _PAUSE_SECONDS = 1.0
 
 
@@ -53,7 +53,7 @@ class Consumer(CeleryConsumer):  # type: ignore[misc]
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:
         with warnings.catch_warnings():
-            # About the next version of Celery: a task goes on, and what it did is in the database.
+            # About the next version of Celery: a task continues, and its results are in the database.
             warnings.simplefilter("ignore", CPendingDeprecationWarning)
             super().on_connection_error_after_connected(exc)
 

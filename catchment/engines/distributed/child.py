@@ -45,7 +45,7 @@ KILL_SECONDS = 4.0
 
 
 class StopPipes:
-    """How a worker tells all its children, whenever they were forked, to stop."""
+    """How a worker tells all its children to stop, no matter when they were forked."""
 
     def __init__(self) -> None:
         (self._stop, self._tell_stop), (self._cut, self._tell_cut) = os.pipe(), os.pipe()
@@ -66,7 +66,7 @@ class StopPipes:
             os.close(end)
 
     def leave_to_worker(self) -> None:
-        """Call it in a child: as long as any process holds the other end, nobody hears that it is closed."""
+        """Call it in a child: as long as any process holds the other end, no process notices that it is closed."""
         if os.getpid() != self._owner:
             self.tell_stop()
             self.tell_cut()
@@ -88,8 +88,12 @@ class StopPipes:
 class Child:
     """This process, if it is a child of a worker. Opens its app after the fork, and again after a failure."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(
+        self, settings: Settings, task_seconds: float = TASK_SECONDS, clean_seconds: float = CLEAN_SECONDS
+    ) -> None:
+        """`clean_seconds` before the end of its time, a task begins no new work; after half of them it is aborted."""
         self._settings = settings
+        self._stop_seconds, self._cut_seconds = task_seconds - clean_seconds, task_seconds - clean_seconds / 2
         self.queues: tuple[str, ...] = settings.queue_names
         self.pipes: StopPipes | None = None
         self._app: App | None = None
@@ -164,8 +168,8 @@ class Child:
         if self._live_settings is not None:
             self._live_settings.refresh()
         limits = (
-            Timer(TASK_SECONDS - CLEAN_SECONDS, app.stop.set),
-            Timer(TASK_SECONDS - CLEAN_SECONDS / 2, app.cut.set),
+            Timer(self._stop_seconds, app.stop.set),
+            Timer(self._cut_seconds, app.cut.set),
         )
         for limit in limits:
             limit.daemon = True
@@ -212,7 +216,7 @@ def connect_signals(child: Child, settings: Settings) -> None:
         child.close()
 
     def keep_logging(**_: Any) -> None:
-        """Ours is configured already; Celery leaves it alone because somebody listens to this."""
+        """Our logging is already configured; Celery does not change it if a receiver is connected to this signal."""
 
     stopping = Stopping(child, settings.stop_seconds)
     signals.setup_logging.connect(keep_logging, weak=False, dispatch_uid="catchment")
@@ -224,7 +228,8 @@ def connect_signals(child: Child, settings: Settings) -> None:
 
 
 class Stopping:
-    """What the worker does when it is told to stop: once, children finish; twice or in the end, they abort."""
+    """What the worker does on a stop signal: at the first one, children finish their work; at the second, or at the
+    time limit, they abort."""
 
     def __init__(self, child: Child, seconds: float) -> None:
         self._child, self._seconds = child, seconds

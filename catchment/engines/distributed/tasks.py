@@ -16,7 +16,7 @@ from catchment.app import App, settings_from
 from catchment.collect.scheduler import summed
 from catchment.engines.distributed.broker import NOT_SENT
 from catchment.engines.distributed.child import Child, connect_signals
-from catchment.engines.distributed.limits import VISIBILITY_SECONDS
+from catchment.engines.distributed.limits import TASK_SECONDS, VISIBILITY_SECONDS
 from catchment.errors import BadSetting, CatchmentError, InvalidInput
 from catchment.jobs import COLLECT_DUE, CRAWL_SEEDS, INCREMENTAL, JOBS, NAMES, SEEDS, Job, communities, run_if_due, warm
 from catchment.model import Outcome, VisitResult
@@ -26,7 +26,7 @@ log = logs.logger(__name__)
 
 CRAWL_COMMUNITY = "tasks.crawler.crawl_community"
 JOB_HEADER = "catchment_job"
-"""The header of a hint: which job may be due. Without it, somebody calls the task, and it runs at once."""
+"""The header of a hint: which job may be due. Without it, the task was called by hand, and runs at once."""
 _CONNECT_SECONDS, _ANSWER_SECONDS = 5, 10
 _RESULTS_SECONDS = 3600
 _LONGEST_NAME = 500
@@ -36,7 +36,7 @@ Answer = dict[str, Any]
 
 
 class TaskFailed(Exception):
-    """Why a task that somebody called did not succeed: code and message."""
+    """Why a task that was called by hand did not succeed: code and message."""
 
 
 class MissingBroker(BadSetting):
@@ -74,6 +74,8 @@ def make_celery(settings: Settings) -> Celery:
         worker_prefetch_multiplier=1,
         task_acks_late=True,
         task_reject_on_worker_lost=True,
+        # The last resort, for one that does not listen: its child is killed and replaced.
+        task_time_limit=TASK_SECONDS,
         broker_transport_options={
             "visibility_timeout": VISIBILITY_SECONDS,
             "socket_connect_timeout": _CONNECT_SECONDS,
@@ -85,7 +87,7 @@ def make_celery(settings: Settings) -> Celery:
         broker_connection_timeout=_CONNECT_SECONDS,
         broker_connection_retry_on_startup=True,
         broker_connection_max_retries=None,
-        # Redis that refuses a command, because it is full or read-only, is waited for like one that is away.
+        # Redis that refuses a command, because it is full or read-only, is waited for like one that is unavailable.
         broker_channel_error_retry=True,
         # The next tick repeats what could not be sent.
         task_publish_retry=False,
@@ -164,7 +166,7 @@ def _requested_job(job: Job) -> Callable[[App], Answer]:
 
 
 def collect_due(app: App, celery: Celery) -> Answer:
-    """Visit some of the sources that are due. If there may be more, another worker is told."""
+    """Visit some of the sources that are due. If there may be more, another worker gets a message."""
     at_most = app.settings.crawler_batch_size
     results = app.scheduler().due(COLLECT_DUE, "schedule", at_most=at_most)
     if len(results) >= at_most and not app.stop.is_set():

@@ -65,7 +65,7 @@ def run_worker(settings: Settings, queues: Sequence[str] | None = None, concurre
 
 
 def check_database(settings: Settings) -> None:
-    """Raises if the database is away, empty, or needs `migrate`."""
+    """Raises if the database is unavailable, is empty, or needs `migrate`."""
     with open_app(settings, "worker", creates=False, connections=1):
         pass
 

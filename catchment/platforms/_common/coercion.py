@@ -135,7 +135,7 @@ def is_markup(text: str) -> bool:
 
 
 def text_or_html(content: str) -> tuple[str | None, str | None]:
-    """Returns a text that may be HTML or not as the one or the other."""
+    """Returns a text that may be HTML or plain as one or the other."""
     return (None, content) if is_markup(content) else (content or None, None)
 
 
@@ -149,7 +149,7 @@ def person(text: str) -> tuple[str | None, str | None]:
     if not match:
         return text.strip() or None, None
     mail, name = (match[1], match[2]) if match[1] else (match[4], match[3])
-    # noreply@… is before every author of large blog hosts and distinguishes nobody.
+    # noreply@… is before every author of large blog hosts and does not identify the author.
     return (name.strip(" \"'") or mail), None if mail.lower().startswith("noreply@") else mail
 
 

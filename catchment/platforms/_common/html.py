@@ -36,7 +36,7 @@ MOST_ATTRIBUTES = 1_000
 TINY_TAGS = 500
 TINY_CHARACTERS = 20_000
 
-# What is no tag, whatever it looks like, runs to its end, or to that of the page: the search stays linear.
+# What is not a tag, whatever it looks like, runs to its end, or to that of the page: the search stays linear.
 TAG = pattern(
     r"<!--(?:.*?-->|.*)|<(script|style|textarea|noscript|title)\b(?:.*?</\1\b|.*)"
     r"|<(/?)([a-z][^\s/>]*)((?:[^\"'<>]|\"[^\"]*\"|'[^']*')*+)",

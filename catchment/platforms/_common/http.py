@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from catchment.errors import Refused
 from catchment.lazy import pattern
-from catchment.model import Answer, FailureScope, Identity, Progress, Refusal, Request, Source, WalkPlan
+from catchment.model import Answer, FailureScope, Identity, JsonObject, Progress, Refusal, Request, Source, WalkPlan
 from catchment.platforms._common.urls import is_same_host
 
 # Text that bot checks contain, and pages that merely speak of them do not.
@@ -18,13 +17,13 @@ WALLS = pattern(
     rb"|_Incapsula_Resource|captcha-delivery\.com|sucuri_cloudproxy_js|id=\"px-captcha\"|awsWafCookieDomainList",
     re.IGNORECASE,
 )
-# A comment is matched whole or not at all: tried at every length, forty of them would take for ever.
+# A comment is matched whole or not at all: tried at every length, forty of them would take forever.
 PAGE = pattern(rb"(?:(?><!--.*?-->)\s*)*<(?:!doctype\s+html|html|head|meta|title)", re.IGNORECASE | re.DOTALL)
 HEAD_BYTES, WALL_BYTES = 4096, 60_000
 
 
 def page_request(
-    source: Source, progress: Progress, plan: WalkPlan, accept: str, parser_version: int, state: dict[str, Any]
+    source: Source, progress: Progress, plan: WalkPlan, accept: str, parser_version: int, state: JsonObject
 ) -> Request:
     """Returns the request for the page that is a source's address: with the source's credential, if it has one;
     conditional if this version of the parser has read the last answer."""

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from catchment import cost_limits
+from catchment.decoders import json_decoder
 from catchment.errors import Unreadable
 from catchment.lazy import pattern
 from catchment.model import Item, Skipped
@@ -38,7 +39,7 @@ def without_half_pairs(body: bytes) -> bytes:
 def decoded(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
     """Returns the decoded value; None for one that is broken or has another shape."""
     try:
-        return msgspec.json.decode(raw, type=shape)
+        return json_decoder(shape).decode(raw)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         return None
 
@@ -46,7 +47,7 @@ def decoded(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
 def decode_answer(body: bytes, shape: type[Shape], what: str, helps: str) -> Shape:
     """Returns the decoded answer. Raises `Unreadable` with these texts for one that is broken or has another shape."""
     try:
-        return msgspec.json.decode(without_half_pairs(body), type=shape)
+        return json_decoder(shape).decode(without_half_pairs(body))
     except (msgspec.MsgspecError, RecursionError, ValueError):
         raise Unreadable(what, helps) from None
 

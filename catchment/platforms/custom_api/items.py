@@ -14,13 +14,11 @@ from datetime import UTC
 from typing import Any
 
 from catchment.lazy import pattern
-from catchment.model import Item, Media, SettingValues
+from catchment.model import Item, JsonObject, Media, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.json import UnusableEntry
 from catchment.platforms.custom_api.fields import Searching
 from catchment.text.dates import Dated, from_epoch, read_date
-
-Object = dict[str, Any]
 
 LISTS = (
     *("items", "item", "results", "result", "data", "posts", "entries", "articles", "records", "tweets", "statuses"),
@@ -35,7 +33,7 @@ AROUND = frozenset(
         *("count", "result_count", "has_more", "has_next_page", "next_cursor", "ok", "success", "code", "message"),
     )
 )
-"""What is beside lists, and is no item."""
+"""Keys next to lists that are not items."""
 WRAPPERS = ("data", "node", "_source", "attributes", "post", "item")
 CONTENT = frozenset(("title", "text", "body", "content", "url", "link", "name", "description", "html", "message"))
 LONGEST_ID = 400
@@ -70,7 +68,7 @@ def chosen(value: Any) -> list[Any] | None:
     raise Shapeless(f"`items` finds a {type(value).__name__}, not a list")
 
 
-def _keyed(document: Object) -> list[Any] | None:
+def _keyed(document: JsonObject) -> list[Any] | None:
     """Returns the entries of an object whose keys are their ids: each has a digit, and no white space."""
     is_keyed = document and all(
         isinstance(entry, dict) and len(key) <= LONGEST_ID and DIGIT.search(key) and not WHITE.search(key)
@@ -79,14 +77,14 @@ def _keyed(document: Object) -> list[Any] | None:
     return _with_ids(document) if is_keyed else None
 
 
-def _with_ids(entries: Mapping[str, Object]) -> list[Any]:
+def _with_ids(entries: Mapping[str, JsonObject]) -> list[Any]:
     return [
         entry if any(entry.get(name) for name in ("id", "id_str", "_id")) else {"id": key} | entry
         for key, entry in entries.items()
     ]
 
 
-def _named(document: Object) -> list[Any] | None:
+def _named(document: JsonObject) -> list[Any] | None:
     return next((document[name] for name in LISTS if _is_list(document.get(name))), None)
 
 
@@ -95,7 +93,7 @@ def _is_list(value: Any) -> bool:
     return isinstance(value, list) and (not value or any(isinstance(entry, dict) for entry in value))
 
 
-def _two_keys_down(document: Object) -> list[Any] | None:
+def _two_keys_down(document: JsonObject) -> list[Any] | None:
     """Returns `data.tweets`, `hits.hits`, `response.docs`, `rss.channel.item`; an object keyed by id under one of the
     names."""
     for inner in _objects(document):
@@ -106,13 +104,13 @@ def _two_keys_down(document: Object) -> list[Any] | None:
     return next((entries for entries in by_id if entries is not None), None)
 
 
-def _objects(document: Object) -> Iterator[Object]:
+def _objects(document: JsonObject) -> Iterator[JsonObject]:
     """Yields the objects inside, those under a usual name first."""
     names = [name for name in LISTS if name in document] + [name for name in document if name not in LISTS]
     yield from (document[name] for name in names if name not in AROUND and isinstance(document[name], dict))
 
 
-def _only_list(document: Object) -> list[Any] | None:
+def _only_list(document: JsonObject) -> list[Any] | None:
     """Returns a list under an unknown name, if there is just one."""
     lists = [value for name, value in document.items() if name.lower() not in AROUND and value and _is_list(value)]
     return lists[0] if len(lists) == 1 else None
@@ -243,7 +241,7 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
     created, edited, replied = (moment(part(name)) for name in ("created_at", "edited_at", "last_reply_at"))
     html, text = words(part("html")), words(part("text"))
     if html is None and text is not None and coercion.has_html_tag(text):
-        # A value under a name for texts that contains tags is HTML all the same.
+        # A value under a name for texts that contains tags is still HTML.
         html = text
     counters = {name: count(part(name)) for name in ("score", "reply_count", "view_count")}
     author, tags = part("author"), part("tags")
@@ -276,14 +274,14 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
     return item
 
 
-def _parts(entry: Object, settings: SettingValues, search: Searching) -> Callable[[str], Any]:
+def _parts(entry: JsonObject, settings: SettingValues, search: Searching) -> Callable[[str], Any]:
     """Returns a function that looks up a part of this entry: by the source's expression, over the entry as received;
     else by its name."""
     content = entry
     if not CONTENT & entry.keys():
         # The entry is inside a wrapper (`{"kind": "t3", "data": {…}}`), whose id stays.
         content = entry | next((entry[name] for name in WRAPPERS if isinstance(entry.get(name), dict)), {})
-    by_name: dict[str, Any] = {}
+    by_name: JsonObject = {}
     for name, value in content.items():
         by_name.setdefault(name.replace("_", "").replace("-", "").lower(), value)
 
@@ -314,5 +312,5 @@ def _media(value: Any, url: str) -> Iterator[Media]:
         yield Media(address, coercion.media_kind(mime, address, medium), mime=mime, alt=alt)
 
 
-def _first(fields: Object, names: Iterable[str]) -> str | None:
+def _first(fields: JsonObject, names: Iterable[str]) -> str | None:
     return next((value for name in names if (value := words(fields.get(name)))), None)

@@ -49,6 +49,7 @@ from catchment.model import (
 )
 from catchment.platforms._common import coercion, urls
 from catchment.platforms._common.feed import markup, read_feed
+from catchment.platforms._common.feed.pieces import pieces as pieces
 from catchment.platforms._common.http import page_request, wall_refusal
 from catchment.text import charset
 
@@ -158,7 +159,7 @@ TYPES = {
     "application/json",
 }
 
-# Where sites that announce no feed have it nevertheless.
+# Where sites often have a feed although they announce none.
 USUAL_PATHS = ("/atom.xml", "/feed.xml", "/feed/", "/feed.atom", "/index.rss", "/rss.xml", "/rss/")
 
 # Of the feeds that a page announces; some announce one for every tag.

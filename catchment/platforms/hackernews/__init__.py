@@ -12,9 +12,8 @@ hour; both APIs together stay below that.
 **Blind spots.** Comments and poll options are not read. Stories that were dead or deleted before they were first seen
 are counted, not stored. Those that die later are marked when they are rechecked (after 1 hour, 36 hours, 7 and 30
 days), and keep their stored text. `top`, `best`, `ask`, `show` and `job` are ranked, so they cannot prove that nothing
-is missing; `new` and searches can. Gaps of these are repaired by search, which does not show stories that were removed
-meanwhile. The search index learns of a story a few minutes after the site, and of its edits
-later still.
+is missing; `new` and searches can. Their gaps are repaired by search, which does not show stories that have been
+removed since. The search index shows a story a few minutes after the site, and its edits even later.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ from catchment.platforms.hackernews import algolia, firebase, stories
 NAME = "hackernews"
 TITLE = "Hacker News"
 HOSTS: tuple[str, ...] = (firebase.HOST, algolia.HOST)
-# Algolia's own figure. The other service names none: what is gentle for the one is gentle for both.
+# Algolia's own figure. The other service states none; what is gentle for one is gentle for both.
 BUDGET: Budget | None = Budget(NAME, limit=10_000, window_seconds=3600, concurrency=8)
 IS_SCOPED = False
 PARSER_VERSION = 1

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import Unreadable
-from catchment.model import Answer, Item, Reading, Request
+from catchment.model import Answer, Item, JsonObject, Reading, Request
 from catchment.platforms._common.coercion import number
 from catchment.platforms._common.json import UnusableEntry, decode_answer, decode_entry, read_each
 from catchment.platforms.hackernews import stories
@@ -46,7 +46,7 @@ def read(answer: Answer, asked: Request) -> Reading:
 
 
 def _item(raw: msgspec.Raw) -> Item:
-    hit: dict[str, Any] = decode_entry(raw, dict, "a hit")
+    hit: JsonObject = decode_entry(raw, dict, "a hit")
     external_id, tags = stories.identity(hit.get("objectID")), hit.get("_tags")
     if external_id is None:
         raise UnusableEntry("bad id")

@@ -6,7 +6,7 @@ from typing import Any
 
 from catchment.errors import Unreadable
 from catchment.lazy import pattern
-from catchment.model import Answer, Item, Reading, Request, Skipped
+from catchment.model import Answer, Item, JsonObject, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
 from catchment.platforms._common.json import EXCERPT, decode_answer
 from catchment.platforms.hackernews import stories
@@ -43,7 +43,7 @@ def read_list(answer: Answer, request: Request) -> Reading:
 
 def read_item(answer: Answer, request: Request) -> Reading:
     asked = ASKED.search(request.url)
-    fields = _decoded(answer.body, dict[str, Any] | None, "a story")
+    fields = _decoded(answer.body, JsonObject | None, "a story")
     is_recheck = request.step == RECHECK
     if fields is None:
         # A listed story is not there yet; one that was there is gone.

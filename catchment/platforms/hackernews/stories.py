@@ -9,7 +9,7 @@ import re
 from typing import Any
 
 from catchment.lazy import pattern
-from catchment.model import Item
+from catchment.model import Item, JsonObject
 from catchment.platforms._common.coercion import from_seconds, number, text
 from catchment.text.printable import unescape
 
@@ -25,7 +25,7 @@ Names = tuple[str, str, str, str, str, str]
 PREFIX = pattern(r"(ask|show|tell|launch) hn\b", re.IGNORECASE)
 
 
-def story(external_id: str, kind: str, at: Any, fields: dict[str, Any], names: Names) -> Item:
+def story(external_id: str, kind: str, at: Any, fields: JsonObject, names: Names) -> Item:
     """Returns a story; `names` are the names of its fields in the service's answer."""
     title, html, url, author, score, reply_count = (fields.get(name) for name in names)
     plain_title = plain(title)

@@ -8,9 +8,9 @@ come from; the setting `host` says which one is read.
 
 **Limits.** One request per second, or fewer (`requests_per_second`). Every visit reads the list of threads in order of
 posting down to the first day of the window (`window_days`, in Chinese time), then the threads with new replies, up to
-`pages_per_run` pages of each; longer ones are continued by the next runs. Of threads of more than 1,000 pages, only the
-row in the list is stored. The site's robots.txt is obeyed, and requests carry catchment's own name unless
-`NGA_USER_AGENT` gives another.
+`pages_per_run` pages of each; the next runs continue longer ones. For threads of more than 1,000 pages, only the row in
+the list is stored. The site's robots.txt is obeyed, and requests carry catchment's own name unless `NGA_USER_AGENT`
+gives another.
 
 **Blind spots.** Deleted floors leave a number without a post: what was deleted before it was read cannot be seen.
 Threads that are hidden, too old for guests or waiting for review are left out. Digest marks are shown only with a

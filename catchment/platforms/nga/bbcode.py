@@ -82,7 +82,7 @@ def render(source: str, place: PostPlace = NOWHERE) -> RenderedPost:
 
 
 def file_url(address: str, place: PostPlace = NOWHERE) -> str | None:
-    """Returns the absolute URL of an image or attachment; None if it is none."""
+    """Returns the absolute URL of an image or attachment; None if it has none."""
     address = address.strip()
     if address.startswith("//"):
         address = f"https:{address}"
@@ -180,7 +180,7 @@ class _Writer:
     # ── containers ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def _begin(self, name: str, value: str) -> bool:
-        """Opens a container; False: it is none, and stays text."""
+        """Opens a container; False: it is not a container, and stays text."""
         if name == "*":
             return not value and self._list_entry()
         if name == "@":

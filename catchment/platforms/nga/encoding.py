@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from catchment.errors import Unreadable
+from catchment.model import JsonObject
 from catchment.platforms._common.json import decode_text
 from catchment.text.printable import unescape
 
@@ -25,7 +26,7 @@ LARGEST = 2**53
 
 
 def decoded(body: bytes, *, is_strict: bool = True) -> str:
-    """Returns the text of a body. Raises `Unreadable` if it is none, unless the wrong bytes are to be left out.
+    """Returns the text of a body. Raises `Unreadable` if it is not text, unless invalid bytes are to be ignored.
 
     The label is ignored: it is GBK, GB18030, wrong or absent, and the text always GB18030; except for a few answers in
     UTF-8, whose Chinese characters do not look like that by chance.
@@ -50,7 +51,7 @@ def _is_nearly_utf8(body: bytes) -> bool:
     return len(_UTF8_HANZI.findall(text)) > 10 * text.count("\ufffd")
 
 
-def json_data(text: str) -> dict[str, Any]:
+def json_data(text: str) -> JsonObject:
     """Returns the object in an answer in JSON, also behind a JavaScript assignment. Raises `Unreadable`."""
     prefix = _PREFIX.match(text)
     if prefix is not None:

@@ -1,12 +1,13 @@
-"""NGA's errors. They are told by their texts: one code has several meanings, and most come with status 200.
+"""NGA's errors. They are recognised by their texts: one code has several meanings, and most come with status 200.
 
-Guests are sent a page with a cookie first. It counts a moment later, and sometimes only at the second try.
+Guests are sent a page with a cookie first. The cookie is accepted a moment later, and sometimes only at the second
+attempt.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from catchment.errors import (
     Gone,
@@ -19,7 +20,7 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.model import Answer, FailureScope, Refusal, Request, RetryWith
+from catchment.model import Answer, FailureScope, JsonObject, Refusal, Request, RetryWith
 from catchment.platforms.nga import requests
 from catchment.platforms.nga.encoding import decoded, entries, json_data, member, plain
 from catchment.platforms.nga.html_form import LIST_MARK, THREAD_MARK
@@ -76,7 +77,7 @@ def complaint_of(text: str) -> Complaint | None:
     return Complaint(code[1] if code else "", " ".join(plain(_TAG.sub(" ", told)).split()))
 
 
-def _of_json(document: dict[str, Any]) -> Complaint | None:
+def _of_json(document: JsonObject) -> Complaint | None:
     """An object with numbered texts, a list of texts, or one text; the first may begin with a code."""
     data, error = data_of(document), document.get("error")
     if not error or is_list(data) or is_thread(data):
@@ -195,7 +196,7 @@ def _misshapen(answer: Answer, request: Request, text: str) -> Refusal | None:
 
 
 def _broken(request: Request) -> Refusal:
-    """Returns the error for JSON that is none; another serializer of the site often has it whole."""
+    """Returns the error for invalid JSON; another serializer of the site often returns it intact."""
     error = Unreadable("the JSON is broken", HELPS)
     if requests.form_of(request) != requests.JSON:
         return Refusal(error)

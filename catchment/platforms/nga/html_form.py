@@ -98,7 +98,7 @@ def _number(arguments: list[str], index: int) -> int | None:
 
 
 def read_list(text: str) -> BoardPage:
-    """Reads a page of a list. Raises `Unreadable` where there is none."""
+    """Reads a page of a list. Raises `Unreadable` if the body is not one."""
     if not LIST_MARK.search(text):
         raise Unreadable("the page contains no list of threads", HELPS)
     page = _Page(text)
@@ -146,7 +146,7 @@ def _row(page: _Page, arguments: list[str]) -> BoardRow | None:
 
 
 def read_thread(text: str) -> ThreadAnswer:
-    """Reads a page of a thread. Raises `Unreadable` where there is none."""
+    """Reads a page of a thread. Raises `Unreadable` if the body is not one."""
     if not THREAD_MARK.search(text):
         raise Unreadable("the page contains no posts", HELPS)
     page = _Page(text)
@@ -202,7 +202,7 @@ def _floor(page: _Page, call: list[str], edits: dict[str, str], files: dict[str,
 
 
 def _edits(page: _Page) -> dict[str, str]:
-    """Returns what is told about later changes of floors, by the number of the floor."""
+    """Returns what the page says about later changes of floors, by the number of the floor."""
     calls = (_arguments(*call) for call in page.calls("loadAlertInfo"))
     return {_string(call, 1).removeprefix("alertc"): _string(call, 0) for call in calls}
 

@@ -117,7 +117,7 @@ def page_state(thread: ThreadAnswer, number: int) -> ThreadPage:
     end = end if thread.replies is not None else highest + 1
     # A floor that could not be read may look like one that is not there.
     holes = () if thread.unreadable else tuple(floor for floor in range(first, end) if floor not in shown)
-    return ThreadPage(f"t{thread.tid}", number, page_count=thread.pages, holes=holes)
+    return ThreadPage(f"t{thread.tid}", number, thread.pages, holes, from_seconds(thread.last_reply))
 
 
 def _of_floor(floor: ForumFloor, thread: ThreadAnswer) -> Item:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from catchment.errors import Unreadable
+from catchment.model import JsonObject
 from catchment.platforms._common.json import decode_text
 from catchment.platforms.nga.encoding import entries, integer, member, plain, source_text
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ForumFloor, ThreadAnswer
@@ -14,21 +15,21 @@ MOST_ROWS = 2_000
 PAGE_SIZE = 20
 
 
-def data_of(document: dict[str, Any]) -> dict[str, Any]:
+def data_of(document: JsonObject) -> JsonObject:
     data = document.get("data")
     return data if isinstance(data, dict) else document
 
 
-def is_list(data: dict[str, Any]) -> bool:
+def is_list(data: JsonObject) -> bool:
     return "__T" in data and "__R" not in data
 
 
-def is_thread(data: dict[str, Any]) -> bool:
+def is_thread(data: JsonObject) -> bool:
     return "__R" in data
 
 
-def read_list(data: dict[str, Any]) -> BoardPage:
-    """Reads a page of a list. Raises `Unreadable` where there is none."""
+def read_list(data: JsonObject) -> BoardPage:
+    """Reads a page of a list. Raises `Unreadable` if the body is not one."""
     if not is_list(data):
         raise Unreadable("the answer contains no list of threads", HELPS)
     board = data.get("__F")
@@ -84,8 +85,8 @@ def _parent(parent: Any) -> str:
     return plain(member(parent, 2))
 
 
-def read_thread(data: dict[str, Any]) -> ThreadAnswer:
-    """Reads a page of a thread. Raises `Unreadable` where there is none."""
+def read_thread(data: JsonObject) -> ThreadAnswer:
+    """Reads a page of a thread. Raises `Unreadable` if the body is not one."""
     thread = data.get("__T")
     tid = integer(member(thread, "tid"))
     if not is_thread(data) or tid is None:
@@ -122,7 +123,7 @@ def read_thread(data: dict[str, Any]) -> ThreadAnswer:
     )
 
 
-def _floor(row: dict[str, Any], comments: dict[int, dict[str, Any]]) -> ForumFloor | None:
+def _floor(row: JsonObject, comments: dict[int, JsonObject]) -> ForumFloor | None:
     """Reads a floor. A comment has a row of its own without content, which is in the row of what it comments on."""
     pid, number = integer(row.get("pid")), integer(row.get("lou"))
     if pid is None or pid < 0 or (pid == 0 and number not in (0, None)):

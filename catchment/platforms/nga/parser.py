@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from binascii import crc32
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from catchment.errors import Unreadable
-from catchment.model import Answer, Reading, Request, Skipped
+from catchment.model import Answer, JsonObject, Reading, Request, Skipped
 from catchment.platforms.nga import errors, html_form, items, json_form, requests
 from catchment.platforms.nga.encoding import decoded, json_data
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ThreadAnswer
@@ -51,7 +51,7 @@ def _is_json(body: bytes) -> bool:
     return body.lstrip()[:1] in (b"{", b"w", b"/")
 
 
-def _in_its_form(text: str, of_json: Callable[[dict[str, Any]], Page], of_html: Callable[[str], Page]) -> Page:
+def _in_its_form(text: str, of_json: Callable[[JsonObject], Page], of_html: Callable[[str], Page]) -> Page:
     if text[:200].lstrip().startswith("<"):
         return of_html(text)
     return of_json(json_form.data_of(json_data(text)))

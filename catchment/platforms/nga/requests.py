@@ -7,9 +7,8 @@ HTML comes first: it is what the site shows to guests, and only there a comment'
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from catchment.model import Identity, Request, Source
+from catchment.model import Identity, JsonObject, Request, Source
 
 HOSTS = ("bbs.nga.cn", "ngabbs.com", "nga.178.com", "bbs.ngacn.cc", "nga.donews.com")
 """They show the same; cookies belong to one of them."""
@@ -30,7 +29,8 @@ def board(source: Source) -> Request:
 
 
 def next_page(request: Request, page: int, shown: int) -> Request:
-    """Returns the request for a later page of a board, in the same form. `shown` tells the page before from it."""
+    """Returns the request for a later page of a board, in the same form. `shown` distinguishes the previous page from
+    it."""
     params = {name: value for name, value in request.params.items() if name != "rand"}
     state = {**request.state, "page": page, "shown": shown}
     return _in_forms(request.replace(params={**params, "page": str(page)}, state=state))
@@ -73,7 +73,7 @@ def _in_forms(request: Request) -> Request:
     return chain
 
 
-def _request(source: Source, path: str, params: dict[str, str], step: str, state: dict[str, Any]) -> Request:
+def _request(source: Source, path: str, params: dict[str, str], step: str, state: JsonObject) -> Request:
     host = source.settings.get("host", HOSTS[0])
     return _in_forms(
         Request(

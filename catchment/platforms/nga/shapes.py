@@ -74,6 +74,6 @@ class ThreadAnswer(NamedTuple):
     floors_per_page: int = 20
     is_digest: bool | None = None
     attachments: str = ""
-    """The host and folder of attached files, where it is told."""
+    """The host and folder of attached files, if the page states them."""
     unreadable: int = 0
     """How many floors could not be read."""

@@ -21,7 +21,7 @@ from catchment.platforms._common.json import decoded, without_half_pairs
 from catchment.platforms.reddit import requests, shapes
 
 BLOCKED_FOR = timedelta(hours=1)
-"""A blocked client that goes on sending requests stays blocked."""
+"""A blocked client that keeps sending requests stays blocked."""
 LONGEST_WINDOW = timedelta(hours=1)
 """Reddit counts for ten minutes. A longer time is a mistake, and must not silence a credential for days."""
 AGAIN = "it is asked again"
@@ -100,7 +100,7 @@ def _too_many(answer: Answer, asked: Request) -> Refusal:
     helps = f"{AGAIN} later"
     if asked.step == requests.FEED:
         helps = f"{helps}; without a key Reddit answers few requests: {ADD_A_KEY}"
-    # When its window resets says Reddit itself, where nothing better is said.
+    # Reddit's own time at which its window resets, where nothing better is known.
     seconds = answer.headers.get("x-ratelimit-reset", "")
     is_best = "retry-after" not in answer.headers and re.fullmatch(r"\d{1,6}(?:\.\d*)?", seconds) is not None
     retry_at = answer.answered_at + min(timedelta(seconds=float(seconds)), LONGEST_WINDOW) if is_best else None
@@ -118,8 +118,8 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
     if _CHALLENGE.search(head) or is_wall(answer.body):
         return _in_the_way("Reddit asks to prove that a browser is reading", answer, asked)
     if _ADULT.search(head):
-        what = "the community is for adults, and Reddit asks for the reader's age first"
-        return Refusal(Refused(what, "with an API key it does not: {add_a_key}", add_a_key=ADD_A_KEY))
+        what = "the community is for adults, and Reddit asks for the visitor's age first"
+        return Refusal(Refused(what, "it does not ask if you use an API key: {add_a_key}", add_a_key=ADD_A_KEY))
     if answer.status >= 300:
         return _of_community(answer, RedditErrorBody(), asked)
     return _elsewhere(answer, asked) or Refusal(

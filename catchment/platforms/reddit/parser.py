@@ -72,7 +72,8 @@ def _reply_count(comment: Comment) -> int | None:
 
 
 def _listed(reading: Reading, page: shapes.RedditPage, things: Sequence[shapes.Read], asked: Request) -> Reading:
-    """Returns a page of a listing: it goes on as long as Reddit names a next page, whether or not the page was full."""
+    """Returns a page of a listing: it continues as long as Reddit names a next page, whether or not the page was
+    full."""
     # On its way down to posts that are stored, the newest listing cannot end before them.
     is_above_stored = (
         asked.listing == requests.NEWEST and "after" in asked.params and asked.state.get("is_known") is True

@@ -14,6 +14,7 @@ from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
+from catchment.decoders import converted
 from catchment.lazy import pattern
 from catchment.model import Item, Media, Reference
 from catchment.platforms._common.coercion import from_seconds, number, text
@@ -103,7 +104,7 @@ def of_comment(comment: Comment, reply_count: int | None) -> Item | None:
 
 
 def _words(plain: Any, html: Any) -> tuple[str | None, str | None]:
-    """Returns plain text and HTML: the one or the other, and neither where only a removal mark is left."""
+    """Returns plain text and HTML: one of them, or neither if only a removal mark is left."""
     if marked_by(plain):
         return None, None
     markup = text(html)
@@ -140,7 +141,7 @@ def _original(post: RedditPost) -> RedditPost | None:
     """Returns the crossposted original, which is included whole."""
     parents = entries(post.crosspost_parent_list)
     try:
-        return msgspec.convert(parents[0], RedditPost) if parents else None
+        return converted(parents[0], RedditPost) if parents else None
     except msgspec.ValidationError:
         return None
 

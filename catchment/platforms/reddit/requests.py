@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from catchment.errors import LoginNeeded
 from catchment.lazy import pattern
-from catchment.model import Answer, Identity, Request, Source, Token, WalkPlan
+from catchment.model import Answer, Identity, JsonObject, Request, Source, Token, WalkPlan
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.json import decoded
 
@@ -114,7 +114,7 @@ def _asked(
     path: str,
     params: dict[str, str],
     step: str,
-    state: dict[str, Any] = {},  # noqa: B006 — a value: the state of a request is never changed
+    state: JsonObject = {},  # noqa: B006 — a value: the state of a request is never changed
     listing: str = "",
 ) -> Request:
     return Request(

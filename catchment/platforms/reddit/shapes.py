@@ -114,7 +114,7 @@ class Comment(Struct):
 
 
 class MoreComments(Struct):
-    """Stub in place of omitted comments: with their ids, or without any where the thread only goes on elsewhere."""
+    """Stub in place of omitted comments: with their ids, or without any where the thread continues elsewhere."""
 
     id: Any = None
     parent_id: Any = None
@@ -123,14 +123,14 @@ class MoreComments(Struct):
 
 
 class RedditPage(Struct):
-    """The things of one answer in their order, and where the listing goes on."""
+    """The things of one answer in their order, and where the listing continues."""
 
     things: list[Raw]
     after: str | None = None
 
 
 def page(body: bytes) -> RedditPage:
-    """Parses any of Reddit's shapes. Raises an error that says that it is none."""
+    """Parses any of Reddit's shapes. Raises an error if it has none of them."""
     body = plain(without_half_pairs(body))
     if body.lstrip()[:1] == b"[":
         listings = [_needed(raw, RedditListing) for raw in _needed(body, list[Raw])]

@@ -147,8 +147,8 @@ def read(answer: Answer, request: Request) -> Reading:
 
 
 def _main_text(text: str) -> str:
-    """Returns the main text; raises an error where none can be told from the rest. A large page is given to a child
-    process, which can be killed and takes its memory with it."""
+    """Returns the main text; raises an error if it cannot be distinguished from the rest. A large page is parsed in a
+    child process, which can be killed and frees its memory."""
     shape = html.shape(text)
     if shape.tags > MAIN_TEXT_TAGS or shape.labour > MAIN_TEXT_LABOUR:
         raise Unreadable(
@@ -251,7 +251,7 @@ SCRIPTS = re.compile(
 
 
 def _check_whole(text: str) -> None:
-    """Raises an error for a body that is no page, or not all of one."""
+    """Raises an error for a body that is not a page, or not a complete one."""
     if not text.strip():
         raise Unreadable("the answer is empty", "the server sends no page at present; it is asked again")
     if not MARKUP.search(text[:LOOKED_AT]):

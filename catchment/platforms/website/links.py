@@ -11,6 +11,7 @@ import msgspec
 from selectolax.lexbor import LexborHTMLParser, LexborNode, SelectolaxError
 
 from catchment import child_processes
+from catchment.decoders import converted
 from catchment.errors import InvalidInput, TooComplex
 from catchment.model import Item, Record, Skipped
 from catchment.platforms._common import coercion, html
@@ -58,7 +59,7 @@ def read(text: str, url: str, selector: str) -> tuple[tuple[Item, ...], tuple[Sk
                 selector=selector[:100],
                 tags=shape.tags,
             ) from None
-        links = msgspec.msgpack.decode(answer, type=FoundLinks)
+        links = converted(msgspec.msgpack.decode(answer), FoundLinks)
     items = tuple(Item(link_url, kind="link", text=words or None, url=link_url) for link_url, words in links.links)
     return items, links.skipped
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from selectolax.lexbor import LexborHTMLParser
 
-from catchment.model import Record
+from catchment.model import JsonObject, Record
 from catchment.platforms._common import coercion
 from catchment.platforms._common.html import text_of
 from catchment.platforms.website.links import base_of, normalised
@@ -67,7 +67,7 @@ def read(page: LexborHTMLParser, url: str) -> PageMetadata:
     )
 
 
-def _article(page: LexborHTMLParser) -> dict[str, Any]:
+def _article(page: LexborHTMLParser) -> JsonObject:
     """Returns the JSON-LD object of an article; of several the first, in the order of the list of types."""
     ranked = []
     for script in page.css('script[type="application/ld+json"]')[:20]:
@@ -83,7 +83,7 @@ def _article(page: LexborHTMLParser) -> dict[str, Any]:
     return min(ranked, key=lambda row: row[0])[1] if ranked else {}
 
 
-def objects(document: Any) -> Iterator[dict[str, Any]]:
+def objects(document: Any) -> Iterator[JsonObject]:
     """Yields the objects in a document, wherever they are: alone, in a list, in a graph. The number of nodes visited is
     limited."""
     waiting: list[Iterator[Any]] = [iter((document,))]

@@ -1,4 +1,4 @@
-"""X (formerly Twitter): users, lists and one's own bookmarks.
+"""X (formerly Twitter): users, lists and your own bookmarks.
 
 **Access.** A key of one of two services. [TwitterAPI.io](https://twitterapi.io) reads users and lists: `catchment
 credentials add twitterapi_io NAME`, or set `TWITTER_BEARER_TOKEN` (it is sent as `X-API-Key`). X's own API reads users,
@@ -10,8 +10,8 @@ without it, the one that has a key is used. Give `@NAME`, the address of a profi
 **Limits.** Both services charge for what they return. TwitterAPI.io gives at most 20 posts per request; X's own API
 gives up to 100, and is asked only for posts that are newer than the newest stored one. X shows the newest 3,200 posts
 of a user, 800 with `replies=false`; what lies beyond is recorded as a gap. On a first visit, the limit (100 by default)
-says how many posts are read; later visits read down to what is stored. Gaps of users are repaired by search: of the
-last seven days with any key, of older times at X's own API only if the account may search the full archive.
+says how many posts are read; later visits read down to what is stored. Gaps of users are repaired by search: for the
+last seven days with any key; for earlier times only through X's own API, if the account has full-archive search.
 
 **Blind spots.** Posts that were deleted before the first visit. Edits are noticed when X's own API shows the post
 again; the earlier versions' ids lead to the same item. A referenced post that X withholds (deleted, protected,

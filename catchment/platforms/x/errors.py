@@ -117,7 +117,9 @@ def _title(request: Request) -> str:
 
 def _out_of_credits(words: str, request: Request) -> Refusal:
     error = OutOfCredits(
-        "the account at {service} is out of credits", "pay in credits; sources wait until then", service=_title(request)
+        "the account at {service} is out of credits",
+        "top up the account; its sources wait until then",
+        service=_title(request),
     )
     return Refusal(error, blames=FailureScope.CREDENTIAL)
 
@@ -150,7 +152,9 @@ def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refu
         return Refusal(_about_user(words, request) or _said(words or "error 403", request))
     if request.credential is None:
         return Refusal(LoginNeeded("{service} asks for a key", _add_key(request), service=_title(request)))
-    error = LoginNeeded("{service} does not accept this key", "renew it, and store it anew", service=_title(request))
+    error = LoginNeeded(
+        "{service} does not accept this key", "renew the key, and store the new one", service=_title(request)
+    )
     return Refusal(error, blames=FailureScope.CREDENTIAL)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 from catchment.errors import Missing, PlatformError, Refused, Unreadable
-from catchment.model import Answer, Reading, Request, Skipped
+from catchment.model import Answer, JsonObject, Reading, Request, Skipped
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.json import read_each
 from catchment.platforms.x import requests, tweets
@@ -64,12 +63,14 @@ def unreachable(profile: Json, name: str) -> PlatformError | None:
 
 def no_such_user(name: str) -> Missing:
     return Missing(
-        "there is no user @{name} on X", "check how the name is written; it may have been changed", name=name
+        "there is no user @{name} on X", "check the spelling of the name; it may have been changed", name=name
     )
 
 
 def suspended(name: str) -> Refused:
-    return Refused("X has suspended the account @{name}", "what is stored of it stays; it is asked again", name=name)
+    return Refused(
+        "X has suspended the account @{name}", "stored items are kept; the account is requested again later", name=name
+    )
 
 
 def protected(name: str) -> Refused:
@@ -132,7 +133,7 @@ def _next(page: TweetPage, request: Request, oldest: datetime | None) -> tuple[R
     return (requests.next_page(request, page.cursor, oldest),)
 
 
-def _cursor(user: tuple[str, str], state: dict[str, Any], *, is_empty: bool) -> dict[str, Any] | None:
+def _cursor(user: tuple[str, str], state: JsonObject, *, is_empty: bool) -> JsonObject | None:
     number = user[0] or str(state.get("user_id", ""))
     if not number:
         return None

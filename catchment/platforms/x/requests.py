@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
-from catchment.model import Answer, Gap, Identity, Prices, Progress, Request, Source, Usage, WalkPlan
+from catchment.model import Answer, Gap, Identity, JsonObject, Prices, Progress, Request, Source, Usage, WalkPlan
 from catchment.platforms.x.shapes import decoded_documents, tweet_count
 
 X, TWITTERAPI_IO = "x", "twitterapi_io"
@@ -77,7 +77,7 @@ one page at most."""
 
 def search(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> Request:
     """Returns the request for a user's posts of a stretch of time, newest first."""
-    state: dict[str, Any] = {"service": service_of(source, plan), "kind": FEED, "name": source.target.removeprefix("@")}
+    state: JsonObject = {"service": service_of(source, plan), "kind": FEED, "name": source.target.removeprefix("@")}
     if source.settings.get("replies") is False:
         state["replies"] = False
     state["since"] = int((gap.from_at - _BELOW).timestamp())
@@ -91,7 +91,7 @@ def search(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> Request:
     return search_page(state, _listing(source))
 
 
-def search_page(state: dict[str, Any], listing: str, cursor: str = "") -> Request:
+def search_page(state: JsonObject, listing: str, cursor: str = "") -> Request:
     query = f"from:{state['name']}"
     if state["service"] == X:
         params = {
@@ -135,14 +135,14 @@ def _listing(source: Source) -> str:
     return WITHOUT_REPLIES if source.settings.get("replies") is False else TIMELINE
 
 
-def _since(source: Source, progress: Progress, service: str) -> dict[str, Any]:
+def _since(source: Source, progress: Progress, service: str) -> JsonObject:
     """Returns the newest known id: X's own API is asked only for what is newer, which costs less."""
     ids = progress.watermark.ids if progress.watermark and source.kind == FEED and service == X else ()
     numbers = [int(known) for known in ids if known.isascii() and known.isdigit()]
     return {"since": str(max(numbers))} if numbers else {}
 
 
-def profile(service: str, name: str, state: dict[str, Any], listing: str) -> Request:
+def profile(service: str, name: str, state: JsonObject, listing: str) -> Request:
     if service == X:
         params = {"user.fields": FIELDS["user.fields"]}
         return _request(X, f"{_v2()}/users/by/username/{quote(name)}", params, PROFILE, state, listing)
@@ -156,7 +156,7 @@ def check(asked: Request) -> Request:
     return profile(asked.service or X, str(state["name"]), {**state, "is_check": True}, asked.listing)
 
 
-def timeline(kind: str, number: str, state: dict[str, Any], listing: str, cursor: str = "") -> Request:
+def timeline(kind: str, number: str, state: JsonObject, listing: str, cursor: str = "") -> Request:
     """Returns the request for a page of the tweets of a user or a list, or of one's own bookmarks, by its number."""
     state = {**state, "kind": kind, "number": number}
     if state["service"] == X:
@@ -214,7 +214,7 @@ def _v2() -> str:
 
 
 def _request(
-    service: str, url: str, params: dict[str, str], step: str, state: dict[str, Any], listing: str = ""
+    service: str, url: str, params: dict[str, str], step: str, state: JsonObject, listing: str = ""
 ) -> Request:
     return Request(
         url, params=params, step=step, listing=listing, state=state, service=service, identity=Identity.NEEDED

@@ -180,7 +180,7 @@ def _converted(document: Json, tweets: list[Any]) -> TweetPage:
 
 
 def _flat_cursor(level: Json) -> str:
-    """Returns the next cursor. The pair stands beside the tweets or around them."""
+    """Returns the next cursor. The pair is next to the tweets or around them."""
     cursor = level.get("next_cursor")
     return cursor if isinstance(cursor, str) and level.get("has_next_page") is True else ""
 

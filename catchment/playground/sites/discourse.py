@@ -145,7 +145,8 @@ class Voice:
         ids = [one.topic_id for one in there if one.number == 1 or not is_created]
         begin = 0 if ask.bend.is_looping else number * TOPICS
         shown = list(dict.fromkeys(ids))[begin : begin + TOPICS]
-        topics = [self._topic_facts(place, topic_id, ask.at) for topic_id in _bent(shown, ask)]
+        then = ask.at if _is_later_page(ask) else ask.at - ask.bend.ago
+        topics = [self._topic_facts(place, topic_id, then) for topic_id in _bent(shown, ask)]
         openers = [self.topics(place)[topic_id][0].post.author for topic_id in shown]
         users = [{"id": _user_id(author), "username": author, "name": author.title()} for author in set(openers)]
         listing: dict[str, Any] = {"per_page": TOPICS, "topics": topics}
@@ -157,7 +158,12 @@ class Voice:
 
     def _topic(self, place: Place, topic_id: int, near: int, ask: Ask) -> Page:
         """The first posts of a topic, or those near a number, also near that of a post that is gone."""
-        there = [one for one in self.topics(place).get(topic_id, ()) if one.is_there(ask.at)]
+        topic = self.topics(place).get(topic_id, ())
+        # A cache has an old copy only of a topic that was there then.
+        then = ask.at - ask.bend.ago
+        if not any(one.is_there(then) for one in topic):
+            ask, then = ask.replace(bend=ask.bend.replace(ago=timedelta())), ask.at
+        there = [one for one in topic if one.is_there(then)]
         if not there:
             return _missing()
         low = [one for one in there if one.number < near][-POSTS_BEFORE:]
@@ -165,7 +171,7 @@ class Voice:
         if shown[-1] is there[-1]:
             shown = there[-POSTS_A_PAGE:] if near else there
         stream = {"posts": [self._told(one, ask) for one in _bent(shown, ask)], "stream": [one.id for one in there]}
-        return self._page(self._topic_facts(place, topic_id, ask.at) | {"post_stream": stream}, shown, ask)
+        return self._page(self._topic_facts(place, topic_id, then) | {"post_stream": stream}, shown, ask)
 
     def _page(self, body: Any, shown: Sequence[TopicPost], ask: Ask) -> Page:
         then = ask.at - ask.bend.ago

@@ -125,7 +125,7 @@ def language_of(number: int, post: Post) -> str:
 
 
 def stars(world: World, post: Post, at: datetime) -> int:
-    """They only grow, some for ever; the world's own score fluctuates."""
+    """They only grow, some forever; the world's own score fluctuates."""
     if at < post.shown_from:
         return 0
     hours = (at - post.shown_from).total_seconds() / 3600

@@ -61,7 +61,11 @@ def user_id(place: Place) -> int:
 
 def user_name(world: World, place: Place, at: datetime) -> str:
     """The name that the user has at that moment."""
-    what, when = fate(world, place)
+    return _name_of(place, fate(world, place), at)
+
+
+def _name_of(place: Place, fate: tuple[str, datetime], at: datetime) -> str:
+    what, when = fate
     return f"user_{place.number}" if what != "renamed" or at < when else f"renamed_{place.number}"
 
 
@@ -103,12 +107,43 @@ def reference_of(world: World, places: Sequence[Place], post: Post) -> tuple[str
     return (relation, chance.choice(earlier)) if earlier else ("", None)
 
 
+class Lore:
+    """What never changes about users and posts, worked out once."""
+
+    def __init__(self, world: World, places: Sequence[Place]) -> None:
+        self.world, self.places = world, places
+        self.by_number = {user_id(place): place for place in places}
+        self._fates: dict[int, tuple[str, datetime]] = {}
+        self._references: dict[str, tuple[str, Post | None]] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+
+    def fate(self, place: Place) -> tuple[str, datetime]:
+        if place.number not in self._fates:
+            self._fates[place.number] = fate(self.world, place)
+        return self._fates[place.number]
+
+    def name(self, place: Place, at: datetime) -> str:
+        return _name_of(place, self.fate(place), at)
+
+    def reference(self, post: Post) -> tuple[str, Post | None]:
+        if post.id not in self._references:
+            self._references[post.id] = reference_of(self.world, self.places, post)
+        return self._references[post.id]
+
+    def tweet_id(self, post: Post, version: int = 1) -> int:
+        key = post.id, version
+        if key not in self._ids:
+            self._ids[key] = tweet_id(post, version)
+        return self._ids[key]
+
+
 class Voice:
     """Shows all places of this form: the site has its paths to itself."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.places = [place for place in world.places if place.form == NAME]
+        self.lore = Lore(world, self.places)
         self._spent: Counter[str] = Counter()
         """By key: credits at TwitterAPI.io, posts at X's own API."""
         self._asked_at: dict[str, datetime] = {}
@@ -130,11 +165,11 @@ class Voice:
         """The user of that number, or who has, or had, that name."""
         known = name.lower().rpartition("_")[2]
         wanted = int(number) if number.isdigit() else 70_000 + int(known) if known.isdigit() else None
-        return next((place for place in self.places if user_id(place) == wanted), None)
+        return self.lore.by_number.get(wanted) if wanted is not None else None
 
     def relation(self, post: Post) -> str:
         """How a post refers to another one; empty: it does not."""
-        return reference_of(self.world, self.places, post)[0]
+        return self.lore.reference(post)[0]
 
     def who(self, headers: Mapping[str, str]) -> str | None:
         key = _key(headers)
@@ -153,7 +188,7 @@ class Voice:
             return _used_up(is_flat)
         if ask.path == "/2/tweets/search/all" and key.startswith("basic-"):
             return _not_enrolled()
-        moment = Moment(self.world, self.places, ask)
+        moment = Moment(self.lore, ask)
         page = moment.flat() if is_flat else moment.v2()
         self._spent[key] += credits_for(ask.path, page) if is_flat else len(page.entries)
         return page
@@ -199,8 +234,8 @@ def _used_up(is_flat: bool) -> Page:
 class Moment:
     """X at the time of one request."""
 
-    def __init__(self, world: World, places: Sequence[Place], ask: Ask) -> None:
-        self.world, self.places, self.ask = world, places, ask
+    def __init__(self, lore: Lore, ask: Ask) -> None:
+        self.lore, self.world, self.places, self.ask = lore, lore.world, lore.places, ask
         self.at = ask.at - ask.bend.ago
         self.params = {name: values[0] for name, values in parse_qs(ask.query).items()}
 
@@ -216,7 +251,7 @@ class Moment:
             return self._v2_search(is_recent=steps[2] == "recent")
         if steps[0] == "lists":
             return self._v2_tweets(self._shown(self._readable()) if int(steps[1]) == LIST else None, None)
-        place = next((place for place in self.places if str(user_id(place)) == steps[1]), None)
+        place = self.lore.by_number.get(int(steps[1]))
         state = self._state(place) if place else "vanished"
         if state == "suspended":
             return _v2_error("Forbidden", f"User has been suspended: [{steps[1]}].")
@@ -260,7 +295,7 @@ class Moment:
         return _page(200, {"data": self._v2_user(place) | {"protected": self._state(place) == "protected"}})
 
     def _v2_user(self, place: Place) -> dict[str, Any]:
-        return {"id": str(user_id(place)), "name": place.name, "username": user_name(self.world, place, self.at)}
+        return {"id": str(user_id(place)), "name": place.name, "username": self.lore.name(place, self.at)}
 
     def _v2_tweets(self, posts: list[Post] | None, place: Place | None, token: str | None = None) -> Page:
         if posts is None:
@@ -292,7 +327,7 @@ class Moment:
             "id": str(self._id(post)),
             "text": self._text(post),
             "author_id": str(user_id(place)),
-            "conversation_id": str(tweet_id(post)),
+            "conversation_id": str(self.lore.tweet_id(post)),
             "created_at": f"{post.shown_from:%Y-%m-%dT%H:%M:%S}.000Z",
             "lang": post.language,
             "possibly_sensitive": False,
@@ -303,10 +338,12 @@ class Moment:
                 "quote_count": 0,
             },
             "entities": {"hashtags": [{"start": 0, "end": 1, "tag": tag} for tag in post.tags]},
-            "edit_history_tweet_ids": [str(tweet_id(post, number)) for number in range(1, version.number + 1)],
+            "edit_history_tweet_ids": [
+                str(self.lore.tweet_id(post, number)) for number in range(1, version.number + 1)
+            ],
         }
         if post.picture:
-            key = f"3_{tweet_id(post)}"
+            key = f"3_{self.lore.tweet_id(post)}"
             tweet["attachments"] = {"media_keys": [key]}
             media[key] = {"media_key": key, "type": "photo", "url": post.picture, "width": 640, "height": 480}
         relation, other = self._reference(post)
@@ -328,8 +365,8 @@ class Moment:
             return self._flat_tweets(posts, is_wrapped=False)
         if self.ask.path == FLAT_SEARCH:
             return self._flat_search()
-        number = self.params.get("userId")
-        place = next((place for place in self.places if str(user_id(place)) == number), None)
+        number = self.params.get("userId", "")
+        place = self.lore.by_number.get(int(number)) if number.isdigit() else None
         # An unknown user looks like one who never posted.
         posts = self._shown([place]) if place and self._state(place) in ("usual", "renamed") else []
         if self.params.get("includeReplies") != "true":
@@ -350,7 +387,7 @@ class Moment:
         data: dict[str, Any] = {
             "id": str(user_id(place)),
             "name": place.name,
-            "userName": user_name(self.world, place, self.at),
+            "userName": self.lore.name(place, self.at),
             "protected": state == "protected",
             "createdAt": "2012-08-15T01:22:19.000000Z",
         }
@@ -369,7 +406,7 @@ class Moment:
 
     def _flat_tweet(self, post: Post, depth: int = 0) -> dict[str, Any]:
         place, counters = self.world.places[post.place], self.world.counters(post, self.at)
-        name, number = user_name(self.world, place, self.at), str(tweet_id(post))
+        name, number = self.lore.name(place, self.at), str(self.lore.tweet_id(post))
         relation, other = self._reference(post) if depth == 0 else ("", None)
         nested = self._flat_tweet(other, 1) if other is not None and not other.is_removed(self.at) else None
         is_reply = relation == "replied_to" and other is not None
@@ -398,7 +435,7 @@ class Moment:
             "viewCount": [0] if relation == "retweeted" else max(0, counters.score) * 10,
             "isReply": is_reply,
             "inReplyToId": str(self._id(other)) if is_reply and other else None,
-            "inReplyToUsername": user_name(self.world, self.world.places[other.place], self.at)
+            "inReplyToUsername": self.lore.name(self.world.places[other.place], self.at)
             if is_reply and other
             else None,
             "conversationId": number,
@@ -412,11 +449,11 @@ class Moment:
     # Both
 
     def _named(self, name: str) -> Place | None:
-        known = (place for place in self.places if user_name(self.world, place, self.at) == name.lower())
+        known = (place for place in self.places if self.lore.name(place, self.at) == name.lower())
         return next(known, None)
 
     def _state(self, place: Place) -> str:
-        what, when = fate(self.world, place)
+        what, when = self.lore.fate(place)
         return what if self.at >= when else "usual"
 
     def _readable(self) -> list[Place]:
@@ -430,30 +467,32 @@ class Moment:
             for post in self.world.posts(place)
             if post.shown_from <= self.at and not post.is_removed(self.at)
         ]
-        return sorted(posts, key=tweet_id, reverse=True)[:reach]
+        return sorted(posts, key=self.lore.tweet_id, reverse=True)[:reach]
 
     def _cut(self, posts: list[Post], cursor: str, size: int) -> tuple[list[Post], str]:
         """The page that a cursor leads to, and the next cursor; the cursor is the id of the last post shown."""
         if cursor and self.ask.bend.is_looping:
             cursor = ""
         after = int(cursor) if cursor.isdigit() else None
-        rest = [post for post in posts if after is None or tweet_id(post) < after]
+        rest = [post for post in posts if after is None or self.lore.tweet_id(post) < after]
         page = rest[:size]
-        return page, str(tweet_id(page[-1])) if len(rest) > size else ""
+        return page, str(self.lore.tweet_id(page[-1])) if len(rest) > size else ""
 
     def _id(self, post: Post) -> int:
-        return tweet_id(post, post.version(self.at).number)
+        return self.lore.tweet_id(post, post.version(self.at).number)
 
     def _text(self, post: Post) -> str:
         text = post.version(self.at).text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return text or post.version(self.at).title
 
     def _reference(self, post: Post) -> tuple[str, Post | None]:
-        return reference_of(self.world, self.places, post)
+        return self.lore.reference(post)
 
     def _entries(self, posts: Sequence[Post]) -> list[Entry]:
         return [
-            Entry(post.id, version.number, str(tweet_id(post)), max(0, self.world.counters(post, self.at).score))
+            Entry(
+                post.id, version.number, str(self.lore.tweet_id(post)), max(0, self.world.counters(post, self.at).score)
+            )
             for post in posts
             for version in (post.version(self.at),)
         ]

@@ -1,4 +1,4 @@
-"""Audits of floors: which floors of a thread are missing, and what became of the attempts to repair them."""
+"""Audits of floors: which floors of a thread are missing, and the results of attempts to repair them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class AuditView(View, frozen=True):
 
 
 class AuditThreadView(View, frozen=True):
-    """A thread with missing floors, and what became of its repair."""
+    """A thread with missing floors, and the result of its repair."""
 
     id: int
     audit_id: int
@@ -77,7 +77,7 @@ class AuditThreadView(View, frozen=True):
 
 
 class AuditFloorView(View, frozen=True):
-    """A missing floor, and what became of its repair."""
+    """A missing floor, and the result of its repair."""
 
     audit_thread_id: int
     floor_number: int
@@ -107,7 +107,7 @@ _OF_FLOOR = ", ".join(AuditFloorView.__struct_fields__)
 
 class FloorAudits(StorePart):
     def request(self, trigger: str, now: datetime, *, is_repairing: bool, source_id: int | None = None) -> AuditView:
-        """Record an audit that is to be made; returns it."""
+        """Record a requested audit; returns it."""
         sql = f"""
             INSERT INTO floor_audits (source_id, run_trigger, is_repairing, started_at, {", ".join(_COUNTS)})
             VALUES (?, ?, ?, ?, {", ".join("0" * len(_COUNTS))}) RETURNING {_AUDIT}
@@ -117,7 +117,7 @@ class FloorAudits(StorePart):
         return audit
 
     def requested(self) -> list[AuditView]:
-        """Returns the audits that nobody has begun, the oldest first."""
+        """Returns the audits that have not been started, the oldest first."""
         sql = f"SELECT {_AUDIT} FROM floor_audits WHERE run_id IS NULL AND finished_at IS NULL ORDER BY id"
         return self._records(AuditView, sql)
 
@@ -248,7 +248,7 @@ class FloorAudits(StorePart):
 
     @writes
     def end_thread(self, tx: Transaction, thread: AuditThreadView, floors: Sequence[AuditFloorView]) -> None:
-        """Record what became of the repair of a thread."""
+        """Record the result of repairing a thread."""
         names = (
             *("result", "repair_started_at", "repair_finished_at", "after_max_floor", "after_floor_count"),
             *("remaining_count", "error_category", "http_status", "error"),

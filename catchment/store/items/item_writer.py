@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from catchment.clock import micros, moment
+from catchment.decoders import json_decoder
 from catchment.model import (
     Change,
     Counts,
@@ -98,7 +99,7 @@ def _requests_text(requests: Sequence[Request]) -> str:
 
 
 def _requests_from(text: str) -> tuple[Request, ...]:
-    return msgspec.json.decode(text, type=tuple[Request, ...])
+    return json_decoder(tuple[Request, ...]).decode(text)
 
 
 class Written(NamedTuple):
@@ -160,7 +161,7 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
         ],
     )
     relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
-    ids = {change.item.key: item_id for item_id, change in rows} if write.threads else {}
+    ids = {change.item.key: item_id for item_id, change in rows} if write.threads or page.shown else {}
     return Written(number, tuple(answered), ids)
 
 

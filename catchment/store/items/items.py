@@ -81,7 +81,7 @@ class EditView(View, frozen=True):
 
 
 class ItemPage(Record, frozen=True):
-    """One page of a list. It may be short or even empty although the list goes on: rare matches are searched in
+    """One page of a list. It may be short or even empty although the list continues: rare matches are searched in
     steps."""
 
     items: list[ItemView]

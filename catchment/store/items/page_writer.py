@@ -8,13 +8,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, TypeVar, cast
 
-import msgspec
-
 from catchment.clock import micros, moment
+from catchment.decoders import json_decoder
 from catchment.model import (
     Closing,
     Earlier,
@@ -49,6 +48,7 @@ from catchment.store.items.item_writer import (
 )
 from catchment.store.items.rechecks import set_rechecks
 from catchment.store.items.reply_counts import write_reply_counts
+from catchment.store.items.shown_entries import keep_shown
 from catchment.store.items.threads import held_floors, stored_threads, write_threads
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
@@ -158,6 +158,8 @@ class PageWriter:
         for raw in page.raws if write.is_raw_kept else ():
             keep_raw(tx, page.source.id, page.run_id, now, raw)
         write_gaps(tx, page, write, now)
+        if page.shown is not None:
+            keep_shown(tx, page.source, page.shown, write.changes, ids)
         if page.is_continuable:
             keep_walk(tx, page.source.id, write.unfinished_walk, now)
         if change_number is not None:
@@ -172,19 +174,19 @@ class PageWriter:
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""
-        candidates = [(key, item) for item in page.items for key in _keys(item)]
-        stored = self._stored(tx, page, [key for key, _ in candidates])
+        candidates = [(key, item) for item in page.items if item.unchanged_id is None for key in _keys(item)]
+        unchanged_ids = [item.unchanged_id for item in page.items if item.unchanged_id is not None]
+        stored, unchanged = self._stored(tx, page, [key for key, _ in candidates], unchanged_ids)
         unknown = [(key, item) for key, item in candidates if key not in stored]
         names = [(*key, item.item.author, item.item.author_id) for key, item in unknown]
         is_any_new = any(not item.is_listed for _, item in unknown)
-        shown = [
-            (item, stored[key])
-            for key, item in candidates
-            if key in stored and not (item.is_listed or item.is_unchanged)
-        ]
+        shown = [(item, stored[key]) for key, item in candidates if key in stored and not item.is_listed]
         return PageFacts(
             stored,
-            self._lookalikes(tx, page, stored, unknown) if page.may_have_new_ids and is_any_new else (),
+            unchanged,
+            self._lookalikes(tx, page, [*stored.values(), *unchanged.values()], unknown)
+            if page.may_have_new_ids and is_any_new
+            else (),
             frozenset(forgotten_names(tx, page.source.platform, names)),
             _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
             last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
@@ -196,7 +198,10 @@ class PageWriter:
             _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,
         )
 
-    def _stored(self, tx: Transaction, page: Page, keys: Sequence[Key]) -> dict[Key, StoredItem]:
+    def _stored(
+        self, tx: Transaction, page: Page, keys: Sequence[Key], unchanged_ids: Sequence[int]
+    ) -> tuple[dict[Key, StoredItem], dict[int, StoredItem]]:
+        """Returns the stored items with these keys, and those with these ids."""
         rows: dict[Key, Row] = {}
         scopes: dict[str, dict[str, None]] = {}
         for scope, external_id in keys:
@@ -216,17 +221,20 @@ class PageWriter:
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
             if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
                 rows[item.key] = known
-        seen = _seen(tx, page, [row[0] for row in rows.values()])
-        return {
-            key: known_from(row, *seen.get(row[0], (0, False, False)))
-            for key, row in self._current(tx, page, rows).items()
-        }
+        unchanged = _rows_of(tx, unchanged_ids)
+        seen = _seen(tx, page, [row[0] for row in (*rows.values(), *unchanged)])
+        nowhere = 0, False, False
+        by_key = self._current(tx, page, rows).items()
+        return (
+            {key: known_from(row, *seen.get(row[0], nowhere)) for key, row in by_key},
+            {row[0]: known_from(row, *seen.get(row[0], nowhere)) for row in unchanged},
+        )
 
     def _lookalikes(
         self,
         tx: Transaction,
         page: Page,
-        stored: Mapping[Key, StoredItem],
+        stored: Iterable[StoredItem],
         unknown: Sequence[tuple[Key, RefinedItem]],
     ) -> tuple[StoredItem, ...]:
         """Returns the newest items of the source that share their content or link with an unknown item.
@@ -237,7 +245,7 @@ class PageWriter:
         strangers = [item for _, item in unknown if not item.is_listed]
         fingerprints, urls = {item.fingerprint for item in strangers}, {item.item.url for item in strangers} - {None}
         # An item that this very answer shows under a known id is a different one, however similar.
-        shown = {known.id for known in stored.values()}
+        shown = {known.id for known in stored}
         seen_at = {
             item_id: last_seen_at
             for item_id, last_seen_at, fingerprint, rule, url in tx.all(
@@ -287,12 +295,15 @@ class PageWriter:
         give it."""
         if whole is not None and (whole.item.title, whole.item.text) == (title, text):
             return whole.fingerprint
-        return self._fingerprint(title, text, target_url, msgspec.json.decode(media, type=tuple[Media, ...]))
+        return self._fingerprint(title, text, target_url, json_decoder(tuple[Media, ...]).decode(media))
 
 
 def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
-    keys = [{(page.source.platform, *key) for item in page.items for key in _all_keys(item)} for page in pages]
-    ids = [{stored.id for stored in known.stored.values()} for known in facts]
+    keys = [
+        {(page.source.platform, *key) for item in page.items if item.unchanged_id is None for key in _all_keys(item)}
+        for page in pages
+    ]
+    ids = [{stored.id for stored in (*known.stored.values(), *known.unchanged.values())} for known in facts]
     for sets in (keys, ids):
         if len(set[Any]().union(*sets)) < sum(map(len, sets)):
             raise OverlappingPages
@@ -336,6 +347,11 @@ def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> 
         ids,
         before=[page.source.platform, scope],
     )
+
+
+def _rows_of(tx: Transaction, ids: Sequence[int]) -> list[Row]:
+    sql = f"SELECT {KNOWN_COLUMNS} FROM items i WHERE i.id IN {{values}} ORDER BY i.id {tx.lock_rows()}"
+    return tx.select_in(sql, ids)
 
 
 def _rows_by_alias(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Raw items: what each source brought, in the order of fetching, newest first.
+"""Raw items: items of each source in the order of fetching, newest first.
 
 `since` is the time of fetching, not the item's date: a client that asks for everything since its last digest must not
 miss an old post that was found late.
@@ -24,7 +24,7 @@ _TOP: Place = (2**63 - 1, 2**63 - 1)
 
 
 class Brought(Record, frozen=True):
-    """Which source brought an item, and when."""
+    """Which source showed an item, and when."""
 
     fetched_at: int
     item_id: int
@@ -49,7 +49,7 @@ class RawMetadata(View, frozen=True):
 
 
 class RawItemView(View, frozen=True):
-    """An item as a source brought it."""
+    """An item as a source showed it."""
 
     id: int
     source_id: int
@@ -67,7 +67,7 @@ class RawItemView(View, frozen=True):
 
 
 class RawStatsView(View, frozen=True):
-    """How much a source has brought."""
+    """Number of items of a source."""
 
     source_id: int
     name: str
@@ -78,7 +78,7 @@ class RawStatsView(View, frozen=True):
 
 
 class RawPage(Record, frozen=True):
-    """A page of raw items. It may be short or even empty although the list goes on."""
+    """A page of raw items. It may be short or even empty although the list continues."""
 
     items: list[RawItemView]
     next: Place | None
@@ -105,7 +105,7 @@ class RawItems(StorePart):
         return self._db.read(lambda tx: _for_digest(tx, limit, _from(since), before or _TOP))
 
     def stats(self, now: datetime, after: int = 0, limit: int = 1000) -> list[RawStatsView]:
-        """Returns how much each source has brought, in total and in the last day, in order of id.
+        """Returns the number of items of each source, in total and in the last day, in order of id.
 
         The totals are stored, not counted; only the last day is counted, along an index.
         """

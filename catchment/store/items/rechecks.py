@@ -120,7 +120,7 @@ _DAY = 24 * 60 * 60 * 1_000_000
 
 
 def _sources(tx: Transaction, wanted: Sequence[tuple[int, int]]) -> dict[int, Source]:
-    """Returns, for each item, a source to request it with: the one that brought it, else another that showed it."""
+    """Returns, for each item, a source to request it with: the one that first showed it, else another."""
     sql = f"SELECT {_SOURCE} FROM sources s WHERE s.id IN {{values}} AND s.state <> 'removed'"
     rows = tx.select_in(sql, sorted({source_id for _, source_id in wanted}))
     known = {source.id: source for source in tx.as_records(Source, rows)}

@@ -72,7 +72,7 @@ def _changed_threads(change: ItemChange) -> list[str]:
 def count_replies(
     tx: Transaction, platform: str, scope: str, thread_ids: Iterable[str], *, is_known: bool = False
 ) -> None:
-    """Count the replies of these threads anew. `is_known`: only of those that are counted already."""
+    """Count the replies of these threads again. `is_known`: only of those that are counted already."""
     known = "JOIN reply_counts c ON c.item_id = h.id" if is_known else ""
     rows = tx.select_in(
         f"""

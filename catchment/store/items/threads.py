@@ -304,7 +304,7 @@ def write_threads(tx: Transaction, page: Page, write: PageWrite, ids: Mapping[Ke
 
 
 def _resume(tx: Transaction, source_id: int, note: ListNote, now: int) -> None:
-    """A new round begins: what earlier ones left is read on."""
+    """A new round begins: it continues with what earlier ones left."""
     if note.is_first:
         sql = """
             UPDATE threads SET read_reason = 'pages_pending', waiting_since = ?
@@ -369,12 +369,12 @@ def _update_threads(tx: Transaction, seen: Sequence[ThreadSeen], ids: Mapping[Ke
 
 
 def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = True) -> None:
-    """Write how far a thread is captured. One that got another reply while it was read goes on waiting."""
+    """Write how far a thread is captured. A thread that got another reply while it was read keeps waiting."""
     thread = marks.thread
     sql = f"""
         UPDATE threads
            SET page_count = coalesce(?, page_count), next_page = ?, truncated_at_page = ?, max_floor = ?,
-               max_floor_id = ?, skipped_since = ?, gone_since = ?,
+               max_floor_id = ?, skipped_since = ?, gone_since = ?, stale_count = ?,
                last_read_at = CASE WHEN ? THEN ? ELSE last_read_at END,
                read_reply_at = CASE WHEN ? THEN ? ELSE read_reply_at END,
                read_reason = CASE WHEN ? AND NOT ({_REPLIED}) THEN NULL ELSE read_reason END,
@@ -391,6 +391,7 @@ def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = 
         marks.max_floor_id,
         to_micros(marks.skipped_since),
         to_micros(marks.gone_since),
+        marks.stale_count,
         is_read,
         now,
         marks.is_complete,
@@ -425,7 +426,7 @@ def _set_holes(tx: Transaction, marks: ThreadMarks, now: int) -> None:
 
 
 def _look_at(tx: Transaction, page: Page, item_ids: Sequence[int], now: int) -> None:
-    """Have these items requested by id soon; what is being looked at already goes on as it does."""
+    """Have these items requested by id soon; rechecks that are already scheduled stay as they are."""
     tx.insert(
         "looks",
         ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"),

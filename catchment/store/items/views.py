@@ -48,7 +48,7 @@ def by_ids(tx: Transaction, ids: Sequence[int]) -> list[ItemView]:
 
 
 class RevisionView(View, frozen=True):
-    """What an item said before."""
+    """An earlier version of an item."""
 
     item_id: int
     version: int

@@ -125,7 +125,6 @@ progress = Table(
     *optional(Text, "etag", "last_modified"),
     Column("body_hash", LargeBinary),
     Column("reader_version", Integer),
-    Column("shown_marks", LargeBinary),
     Column("cursor", Json, nullable=False),
     Column("moved_to", Text),
     *required(Integer, "moved_count", "stale_count", "empty_in_a_row"),
@@ -163,6 +162,17 @@ progress = Table(
     ),
     partial_index("ix_progress_left_alone", "kind", "last_polled_at", where="is_active AND average_valid IS NOT NULL"),
 )
+
+shown_entries = Table(
+    "shown_entries",
+    metadata,
+    Column("source_id", ForeignKey("sources.id"), primary_key=True, autoincrement=False),
+    # They count as long as the progress names this answer as the last one.
+    Column("body_hash", LargeBinary, nullable=False),
+    # Three numbers of 64 bits for each entry: the beginning of a hash, its item, and the date that it states.
+    Column("entries", LargeBinary, nullable=False),
+)
+"""The entries of each source's last answer: those that come again byte for byte are not parsed again."""
 
 items = Table(
     "items",
@@ -266,7 +276,7 @@ gaps = Table(
     Column("closed_because", Text),
     Column("to_ids", Json, nullable=False, server_default="[]"),
     Column("repaired_from_at", Moment),
-    # Since the last one that brought something; a few are made.
+    # Since the last one that made progress; only a few are made.
     Column("attempt_count", Integer, nullable=False, server_default="0"),
     Column("last_repair_id", BigInteger),
     Index(None, "source_id", "id"),

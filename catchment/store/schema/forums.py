@@ -21,6 +21,7 @@ threads = Table(
     *optional(Integer, "page_count", "next_page", "truncated_at_page", "max_floor"),
     Column("max_floor_id", Text),
     *optional(Moment, "skipped_since", "gone_since"),
+    Column("stale_count", Integer, nullable=False, server_default="0"),
     Column("read_reason", Text),
     *optional(Moment, "waiting_since", "last_read_at"),
     Column("created_at", Moment, nullable=False),

@@ -352,7 +352,7 @@ def _postings(entries: Iterable[_Entry], ordered_at: Mapping[int, int]) -> set[t
 
 
 def _write_fts(tx: Transaction, before: Iterable[_Entry], after: Iterable[tuple[int, str]] = ()) -> None:
-    """Replaces entries of SQLite's index, which has to be told the terms that it forgets. By place, so that all of it
+    """Replaces entries of SQLite's index, which needs the terms of an entry to remove it. By place, so that all of it
     becomes one segment."""
     rows: list[tuple[str | None, int, str]] = [("delete", at, terms_of(facets, words)) for at, facets, words in before]
     rows += [(None, at, terms) for at, terms in after]

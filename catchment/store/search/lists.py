@@ -134,7 +134,7 @@ class Filter(Record, frozen=True):
 
 
 class ListPage(Record, frozen=True):
-    """One page of a list. It may be short or even empty although the list goes on."""
+    """One page of a list. It may be short or even empty although the list continues."""
 
     keys: list[Key]
     next: Key | None
@@ -218,11 +218,15 @@ def _ways(tx: Transaction, wanted: ListFilter, is_usable: bool) -> list[list[Alo
 def sparsest(tx: Transaction, ways: Sequence[list[Along]], span: ListSpan) -> list[Along]:
     """Returns the option that gets furthest back with the same number of steps; of short ones the first."""
 
-    def reach(lists: Sequence[Along]) -> Key:
+    best, best_reach = ways[0], None
+    for lists in ways if len(ways) > 1 else ():
         probes = [keys_along(tx, along, span, 1, offset=_PROBE) for along in lists]
-        return max((probe[0] for probe in probes if probe), default=(-LARGEST, 0))
-
-    return min(ways, key=reach) if len(ways) > 1 else ways[0]
+        reach = max((probe[0] for probe in probes if probe), default=None)
+        if reach is None:
+            return lists  # a short one: no other can be better
+        if best_reach is None or reach < best_reach:
+            best, best_reach = lists, reach
+    return best
 
 
 # Walking

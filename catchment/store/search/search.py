@@ -175,7 +175,8 @@ class ResultPage(Record, frozen=True):
 
     items: list[SearchHit]
     next: str | None
-    """Cursor of the next page; None: this was the end. A page may be short or even empty although the list goes on."""
+    """Cursor of the next page; None: this was the end. A page may be short or even empty although the list
+    continues."""
     behind: int
     """How many items were not searched because the index is too far behind. 0: nothing is missing."""
     count: int | None

@@ -40,7 +40,7 @@ class GapView(View, frozen=True):
     repaired_from_at: datetime | None
     """What is newer than this was repaired, the rest is missing."""
     attempt_count: int
-    """Attempts to repair it since the last one that brought something."""
+    """Attempts to repair it since the last one that made progress."""
     last_attempt_at: datetime | None
     last_result: str | None
     stopped_by: str | None
@@ -183,7 +183,8 @@ class Gaps(StorePart):
     def claim(
         self, tx: Transaction, gap_id: int, audit_id: int, run_id: int, owner_id: int, now: datetime, most: int
     ) -> ClaimedGap | None:
-        """Claim a gap and count an attempt; None: somebody repairs it, it is closed, or it had its attempts.
+        """Claim a gap and count an attempt; None: another process is repairing it, it is closed, or it has had its
+        attempts.
 
         Before the first request, so that no process and no kill can exceed their number.
         """
@@ -212,7 +213,7 @@ class Gaps(StorePart):
 
     @writes
     def end_repair(self, tx: Transaction, claimed: ClaimedGap, end: RepairEnd, now: datetime, *, is_free: bool) -> None:
-        """Record what became of an attempt, and release the gap. `is_free`: it does not count."""
+        """Record the result of an attempt, and release the gap. `is_free`: it does not count."""
         leases.check(tx, claimed.lease)
         values = asdict(end) | {
             "left_to_at": to_micros(end.left_to_at),

@@ -40,7 +40,7 @@ class Measure(Record, frozen=True):
     succeeded: int = 0
     """Successful visits."""
     empty: int = 0
-    """Successful visits that brought nothing new."""
+    """Successful visits without new items."""
     failed: int = 0
     deferred: int = 0
     """Visits that our own limits (a budget, politeness, a cooldown) ended: neither successes nor failures."""
@@ -196,7 +196,7 @@ class Metrics(StorePart):
         return [(moment(row[0]), Measure(*row[1:])) for row in rows]
 
     def keep_standing(self, span: MetricSpan, starts_at: datetime, standing: GlobalMetrics) -> None:
-        """Store what is known; a value that was known before and is not any more stays."""
+        """Store what is known; a value that was known before and is unknown now stays."""
         sql = """
             INSERT INTO standings (span, starts_at, hit_count, miss_count, tiers) VALUES (?, ?, ?, ?, ?)
             ON CONFLICT (span, starts_at) DO UPDATE SET tiers = coalesce(standings.tiers, excluded.tiers),

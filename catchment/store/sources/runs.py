@@ -454,8 +454,8 @@ def write_ends(
     tells_ready: bool,
     change_numbers: Mapping[tuple[int, int], int] = MappingProxyType({}),
 ) -> None:
-    """Write the ends of visits, many with one statement. `tells_ready`: whether a visit that brought something emits an
-    event of its own; `change_numbers`: the changes of this transaction, by run and source."""
+    """Write the ends of visits, many with one statement. `tells_ready`: whether a visit with new or edited items emits
+    an event of its own; `change_numbers`: the changes of this transaction, by run and source."""
     set_progress(tx, [(closing.source, closing.end.progress) for closing in closings])
     note_results(tx, [(closing.run_id, closing.end.result) for closing in closings])
     keep_paces(tx, [closing.source for closing in closings])

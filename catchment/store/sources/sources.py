@@ -296,7 +296,7 @@ class Sources(StorePart):
         def update(tx: Transaction) -> None:
             tx.run(f"UPDATE sources SET {placeholders(values)} WHERE id = ?", *values.values(), source_id)
             if "interval_minutes" in values:
-                # The new interval counts from the last visit; a source that waits for another reason goes on waiting.
+                # The new interval counts from the last visit; a source that waits for another reason keeps waiting.
                 set_pace(tx, source_id, fields["interval_minutes"])
             if "settings" in values:
                 _read_anew(tx, source_id)
@@ -616,8 +616,7 @@ def keep_paces(tx: Transaction, sources: Sequence[Source]) -> None:
 def _read_anew(tx: Transaction, source_id: int) -> None:
     """Makes the next answer be parsed even if it is unchanged: other settings may find other things in it."""
     tx.run(
-        "UPDATE progress SET etag = NULL, last_modified = NULL, body_hash = NULL, shown_marks = NULL"
-        " WHERE source_id = ?",
+        "UPDATE progress SET etag = NULL, last_modified = NULL, body_hash = NULL WHERE source_id = ?",
         source_id,
     )
 

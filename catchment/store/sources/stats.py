@@ -164,7 +164,7 @@ class TierStats(StorePart):
 
 
 def _assign(tx: Transaction, source: Source, progress: Progress) -> bool:
-    # A source that waits by its tier is rescheduled by the new one; one that waits for another reason goes on waiting.
+    # A source that waits by its tier is rescheduled by the new one; one that waits for another reason keeps waiting.
     sql = """
         UPDATE progress SET tier = ?, tier_minutes = ?, tier_reason = ?,
                due_reason = CASE WHEN due_reason = tier_reason THEN NULL ELSE due_reason END

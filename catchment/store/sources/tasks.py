@@ -44,7 +44,7 @@ class TaskRow(View, frozen=True):
     started_at: datetime | None
     finished_at: datetime | None
     next_attempt_at: datetime | None
-    """When it goes on, if our own limits make it wait."""
+    """When it continues, if our own limits make it wait."""
     is_cancelled: bool
     error_code: str | None
     error: Message | None
@@ -52,7 +52,7 @@ class TaskRow(View, frozen=True):
 
 
 class TaskView(TaskRow, frozen=True):
-    """A task, and what became of each of its targets so far."""
+    """A task, and the results of its targets so far."""
 
     targets: tuple[TargetResult, ...] = ()
     current: str | None = None
@@ -230,7 +230,7 @@ def _task(tx: Transaction, number: int) -> TaskView:
 
 
 def _with_targets(tx: Transaction, tasks: Sequence[TaskView]) -> list[TaskView]:
-    """Returns the tasks with what became of each target: the sum of its visits in the runs of the task."""
+    """Returns the tasks with the result of each target: the sum of its visits in the runs of the task."""
     numbers = [task.id for task in tasks]
     sql = """
         SELECT task_id, source_id, name, address FROM task_targets WHERE task_id IN {values} ORDER BY task_id, position

@@ -33,7 +33,7 @@ from catchment.web.dependencies import AppDep
     source_count="How many sources name it.",
 )
 class CredentialSchema(Resource):
-    """A credential without its secret, which nobody can read back."""
+    """A credential without its secret, which cannot be read back."""
 
 
 @shows(CredentialChangeView, from_state="Null: it was added.", to_state="Null: it was removed.")

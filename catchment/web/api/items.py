@@ -113,7 +113,7 @@ def list_items(
 ) -> ResourcePage[ItemView]:
     """List items that match all filters, newest first.
 
-    With a rare filter, a page may be short or even empty although more follow: read on until `next` is null. Ordered
+    With a rare filter, a page may be short or even empty although more follow: continue until `next` is null. Ordered
     by replies, the list has only items with a known last reply, and an item that gets a reply moves to the front.
     """
     checked = app.names.checked(filter.replace(changed_since=changed_since))
@@ -193,7 +193,7 @@ def search_items(
 ) -> ResultPage:
     """Search items by whole words, in any case; in Chinese, Japanese and Korean, by any part of the text.
 
-    `best` ranks the newest thousand results. A page may be short or even empty although more follow: read on until
+    `best` ranks the newest thousand results. A page may be short or even empty although more follow: continue until
     `next` is null.
     """
     checked = app.names.checked(filter)
@@ -234,7 +234,7 @@ def raw_items_for_digest(
 ) -> ResourcePage[RawItemView]:
     """Items of active sources, each once, most recently fetched first.
 
-    A page may be short or even empty if many items come from inactive sources: read on until `next` is null.
+    A page may be short or even empty if many items come from inactive sources: continue until `next` is null.
     """
     moment = moment_of(since, app.clock.now())
     return _page(app.store.raw_items.for_digest(most, since=moment, before=key_from(after)))
@@ -248,7 +248,7 @@ def forget(app: AppDep, body: ToForget) -> ForgottenView:
         platform = app.store.deletion.platform_of(body.item_id)
         order = Forget("item", platform, "API", body.reason, item_id=body.item_id)
     elif body.item_id is None and body.author is not None and body.platform is not None:
-        # A typing error would forget nobody and look like success.
+        # A typing error would delete nothing and look like success.
         platform = app.platforms.named(body.platform, *app.store.deletion.followed_on(body.platform))
         order = Forget("author", platform, "API", body.reason, author=body.author)
     else:

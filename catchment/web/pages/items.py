@@ -288,7 +288,7 @@ def _number(text: str | None) -> int | None:
     number = whole_number(text)
     if number is None:
         raise InvalidInput(
-            "{text!r} is not the number of a source", "the page of a source shows it", "source", text=text[:50]
+            "{text!r} is not the id of a source", "the page of a source shows it", "source", text=text[:50]
         )
     return number
 

@@ -79,7 +79,7 @@ def log_out(request: Request, context: WebContextDep, form: TheForm) -> Response
 
 @router.post("/preferences")
 def prefer(request: Request, fields: FormFields) -> Response:
-    """Language, colours, and whether images are loaded: kept by the browser, and nobody else's business."""
+    """Language, colours, and whether images are loaded: stored in the browser only."""
     if not is_own_wish(request):
         raise HTTPException(403, "this did not come from a page of catchment")
     response = redirect(local(fields.get("back", "/")))

@@ -1,4 +1,4 @@
-"""The notifications page: people, webhooks and Python hooks that are told of events, and how far each one is."""
+"""The notifications page: notifications, webhooks and Python hooks, with the progress of each."""
 
 from __future__ import annotations
 

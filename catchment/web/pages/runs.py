@@ -52,7 +52,7 @@ def alert_rows(app: App, locale: Locale, alerts: Sequence[AlertView]) -> list[Al
     def row(alert: AlertView) -> AlertRow:
         first, *middle, last = alert.subject.split()
         name, about = names.get(alert.source_id or 0), " ".join(middle)
-        # A retired source is not tried again: its alert stays until somebody decides about it.
+        # A retired source is not tried again: its alert stays open until a person decides.
         is_retired = first == "source" and states.get(alert.source_id or 0) == "retired"
         sort = "source retired" if is_retired else f"{first} {last}"
         what = locale.lookup("alert", sort) or locale.lookup("alert", last)

@@ -17,7 +17,7 @@ from catchment.web.api.errors import NO_SUCH_ADDRESS, Failure
 from catchment.web.api.params import keepable
 from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.pages.locale import language
-from catchment.web.pages.names import NAMES
+from catchment.web.pages.locale.names import NAMES
 from catchment.web.pages.render import THEMES, Reader, render
 
 LANGUAGE, THEME, ZONE, IMAGES = "catchment_language", "catchment_theme", "catchment_zone", "catchment_images"
@@ -91,7 +91,7 @@ async def read_form(request: Request) -> dict[str, str]:
 
 
 def is_own_wish(request: Request) -> bool:
-    """Whether the request comes from one of our pages. Browsers say so; a client that does not is no browser."""
+    """Whether the request comes from one of our pages. Browsers send this; a client that does not is not a browser."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")

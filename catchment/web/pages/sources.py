@@ -301,7 +301,7 @@ def remove(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
 
 @router.post("/sources/{source_id}/change")
 def change(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
-    """Name, pace, categories, priority, credential, and the settings of its kind; what is left empty is the default."""
+    """Name, pace, categories, priority, credential, and the settings of its kind; an empty field means the default."""
     candidate = app.store.sources.get(source_id)
     fields: dict[str, Any] = {
         "interval_minutes": minutes_from(form["interval"]),

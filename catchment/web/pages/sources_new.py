@@ -46,7 +46,7 @@ def choose(request: Request, app: AppDep, reader: TheReader) -> Response:
 
 @router.post(ADD)
 def add(app: AppDep, form: TheForm) -> Response:
-    """Try it out, or follow it, as the button said. What is wrong is said above the form, which stays as it was."""
+    """Test the source or add it, depending on the button. Errors are shown above the form, which keeps its values."""
     reader = form.reader.replace(path=ADD)
     kind = _kind(app, form["kind"])
     if kind is None:

@@ -1,4 +1,4 @@
-"""The tasks page: requested collections, with their progress and what became of each target."""
+"""The tasks page: requested collections, with their progress and the result of each target."""
 
 from __future__ import annotations
 

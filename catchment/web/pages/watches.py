@@ -53,7 +53,7 @@ def watches(request: Request, app: AppDep, reader: TheReader) -> Response:
 
 @router.post("/watches")
 def add_watch(app: AppDep, form: TheForm) -> Response:
-    """Try the rule, or keep it, as the button said."""
+    """Test the rule or save it, depending on the button."""
     reader = form.reader.replace(path="/watches")
     try:
         watch = checked_watch(app, _watch(app, form))

@@ -75,7 +75,7 @@ def _fullest(reading: Reading, text: str, url: str) -> Reading:
         return reading
     patient = _lenient_reading(text, url)
     if not count and (patient is None or not markup.is_closed(text)):
-        # An empty feed has no entry either: taken for one, a broken feed would look well for ever.
+        # An empty feed has no entry either: treated as one, a broken feed would look healthy forever.
         raise Unreadable("the feed is broken beyond repair", "nothing is stored of it; the next poll may find it whole")
     return patient if patient and len(patient.items) > len(reading.items) else reading
 

@@ -140,7 +140,7 @@ class FeedContext(Struct, frozen=True):
 
 
 def read(tree: Tree, url: str) -> Reading:
-    """Returns all items of the tree. An empty entry is skipped; the rest goes on."""
+    """Returns all items of the tree. An empty entry is skipped; the others are processed."""
     root = tree.root
     _unwrap(root)
     feed, base = _parts(root), root.get(XML_BASE)
@@ -355,7 +355,7 @@ def _author(parts: Parts, texts: Texts, feed: FeedContext) -> tuple[str | None, 
 
 
 def _people(elements: Sequence[Element]) -> tuple[str | None, str | None]:
-    """Returns their names; and what distinguishes the author from others of the same name, if there is but one."""
+    """Returns their names; and what distinguishes the author from others of the same name, if there is only one."""
     if len(elements) == 1:
         return _person(elements[0])
     people = [person for element in elements if (person := _person(element))[0]]

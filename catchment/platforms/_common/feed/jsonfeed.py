@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from catchment.errors import Unreadable
-from catchment.model import Hints, Item, Media, Reading, Reference, Request
+from catchment.model import Hints, Item, JsonObject, Media, Reading, Reference, Request
 from catchment.platforms._common import coercion
 from catchment.platforms._common.http import page_elsewhere
 from catchment.platforms._common.json import UnusableEntry, decode_text, read_each
@@ -16,11 +16,9 @@ from catchment.text.dates import Dated, read_date
 # How many older pages of a feed are requested on a first read.
 MOST_PAGES = 50
 
-Fields = dict[str, Any]
-
 
 def read(text: str, url: str, request: Request) -> Reading:
-    """Returns all items of the document; a broken one is skipped, the rest goes on."""
+    """Returns all items of the document; a broken one is skipped, the others are processed."""
     document, notes = decode_text(text)
     if isinstance(document, dict):
         if "jsonfeed.org" in (_string(document.get("version")) or ""):
@@ -32,7 +30,7 @@ def read(text: str, url: str, request: Request) -> Reading:
     raise Unreadable("JSON came that is no feed", "give the address of a feed; other JSON is read by kind custom_api")
 
 
-def _read_item(read_fields: Callable[[Fields], Item], entry: Any) -> Item:
+def _read_item(read_fields: Callable[[JsonObject], Item], entry: Any) -> Item:
     if not isinstance(entry, dict):
         raise UnusableEntry("not an object")
     item = read_fields(entry)
@@ -51,7 +49,7 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value]
 
 
-def _objects(value: Any) -> list[Fields]:
+def _objects(value: Any) -> list[JsonObject]:
     return [inner for inner in _list(value) if isinstance(inner, dict)]
 
 
@@ -60,7 +58,7 @@ def _date(value: Any) -> Dated | None:
     return read_date(text) if text else None
 
 
-def _json_feed(feed: Fields, url: str, request: Request) -> Reading:
+def _json_feed(feed: JsonObject, url: str, request: Request) -> Reading:
     if not isinstance(feed.get("items"), list):
         raise Unreadable("a JSON Feed came without its list of items")
     language = coercion.language(_string(feed.get("language")))
@@ -78,7 +76,7 @@ def _json_feed(feed: Fields, url: str, request: Request) -> Reading:
     )
 
 
-def _entry(fields: Fields, url: str, language: str | None, people: tuple[str | None, str | None]) -> Item:
+def _entry(fields: JsonObject, url: str, language: str | None, people: tuple[str | None, str | None]) -> Item:
     external_id, address = _string(fields.get("id")), coercion.resolved(_string(fields.get("url")), url)
     if external_id is None and address is None:
         # The format asks to discard all without an id; but whole feeds have none, and a URL serves as well.
@@ -120,7 +118,7 @@ def _entry(fields: Fields, url: str, language: str | None, people: tuple[str | N
     )
 
 
-def _people(fields: Fields) -> tuple[str | None, str | None]:
+def _people(fields: JsonObject) -> tuple[str | None, str | None]:
     """Returns the authors: version 1.1 has a list, version 1 had one; the list is preferred. A single author's URL is
     the distinguishing mark."""
     people = _objects(fields.get("authors")) or _objects(fields.get("author"))
@@ -130,7 +128,7 @@ def _people(fields: Fields) -> tuple[str | None, str | None]:
     return ", ".join(names) or None, identity if (identity,) != names else None
 
 
-def _older_page(feed: Fields, url: str, request: Request) -> tuple[Request, ...]:
+def _older_page(feed: JsonObject, url: str, request: Request) -> tuple[Request, ...]:
     """Returns the request for the next older page, on a source's first read only; never a page that was seen on the
     way."""
     seen = [*request.state.get("pages", ()), url]
@@ -143,7 +141,7 @@ def _older_page(feed: Fields, url: str, request: Request) -> tuple[Request, ...]
     return (page_elsewhere(request, older).replace(state={"pages": seen}, fallback=None),)
 
 
-def _rss_in_json(channel: Fields, url: str) -> Reading:
+def _rss_in_json(channel: JsonObject, url: str) -> Reading:
     items, skipped = read_each(
         _list(channel.get("item") or []), partial(_read_item, lambda fields: _rss_item(fields, url, channel))
     )
@@ -155,7 +153,7 @@ def _rss_in_json(channel: Fields, url: str) -> Reading:
     )
 
 
-def _rss_item(fields: Fields, url: str, channel: Fields) -> Item:
+def _rss_item(fields: JsonObject, url: str, channel: JsonObject) -> Item:
     created_at, is_zone_guessed, _ = coercion.dates(_date(fields.get("pubDate")), None)
     text, html = coercion.text_or_html(
         _string(fields.get("content:encoded")) or _string(fields.get("description")) or ""

@@ -152,17 +152,19 @@ class Voice:
             for thread in self.threads(place):
                 floors = [floor for floor in thread.floors if floor.pid == asked["pid"] and floor.is_there(at)]
                 if floors and thread.is_there(at):
-                    return self._page(thread, floors, 1, form, ask)
+                    return self._page(thread, floors, 1, form, at)
             return _said("2048", "找不到主题", form)
         thread = next(thread for thread in self.threads(place) if thread.tid == asked["tid"])
         begin = (number - 1) * FLOORS_A_PAGE
-        shown = [floor for floor in thread.floors[begin : begin + FLOORS_A_PAGE] if floor.is_there(at)]
-        if not thread.is_there(at) or not shown:
-            return _said("2048", "找不到主题", form)
-        return self._page(thread, shown, number, form, ask)
+        # A cache has an old copy only of a page that was there then.
+        for then in (at - ask.bend.ago, at):
+            shown = [floor for floor in thread.floors[begin : begin + FLOORS_A_PAGE] if floor.is_there(then)]
+            if thread.is_there(then) and shown:
+                return self._page(thread, shown, number, form, then)
+        return _said("2048", "找不到主题", form)
 
-    def _page(self, thread: BoardThread, floors: list[BoardFloor], number: int, form: str, ask: Ask) -> Page:
-        at, place = ask.at, self.world.places[thread.head.place]
+    def _page(self, thread: BoardThread, floors: list[BoardFloor], number: int, form: str, at: datetime) -> Page:
+        place = self.world.places[thread.head.place]
         scores = {floor.post.id: max(0, self.world.counters(floor.post, at).score) for floor in floors}
         fid, name = fid_of(place), place.name
         if form:

@@ -18,6 +18,8 @@ FIRST_TID, FIRST_PID, FIRST_FID = 40_000_000, 800_000_000, 100
 NEW_THREAD = 0.15
 RECENT = 12
 """How many of the newest threads are answered in."""
+POPULAR, POPULAR_SHARE = 40, 0.2
+"""Each so manieth thread gets this share of the replies until the next one comes: it has several pages."""
 FLOORS_A_PAGE = 20
 SUB_BOARDS = ((510001, "器材讨论"), (-510002, "Side room"))
 PENALTY = "[lessernuke]用户被警告 off topic[/lessernuke]"
@@ -38,10 +40,12 @@ class BoardFloor(Record, frozen=True):
 
     def content(self, at: datetime) -> str:
         """Its BBCode at a moment, as plain text."""
-        text = self.post.version(at).text
+        return self.content_of(self.post.version(at), is_folded=self.folded_at is not None and self.folded_at <= at)
+
+    def content_of(self, version: Version, *, is_folded: bool) -> str:
         picture = f"\n[img]{self.post.picture}[/img]" if self.post.picture else ""
-        penalty = f"\n{PENALTY}" if self.folded_at is not None and self.folded_at <= at else ""
-        return f"{text}{picture}{penalty}"
+        penalty = f"\n{PENALTY}" if is_folded else ""
+        return f"{version.text}{picture}{penalty}"
 
     def edited_at(self, at: datetime) -> datetime | None:
         version: Version = self.post.version(at)
@@ -93,7 +97,8 @@ def threads_of(world: World, place: Place) -> tuple[BoardThread, ...]:
         if not floors or chance.random() < NEW_THREAD:
             floors.append([floor.replace(pid=0)])
             continue
-        thread = chance.choice(floors[-RECENT:])
+        popular = floors[(len(floors) - 1) // POPULAR * POPULAR]
+        thread = popular if chance.random() < POPULAR_SHARE else chance.choice(floors[-RECENT:])
         is_comment = len(thread) > 1 and chance.random() < 0.06
         comments_on = chance.randint(1, len(thread) - 1) if is_comment else None
         thread.append(floor.replace(number=len(thread), comments_on=comments_on))

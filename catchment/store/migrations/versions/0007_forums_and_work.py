@@ -226,6 +226,7 @@ def upgrade() -> None:
         sa.Column("max_floor_id", sa.Text(), nullable=True),
         sa.Column("skipped_since", sa.BigInteger(), nullable=True),
         sa.Column("gone_since", sa.BigInteger(), nullable=True),
+        sa.Column("stale_count", sa.Integer(), server_default="0", nullable=False),
         sa.Column("read_reason", sa.Text(), nullable=True),
         sa.Column("waiting_since", sa.BigInteger(), nullable=True),
         sa.Column("last_read_at", sa.BigInteger(), nullable=True),
@@ -346,6 +347,16 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_unfinished_walks_source_id")),
         sa.PrimaryKeyConstraint("source_id", name=op.f("pk_unfinished_walks")),
     )
+    op.create_table(
+        "shown_entries",
+        sa.Column(
+            "source_id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False
+        ),
+        sa.Column("body_hash", sa.LargeBinary(), nullable=False),
+        sa.Column("entries", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["source_id"], ["sources.id"], name=op.f("fk_shown_entries_source_id")),
+        sa.PrimaryKeyConstraint("source_id", name=op.f("pk_shown_entries")),
+    )
     with op.batch_alter_table("gaps", schema=None) as batch_op:
         batch_op.add_column(sa.Column("to_ids", sa.Text(), server_default="[]", nullable=False))
         batch_op.add_column(sa.Column("repaired_from_at", sa.BigInteger(), nullable=True))
@@ -375,6 +386,7 @@ def upgrade() -> None:
     with op.batch_alter_table("progress", schema=None) as batch_op:
         batch_op.add_column(sa.Column("last_fetched_count", sa.Integer(), nullable=True))
         batch_op.add_column(sa.Column("last_new_count", sa.Integer(), nullable=True))
+        batch_op.drop_column("shown_marks")
     with op.batch_alter_table("run_sources", schema=None) as batch_op:
         batch_op.add_column(sa.Column("first_change_number", sa.BigInteger(), nullable=True))
     with op.batch_alter_table("runs", schema=None) as batch_op:

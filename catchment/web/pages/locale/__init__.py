@@ -9,7 +9,7 @@ from typing import TypeAlias
 from catchment.clock import EPOCH
 from catchment.messages import Translator
 from catchment.platforms import Platforms
-from catchment.web.pages.names import NAMES
+from catchment.web.pages.locale.names import NAMES
 
 LANGUAGES = {"en": "English", "zh": "中文"}
 
