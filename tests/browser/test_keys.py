@@ -69,8 +69,7 @@ def test_g_and_a_letter_go_to_a_page_and_a_question_mark_tells_which(site: Site)
         for letter in letters:
             page.keyboard.press("g")
             page.keyboard.press(letter)
-            page.wait_for_load_state()
-            assert page.locator(f'.side [data-go="{letter}"]').get_attribute("aria-current") == "page", letter
+            expect(page.locator(f'.side [data-go="{letter}"]')).to_have_attribute("aria-current", "page")
         visitor.check()
 
 

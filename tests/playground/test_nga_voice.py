@@ -42,10 +42,13 @@ class Guest:
         self.source = Source(1, "key", "nga", "nga_forum", str(fid_of(self.place)), "x", START)
         self.statuses: list[int] = []
 
-    def send(self, request: Request) -> Answer:
+    def ask(self, request: Request) -> Ask:
         path, query = urlsplit(request.url).path, urlencode(request.params)
         headers = {"cookie": self.cookies} if self.cookies else {}
-        page = self.voice.answer(self.place, Ask(path, query, headers, self.at, "http://x", self.bend))
+        return Ask(path, query, headers, self.at, "http://x", self.bend)
+
+    def send(self, request: Request) -> Answer:
+        page = self.voice.answer(self.place, self.ask(request))
         self.statuses.append(page.status)
         told = {name.lower(): value for name, value in page.headers.items()}
         return Answer(page.status, told, page.body, request.url, self.at)
@@ -237,6 +240,18 @@ def test_one_post_is_read_by_its_id(world: World, form: str) -> None:
     request = requests.in_form(requests.post(guest.source, floor.pid, f"p{floor.pid}"), form)
     (item,) = guest.read(request).items
     assert (item.external_id, item.floor_number) == (f"p{floor.pid}", floor.number)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_of_a_comment_that_is_requested_by_its_id_json_tells_neither_text_nor_score(world: World, form: str) -> None:
+    guest = account(world)
+    floors = (floor for thread in guest.voice.threads(guest.place) for floor in thread.floors)
+    comment = next(floor for floor in floors if floor.is_there(AT) and floor.comments_on is not None)
+    request = requests.in_form(requests.post(guest.source, comment.pid, f"p{comment.pid}"), form)
+    entry = guest.voice.answer(guest.place, guest.ask(request)).entries[0]
+    item = guest.read(request).items[0]
+    assert item.score == entry.score
+    assert (item.score is None, entry.is_withheld) == (bool(form), bool(form))
 
 
 def test_a_list_that_leads_back_to_its_start_ends(world: World) -> None:

@@ -173,11 +173,16 @@ class Voice:
             body = payloads.written(data, form, at)
         else:
             body = markup.thread_page(thread, floors, fid, name, number, at, scores)
-        return Page(200, GBK, body, entries=tuple(self._entry(thread, floor, at, scores) for floor in floors))
-
-    def _entry(self, thread: BoardThread, floor: BoardFloor, at: datetime, scores: dict[str, int]) -> Entry:
-        wire_id = f"p{floor.pid}" if floor.pid else f"t{thread.tid}"
-        return Entry(floor.post.id, floor.post.version(at).number, wire_id, scores[floor.post.id])
+        numbers = {floor.number for floor in floors}
+        entries = []
+        for floor in floors:
+            # In JSON, text and score of a comment are in the row of the floor that it comments on.
+            is_bare = bool(form) and floor.comments_on is not None and floor.comments_on not in numbers
+            score = None if is_bare else scores[floor.post.id]
+            wire_id = f"p{floor.pid}" if floor.pid else f"t{thread.tid}"
+            version = floor.post.version(at).number
+            entries.append(Entry(floor.post.id, version, wire_id, score, is_withheld=is_bare))
+        return Page(200, GBK, body, entries=tuple(entries))
 
 
 def _asked(query: str) -> dict[str, int]:
