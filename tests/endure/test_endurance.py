@@ -47,7 +47,7 @@ def test_ten_kills_in_a_day_and_a_half_lose_nothing_and_leave_nothing_unexplaine
             plan = Plan(24, 1.5, kills=10, fault_rate=0.2, seed=7, minutes=minutes, database=database, others=OTHERS)
             verdict = run(plan, tmp_path / f"{minutes:g} minutes")
         # Not its gaps: there are a dozen or none, too few to judge their share of false ones. The large trial does.
-        assert not any(verdict.figures[name] for name in FAULTS), (verdict.figures, verdict.details)
+        assert not any(verdict.figures[name] for name in FAULTS), f"{verdict.figures} {verdict.details}"
         # The last kill may be a polite stop, if the time runs out.
         if verdict.figures["kills"] >= 9 and verdict.figures["faults"] > 20:
             return
@@ -59,7 +59,7 @@ def test_seventy_communities_that_are_due_at_once_never_exceed_the_budget_of_the
 ) -> None:
     week = communities.Week(communities=70, days=0.004, fault_rate=0.05, seed=7, database="sqlite")
     verdict = communities.run(week, tmp_path)
-    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert verdict.is_good, f"{verdict.figures} {verdict.details}"
     # Nearly used up: it was the budget that kept them apart, not that there was little to ask for.
     assert 50 < verdict.figures["most_in_a_window"] <= 60
     assert verdict.figures["told_to_wait"] == 0
@@ -68,7 +68,7 @@ def test_seventy_communities_that_are_due_at_once_never_exceed_the_budget_of_the
 def test_a_few_users_of_x_cost_what_the_bill_says_and_with_caps_half_of_it(tmp_path: Path) -> None:
     week = users.Week(users=6, days=0.2, fault_rate=0.1, seed=7, database="sqlite")
     verdict = users.run(week, tmp_path)
-    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert verdict.is_good, f"{verdict.figures} {verdict.details}"
     assert verdict.figures["items"] > 50
     costs, capped = verdict.figures["cost"], verdict.figures["capped"]
     assert all(0 < capped["fullest_days"][name] <= capped["caps"][name] < costs[name]["bill"] for name in costs)
@@ -114,7 +114,7 @@ def test_a_board_that_two_processes_read_while_they_are_killed_is_stored_floor_b
 ) -> None:
     with new_database() as database:
         verdict = boards.run(boards.Month(20, 4, kills=3, fault_rate=0.1, seed=7, database=database), tmp_path)
-    assert verdict.is_good, (verdict.figures, verdict.details)
+    assert verdict.is_good, f"{verdict.figures} {verdict.details}"
     assert (verdict.figures["kills"], verdict.figures["most_in_a_second"]) == (3, 1)
     assert verdict.figures["items"] > 200
     assert verdict.figures["holes"] > 0

@@ -44,6 +44,8 @@ FREE_WAIT = timedelta(seconds=5)
 EPOCH_MS = 1_288_834_974_657
 FATES = {"usual": 0.84, "renamed": 0.05, "protected": 0.04, "suspended": 0.04, "vanished": 0.03}
 RELATIONS = {"": 0.6, "retweeted": 0.15, "quoted": 0.12, "replied_to": 0.13}
+CURSORS = {"pagination_token", "next_token", "cursor"}
+"""Parameters that lead to a later page of a list."""
 SHORT_LINK = "https://t.co/pg"
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
@@ -236,8 +238,10 @@ class Moment:
 
     def __init__(self, lore: Lore, ask: Ask) -> None:
         self.lore, self.world, self.places, self.ask = lore, lore.world, lore.places, ask
-        self.at = ask.at - ask.bend.ago
         self.params = {name: values[0] for name, values in parse_qs(ask.query).items()}
+        # A cursor is used once: no cache has an old copy of the page that it leads to.
+        is_copied = not self.params.keys() & CURSORS
+        self.at = ask.at - ask.bend.ago if is_copied else ask.at
 
     # X's own API
 
