@@ -2,7 +2,8 @@
 
 Both write into the same tables with the same indexes. The move also reads the rows from SQLite, and reads them again
 from PostgreSQL to compare them. Runs in a process of its own, which prints its figures as JSON:
-`python -m bench.move 1000000 FOLDER`.
+`python -m bench.move 1000000 FOLDER`. A third word says how large the archive is that is killed on its way, and moved
+back: `python -m bench.move 1000000 FOLDER 1000000`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from contextlib import closing, nullcontext
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,8 @@ LEAST_SHARE = 1 / 3
 """Of the speed of a plain COPY."""
 MOST_MB = 300.0
 KILLS = 5
+START_SECONDS = 1.0
+"""Before a command copies anything."""
 SMALLER = 10
 """The archive that is killed on its way, and moved back, is so many times smaller: indexing takes longest."""
 
@@ -97,9 +101,8 @@ def measure(size: int, kept_in: Path | None = None) -> Move:
     return Move(**json.loads(answer))
 
 
-def report(size: int, folder: Path) -> Move:
+def report(size: int, folder: Path, smaller: int) -> Move:
     folder.mkdir(parents=True, exist_ok=True)
-    smaller = size // SMALLER
     large, small = _filled(size, folder), _filled(smaller, folder)
     with postgres(folder / "postgres") as server:
         for name in ("moved", "plain", "killed"):
@@ -107,7 +110,8 @@ def report(size: int, folder: Path) -> Move:
         there, there_cost = _moved(folder, large, server.address("moved"))
         plain = _plain_copy(server, folder)
         _refuse_differences(large, server.address("moved"))
-        kills, attempts = _killed_moves(folder, small, server.address("killed"))
+        expected = sum(there["seconds"].values()) / (size / smaller)
+        kills, attempts = _killed_moves(folder, small, server.address("killed"), expected)
         back_url = f"sqlite:///{folder / 'back.db'}"
         for file in folder.glob("back.db*"):
             file.unlink()
@@ -151,12 +155,13 @@ def _moved(folder: Path, source: str, target: str) -> tuple[dict[str, Any], Cost
     return json.loads(answer), cost
 
 
-def _killed_moves(folder: Path, source: str, target: str) -> tuple[int, float]:
-    """Kills a move at random moments, and continues it each time; returns how often, and the seconds of it all."""
+def _killed_moves(folder: Path, source: str, target: str, expected: float) -> tuple[int, float]:
+    """Kills a move that takes `expected` seconds at random moments, and continues it each time. Returns how often, and
+    the seconds of it all."""
     chance, began = random.Random(14), time.monotonic()
-    for number in range(KILLS):
-        # Later each time: each attempt checks what the earlier ones have copied.
-        patience = chance.uniform(2, 6) * (number + 1)
+    moments = sorted(chance.uniform(0.05, 0.9) for _ in range(KILLS))
+    for number, (before, moment) in enumerate(pairwise((0.0, *moments))):
+        patience = START_SECONDS + (moment - before) * expected
         process = subprocess.Popen(
             _command(target), env=_environment(folder, source), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -166,7 +171,7 @@ def _killed_moves(folder: Path, source: str, target: str) -> tuple[int, float]:
             process.send_signal(signal.SIGKILL)
             process.wait()
         if process.returncode != -signal.SIGKILL:
-            # A small archive was faster.
+            # It was faster than expected.
             return number, time.monotonic() - began
         _tell(f"killed after {patience:.1f} s")
     run(_command(target), _environment(folder, source))
@@ -221,4 +226,6 @@ def _tell(what: str) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(report(int(sys.argv[1]), Path(sys.argv[2])))))
+    size = int(sys.argv[1])
+    smaller = int(sys.argv[3]) if len(sys.argv) > 3 else size // SMALLER
+    print(json.dumps(asdict(report(size, Path(sys.argv[2]), smaller))))
