@@ -46,9 +46,9 @@ All errors, on all paths, have the same form:
 ```
 
 `code` is for programs and `message` for people. `retryable` says whether the same request may succeed later, and
-`field` which part of the request is wrong. A 500 contains no internal details; find them in the log by the
-`request_id`. You can send your own as `X-Request-ID` (up to 64 letters, digits and `._:-`); it is in the answer and in
-every log line.
+`field` which part of the request is wrong; if there are several, `fields` has each of them with its message. A 500
+contains no internal details; find them in the log by the `request_id`. You can send your own as `X-Request-ID` (up to
+64 letters, digits and `._:-`); it is in the answer and in every log line.
 
 | status | meaning |
 |---|---|

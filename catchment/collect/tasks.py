@@ -59,7 +59,7 @@ def checked_targets(platforms: Platforms, kind: str, names: Sequence[str], field
     """Returns the targets as their platform understands them, each once."""
     platform = platforms.needed(kind)
     found: dict[str, TaskTarget] = {}
-    bad: list[str] = []
+    bad: dict[str, None] = {}
     for name in filter(None, (name.strip() for name in names)):
         try:
             if len(name) > _LONGEST_NAME and "/" not in name:
@@ -67,9 +67,9 @@ def checked_targets(platforms: Platforms, kind: str, names: Sequence[str], field
             address = platform.understand(strip_url(name)[0], kind).address
             found.setdefault(address, TaskTarget(name, address))
         except InvalidInput as error:
-            bad.append(f"{logs.redact(name)[:_LONGEST_NAME]!r} ({error.what})")
+            bad[f"{logs.redact(name)[:_LONGEST_NAME]!r} ({error.what})"] = None
     if bad:
-        raise InvalidInput("these cannot be collected: {bad}", field=field, bad="; ".join(bad[:50]))
+        raise InvalidInput("these cannot be collected: {bad}", field=field, bad="; ".join(list(bad)[:MOST_TARGETS]))
     if not found:
         raise InvalidInput("there is nothing to collect", "name at least one", field=field)
     if len(found) > MOST_TARGETS:

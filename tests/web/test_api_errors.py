@@ -25,7 +25,7 @@ def is_the_shape(body: Any) -> bool:
         body.keys() == {"error", "meta"}
         and {"code", "message", "retryable"}
         <= error.keys()
-        <= {"code", "message", "retryable", "field", "existing_id", "task_id"}
+        <= {"code", "message", "retryable", "field", "fields", "existing_id", "task_id"}
         and isinstance(error["retryable"], bool)
         and bool(error["message"])
         and meta.keys() == {"request_id"}

@@ -85,6 +85,34 @@ def test_what_is_wrong_is_named(admin: Desk) -> None:
     assert admin.client.get("/api/admin/scrape/nobody").status_code == 404
 
 
+def test_everything_that_is_wrong_is_named_at_once(admin: Desk) -> None:
+    (name,) = names(admin, 1)
+    body = {"usernames": f"{name},no feed,neither", "limit": 0, "user": "nasa"}
+    wrong = admin.post("/api/admin/scrape", body, status=400)["error"]
+    said = {problem["field"]: problem["message"] for problem in wrong["fields"]}
+    assert said.keys() == {"limit", "user", "usernames"}
+    assert all(words in said["usernames"] for words in ("'no feed'", "'neither'"))
+    assert name not in said["usernames"]
+    assert all(message in wrong["message"] for message in said.values())
+    for body, fields in (
+        ({"usernames": "no feed", "limit": "many"}, ["limit", "usernames"]),
+        ({"usernames": " , ", "limit": True}, ["limit", "usernames"]),
+        ({"usernames": 7, "limit": 1.5}, ["limit", "usernames"]),
+        ({"limit": 1_001}, ["limit", "usernames"]),
+    ):
+        answer = admin.post("/api/admin/scrape", body, status=400)["error"]
+        assert sorted(problem["field"] for problem in answer["fields"]) == fields
+    # One wrong field needs no list.
+    assert "fields" not in admin.post("/api/admin/scrape", {"usernames": name, "limit": 0}, status=400)["error"]
+    assert admin.get("/api/tasks")["items"] == []
+
+
+def test_every_bad_name_is_named_however_many_there_are(admin: Desk) -> None:
+    bad = [f"no feed {number}" for number in range(300)]
+    message = admin.post("/api/admin/scrape", {"usernames": ",".join(bad)}, status=400)["error"]["message"]
+    assert [name for name in bad if f"'{name}'" not in message] == []
+
+
 def test_a_cancelled_task_has_failed_and_one_that_ran_out_of_time_answers_504(admin: Desk) -> None:
     (name,) = names(admin, 1)
     path = f"/api/admin/scrape/{admin.post('/api/admin/scrape', {'usernames': name}, status=202)['task_id']}"

@@ -54,6 +54,21 @@ class AlreadyFollowed(Conflict):
         self.existing_id = existing_id
 
 
+class InvalidRequest(RequestValidationError):
+    """A request that does not have its form, and what else is wrong with it."""
+
+    def __init__(self, invalid: RequestValidationError, *others: InvalidInput) -> None:
+        super().__init__(invalid.errors(), body=invalid.body)
+        self.others = others
+
+
+class FieldProblem(Record, frozen=True):
+    """What is wrong with a part of a request."""
+
+    field: str
+    message: str
+
+
 class Failure(Record, frozen=True):
     """The content of an error response."""
 
@@ -64,6 +79,8 @@ class Failure(Record, frozen=True):
     field: str | None = None
     existing_id: int | None = None
     task_id: str | None = None
+    fields: tuple[FieldProblem, ...] = ()
+    """Of a request with several wrong parts: each of them."""
     headers: dict[str, str] = {}
     translatable: Message | None = None
     """The message with its parameters apart, for pages in another language."""
@@ -71,6 +88,11 @@ class Failure(Record, frozen=True):
     def body(self, request_id: str) -> dict[str, dict[str, Any]]:
         error = {"code": self.code, "message": as_typed(self.message), "retryable": self.retryable}
         error |= {"field": self.field} if self.field is not None else {}
+        error |= (
+            {"fields": [{"field": wrong.field, "message": wrong.message} for wrong in self.fields]}
+            if self.fields
+            else {}
+        )
         error |= {"existing_id": self.existing_id} if self.existing_id is not None else {}
         error |= {"task_id": self.task_id} if self.task_id is not None else {}
         return {"error": error, "meta": {"request_id": request_id}}
@@ -148,16 +170,24 @@ _WRONG_TYPE = {
 
 
 def _invalid(error: RequestValidationError) -> Failure:
-    """The first validation error. The given value is not repeated: it may be long, or a secret."""
+    """Every validation error. The given values are not repeated: they may be long, or a secret."""
     first = error.errors()[0]
     where, *names = first["loc"]
     if first["type"] == "json_invalid":
         return Failure(400, HTTP_CODES[400], f"the body is not JSON, from character {names[0]} on")
-    field = ".".join(str(part) for part in names)
-    message = _wrong(first["type"], first.get("ctx", {}))
-    if not field:
+    if not names:
+        message = _wrong(first["type"], first.get("ctx", {}))
         return Failure(400, HTTP_CODES[400], f"the {where} {message} — send JSON as application/json")
-    return Failure(400, HTTP_CODES[400], f"{field} {message}", field=field)
+    # A field that may have one of several forms has an error for each; the first is that of its usual form.
+    problems: dict[str, str] = {}
+    for wrong in error.errors():
+        field = ".".join(str(part) for part in wrong["loc"][1:])
+        problems.setdefault(field, f"{field} {_wrong(wrong['type'], wrong.get('ctx', {}))}")
+    for other in error.others if isinstance(error, InvalidRequest) else ():
+        problems.setdefault(other.field or "", str(other))
+    fields = tuple(FieldProblem(field, as_typed(message)) for field, message in problems.items())
+    message = "; ".join(problems.values())
+    return Failure(400, HTTP_CODES[400], message, field=fields[0].field, fields=fields if len(fields) > 1 else ())
 
 
 def _wrong(sort: str, rule: Mapping[str, Any]) -> str:

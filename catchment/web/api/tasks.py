@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Path, Request
+from fastapi import APIRouter, Header, Path, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from pydantic import Field
 
-from catchment.collect.tasks import DEFAULT_LIMIT, LEAST_LIMIT, MOST_LIMIT, request_task
-from catchment.errors import Conflict, TimedOut
+from catchment.collect.tasks import DEFAULT_LIMIT, LEAST_LIMIT, MOST_LIMIT, checked_targets, request_task
+from catchment.errors import Conflict, InvalidInput, TimedOut
 from catchment.model import as_json
-from catchment.platforms import no_platform
+from catchment.platforms import Platforms, no_platform
 from catchment.policy.tasks import TIMED_OUT, TargetResult
 from catchment.store.sources.tasks import TaskView
+from catchment.web.api.errors import InvalidRequest
 from catchment.web.api.params import ResourcePage, limit
 from catchment.web.api.schemas.common import Moment, PageSchema, RequestBody, Resource, example, failure, shows
 from catchment.web.dependencies import AppDep
@@ -78,12 +82,40 @@ class TaskSchema(Resource):
     """A requested collection of sources."""
 
 
+class ScrapeRoute(APIRoute):
+    """Checks the user names even if another field is wrong, so that one answer names everything that is."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def handle_and_check(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except RequestValidationError as error:
+                usernames = error.body.get("usernames") if isinstance(error.body, dict) else None
+                wrong = _wrong_names(request.state.context.app.platforms, usernames)
+                raise (InvalidRequest(error, wrong) if wrong else error) from None
+
+        return handle_and_check
+
+
+def _wrong_names(platforms: Platforms, usernames: Any) -> InvalidInput | None:
+    if not isinstance(usernames, str) or len(usernames) > _MOST_CHARACTERS or platforms.of_kind(KIND) is None:
+        return None
+    try:
+        checked_targets(platforms, KIND, usernames.split(","), "usernames")
+    except InvalidInput as error:
+        return error
+    return None
+
+
 router = APIRouter(prefix="/api", tags=["tasks"])
+requests = APIRouter(route_class=ScrapeRoute)
 NO_TASK = failure(404, "There is no such task. Tasks are kept for 24 hours.")
 RUNNING = failure(409, "A task of this type is already running; `task_id` has its id.")
 
 
-@router.post("/admin/scrape", status_code=202, response_model=ScrapeAccepted, responses=RUNNING)
+@requests.post("/admin/scrape", status_code=202, response_model=ScrapeAccepted, responses=RUNNING)
 def request_scrape(
     app: AppDep, request: Request, body: ScrapeRequest, idempotency_key: IdempotencyKey = None
 ) -> dict[str, Any]:
@@ -106,6 +138,9 @@ def request_scrape(
         field="usernames",
     )
     return {"task_id": task.task_id, "status": str(task.state)}
+
+
+router.include_router(requests)
 
 
 @router.get(

@@ -95,11 +95,19 @@ class PageSchema(RecordSchema, Generic[T]):
     next: str | None
 
 
+class FieldProblemSchema(BaseModel):
+    field: str
+    message: str
+
+
 class Problem(BaseModel):
     code: str = Field(description="For programs. It stays the same when the wording changes.")
     message: str = Field(description="For people: what is wrong, and what to do.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
-    field: str | None = Field(default=None, description="The part of the request that is wrong, if it is a single one.")
+    field: str | None = Field(default=None, description="The part of the request that is wrong; of several, the first.")
+    fields: list[FieldProblemSchema] | None = Field(
+        default=None, description="If several parts of the request are wrong: each of them."
+    )
     existing_id: int | None = Field(default=None, description="The existing source.")
     task_id: str | None = Field(default=None, description="The task that is running.")
 
