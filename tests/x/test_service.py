@@ -329,23 +329,34 @@ def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_eve
     assert left.id == gap.id
 
 
-def test_what_lies_beyond_the_reach_of_a_timeline_is_a_gap(scene_of: Callable[..., Scene]) -> None:
+@pytest.mark.parametrize(
+    ("settings", "reach"), [({}, 3_200), ({"replies": False}, 800)], ids=["all", "without replies"]
+)
+def test_what_lies_beyond_the_reach_of_a_timeline_is_a_gap(
+    scene_of: Callable[..., Scene], settings: dict[str, Any], reach: int
+) -> None:
     world = World(7, START, 0, 6.0, QUIET, others={"x": 1})
     (place,) = world.places
     begin = START + timedelta(days=1)
-    # A post every 20 seconds for six hours, of which X shows the newest 800.
-    burst = range(int(begin.timestamp()) + 60, int(begin.timestamp()) + 6 * 3600, 20)
+    # A post every 6 seconds for six hours, of which X shows the newest ones.
+    burst = range(int(begin.timestamp()) + 60, int(begin.timestamp()) + 6 * 3600, 6)
     world.rhythms = {place.number: [int(begin.timestamp()) - 60, *burst]}
     scene = scene_of(world=world)
-    source = scene.follow(f"@{user_name(world, place, START)}", "x", replies=False, limit=100)
+    source = scene.follow(f"@{user_name(world, place, START)}", "x", limit=100, **settings)
     scene.visit(source)
     scene.clock.advance(6 * 3600)
-    assert scene.visit(source).counts.new == x.REACH_WITHOUT_REPLIES
+    assert scene.visit(source).counts.new == reach
     voice = Voice(world)
-    shown = [post.shown_from for post in world.posts(place) if voice.relation(post) != "replied_to"]
+    posts = [post for post in world.posts(place) if not settings or voice.relation(post) != "replied_to"]
     (gap,) = scene.app.store.gaps.newest()
     assert (gap.cause, gap.is_certain) == ("reach", True)
-    assert (gap.from_at, gap.to_at) == (begin - timedelta(seconds=60), sorted(shown)[-x.REACH_WITHOUT_REPLIES])
+    shown = sorted(post.shown_from for post in posts)
+    assert (gap.from_at, gap.to_at) == (begin - timedelta(seconds=60), shown[-reach])
+    # Neither is the limit of the first visit a gap, nor is the rest asked for again.
+    assert scene.visit(source).counts.new == 0
+    (same,) = scene.app.store.gaps.newest()
+    page = Desk(cast(Any, scene)).browser("en").get("/gaps").text
+    assert (same.id, "The platform shows no older posts." in page) == (gap.id, True)
 
 
 def test_a_list_cannot_be_searched(scene: Scene) -> None:
