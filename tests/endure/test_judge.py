@@ -1,18 +1,27 @@
-"""The judge of a trial tells floors that wait to be read from floors that are lost."""
+"""The judge of a trial: it finds what is lost or wrong, and excuses what nobody can be blamed for."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import cache
 
 import pytest
 
+from catchment.playground.log import Asked
+from catchment.playground.sites import Entry
+from catchment.playground.sites.x import tweet_id
 from catchment.playground.world import World
+from endure.following import Followed, user
+from endure.judge import Findings, Trial
 from endure.missing import Floors, Missed, Span
-from endure.stored import PASSED_FOR, ThreadRun, passed_for
+from endure.stored import PASSED_FOR, Held, Stored, ThreadRun, Visit, passed_for
+from endure.texts import Texts
 from endure.trial import START
 
 HOUR = timedelta(hours=1)
+
+# ── floors that wait ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @cache
@@ -84,3 +93,115 @@ def test_a_thread_is_passed_over_while_those_that_began_to_wait_later_are_read(
     assert passed_for(runs, 1, 1, SINCE) == passed * HOUR
     assert (passed_for(runs, 1, 1, SINCE) > PASSED_FOR) == (passed > 6)
     assert passed_for(runs, 2, 1, SINCE) == timedelta()
+
+
+# ── answers heard without certainty ───────────────────────────────────────────────────────────────────────────────
+
+TIMELINE = "/2/users/70000/tweets"
+SEARCH = "/2/tweets/search/recent"
+FIRST, SECOND, THIRD = (START + (24 + hours) * HOUR for hours in (0, 1, 2))
+
+
+@cache
+def users() -> World:
+    return World(7, START, 0, 2.0, others={"x": 1})
+
+
+@cache
+def shown() -> list[tuple[str, str, str]]:
+    """The user's own posts that were never edited: id, id on the wire, text."""
+    world = users()
+    place = world.places[0]
+    texts = Texts(world, place)
+    posts = [post for post in world.posts(place) if texts.is_own(post.id) and len(post.versions) == 1]
+    asked = told(0, FIRST)
+    return [
+        (post.id, wire_id, texts.of(asked, Entry(post.id, 1, wire_id))[0])
+        for post in posts[:3]
+        for wire_id in (str(tweet_id(post)),)
+    ]
+
+
+def told(number: int, at: datetime, *scores: int | None, path: str = TIMELINE) -> Asked:
+    """An answer that shows the first posts with these scores; None: it does not show that one."""
+    entries = tuple(
+        Entry(shown()[place][0], 1, shown()[place][1], score) for place, score in enumerate(scores) if score is not None
+    )
+    return Asked(number, at, "x", path, "key", 0, 200, None, True, entries=entries)
+
+
+def held(*scores: int | None, text: str | None = None) -> tuple[Held, ...]:
+    """The first posts, stored with these scores; None: that one is not stored."""
+    return tuple(
+        Held(place + 1, (shown()[place][1],), (text or shown()[place][2],), False, False, score, FIRST)
+        for place, score in enumerate(scores)
+        if score is not None
+    )
+
+
+def visit(at: datetime, outcome: str) -> Visit:
+    minute = timedelta(minutes=1)
+    return Visit(1, False, at - minute, at + minute, outcome, None, 1)
+
+
+def findings(asked: list[Asked], visits: list[Visit], items: tuple[Held, ...]) -> Findings:
+    world = users()
+    place = world.places[0]
+    followed = [Followed(place.number, user(world, place, "x"), 1, "key")]
+    stored = Stored(tuple(visits), items, (), ())
+    return Trial(world, place, followed, asked, stored, timedelta(minutes=5)).findings()
+
+
+def after_a_stop(*items: Held) -> Findings:
+    """A visit showed two posts; the next one, which was stopped politely, showed all three with other scores."""
+    asked = [told(1, FIRST, 3, 4), told(2, SECOND, 5, 6, 7)]
+    return findings(asked, [visit(FIRST, "succeeded"), visit(SECOND, "skipped")], items)
+
+
+def after_a_repair(*items: Held) -> Findings:
+    """A visit showed two posts; the search that repaired a gap showed all three with other scores."""
+    asked = [told(1, FIRST, 3, 4), told(2, SECOND, 5, 6, 7, path=SEARCH)]
+    return findings(asked, [visit(FIRST, "succeeded")], items)
+
+
+@pytest.mark.parametrize("after", [after_a_stop, after_a_repair])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        pytest.param((5, 6, 7), id="all of it was stored"),
+        pytest.param((3, 4, None), id="nothing of it was stored"),
+        pytest.param((5, 4, None), id="a part of it was stored"),
+    ],
+)
+def test_what_a_stopped_visit_or_a_repair_was_told_may_be_stored_or_not(
+    after: Callable[..., Findings], scores: tuple[int | None, ...]
+) -> None:
+    found = after(*held(*scores))
+    assert (found.lost, found.wrong, found.twice) == ((), (), ())
+
+
+@pytest.mark.parametrize("after", [after_a_stop, after_a_repair])
+def test_what_nobody_told_is_wrong_and_what_was_surely_told_is_lost(after: Callable[..., Findings]) -> None:
+    never_told = after(*held(9, 4))
+    assert [words.split(":")[0] for words in never_told.wrong] == [shown()[0][1]]
+    other_words = after(*held(3, text="Nobody said this."))
+    assert [words.split(":")[0] for words in other_words.wrong] == [shown()[0][0]]
+    assert [words.split()[0] for words in after(*held(None, 4)).lost] == [shown()[0][0]]
+    again = held(3, 4)[0].replace(id=8)
+    assert after(*held(3, 4), again).twice == (f"{shown()[0][0]}: 2 items",)
+
+
+@pytest.mark.parametrize(("path", "outcome"), [(TIMELINE, "skipped"), (SEARCH, None)], ids=["stopped", "repair"])
+def test_a_later_visit_that_succeeded_has_the_last_word(path: str, outcome: str | None) -> None:
+    asked = [told(1, FIRST, 3), told(2, SECOND, 5, path=path), told(3, THIRD, 8)]
+    visits = [visit(FIRST, "succeeded"), visit(THIRD, "succeeded")]
+    visits += [visit(SECOND, outcome)] if outcome else []
+    visits.sort(key=lambda one: one.started_at)
+    assert findings(asked, visits, held(8)).wrong == ()
+    assert len(findings(asked, visits, held(5)).wrong) == 1
+
+
+def test_an_answer_that_nobody_came_back_from_excuses_nothing() -> None:
+    asked = [told(1, FIRST, 3), told(2, SECOND, 5)]
+    found = findings(asked, [visit(FIRST, "succeeded")], held(5))
+    assert (len(found.wrong), found.unseen >= 1) == (1, True)
