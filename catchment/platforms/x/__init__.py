@@ -240,6 +240,8 @@ def _of_url(url: str, kind: str | None) -> Target:
             return _bookmarks()
         case [_, "status" | "statuses", *_]:
             raise _wrong("this is one post, not a user or a list", kind)
+        case [_, "lists", *_]:
+            raise _wrong("this address does not have the number of a list", kind or requests.LIST)
         case [name, *_] if name.lower() not in NOBODY and USER.fullmatch(name.removeprefix("@")):
             return _user(name.removeprefix("@"))
     raise _wrong("this address is neither a user's nor a list's", kind)
