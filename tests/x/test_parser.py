@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from catchment.errors import Unreadable
-from catchment.model import Reading
-from tests.x.asking import LIST, read, source_of
+from catchment.errors import Missing, Unreadable
+from catchment.model import Answer, Reading
+from catchment.platforms import x
+from tests.x.asking import FEED, LIST, NOW, first, read, source_of
 
 
 def test_a_page_of_several_hundred_posts_is_read_whole() -> None:
@@ -127,3 +128,57 @@ def test_a_recorded_edit_has_the_earlier_id_as_its_other_one(captures: Path) -> 
 def test_a_profile_is_no_page_of_posts(captures: Path, name: str) -> None:
     with pytest.raises(Unreadable):
         recorded(captures, name)
+
+
+def flat(number: int, **more: Any) -> dict[str, Any]:
+    """A post in the form of TwitterAPI.io."""
+    author = {"userName": "ada", "id": "783214", "name": "Ada", "pinnedTweetIds": ["1800000000000000001"]}
+    return {
+        "id": str(number),
+        "text": f"Lock {number}",
+        "createdAt": "Thu Nov 13 08:16:34 +0000 2025",
+        "author": author,
+        **more,
+    }
+
+
+def test_a_post_that_its_author_has_pinned_is_no_stop_mark_wherever_it_stands() -> None:
+    tweets = [flat(1800000000000000001), flat(1900000000000000001)]
+    reading = read(json.dumps({"data": {"tweets": tweets}}).encode(), source_of(FEED, "@ada", service="twitterapi_io"))
+    assert [item.is_pinned for item in reading.items] == [True, None]
+
+
+@pytest.mark.parametrize(
+    ("pair", "leads_on"),
+    [
+        ({"has_next_page": True, "next_cursor": "c"}, True),
+        ({"next_cursor": "c"}, True),
+        ({"has_next_page": False, "next_cursor": "c"}, False),
+        ({"has_next_page": True, "next_cursor": ""}, False),
+        ({"has_next_page": True}, False),
+    ],
+)
+@pytest.mark.parametrize("is_inside", [True, False])
+def test_a_cursor_is_followed_unless_the_answer_says_that_it_is_the_last_page(
+    pair: dict[str, Any], leads_on: bool, is_inside: bool
+) -> None:
+    data = {"tweets": [flat(1900000000000000001)]}
+    body = {"data": data | pair} if is_inside else {"data": data} | pair
+    reading = read(json.dumps(body).encode(), source_of(FEED, "@ada", service="twitterapi_io"))
+    assert (len(reading.follow) == 1, reading.is_end) == (leads_on, not leads_on)
+
+
+def test_errors_about_posts_do_not_spoil_a_page_without_any() -> None:
+    error = {"resource_type": "tweet", "title": "Not Found Error", "detail": "Could not find tweet with id: [7]."}
+    body = {"errors": [error], "meta": {"result_count": 0, "next_token": "n"}}
+    reading = read(json.dumps(body).encode(), source_of(FEED, "@ada", service="x"))
+    assert (reading.items, len(reading.follow), reading.is_end) == ((), 1, False)
+
+
+@pytest.mark.parametrize("data", [None, {}, []])
+@pytest.mark.parametrize("service", ["x", "twitterapi_io"])
+def test_an_empty_profile_is_that_of_nobody(service: str, data: Any) -> None:
+    request = first(source_of(FEED, "@ada", service=service))
+    refusal = x.refusal(Answer(200, {}, json.dumps({"data": data}).encode(), request.url, NOW), request)
+    assert refusal is not None
+    assert isinstance(refusal.error, Missing)

@@ -66,8 +66,12 @@ def _inside(answer: Answer, body: Json, words: str, is_whole: bool, request: Req
         return Refusal(_about_user(words, request) or _said(words or "error", request))
     if "data" in body or not objects(body.get("errors")):
         return _of_profile(body, request)
-    # Errors beside data are about single tweets; without any data, they are about what was asked for.
-    return Refusal(_about_user(words, request) or _said(words, request))
+    # Errors beside data are about single tweets; without any data, they are about what was asked for. A page whose
+    # tweets were all left out is one, too.
+    error = _about_user(words, request)
+    if error is None and isinstance(body.get("meta"), dict):
+        return None
+    return Refusal(error or _said(words, request))
 
 
 def _of_profile(body: Json, request: Request) -> Refusal | None:
@@ -76,7 +80,7 @@ def _of_profile(body: Json, request: Request) -> Refusal | None:
     if request.step != requests.PROFILE:
         return None
     name = str(request.state.get("name", ""))
-    if isinstance(data, dict):
+    if isinstance(data, dict) and data:
         error = parser.unreachable(data, name)
         return Refusal(error) if error else None
     return Refusal(parser.no_such_user(name)) if "data" in body else None

@@ -164,7 +164,7 @@ def _converted(document: Json, tweets: list[Any]) -> TweetPage:
     included: dict[str, Json] = {}
     media: dict[str, Json] = {}
     pinned = {id_of(pin.get("id"))} if isinstance(pin, dict) else set()
-    pinned |= {id_of(tweet.get("id")) for tweet in objects(tweets) if tweet.get("isPinned") is True}
+    pinned |= {id_of(tweet.get("id")) for tweet in objects(tweets) if _is_pinned(tweet)}
     shown = {id_of(tweet.get("id")) for tweet in objects(tweets)}
     extra = [pin] if isinstance(pin, dict) and id_of(pin.get("id")) not in shown else []
     converted = [_tweet(tweet, users, included, media) for tweet in (*extra, *tweets)]
@@ -173,16 +173,25 @@ def _converted(document: Json, tweets: list[Any]) -> TweetPage:
         users,
         included,
         media,
-        _flat_cursor(document if "has_next_page" in document else inner),
+        _flat_cursor(document if "has_next_page" in document or "next_cursor" in document else inner),
         frozenset(pinned - {""}),
         has_data=True,
     )
 
 
 def _flat_cursor(level: Json) -> str:
-    """Returns the next cursor. The pair is next to the tweets or around them."""
+    """Returns the next cursor. The pair is next to the tweets or around them. A cursor by itself is followed: a page
+    too many costs little, one too few is a loss that nobody notices."""
     cursor = level.get("next_cursor")
-    return cursor if isinstance(cursor, str) and level.get("has_next_page") is True else ""
+    return cursor if isinstance(cursor, str) and level.get("has_next_page", True) is True else ""
+
+
+def _is_pinned(tweet: Json) -> bool:
+    """Whether its author has pinned it: such a tweet may stand above newer ones."""
+    author = tweet.get("author")
+    pinned = author.get("pinnedTweetIds") if isinstance(author, dict) else None
+    is_named = isinstance(pinned, list) and id_of(tweet.get("id")) in map(id_of, pinned)
+    return tweet.get("isPinned") is True or is_named
 
 
 def _tweet(
