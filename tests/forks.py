@@ -43,7 +43,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pieces(items: Sequence[pytest.Item]) -> list[list[pytest.Item]]:
-    """What a fork takes at a time: one of the long tests, or some neighbours in a file, which may share a fixture."""
+    """What a fork takes at a time: one of the long tests, or some neighbours in a file.
+
+    A fixture of a module is made again for each piece: one that is costly and shared by many tests has to be one of the
+    session, of which every fork has one.
+    """
     long = [[item] for start in FIRST for item in items if item.nodeid.startswith(start)]
     others = [item for item in items if not item.nodeid.startswith(FIRST)]
     files = [list(group) for _, group in groupby(others, key=lambda item: item.path)]

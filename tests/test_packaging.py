@@ -45,7 +45,7 @@ def test_every_dependency_has_a_lower_and_an_upper_bound(line: str) -> None:
     assert operators & {"<", "<=", "=="}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy of the sources: what an earlier build left in the source tree cannot get into it."""
     folder = tmp_path_factory.mktemp("wheel")
@@ -95,7 +95,7 @@ def needed_by(name: str) -> dict[str, Distribution]:
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An environment with the wheel and the dependencies that it names: these are linked, not downloaded."""
     folder = tmp_path_factory.mktemp("installed") / "venv"

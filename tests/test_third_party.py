@@ -127,7 +127,7 @@ class Surroundings:
 WALL = example("python", 'NAME = "wall"')
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("third-party")
     installed(folder / "package", folder / "site", example("toml", "catchment-wall"), WALL)

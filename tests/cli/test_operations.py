@@ -42,7 +42,7 @@ COMMANDS = list(dict.fromkeys(line.partition("#")[0].strip() for block in shown(
 QUERIES = shown("sql")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def reddit() -> Iterator[Playground]:
     """Three communities, served over HTTP."""
     world = World(11, START, 0, 4.0, Habits(silences_a_day=0.0), others={"reddit": 3})
@@ -71,7 +71,7 @@ def settled(reddit: Playground, folder: Path, database_url: str) -> App:
     return app
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def prepared(reddit: Playground, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A home with such a deployment's file, to be copied."""
     folder = tmp_path_factory.mktemp("settled")

@@ -244,7 +244,7 @@ def test_every_mood_has_its_expectation_and_its_words() -> None:
     assert [mood for mood, code in codes.items() if code not in rows[mood] and "the same" not in rows[mood]] == []
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def visited_twice(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Path]:
     """A database after two good visits, with a key or without one: what every mood finds when it sets in."""
 

@@ -68,13 +68,13 @@ AGENT = {"user-agent": "linux:test:1 (by u/nobody)"}
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def world() -> World:
     habits = Habits(edited=0.3, removed=0.2, reposted=0.05, late=0.05, expired_early=0.0)
     return World(5, START, places=2, days=3, habits=habits, others={"reddit": 3})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def crowd(world: World) -> Place:
     """Three thousand posts a day."""
     return world.places[2]

@@ -27,12 +27,12 @@ not fitted to each."""
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def world() -> World:
     return World(7, START, places=150, days=7)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def posts(world: World) -> list[Post]:
     return [post for place in world.places for post in world.posts(place)]
 
@@ -321,7 +321,7 @@ def _summed(at: float, steps: list[float]) -> Iterator[float]:
         yield at
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def eight_weeks() -> tuple[Trace, Trace, Trace]:
     """The posts of 250 places during 56 days, in local time: all but wires; those of offices; those of crowds."""
     world = World(11, START, places=250, days=56)

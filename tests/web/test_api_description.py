@@ -12,7 +12,7 @@ from tools.docs import REPOSITORY
 from tools.http import api_page
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def description() -> dict[str, Any]:
     return described().openapi()
 

@@ -34,7 +34,7 @@ OPERATIONS = [
 ]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def description() -> BaseSchema:
     # Not at the top: every worker loads all tests, and schemathesis, which needs seconds to read the API, is for these.
     import schemathesis
