@@ -153,6 +153,9 @@ _DECODERS: dict[str, Callable[[bytes, int], bytes]] = {
 
 
 _BUFFER_BYTES = 128 * 1024
+_LOOK_UP_SECONDS = 1.0
+"""How long a transfer that is cut off may continue."""
+_PAUSE_SECONDS = 0.01
 _RESTING_SECONDS = 100
 """A connection unused for longer is not used again: most servers have closed it by then."""
 
@@ -179,7 +182,8 @@ class Transfer:
         self.lines: list[bytes] = []
         self.objections: list[str] = []
         self.max_wire_bytes = 0
-        self.is_too_large = self.is_too_slow = False
+        self._counted_chunks = self._received = 0
+        self.is_too_large = self.is_too_slow = self.is_stopped = False
         self.is_sent_again = False
         self._is_sent = False
         self._window_began_at = 0.0
@@ -188,7 +192,8 @@ class Transfer:
 
     def begin(self, max_wire_bytes: int) -> None:
         self.max_wire_bytes = max_wire_bytes
-        self.is_too_large = self.is_too_slow = False
+        self._counted_chunks = self._received = 0
+        self.is_too_large = self.is_too_slow = self.is_stopped = False
         self._is_sent = self.is_sent_again = False
         self._window_began_with = 0
 
@@ -216,8 +221,12 @@ class Transfer:
         self.is_sent_again, self._is_sent = self._is_sent, True
         return int(pycurl.PREREQFUNC_ABORT if self.is_sent_again else pycurl.PREREQFUNC_OK)
 
-    def watch(self, announced: int, received: int, *_upload: int) -> bool:
-        """Called all the time during a transfer; true ends it."""
+    def is_to_end(self, announced: int) -> bool:
+        """Whether the transfer has to be ended, after a part of it: it is too large or too slow, or cut off."""
+        chunks = self.chunks
+        for place in range(self._counted_chunks, len(chunks)):
+            self._received += len(chunks[place])
+        self._counted_chunks, received = len(chunks), self._received
         if received > self.max_wire_bytes or announced > self.max_wire_bytes:
             self.is_too_large = True
         elif received:
@@ -228,7 +237,8 @@ class Transfer:
                 self._window_began_at, self._window_began_with = now, received
             else:
                 self.is_too_slow = now - self._window_began_at >= self._window_seconds
-        return self.is_too_large or self.is_too_slow or self._is_cut()
+        self.is_stopped = self._is_cut()
+        return self.is_too_large or self.is_too_slow or self.is_stopped
 
 
 class Wire:
@@ -258,10 +268,9 @@ class Wire:
             (pycurl.WRITEFUNCTION, self._transfer.chunks.append),
             (pycurl.HEADERFUNCTION, self._transfer.lines.append),
             (pycurl.PREREQFUNCTION, self._transfer.send),
-            (pycurl.XFERINFOFUNCTION, self._transfer.watch),
-            (pycurl.NOPROGRESS, 0),
         ):
             self._curl.setopt(option, value)
+        self._multi = pycurl.CurlMulti()
         if is_guarded and proxy is None:
             self._curl.setopt(pycurl.OPENSOCKETFUNCTION, self._transfer.open_socket)
         with _FORKING:
@@ -290,7 +299,7 @@ class Wire:
             self._is_plain_get = is_plain_get
         transfer.begin(max_wire_bytes)
         try:
-            curl.perform()
+            self._perform()
             received_headers = read_headers(transfer.lines)
             # One at a time, and nothing is kept twice for longer than needed: a large answer is copied several times.
             with _UNPACKING:
@@ -302,6 +311,37 @@ class Wire:
             raise self._failure(error.args[0], error.args[1], host) from None
         finally:
             transfer.end()
+
+    def _perform(self) -> None:
+        """Sends, and receives until the answer is complete. Raises pycurl.error.
+
+        `Curl.perform` would call back a dozen times for the shortest answer, only to ask whether to go on; and whenever
+        several threads are at work, each call takes the interpreter away from another one, which costs as much as the
+        transfer.
+        """
+        multi, curl, transfer = self._multi, self._curl, self._transfer
+        multi.add_handle(curl)
+        try:
+            while True:
+                _, is_running = multi.perform()
+                if transfer.is_to_end(curl.getinfo(pycurl.CONTENT_LENGTH_DOWNLOAD_T)):
+                    raise pycurl.error(pycurl.E_ABORTED_BY_CALLBACK, "")
+                if not is_running:
+                    break
+                self._wait()
+            for _, code, words in multi.info_read()[2]:
+                raise pycurl.error(code, words)
+        finally:
+            multi.remove_handle(curl)
+
+    def _wait(self) -> None:
+        """Waits until the transfer can continue; not for long, so that it can be cut off."""
+        wanted = self._multi.timeout()
+        seconds = _LOOK_UP_SECONDS if wanted < 0 else min(_LOOK_UP_SECONDS, wanted / 1000)
+        began = time.monotonic()
+        if not self._multi.select(seconds) and time.monotonic() - began < min(seconds, _PAUSE_SECONDS):
+            # It has no socket yet, or one with a number that `select` cannot wait for.
+            time.sleep(min(seconds, _PAUSE_SECONDS))
 
     def _set_method(self, method: str, body: bytes | None) -> None:
         # Back to GET first: it undoes what an earlier method left behind.
@@ -352,7 +392,7 @@ class Wire:
             failure: PlatformError = TimedOut(
                 "{host} answers too slowly ({least_speed})", _AGAIN, host=host, least_speed=transfer.least_speed
             )
-        elif code == pycurl.E_ABORTED_BY_CALLBACK and not transfer.is_sent_again:
+        elif transfer.is_stopped:
             return Stopped("the transfer was cut off by a stop", "it is asked for again next time")
         elif transfer.objections and code == pycurl.E_COULDNT_CONNECT:
             refused = _refused(host, transfer.objections[0])
