@@ -110,12 +110,10 @@ def _wrong_names(platforms: Platforms, usernames: Any) -> InvalidInput | None:
 
 
 router = APIRouter(prefix="/api", tags=["tasks"])
-requests = APIRouter(route_class=ScrapeRoute)
 NO_TASK = failure(404, "There is no such task. Tasks are kept for 24 hours.")
 RUNNING = failure(409, "A task of this type is already running; `task_id` has its id.")
 
 
-@requests.post("/admin/scrape", status_code=202, response_model=ScrapeAccepted, responses=RUNNING)
 def request_scrape(
     app: AppDep, request: Request, body: ScrapeRequest, idempotency_key: IdempotencyKey = None
 ) -> dict[str, Any]:
@@ -140,7 +138,15 @@ def request_scrape(
     return {"task_id": task.task_id, "status": str(task.state)}
 
 
-router.include_router(requests)
+router.add_api_route(
+    "/admin/scrape",
+    request_scrape,
+    methods=["POST"],
+    status_code=202,
+    response_model=ScrapeAccepted,
+    responses=RUNNING,
+    route_class_override=ScrapeRoute,
+)
 
 
 @router.get(
