@@ -186,9 +186,12 @@ class Scheduler:
     ) -> list[VisitResult]:
         """Visits everything that is due now, or `at_most` so many, or only `kinds`. Logs and writes nothing if nothing
         is due."""
-        # By the time the run began: a source it has visited cannot become due again within it.
+        # By the time the run began: a source that it has visited is hardly ever due again within it.
         began = self.clock.now()
         left = at_most
+        # Except after a walk that continued an earlier one: its newest items are as old as the first page of that walk.
+        # A run has one record per source, so the source waits for the next run.
+        visited: set[int] = set()
 
         def claim(queue: Queue) -> list[Claimed]:
             nonlocal left
@@ -203,8 +206,9 @@ class Scheduler:
             if left == 0:
                 return []
             claimed = self.store.sources.claim_due(
-                self.presence.owner_id, rules.intervals, rules.minutes(""), began, room, most, left
+                self.presence.owner_id, rules.intervals, rules.minutes(""), began, room, most, left, without=visited
             )
+            visited.update(claimed_source.source.id for claimed_source in claimed)
             left = None if left is None else left - len(claimed)
             return claimed
 

@@ -212,6 +212,22 @@ def test_a_first_walk_that_a_cap_cut_short_goes_on_where_it_was(paid: Callable[.
     assert scene.progress(source).last_fetched_count == len(scene.items(source))
 
 
+def test_a_run_that_continues_a_walk_visits_its_source_once_although_it_is_due_again(
+    paid: Callable[..., PaidScene],
+) -> None:
+    scene = paid(daily_caps={"twitterapi_io": 180 + 3_000 + 1_000})
+    source = scene.user("twitterapi_io", limit=60)
+    scene.visit(source)
+    scene.with_settings(daily_caps={})
+    scene.clock.advance(2 * 3600)
+    runs = [scene.app.scheduler().due("collect", "test") for _ in range(2)]
+    # The first run finishes the walk that began two hours ago; the newest posts are read by the second.
+    assert [[result.source_id for result in run] for run in runs] == [[source.id], [source.id]]
+    recorded = {visit.run_id: visit.new_count for visit in scene.app.store.runs.of_source(source.id, limit=3)}
+    assert len(recorded) == 3
+    assert sum(recorded.values()) == len(scene.items(source))
+
+
 def test_eight_threads_in_two_processes_never_exceed_a_cap(tmp_path: Path, database_url: str) -> None:
     scene = PaidScene(tmp_path)
     try:

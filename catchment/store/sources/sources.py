@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice
@@ -360,12 +360,15 @@ class Sources(StorePart):
         limit: int,
         most: Mapping[str, int] = MappingProxyType({}),
         total: int | None = None,
+        *,
+        without: Collection[int] = (),
     ) -> list[Claimed]:
         """Claim up to `limit` due sources: never visited first, then by priority, then the most overdue.
 
-        `intervals` are minutes by kind, `fallback` those of other kinds. Kinds in `most` have limits of their own, in
-        addition to the others; 0: none are claimed, and they stay due. `total`: at most this many of all. The cost
-        grows with what is claimed: each query covers one kind, uses an index, and stops at its limit.
+        Those in `without` are left out. `intervals` are minutes by kind, `fallback` those of other kinds. Kinds in
+        `most` have limits of their own, in addition to the others; 0: none are claimed, and they stay due. `total`: at
+        most this many of all. The cost grows with what is claimed: each query covers one kind, uses an index, and stops
+        at its limit.
         """
         if limit < 1 and not any(most.values()):
             return []
@@ -377,9 +380,10 @@ class Sources(StorePart):
             )
             if width > 1:
                 total = min(total or sys.maxsize, limit if limit > 0 else max(most.values()))
+            wanted = {source_id: polled_at for source_id, polled_at in due.items() if source_id not in without}
             claimed = (
-                self._db.write(partial(_claim_unvisited, due=due, owner_id=owner_id, now=now, limit=total))
-                if due
+                self._db.write(partial(_claim_unvisited, due=wanted, owner_id=owner_id, now=now, limit=total))
+                if wanted
                 else []
             )
             if claimed or not due:
