@@ -64,10 +64,7 @@ class ItemColumn(NamedTuple):
     is_small: bool = False
     """A number of 32 bits."""
     is_large: bool = False
-    """Large texts come last in a row: SQLite then reads the small columns without touching the pages that hold them.
-    Columns that were added after a release come after them."""
-    default: str | None = None
-    """What rows from before the column was added have."""
+    """Large texts come last in a row: SQLite then reads the small columns without touching the pages that hold them."""
 
 
 IDENTITY, CONTENT, COUNTER = ItemColumn(Group.IDENTITY), ItemColumn(Group.CONTENT), ItemColumn(Group.COUNTER)
@@ -127,15 +124,11 @@ class ItemView(Record, frozen=True):
     tags: Annotated[tuple[str, ...], LABEL]
     title_prefixes: Annotated[
         tuple[str, ...],
-        ItemColumn(
-            Group.LABEL, "Those of its tags that stand in brackets before its title.", is_large=True, default="[]"
-        ),
+        ItemColumn(Group.LABEL, "Those of its tags that stand in brackets before its title."),
     ]
     parent_id: Annotated[
         str | None,
-        ItemColumn(
-            Group.IDENTITY, "The id of the item that it replies to, where the platform names it.", is_large=True
-        ),
+        ItemColumn(Group.IDENTITY, "The id of the item that it replies to, where the platform names it."),
     ]
     scope: Annotated[str, IDENTITY]
     target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]

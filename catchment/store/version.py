@@ -15,7 +15,7 @@ from catchment import logs
 from catchment.errors import SchemaMismatch, StoreError
 from catchment.store.database import Database
 
-BASELINE = "0006"
+BASELINE = "0007"
 """The oldest schema that can be opened; nothing leads from earlier ones to it."""
 HEAD = "0007"
 MOVING = "moving"

@@ -58,7 +58,7 @@ def item_columns(names: Iterable[str]) -> Iterator[Column[Any]]:
     for name in names:
         field = TYPES[name]
         sql_type = Integer if COLUMNS[name].is_small else Json if field.is_list else _SQL_TYPES[field.type]
-        yield Column(name, sql_type, nullable=field.is_optional, server_default=COLUMNS[name].default)
+        yield Column(name, sql_type, nullable=field.is_optional)
 
 
 VISIT_COUNTS = ("new_count", "updated_count", "duplicate_count", "invalid_count", "request_count")
