@@ -7,10 +7,11 @@ the list. Every floor gets three attempts ever, counted before the request.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
+from catchment import logs
 from catchment.collect.gap_repair import GapRepairs
 from catchment.collect.source_client import CollectContext
 from catchment.collect.threads import ThreadReader
@@ -41,6 +42,8 @@ from catchment.policy.threads import FloorPage, ThreadReading, with_free_floors
 from catchment.policy.visit import VisitRules
 from catchment.store.items.floor_audits import AuditFloorView, AuditThreadView, AuditView, IncompleteThread
 from catchment.store.items.threads import ClaimedThread
+
+log = logs.logger(__name__)
 
 
 class FloorAudit:
@@ -184,11 +187,13 @@ class FloorRepair:
                 self._store.floor_audits.give_back(claimed.thread.id, sorted(attempts))
                 self.is_told_to_wait = True
                 return {number: floor.replace(attempts_after=None) for number, floor in changed.items()}
-            failed = {"error_category": category_of(error), "error": redact(str(error.message))[:200]}
             status = error.status if isinstance(error, PlatformError) else None
-            return changed | {
-                number: changed[number].replace(result="failed", http_status=status, **failed) for number in attempts
-            }
+            words = redact(str(error.message))[:200]
+            return changed | _failed(changed, attempts, category_of(error), words, status)
+        except Exception as error:  # a parser bug that one page triggers must not cost the others
+            log.error("a page with missing floors could not be read", thread=claimed.thread.id, exc_info=error)
+            words = f"internal error ({type(error).__name__})"
+            return changed | _failed(changed, attempts, "unknown", words)
         return changed | {
             number: changed[number].replace(result="repaired" if number in found else "still_missing")
             for number in attempts
@@ -227,6 +232,18 @@ class FloorRepair:
             http_status=failed.http_status if failed else None,
             error=failed.error if failed else None,
         )
+
+
+def _failed(
+    floors: Mapping[int, AuditFloorView],
+    numbers: Iterable[int],
+    category: str,
+    words: str,
+    http_status: int | None = None,
+) -> dict[int, AuditFloorView]:
+    """Returns the results of floors whose page could not be had."""
+    cause = {"error_category": category, "error": words, "http_status": http_status}
+    return {number: floors[number].replace(result="failed", **cause) for number in numbers}
 
 
 def category_of(error: CatchmentError) -> str:

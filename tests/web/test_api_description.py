@@ -79,6 +79,8 @@ def test_everything_that_was_promised_is_there(description: dict[str, Any]) -> N
         "GET /api/audits",
         "POST /api/audits",
         "GET /api/audits/{audit_id}",
+        "GET /api/audits/{audit_id}/threads/{thread_id}/floors",
+        "GET /api/audits/{audit_id}/gap-repairs",
         "GET /api/runs/{run_id}/threads",
         "GET /api/sources/{source_id}/board-runs",
         "GET /api/tasks",

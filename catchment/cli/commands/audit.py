@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, TypeVar
 
 import typer
 
 from catchment import logs
+from catchment.app import App
 from catchment.cli import context, output
 from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson, OfSource
 from catchment.model import as_dict
+from catchment.store.items.floor_audits import AuditFloorView
 
 _WORST = 100
-"""Threads with missing replies that are shown."""
+"""Threads with missing replies that are listed; the largest 20 of them without `--json`."""
+_MOST_ROWS = 100
+"""Rows of a table; `--json` has all of them."""
+_A_PAGE = 1000
+T = TypeVar("T")
 
 
 def audit(
@@ -29,19 +36,35 @@ def audit(
     requested at most three times in all. Gaps in time (`catchment gaps`) are repaired, too, if the platform offers
     another way to the missing items, such as a search. A gap closes once all of it has been read; the unread part stays
     open, and is given up after three attempts without progress. Finally, lists the threads with fewer stored replies
-    than the platform reports, the largest difference first.
+    than the platform reports, the largest difference first: 20 of them, or 100 with `--json`, and how many there are.
+    Tables show 100 lines; `--json` has all threads, floors and gaps.
     """
     with StopSignals() as stopping, context.opened_app("audit") as app:
         stopping.watch(app.stop, app.cut, app.settings.stop_seconds, logs.logger(__name__).info)
         source_id = app.store.sources.get(app.names.source(source)).id if source is not None else None
         view = app.floor_audit().run("command", is_repairing=repair, source_id=source_id)
-        threads = app.store.floor_audits.threads(view.id, limit=1000)
-        floors = {thread.id: app.store.floor_audits.floors(thread.id) for thread in threads}
-        repairs = app.store.gaps.repairs_of_audit(view.id)
+        audits = app.store.floor_audits
+        threads = _all(
+            lambda after: audits.threads(view.id, _A_PAGE, after), lambda thread: thread.thread_row_id, after=0
+        )
+        repairs = _all(
+            lambda after: app.store.gaps.repairs_of_audit(view.id, _A_PAGE, after), lambda repair: repair.id, after=0
+        )
         worst = app.store.reply_counts.worst(_WORST, source_id=source_id)
+        worst_count = app.store.reply_counts.count(source_id=source_id)
+        floors = {thread.id: _floors(app, thread.id) for thread in threads} if as_json else {}
     if as_json:
-        found = [as_dict(thread) | {"floors": [as_dict(floor) for floor in floors[thread.id]]} for thread in threads]
-        output.document(as_dict(view) | {"threads": found, "gap_repairs": repairs, "missing_replies": worst})
+        output.document(
+            as_dict(view)
+            | {
+                "threads": [
+                    as_dict(thread) | {"floors": [as_dict(floor) for floor in floors[thread.id]]} for thread in threads
+                ],
+                "gap_repairs": repairs,
+                "missing_replies": worst,
+                "missing_replies_count": worst_count,
+            }
+        )
         return
     output.facts(
         (
@@ -63,9 +86,10 @@ def audit(
             ("#Source", "Thread", "#Missing", "Result", "Error"),
             [
                 (thread.source_id, thread.thread_id, thread.missing_count, thread.result, thread.error)
-                for thread in threads
+                for thread in threads[:_MOST_ROWS]
             ],
         )
+        _say_rest(len(threads) - _MOST_ROWS)
     if repairs:
         output.say()
         output.table(
@@ -79,9 +103,10 @@ def audit(
                     repair.request_count,
                     repair.error or repair.stopped_by,
                 )
-                for repair in repairs
+                for repair in repairs[:_MOST_ROWS]
             ],
         )
+        _say_rest(len(repairs) - _MOST_ROWS)
     if worst:
         output.say()
         output.table(
@@ -89,3 +114,24 @@ def audit(
             [(row.item_id, row.title, row.declared_count, row.stored_count, row.missing_count) for row in worst[:20]],
             shrink=("Thread",),
         )
+        if worst_count > 20:
+            output.say(f"{worst_count - 20} more threads: see the page `/audits/replies`.")
+
+
+def _floors(app: App, audit_thread_id: int) -> list[AuditFloorView]:
+    audits = app.store.floor_audits
+    return _all(lambda after: audits.floors(audit_thread_id, _A_PAGE, after), lambda floor: floor.floor_number, -1)
+
+
+def _all(page: Callable[[int], Sequence[T]], cursor: Callable[[T], int], after: int) -> list[T]:
+    """Returns the rows of all pages."""
+    rows: list[T] = []
+    while found := page(after):
+        rows += found
+        after = cursor(found[-1])
+    return rows
+
+
+def _say_rest(count: int) -> None:
+    if count > 0:
+        output.say(f"{count} more: use --json.")

@@ -145,6 +145,14 @@ class FloorAudits(StorePart):
         """
         return self._records(AuditThreadView, sql, audit_id, after, limit)
 
+    def thread(self, audit_id: int, audit_thread_id: int) -> AuditThreadView:
+        """Returns one of the incomplete threads that an audit found."""
+        sql = f"SELECT {_OF_THREAD} FROM floor_audit_threads WHERE audit_id = ? AND id = ?"
+        thread = self._record(AuditThreadView, sql, audit_id, audit_thread_id)
+        if thread is None:
+            raise NotFound("audit {audit_id} has no thread {id}", audit_id=audit_id, id=audit_thread_id)
+        return thread
+
     def floors(self, audit_thread_id: int, limit: int = 1000, after: int = -1) -> list[AuditFloorView]:
         """Returns the missing floors of a thread."""
         sql = f"""
@@ -251,7 +259,7 @@ class FloorAudits(StorePart):
         """Record the result of repairing a thread."""
         names = (
             *("result", "repair_started_at", "repair_finished_at", "after_max_floor", "after_floor_count"),
-            *("remaining_count", "error_category", "http_status", "error"),
+            *("remaining_count", "ignored_count", "error_category", "http_status", "error"),
         )
         values = [getattr(thread, name) for name in names]
         values[1], values[2] = to_micros(thread.repair_started_at), to_micros(thread.repair_finished_at)

@@ -45,6 +45,11 @@ class ReplyCounts(StorePart):
         """
         return self._records(MissingReplies, sql, *values, *(after or (2**31, 2**62)), limit)
 
+    def count(self, *, source_id: int | None = None) -> int:
+        """Returns how many threads have missing replies."""
+        of_source, values = ("source_id = ? AND", [source_id]) if source_id is not None else ("", [])
+        return self._number(f"SELECT count(*) FROM reply_counts WHERE {of_source} missing_count > 0", *values)
+
 
 def write_reply_counts(tx: Transaction, page: Page, write: PageWrite) -> None:
     """Count the replies of the threads that a page changes, as a step of its transaction."""

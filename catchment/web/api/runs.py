@@ -6,11 +6,12 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
+from catchment.app import App
 from catchment.collect.budget_plan import PlanView, plan_view
 from catchment.health.metrics import MetricPoint
 from catchment.model import Outcome, as_json
 from catchment.sources.describe import GapReport, gap_reports
-from catchment.store.items.floor_audits import AuditView
+from catchment.store.items.floor_audits import AuditFloorView, AuditView
 from catchment.store.items.items import key_from, key_text
 from catchment.store.items.reply_counts import MissingReplies
 from catchment.store.items.threads import BoardRunView, ThreadRunView
@@ -28,6 +29,7 @@ from catchment.web.api.params import (
     ResourcePage,
     RunId,
     SourceId,
+    ThreadId,
     limit,
     paged,
     place,
@@ -36,6 +38,7 @@ from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.runs import (
     Alert,
     Audit,
+    AuditFloor,
     AuditRequest,
     AuditStory,
     BoardRun,
@@ -54,7 +57,10 @@ router = APIRouter(prefix="/api", tags=["records"])
 
 MISSING = failure(404, "There is no such run, or it was deleted.")
 NO_AUDIT = failure(404, "There is no such audit, or it was deleted.")
+NO_AUDIT_THREAD = failure(404, "There is no such record of a thread in this audit, or it was deleted.")
 NO_SOURCE = failure(404, "There is no such source.")
+_MOST_WITHIN = 1000
+"""Floors of a thread and attempts to repair gaps that the answer about an audit lists; lists of their own have all."""
 
 
 @router.get("/gaps", response_model=PageSchema[GapSchema])
@@ -145,15 +151,59 @@ def request_audit(app: AppDep, wanted: AuditRequest) -> AuditView:
 def get_audit(
     app: AppDep, audit_id: AuditId, after: After = None, most: Annotated[int, limit(200)] = 100
 ) -> dict[str, Any]:
-    """An audit, the threads with missing floors that it found, and the gaps that it tried to repair."""
+    """An audit, the threads with missing floors that it found, and the gaps that it tried to repair.
+
+    Lists up to 1,000 floors of each thread and up to 1,000 attempts to repair gaps; `floors_next` and
+    `gap_repairs_next` say where to go on.
+    """
     audits = app.store.floor_audits
     audit = audits.get(audit_id)
     page = paged(audits.threads(audit_id, most + 1, place(after) or 0), most, lambda thread: thread.thread_row_id)
-    threads = [
-        as_json(thread) | {"floors": [as_json(floor) for floor in audits.floors(thread.id)]} for thread in page.items
-    ]
-    repairs = app.store.gaps.repairs_of_audit(audit_id)
-    return {**as_json(audit), "threads": threads, "gap_repairs": as_json(repairs), "next": page.next}
+    floors = {thread.id: _floors(app, thread.id) for thread in page.items}
+    repairs = _gap_repairs(app, audit_id)
+    return {
+        **as_json(audit),
+        "threads": [
+            as_json(thread) | {"floors": as_json(floors[thread.id].items), "floors_next": floors[thread.id].next}
+            for thread in page.items
+        ],
+        "gap_repairs": as_json(repairs.items),
+        "gap_repairs_next": repairs.next,
+        "next": page.next,
+    }
+
+
+@router.get(
+    "/audits/{audit_id}/threads/{thread_id}/floors", response_model=PageSchema[AuditFloor], responses=NO_AUDIT_THREAD
+)
+def list_audit_floors(
+    app: AppDep, audit_id: AuditId, thread_id: ThreadId, after: After = None, most: Annotated[int, limit(1000)] = 100
+) -> ResourcePage[AuditFloorView]:
+    """The missing floors of a thread that an audit found, by number. `thread_id` is the `id` of the thread's record."""
+    app.store.floor_audits.thread(audit_id, thread_id)
+    return _floors(app, thread_id, most, place(after))
+
+
+@router.get("/audits/{audit_id}/gap-repairs", response_model=PageSchema[GapRepair], responses=NO_AUDIT)
+def list_audit_gap_repairs(
+    app: AppDep, audit_id: AuditId, after: After = None, most: Annotated[int, limit(1000)] = 100
+) -> ResourcePage[GapRepairView]:
+    """The attempts of an audit to repair gaps, in their order."""
+    app.store.floor_audits.get(audit_id)
+    return _gap_repairs(app, audit_id, most, place(after))
+
+
+def _floors(
+    app: App, audit_thread_id: int, most: int = _MOST_WITHIN, after: int | None = None
+) -> ResourcePage[AuditFloorView]:
+    floors = app.store.floor_audits.floors(audit_thread_id, most + 1, -1 if after is None else after)
+    return paged(floors, most, lambda floor: floor.floor_number)
+
+
+def _gap_repairs(
+    app: App, audit_id: int, most: int = _MOST_WITHIN, after: int | None = None
+) -> ResourcePage[GapRepairView]:
+    return paged(app.store.gaps.repairs_of_audit(audit_id, most + 1, after or 0), most, lambda repair: repair.id)
 
 
 @router.get("/missing-replies", response_model=PageSchema[MissingRepliesSchema])

@@ -17,6 +17,7 @@ router = APIRouter()
 
 _MOST_FLOORS = 200
 """Of one thread; the API has all of them."""
+_MOST_REPAIRS = 200
 
 
 @router.get("/audits")
@@ -49,7 +50,7 @@ def audit(app: AppDep, reader: TheReader, audit_id: AuditId, after: After = None
     audit = store.get(audit_id)
     threads = store.threads(audit_id, A_PAGE + 1, place(after) or 0)
     page = paged(threads, A_PAGE, lambda thread: thread.thread_row_id)
-    repairs = app.store.gaps.repairs_of_audit(audit_id, 200) if after is None else []
+    repairs = app.store.gaps.repairs_of_audit(audit_id, _MOST_REPAIRS + 1) if after is None else []
     source_ids = [*(thread.source_id for thread in page.items), *(repair.source_id for repair in repairs)]
     return render(
         "audit.html",
@@ -60,7 +61,8 @@ def audit(app: AppDep, reader: TheReader, audit_id: AuditId, after: After = None
         most_floors=_MOST_FLOORS,
         titles=app.store.threads.titles([thread.thread_row_id for thread in page.items]),
         names=app.store.sources.names([*source_ids, audit.source_id or 0]),
-        repairs=repairs,
+        repairs=repairs[:_MOST_REPAIRS],
+        has_more_repairs=len(repairs) > _MOST_REPAIRS,
         **onwards(f"/audits/{audit_id}", {}, after, page),
     )
 

@@ -91,6 +91,10 @@ class AuditThread(Resource):
     """A thread with missing floors and the result of its repair."""
 
     floors: list[AuditFloor]
+    floors_next: str | None = Field(
+        description="Pass it as `after` to `/api/audits/{audit_id}/threads/{thread_id}/floors` to get the next floors. "
+        "Null: these are all."
+    )
 
 
 @shows(MissingReplies)
@@ -103,6 +107,10 @@ class AuditStory(Audit):
 
     threads: list[AuditThread]
     gap_repairs: list[GapRepair] = Field(description="Attempts to repair gaps in time.")
+    gap_repairs_next: str | None = Field(
+        description="Pass it as `after` to `/api/audits/{audit_id}/gap-repairs` to get the next attempts. Null: these "
+        "are all."
+    )
     next: str | None = Field(description="Pass it as `after` to get the next threads. Null: there are no more.")
 
 
