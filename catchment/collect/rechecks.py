@@ -255,7 +255,7 @@ class _SourceRechecks:
             *(after_seeing(recheck, self._ages, at) for recheck in seen),
             *(after_missing(recheck, self._ages, at) for recheck in missing),
         )
-        decide = partial(decide_rechecks, page.items, rechecks, at)
+        decide = partial(decide_rechecks, reading, page.items, rechecks, at)
         self._counts += self._store.page_writer.write(page, decide).counts
         self._client.costs.forget(page.bookings)
 

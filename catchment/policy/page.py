@@ -124,9 +124,10 @@ def decide_follow_ups(
 
 
 def decide_rechecks(
-    items: Sequence[RefinedItem], rechecks: tuple[NextRecheck, ...], at: datetime, facts: PageFacts
+    reading: Reading, items: Sequence[RefinedItem], rechecks: tuple[NextRecheck, ...], at: datetime, facts: PageFacts
 ) -> PageWrite:
-    """Decides about the answers to rechecks. They prove nothing; what was forgotten meanwhile stays forgotten."""
+    """Decides about the answers to rechecks. They prove nothing; what was forgotten meanwhile stays forgotten. Replies
+    of an item that has more of them now are requested by the next visit."""
     changes = []
     for item in items:
         stored = facts.stored.get(item.key)
@@ -137,7 +138,7 @@ def decide_rechecks(
             # content may be newer.
             known = stored.replace(applied_at=stored.told_at or stored.applied_at)
             changes.append(judge(known, item, at, last_point=facts.points.get(stored.id)))
-    decided = all_calmed(changes, facts, at)
+    decided = with_follow_ups(all_calmed(changes, facts, at), reading)
     is_raw_kept = len(changes) == len(items)
     return PageWrite(decided, counts_of(decided, 0), is_raw_kept=is_raw_kept, rechecks=rechecks)
 

@@ -1,4 +1,4 @@
-"""Stories of Hacker News: its lists, and searches.
+"""Stories of Hacker News: its lists, and searches; with their comments, if wanted.
 
 **Access.** No account. Give a list (`top`, `new`, `best`, `ask`, `show`, `job`), a search (`search:WORDS`), or the
 address of either: https://news.ycombinator.com/newest, https://hn.algolia.com/?q=WORDS. Lists come from the site's own
@@ -7,13 +7,17 @@ API (Firebase), searches from Algolia's. A story that both show is one item.
 **Limits.** A list takes one request, and one more for each story that is not stored yet. `new`, `top` and `best` show
 up to 500 stories, the others 200. A search is read newest first, 100 stories per request, as far back as necessary:
 Algolia ends a query after 1,000 hits, so the next one begins at the oldest of them. Algolia allows 10,000 requests per
-hour; both APIs together stay below that.
+hour; both APIs together stay below that. `comments=true` reads the comments of every story that is new or has another
+number of comments, 500 per request, by search: when the story is first seen, whenever a search shows it again, and when
+it is rechecked.
 
-**Blind spots.** Comments and poll options are not read. Stories that were dead or deleted before they were first seen
-are counted, not stored. Those that die later are marked when they are rechecked (after 1 hour, 36 hours, 7 and 30
-days), and keep their stored text. `top`, `best`, `ask`, `show` and `job` are ranked, so they cannot prove that nothing
-is missing; `new` and searches can. Their gaps are repaired by search, which does not show stories that have been
-removed since. The search index shows a story a few minutes after the site, and its edits even later.
+**Blind spots.** Poll options are not read, and comments only with `comments=true`. Stories that were dead or deleted
+before they were first seen are counted, not stored. Those that die later are marked when they are rechecked (after 1
+hour, 36 hours, 7 and 30 days), and keep their stored text. Dead and deleted comments are not shown by search: the place
+of the replies to them is unknown, and a comment that is removed later is not noticed. `top`, `best`, `ask`, `show` and
+`job` are ranked, so they cannot prove that nothing is missing; `new` and searches can. Their gaps are repaired by
+search, which does not show stories that have been removed since. The search index shows a story a few minutes after the
+site, and its edits even later.
 """
 
 from __future__ import annotations
@@ -46,7 +50,7 @@ from catchment.model import (
     Target,
     WalkPlan,
 )
-from catchment.platforms._common.coercion import text
+from catchment.platforms._common.coercion import boolean, text
 from catchment.platforms._common.json import decoded
 from catchment.platforms.hackernews import algolia, firebase, stories
 
@@ -105,9 +109,10 @@ KINDS = (
                 choices=tuple(listing.name for listing in LISTINGS),
                 decides=PlanPart.LISTING,
             ),
+            Field("comments", "Whether to read the comments of stories: true or false", False, check=boolean),
         ),
         item_kind=stories.KINDS[0],
-        more_item_kinds=stories.KINDS[1:],
+        more_item_kinds=(*stories.KINDS[1:], stories.COMMENT),
         recheck_ages=(timedelta(hours=1), timedelta(hours=36), timedelta(days=7), timedelta(days=30)),
         gap_repair=BY_SEARCH,
     ),
@@ -121,6 +126,7 @@ CHINESE = {
     "The list to read, if not the one named by the target; `search` is for search:WORDS": (
         "读取哪个列表（若与目标不同）；`search` 用于 search:关键词"
     ),
+    "Whether to read the comments of stories: true or false": "是否也读取文章的评论：true 或 false",
 }
 
 
@@ -190,7 +196,14 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
             target=source.target,
             listing=plan.listing,
         )
-    return [algolia.request(source.target[len(PREFIX) :]) if is_search else firebase.list_request(plan.listing)]
+    with_comments = _has_comments(source)
+    if is_search:
+        return [algolia.request(source.target[len(PREFIX) :], with_comments=with_comments)]
+    return [firebase.list_request(plan.listing, with_comments=with_comments)]
+
+
+def _has_comments(source: Source) -> bool:
+    return source.settings.get("comments") is True
 
 
 def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
@@ -198,15 +211,24 @@ def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Reque
     is_search = source.target.startswith(PREFIX)
     if not is_search and plan.listing != "new":
         return []
-    return [algolia.request(source.target[len(PREFIX) :] if is_search else "", until=gap.open_to_at)]
+    words = source.target[len(PREFIX) :] if is_search else ""
+    return [algolia.request(words, until=gap.open_to_at, with_comments=_has_comments(source))]
 
 
 def recheck(rechecks: Sequence[Recheck]) -> list[Request]:
-    """Returns one request for each: the site returns one item at a time, and it alone says that a story died."""
-    return [firebase.item_request(item.external_id, firebase.RECHECK) for item in rechecks]
+    """Returns one request for each: the site returns one item at a time, and it alone says that a story died. Comments
+    that came since the story was read are requested, too."""
+    return [
+        firebase.item_request(
+            item.external_id, firebase.RECHECK, state={"comments": True} if _has_comments(item.source) else {}
+        )
+        for item in rechecks
+    ]
 
 
 def read(answer: Answer, request: Request) -> Reading:
+    if request.step == algolia.COMMENTS:
+        return algolia.read_comments(answer, request)
     if request.step != "list":
         return firebase.read_item(answer, request)
     return algolia.read(answer, request) if request.listing == SEARCH else firebase.read_list(answer, request)

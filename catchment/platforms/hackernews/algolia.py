@@ -1,4 +1,4 @@
-"""Algolia's search API: matching stories, newest first, complete."""
+"""Algolia's search API: matching stories, newest first, complete; and the comments of a story."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ from catchment.text.dates import read_date
 
 HOST = "hn.algolia.com"
 PAGE_SIZE = 100
+COMMENTS = "comments"
+COMMENTS_OF_A_PAGE = 500
+"""About a megabyte."""
 NAMES = ("title", "story_text", "url", "author", "points", "num_comments")
 
 
@@ -29,20 +32,63 @@ class AlgoliaPage(msgspec.Struct):
     page: Any = None
 
 
-def request(words: str, until: datetime | None = None) -> Request:
+def request(words: str, until: datetime | None = None, *, with_comments: bool = False) -> Request:
     """Requests matching stories, newest first; those of that second are the newest, if there is one."""
     params = {"query": words, "tags": "(story,poll)", "hitsPerPage": str(PAGE_SIZE)}
     if until is not None:
         params |= {"numericFilters": f"created_at_i<={int(until.timestamp())}"}
-    return Request(f"https://{HOST}/api/v1/search_by_date", params=params, listing="search")
+    state: JsonObject = {"comments": True} if with_comments else {}
+    return Request(f"https://{HOST}/api/v1/search_by_date", params=params, listing="search", state=state)
+
+
+def comments_of(story: Item, listing: str) -> Request:
+    """Requests the comments of a story, newest first; worth sending if the story is new or changed."""
+    return Request(
+        f"https://{HOST}/api/v1/search_by_date",
+        params={"tags": f"comment,story_{story.external_id}", "hitsPerPage": str(COMMENTS_OF_A_PAGE)},
+        step=COMMENTS,
+        listing=listing,
+        state={"story": story.external_id},
+        about_item=story.external_id,
+    )
+
+
+def wants_comments(story: Item, asked: Request) -> bool:
+    """Whether the comments of a story are to be requested; jobs have none."""
+    return asked.state.get("comments") is True and story.reply_count != 0 and story.kind != "job"
 
 
 def read(answer: Answer, asked: Request) -> Reading:
     helps = "nothing is stored of it; the next poll may find it whole"
     page = decode_answer(answer.body, AlgoliaPage, "what came is no page of search results", helps)
     items, skipped = read_each(page.hits, _item)
-    follow = _older(page, items, asked)
-    return Reading(items, skipped=skipped, follow=follow, is_end=not follow)
+    pages = _older(page, items, asked)
+    comments = tuple(comments_of(item, asked.listing) for item in items if wants_comments(item, asked))
+    return Reading(items, skipped=skipped, follow=(*pages, *comments), is_end=not pages)
+
+
+def read_comments(answer: Answer, asked: Request) -> Reading:
+    """Parses comments of a story."""
+    helps = "nothing is stored of it; the next poll may find it whole"
+    page = decode_answer(answer.body, AlgoliaPage, "what came is no page of comments", helps)
+    story_id = stories.identity(asked.state.get("story"))
+    items, skipped = read_each(page.hits, lambda raw: _comment(raw, story_id))
+    return Reading(items, skipped=skipped, follow=_older(page, items, asked))
+
+
+def _comment(raw: msgspec.Raw, story_id: str | None) -> Item:
+    hit: JsonObject = decode_entry(raw, dict, "a hit")
+    external_id, tags = stories.identity(hit.get("objectID")), hit.get("_tags")
+    if external_id is None:
+        raise UnusableEntry("bad id")
+    if isinstance(tags, list) and stories.COMMENT not in tags:
+        raise UnusableEntry("not a comment")
+    if stories.identity(hit.get("story_id")) not in (None, story_id):
+        raise UnusableEntry("of another story")
+    item = stories.comment(external_id, story_id, _seconds(hit), hit)
+    if item.html is None:
+        raise UnusableEntry("no content")
+    return item
 
 
 def _item(raw: msgspec.Raw) -> Item:
@@ -54,13 +100,17 @@ def _item(raw: msgspec.Raw) -> Item:
     kind = next((kind for kind in stories.KINDS if kind in tags), None) if isinstance(tags, list) else "story"
     if kind is None:
         raise UnusableEntry("not a story")
-    seconds, created_at = number(hit.get("created_at_i")), hit.get("created_at")
-    if seconds is None and isinstance(created_at, str) and (dated := read_date(created_at)):
-        seconds = int(dated.at.astimezone(UTC).timestamp())
-    item = stories.story(external_id, kind, seconds, hit, NAMES)
+    item = stories.story(external_id, kind, _seconds(hit), hit, NAMES)
     if stories.is_empty(item):
         raise UnusableEntry("no content")
     return item
+
+
+def _seconds(hit: JsonObject) -> int | None:
+    seconds, created_at = number(hit.get("created_at_i")), hit.get("created_at")
+    if seconds is None and isinstance(created_at, str) and (dated := read_date(created_at)):
+        seconds = int(dated.at.astimezone(UTC).timestamp())
+    return seconds
 
 
 def _older(page: AlgoliaPage, items: Sequence[Item], asked: Request) -> tuple[Request, ...]:

@@ -10,6 +10,7 @@ from catchment.model import Answer, Item, JsonObject, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
 from catchment.platforms._common.json import EXCERPT, decode_answer
 from catchment.platforms.hackernews import stories
+from catchment.platforms.hackernews.algolia import comments_of, wants_comments
 
 HOST = "hacker-news.firebaseio.com"
 # Lists that are never empty: an empty one is a failure of the service, not a quiet day.
@@ -19,13 +20,14 @@ ASKED = pattern(r"/item/(\d+)\.json$")
 NAMES = ("title", "text", "url", "by", "score", "descendants")
 
 
-def list_request(listing: str) -> Request:
-    return Request(f"https://{HOST}/v0/{listing}stories.json", listing=listing)
+def list_request(listing: str, *, with_comments: bool = False) -> Request:
+    state: JsonObject = {"comments": True} if with_comments else {}
+    return Request(f"https://{HOST}/v0/{listing}stories.json", listing=listing, state=state)
 
 
-def item_request(external_id: str, step: str, listing: str = "") -> Request:
+def item_request(external_id: str, step: str, listing: str = "", state: JsonObject | None = None) -> Request:
     url = f"https://{HOST}/v0/item/{external_id}.json"
-    return Request(url, step=step, listing=listing, item_id=external_id)
+    return Request(url, step=step, listing=listing, item_id=external_id, state=state or {})
 
 
 def read_list(answer: Answer, request: Request) -> Reading:
@@ -37,7 +39,7 @@ def read_list(answer: Answer, request: Request) -> Reading:
     return Reading(
         listed=tuple(ids),
         skipped=tuple(Skipped("bad id", str(entry)[:EXCERPT]) for entry in entries if stories.identity(entry) is None),
-        follow=tuple(item_request(id, DETAIL, request.listing) for id in ids),
+        follow=tuple(item_request(id, DETAIL, request.listing, request.state) for id in ids),
     )
 
 
@@ -70,7 +72,8 @@ def read_item(answer: Answer, request: Request) -> Reading:
     item = stories.story(external_id, kind, fields.get("time"), fields, NAMES)
     if stories.is_empty(item):
         return Reading(skipped=(Skipped("no content", external_id),))
-    return Reading(items=(item,))
+    comments = (comments_of(item, request.listing),) if wants_comments(item, request) else ()
+    return Reading(items=(item,), follow=comments)
 
 
 def _decoded(body: bytes, shape: Any, what: str) -> Any:

@@ -1,4 +1,4 @@
-"""Converts a story of either API to an item: with the same text, links and date from both.
+"""Converts a story or a comment of either API to an item: with the same text, links and date from both.
 
 A missing key, null, "" and a value of the wrong type all mean: unknown.
 """
@@ -9,12 +9,13 @@ import re
 from typing import Any
 
 from catchment.lazy import pattern
-from catchment.model import Item, JsonObject
+from catchment.model import Item, JsonObject, Reference
 from catchment.platforms._common.coercion import from_seconds, number, text
 from catchment.text.printable import unescape
 
 SITE = "https://news.ycombinator.com/"
 KINDS = ("story", "job", "poll")
+COMMENT = "comment"
 # Some titles come with characters encoded, by one service or by both, or twice. Whole entities only: "Q&AMP" has none.
 ENTITY = pattern(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[a-zA-Z][a-zA-Z0-9]{1,31});")
 MOST_ENCODINGS = 3
@@ -43,8 +44,26 @@ def story(external_id: str, kind: str, at: Any, fields: JsonObject, names: Names
         author=text(author),
         score=number(score),
         reply_count=number(reply_count),
+        thread_id=external_id,
+        is_head=True,
         # By the title, not by the search service's own tags: the other one has none.
         tags=(f"{prefix[1].capitalize()} HN",) if prefix else (),
+    )
+
+
+def comment(external_id: str, story_id: str | None, at: Any, fields: JsonObject) -> Item:
+    """Returns a comment, in the form of the search service."""
+    parent_id = identity(fields.get("parent_id"))
+    return Item(
+        external_id=external_id,
+        kind=COMMENT,
+        created_at=from_seconds(at),
+        html=text(fields.get("comment_text")),
+        base_url=SITE,
+        url=address(external_id),
+        author=text(fields.get("author")),
+        thread_id=story_id,
+        references=(Reference("replied_to", parent_id, url=address(parent_id)),) if parent_id else (),
     )
 
 
