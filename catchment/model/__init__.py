@@ -3,7 +3,18 @@
 None means unknown, never 0. Times are timezone-aware UTC; the parser converts them once, where they enter.
 """
 
-from catchment.model.item import LABELS, Item, Key, Media, Ordering, Reference, Refined, RefinedItem, Skipped
+from catchment.model.item import (
+    LABELS,
+    Item,
+    Key,
+    Media,
+    Ordering,
+    Reference,
+    Refined,
+    RefinedItem,
+    Skipped,
+    floor_key,
+)
 from catchment.model.outcome import Alarm, Counts, Event, Gap, Lease, Outcome, Severity, Standing, VisitResult, Watch
 from catchment.model.page import (
     Booking,
@@ -177,6 +188,7 @@ __all__ = [
     "Watermark",
     "as_dict",
     "as_json",
+    "floor_key",
     "options",
     "precedence",
 ]

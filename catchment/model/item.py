@@ -11,6 +11,11 @@ Key = tuple[str, str]
 """Identifies an item within a platform: scope and external id."""
 
 
+def floor_key(thread_id: str, number: int) -> str:
+    """Identifies a post of a thread by its number, as long as its id is not known."""
+    return f"{thread_id}#{number}"
+
+
 class Media(Record, frozen=True, omit_defaults=True):
     """An image, video, audio or other file; only its URL is stored."""
 
@@ -92,6 +97,8 @@ class Item(Labels, frozen=True):
     last reply was deleted."""
     thread_id: str | None = None
     floor_number: int | None = None
+    parent_floor: int | None = None
+    """The number of the post in its thread that it replies to, where the platform names parents by number."""
     is_head: bool = False
     """It opens its thread: the other items of the thread are replies to it."""
     is_deleted: bool = False
@@ -128,8 +135,12 @@ class Item(Labels, frozen=True):
 
     @property
     def parent_id(self) -> str | None:
-        """The id of the item that it replies to, where the platform names it."""
-        return next((link.external_id for link in self.references if link.relation == "replied_to"), None)
+        """The id of the item that it replies to, where the platform names it; thread and number of one of which only
+        the number is known."""
+        parent_id = next((link.external_id for link in self.references if link.relation == "replied_to"), None)
+        if parent_id is None and self.parent_floor is not None and self.thread_id is not None:
+            return floor_key(self.thread_id, self.parent_floor)
+        return parent_id
 
     @property
     def is_short(self) -> bool:

@@ -172,6 +172,8 @@ class Forum(Record, frozen=True):
     stream: str | None = None
     """A newest-first listing of all posts, in threads of any age. Every visit walks it before the list of threads: it
     alone moves the watermark and proves that no post is missing. None: there is none."""
+    names_parents: bool = False
+    """Every reply names the post that it answers: a thread can be shown as a tree."""
 
     def page_of(self, floor_number: int) -> int:
         """Returns the page, from 1, on which a floor stands."""

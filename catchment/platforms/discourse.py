@@ -71,7 +71,7 @@ IS_SCOPED = True  # a post's number is unique in its forum, and a forum is a sou
 PARSER_VERSION = 1
 POSTS, TOPICS, RECHECK, TOPIC = "posts", "topics", "recheck", "topic"
 """Steps; the first two are also listings."""
-FORUM = Forum(zone="UTC", floors_per_page=20, first_floor=1, stream=POSTS)
+FORUM = Forum(zone="UTC", floors_per_page=20, first_floor=1, stream=POSTS, names_parents=True)
 BY_PAGES = "Repaired by reading the posts before the ones that were shown."
 KINDS = (
     Kind(
@@ -538,10 +538,13 @@ def _item(post: DiscoursePost, forum: str, topic: Topic | None = None) -> Item:
     is_edited = (number(post.version) or 1) > 1
     page = _topic_url(forum, post.topic_id, post.topic_slug)
     user = post.reply_to_user.get("username") if isinstance(post.reply_to_user, dict) else None
-    # What a reply answers, another one or the topic, is named by its URL: the id is not given.
+    # What a reply answers, another one or the topic, is named by its number. Only the opening post's id follows from
+    # it.
+    answered_number = number(post.reply_to_post_number) or 1
     answered = Reference(
         relation="replied_to",
-        url=f"{page}{number(post.reply_to_post_number) or 1}",
+        external_id=f"t{post.topic_id}" if answered_number == 1 else None,
+        url=f"{page}{answered_number}",
         author=text(user),
         text=text(post.topic_title),
     )
@@ -567,7 +570,12 @@ def _item(post: DiscoursePost, forum: str, topic: Topic | None = None) -> Item:
     )
     if not post.is_head:
         # A reply has no title: with its topic's, a renamed topic would be an edit of every post in it.
-        return item.replace(reply_count=number(post.reply_count), view_count=number(post.reads), references=(answered,))
+        return item.replace(
+            reply_count=number(post.reply_count),
+            view_count=number(post.reads),
+            parent_floor=answered_number,
+            references=(answered,),
+        )
     item = item.replace(title=text(post.topic_title), aliases=(str(post.id),))
     if topic is None:
         # Of a topic all replies, not those to its first post alone.

@@ -128,7 +128,11 @@ class ItemView(Record, frozen=True):
     ]
     parent_id: Annotated[
         str | None,
-        ItemColumn(Group.IDENTITY, "The id of the item that it replies to, where the platform names it."),
+        ItemColumn(
+            Group.IDENTITY,
+            "The id of the item that it replies to, where the platform names it. Where it names only a number: thread "
+            "and number (`40#5`), until the post with that number is stored.",
+        ),
     ]
     scope: Annotated[str, IDENTITY]
     target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]

@@ -151,7 +151,7 @@ def _refined(item: Item, scope: str, answer_url: str, text_limit: int) -> Refine
 
 
 _NAMES = ("author", "author_id", "author_display_name", "language")
-_COUNTS = ("score", "reply_count", "view_count", "floor_number", "rank", "gained")
+_COUNTS = ("score", "reply_count", "view_count", "floor_number", "parent_floor", "rank", "gained")
 _TIMES = ("created_at", "edited_at", "last_reply_at")
 
 

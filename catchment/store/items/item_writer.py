@@ -30,6 +30,7 @@ from catchment.model import (
     Request,
     Source,
     StoredItem,
+    floor_key,
 )
 from catchment.store.database import StorePart, Transaction
 from catchment.store.delivery import events
@@ -203,7 +204,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
             "is_brief": item.item.is_short,
-            "parent_id": item.item.parent_id if item.item.references else None,
+            "parent_id": item.item.parent_id,
         }
         tagged_item = item.item.replace(tags=item.item.all_tags) if item.item.title_prefixes else item.item
         rows.append(item_row(tagged_item, decided))
@@ -213,6 +214,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
     tx.insert("items", tuple(COLUMNS), rows)
+    _link_floors(tx, page.source.platform, [(item_id, change.item.item) for item_id, change in new], number)
     add_sightings(tx, page, seen)
     _tag(tx, tagged, now)
     tx.insert("looks", ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"), rechecks)
@@ -264,7 +266,13 @@ def _update_items(tx: Transaction, page: Page, changed: Sequence[ItemChange], nu
     completed = [change.stored.id for change in changed if change.stored and change.is_completed]
     tx.many("DELETE FROM item_references WHERE item_id = ?", [(item_id,) for item_id in completed])
     set_parents(
-        tx, [(change.stored.id, change.item.item) for change in changed if change.stored and change.is_completed]
+        tx,
+        [
+            (change.stored.id, change.item.item)
+            for change in changed
+            # In another thread, it replies to another post.
+            if change.stored and (change.is_completed or "thread_id" in change.values)
+        ],
     )
 
 
@@ -332,8 +340,43 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
 
 def set_parents(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
     """Write which items stored items reply to, where that was not known before."""
-    parents = ((item.parent_id, item_id) for item_id, item in referring if item.references)
+    parents = ((item.parent_id, item_id) for item_id, item in referring)
     tx.many("UPDATE items SET parent_id = ? WHERE id = ?", [row for row in parents if row[0] is not None])
+    _resolve_parents(tx, referring)
+
+
+def _link_floors(tx: Transaction, platform: str, new: Sequence[tuple[int, Item]], number: int) -> None:
+    """Replace parents that are known by number by their ids: of new replies whose parent is stored, and of stored
+    replies whose parent is new. Replies are also shown before what they answer."""
+    tx.many(
+        "UPDATE items SET parent_id = ?, change_number = ? WHERE platform = ? AND scope = ? AND parent_id = ?",
+        [
+            (item.external_id, number, platform, item.scope, floor_key(item.thread_id, item.floor_number))
+            for _, item in new
+            if item.parent_floor is not None and item.thread_id is not None and item.floor_number is not None
+        ],
+    )
+    _resolve_parents(tx, new)
+
+
+def _resolve_parents(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> None:
+    """Replace the numbers of the parents of these items by their ids, if they are stored."""
+    tx.many(
+        """
+        UPDATE items
+           SET parent_id = COALESCE((SELECT min(p.external_id) FROM items p
+                                      WHERE p.platform = items.platform AND p.scope = items.scope
+                                        AND p.thread_id = items.thread_id AND p.floor_number = ?), parent_id)
+         WHERE id = ? AND parent_id = ?
+        """,
+        [
+            (item.parent_floor, item_id, item.parent_id)
+            for item_id, item in referring
+            if item.parent_floor is not None
+            and item.thread_id is not None
+            and item.parent_id == floor_key(item.thread_id, item.parent_floor)
+        ],
+    )
 
 
 def _is_referring(change: ItemChange) -> bool:
