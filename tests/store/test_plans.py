@@ -171,6 +171,10 @@ QUESTIONS: dict[str, Asking] = {
         desk.store.replies.tree(desk.store.items.get(1).replace(external_id="1"), 3, (5, 5)),
     ],
     "replies without a parent": lambda desk: desk.store.replies.orphans(threaded(desk), 3, (5, 5)),
+    "replies without a number": lambda desk: desk.store.replies.unnumbered(threaded(desk), 3, (5, 5)),
+    "parents by number": lambda desk: desk.show(
+        desk.store.sources.get(1), post("r", thread_id="t", floor_number=3, parent_floor=2)
+    ),
     "floors by number": lambda desk: desk.store.replies.floors(threaded(desk), 7, 3),
     "what an item replies to": lambda desk: desk.store.replies.context(
         desk.store.items.get(1).replace(parent_id=desk.store.items.get(2).external_id)

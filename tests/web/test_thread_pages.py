@@ -7,6 +7,8 @@ from datetime import timedelta
 from html import unescape
 from typing import Any
 
+import pytest
+
 from catchment.model import Item, Reference
 from catchment.web.pages.thread_view import A_PAGE
 from tests.store.desk import Desk as StoreDesk
@@ -37,10 +39,16 @@ def floor(at: StoreDesk, number: int, **more: Any) -> Item:
     return Item(f"p{number}", created_at=created, text=f"text {number}", thread_id="t3_a", floor_number=number, **more)
 
 
-def stored(desk: Desk, *kept: Item) -> dict[str, int]:
+def numbered(at: StoreDesk, number: int, to: int, **more: Any) -> Item:
+    """A reply in a forum that names the posts that replies answer by their numbers."""
+    answered = Reference("replied_to", external_id="t3_a" if to == 1 else None)
+    return floor(at, number, parent_floor=to, references=(answered,), **more)
+
+
+def stored(desk: Desk, *kept: Item, kind: str = "reddit", **settings: Any) -> dict[str, int]:
     """Stores these items of one source; returns their ids."""
     at = StoreDesk(desk.here.app.store, desk.here.clock)
-    at.show(at.follow("r/questions", "reddit"), *kept)
+    at.show(at.follow("r/questions", kind, settings=settings), *kept)
     ids = {item.external_id: at.item(item.external_id)["id"] for item in kept}
     at.presence.leave(at.now)
     return ids
@@ -171,14 +179,90 @@ def test_floors_are_shown_by_number_with_a_jump_and_what_is_missing_between_them
     assert f'href="/items/{ids["t3_a"]}"' in page[: page.index("<article")]
 
 
-def test_a_deleted_reply_keeps_its_place_and_says_so(both: Desk) -> None:
+def test_a_deleted_reply_keeps_its_place_and_says_why(both: Desk) -> None:
     at = at_of(both)
     ids = stored(
         both,
-        opening(at, reply_count=2),
-        comment(at, "a", "t3_a", 1, text=None, is_deleted=True, url="https://r.example/a"),
+        opening(at, reply_count=3),
+        comment(at, "a", "t3_a", 1, text=None, is_deleted=True, deleted_by="author", url="https://r.example/a"),
         comment(at, "aa", "a", 2),
+        comment(at, "b", "t3_a", 3, is_deleted=True, deleted_by="moderator"),
     )
     page = opened(both, f"/items/{ids['t3_a']}")
     assert "Deleted before its text was seen." in page
-    assert outline(page) == [(2, "text of aa")]
+    assert outline(page) == [(2, "text of aa"), (1, "text of b")]
+    assert re.findall(r'<span class="tag is-bad">([^<]+)', replies(page)) == [
+        "deleted by its author",
+        "removed by a moderator",
+    ]
+
+
+def test_a_deleted_floor_says_so_and_keeps_its_text(both: Desk) -> None:
+    at = at_of(both)
+    ids = stored(both, opening(at, floor_number=0), floor(at, 1), floor(at, 2, is_deleted=True), floor(at, 3))
+    page = opened(both, f"/items/{ids['t3_a']}")
+    assert outline(page) == [(1, "text 1"), (1, "text 2"), (1, "text 3")]
+    assert re.findall(r'<span class="tag is-bad">([^<]+)', replies(page)) == ["deleted at the source"]
+    assert "来源处已删除" in opened(both, f"/items/{ids['t3_a']}", language="zh-CN")
+
+
+def test_posts_without_a_number_are_below_the_last_floors(both: Desk) -> None:
+    at = at_of(both)
+    lost = [floor(at, 100 + number).replace(floor_number=None) for number in range(A_PAGE + 2)]
+    ids = stored(both, opening(at, floor_number=0), *(floor(at, number) for number in range(1, A_PAGE + 3)), *lost)
+    first = opened(both, f"/items/{ids['t3_a']}")
+    assert "text 100" not in first
+    last = opened(both, f"/items/{ids['t3_a']}?floor={A_PAGE + 1}")
+    assert "Replies whose place in the thread is unknown" in last
+    texts = [text for _, text in outline(last)]
+    assert texts == [f"text {number}" for number in (A_PAGE + 1, A_PAGE + 2, *range(100, 100 + A_PAGE))]
+    (onwards,) = re.findall(r'href="([^"]+#orphans)"', last)
+    rest = [text for _, text in outline(opened(both, unescape(onwards)))]
+    assert rest[-2:] == [f"text {100 + A_PAGE}", f"text {101 + A_PAGE}"]
+
+
+def test_a_forum_that_names_parents_by_number_is_a_tree_and_can_be_read_by_number(both: Desk) -> None:
+    at = at_of(both)
+    kept = [numbered(at, 2, 1), numbered(at, 3, 2), numbered(at, 4, 1), numbered(at, 5, 3), numbered(at, 9, 8)]
+    ids = stored(both, opening(at, floor_number=1, reply_count=8), *kept, kind="discourse_forum")
+    page = opened(both, f"/items/{ids['t3_a']}")
+    assert outline(page) == [(1, "text 2"), (2, "text 3"), (3, "text 5"), (1, "text 4"), (1, "text 9")]
+    assert "Replies whose place in the thread is unknown" in page
+    # By number, holes and missing posts are shown.
+    page = opened(both, f"/items/{ids['t3_a']}?floor=2")
+    assert outline(page) == [(1, f"text {number}") for number in (2, 3, 4, 5, 9)]
+    assert "#6–#8: not stored yet" in page
+    assert f'href="/items/{ids["t3_a"]}#replies">As a tree' in page
+    # A reply has what it answers above, its place in the thread, and its replies below.
+    page = opened(both, f"/items/{ids['p3']}")
+    context = page[page.index('<nav class="card context"') : page.index("<article")]
+    links = [ids["t3_a"], ids["p2"]]
+    assert [int(number) for number in re.findall(r'href="/items/(\d+)"', context)] == links
+    assert f'href="/items/{ids["t3_a"]}?floor=3#replies"' in context
+    assert outline(page) == [(1, "text 5")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "words"),
+    [
+        ("reddit", {}, "7 reported, 1 stored. Comments are not collected for this source"),
+        ("reddit", {"comments": True}, "7 reported, 1 stored. The others were removed, are hidden"),
+        ("hackernews", {"listing": "new"}, "7 reported, 1 stored. Comments are not collected for this source"),
+        ("hackernews", {"listing": "new", "comments": True}, "7 reported, 1 stored. The others were removed"),
+        ("discourse_forum", {}, "7 reported, 1 stored. The others were removed, are hidden"),
+        ("rss", {}, "7 reported, 1 stored. Replies are not collected from this kind of source."),
+    ],
+)
+def test_the_reason_why_fewer_replies_are_stored_is_true(
+    both: Desk, kind: str, settings: dict[str, Any], words: str
+) -> None:
+    at = at_of(both)
+    ids = stored(both, opening(at, reply_count=7), comment(at, "a", "t3_a", 1), kind=kind, **settings)
+    assert words in " ".join(opened(both, f"/items/{ids['t3_a']}").split())
+
+
+def test_an_item_whose_replies_are_never_collected_says_so(both: Desk) -> None:
+    at = at_of(both)
+    ids = stored(both, post("e1", created_at=at.now, reply_count=4), kind="rss")
+    page = " ".join(opened(both, f"/items/{ids['e1']}").split())
+    assert "4 replies reported. Replies are not collected from this kind of source." in page

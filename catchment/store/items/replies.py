@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from operator import itemgetter
 
 from catchment.model import Record
 from catchment.store.database import StorePart, Transaction, reads
-from catchment.store.item_fields import SHOWN, ItemView
+from catchment.store.item_fields import ItemView
 from catchment.store.items.items import key_from, key_of
-from catchment.store.items.views import COLUMNS, shown
+from catchment.store.items.views import COLUMNS, by_ids, shown
 
 _MOST_BELOW = 300
 """Replies to replies that one page shows; the others are on the page of the reply that they belong to."""
 _DEEPEST = 6
 _MOST_ABOVE = 20
 _MOST_COUNTED = 100_000
-_position = itemgetter(SHOWN.index("ordered_at"), SHOWN.index("id"))
 
 
 class Branch(Record, frozen=True):
@@ -78,6 +76,31 @@ class Replies(StorePart):
              ORDER BY i.floor_number LIMIT ?
         """
         return shown(tx, tx.all(sql, item.platform, item.scope, item.thread_id, start, item.id, limit))
+
+    @reads
+    def unnumbered(
+        self, tx: Transaction, item: ItemView, limit: int, after: tuple[int, int] | None = None
+    ) -> BranchPage:
+        """Returns the replies of a thread that have no number, oldest first, as branches without replies."""
+        # Both are counted within an index: of most threads, no row has to be read to know that there are none.
+        counted = """
+            SELECT count(*), (SELECT count(*) FROM items WHERE platform = ? AND scope = ? AND thread_id = ?
+                                 AND floor_number IS NOT NULL)
+              FROM items WHERE platform = ? AND scope = ? AND thread_id = ?
+        """
+        thread = (item.platform, item.scope, item.thread_id)
+        row = tx.one(counted, *thread, *thread)
+        if row is None or row[0] == row[1]:
+            return BranchPage([], None)
+        sql = f"""
+            SELECT {COLUMNS} FROM items i
+             WHERE i.platform = ? AND i.scope = ? AND i.thread_id = ? AND i.floor_number IS NULL AND i.id <> ?
+               AND (i.ordered_at, i.id) > (?, ?)
+             ORDER BY i.ordered_at, i.id LIMIT ?
+        """
+        found = shown(tx, tx.all(sql, *thread, item.id, *(after or (-(2**63), 0)), limit + 1))
+        more = key_from(key_of(found[limit - 1])) if len(found) > limit else None
+        return BranchPage([Branch(reply) for reply in found[:limit]], more)
 
     @reads
     def context(self, tx: Transaction, item: ItemView) -> Context:
@@ -154,13 +177,14 @@ def _grown(tx: Transaction, above: ItemView, roots: Sequence[ItemView]) -> list[
 
 
 def _replies_to(tx: Transaction, items: Sequence[ItemView], limit: int) -> list[ItemView]:
+    # Ten thousand may answer one of them: these are compared within the index, and only a few are read.
     sql = f"""
-        SELECT {COLUMNS} FROM items i
-         WHERE i.platform = ? AND i.scope = ? AND i.parent_id IN {{values}} ORDER BY i.ordered_at, i.id LIMIT {limit}
+        SELECT ordered_at, id FROM items
+         WHERE platform = ? AND scope = ? AND parent_id IN {{values}} ORDER BY ordered_at, id LIMIT {limit}
     """
     first = items[0]
     rows = tx.select_in(sql, [item.external_id for item in items], before=[first.platform, first.scope])
-    return shown(tx, sorted(rows, key=_position)[:limit])
+    return by_ids(tx, [item_id for _, item_id in sorted(rows)[:limit]])
 
 
 def _reply_counts(tx: Transaction, items: Sequence[ItemView]) -> dict[str, int]:

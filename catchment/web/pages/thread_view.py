@@ -7,10 +7,10 @@ from collections.abc import Callable
 from markupsafe import Markup
 
 from catchment.app import App
-from catchment.model import Record
+from catchment.model import Kind, Record
 from catchment.store.item_fields import ItemView
 from catchment.store.items.items import key_text
-from catchment.store.items.replies import Branch
+from catchment.store.items.replies import Branch, BranchPage
 from catchment.web.pages.item_views import headline
 
 A_PAGE = 30
@@ -56,11 +56,15 @@ class ThreadSection(Record, frozen=True):
     """Whether something between the root and `above` is not stored or left out."""
     floors: list[FloorRow] | None = None
     """The replies by number; None: as a tree."""
-    floor: int = 0
-    """The number from which floors are shown."""
+    floor: int | None = None
+    """The number from which floors are shown, or could be; None: its replies have no numbers."""
+    as_tree: str | None = None
+    """Where the replies that are shown by number are a tree."""
+    in_thread: str | None = None
+    """The place of a numbered reply in its thread."""
     replies: list[ReplyView] = []
     orphans: list[ReplyView] = []
-    """Replies whose parent is not stored: their place in the thread is unknown."""
+    """Replies whose place in the thread is unknown: their parent is not stored, or they have no number."""
     first: str | None = None
     next: str | None = None
     next_orphans: str | None = None
@@ -79,14 +83,22 @@ class ThreadCursors(Record, frozen=True):
 
 
 def thread_section(app: App, item: ItemView, body: Body, cursors: ThreadCursors) -> ThreadSection:
-    """Returns the thread around an item: by number where its replies have numbers, else as a tree."""
+    """Returns the thread around an item: as a tree where replies name what they answer, else by number."""
+    kind = app.platforms.kind(app.store.sources.get(item.source_id, even_removed=True).kind)
     section = _context(app, item)
     if item.is_head:
         stored = app.store.replies.stored_count(item)
-        section = section.replace(stored_count=stored, why_fewer=_why_fewer(app, item, stored))
-    if item.is_head and item.floor_number is not None:
-        return _with_floors(app, item, body, section, cursors.floor)
-    return _with_tree(app, item, body, section, cursors)
+        section = section.replace(stored_count=stored, why_fewer=_why_fewer(app, item, kind, stored))
+    elif item.reply_count and _never_collects(kind):
+        section = section.replace(why_fewer="never")
+    if not item.is_head or item.floor_number is None:
+        return _with_tree(app, item, body, section, cursors)
+    has_tree = kind is not None and kind.forum is not None and kind.forum.names_parents
+    if has_tree and cursors.floor is None:
+        section = section.replace(floor=item.floor_number + 1)
+        return _with_tree(app, item, body, section, cursors)
+    section = section.replace(as_tree=f"/items/{item.id}#replies" if has_tree else None)
+    return _with_floors(app, item, body, section, cursors)
 
 
 def _context(app: App, item: ItemView) -> ThreadSection:
@@ -94,16 +106,18 @@ def _context(app: App, item: ItemView) -> ThreadSection:
         return ThreadSection()
     above, root = app.store.replies.context(item), app.store.replies.root(item)
     is_named = root is None or root.id in {item.id, *(parent.id for parent in above.items)}
+    is_numbered = root is not None and root.floor_number is not None and item.floor_number is not None
     return ThreadSection(
+        in_thread=f"/items/{root.id}?floor={item.floor_number}#replies" if root is not None and is_numbered else None,
         above=[_above(parent) for parent in above.items],
         root=None if is_named or root is None else _above(root),
         is_broken=not above.is_complete,
     )
 
 
-def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, floor: int | None) -> ThreadSection:
+def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, cursors: ThreadCursors) -> ThreadSection:
     lowest = (item.floor_number or 0) + 1
-    start = max(lowest, floor or 0)
+    start = max(lowest, cursors.floor or 0)
     floors = app.store.replies.floors(item, start, A_PAGE + 1)
     rows: list[FloorRow] = []
     expected = start
@@ -113,12 +127,15 @@ def _with_floors(app: App, item: ItemView, body: Body, section: ThreadSection, f
             rows += _missing(app, item, expected, number - 1)
         rows.append(FloorRow(_reply(Branch(reply), body)))
         expected = number + 1
-    return section.replace(
+    section = section.replace(
         floors=rows,
         floor=start,
-        first=f"/items/{item.id}#replies" if start > lowest else None,
+        first=f"/items/{item.id}?floor={lowest}#replies" if start > lowest else None,
         next=f"/items/{item.id}?floor={expected}#replies" if len(floors) > A_PAGE else None,
     )
+    if section.next is not None:
+        return section
+    return _with_orphans(item, body, section, app.store.replies.unnumbered(item, A_PAGE, cursors.orphans_after))
 
 
 def _missing(app: App, item: ItemView, first: int, last: int) -> list[FloorRow]:
@@ -154,24 +171,36 @@ def _with_tree(app: App, item: ItemView, body: Body, section: ThreadSection, cur
     )
     if page.next is not None or not section.stored_count:
         return section
-    orphans = store.orphans(item, A_PAGE, cursors.orphans_after)
+    return _with_orphans(item, body, section, store.orphans(item, A_PAGE, cursors.orphans_after))
+
+
+def _with_orphans(item: ItemView, body: Body, section: ThreadSection, orphans: BranchPage) -> ThreadSection:
+    floor = f"&floor={section.floor}" if section.floors is not None else ""
     return section.replace(
         orphans=[_reply(branch, body) for branch in orphans.branches],
-        next_orphans=f"/items/{item.id}?orphans={key_text(orphans.next)}#orphans" if orphans.next else None,
+        next_orphans=f"/items/{item.id}?orphans={key_text(orphans.next)}{floor}#orphans" if orphans.next else None,
     )
 
 
-def _why_fewer(app: App, item: ItemView, stored: int) -> str | None:
+def _why_fewer(app: App, item: ItemView, kind: Kind | None, stored: int) -> str | None:
+    """Returns the reason why fewer replies are stored than the platform reports; None: all of them are."""
     if not item.reply_count or stored >= item.reply_count:
         return None
-    if app.store.replies.has_pending(item.id):
-        return "pending"
-    source = app.store.sources.get(item.source_id)
-    kind = app.platforms.kind(source.kind)
-    has_switch = kind is not None and any(field.name == "comments" for field in kind.fields)
-    if kind is not None and has_switch and not kind.collects_replies(source.settings):
+    if _never_collects(kind):
+        return "never"
+    source = app.store.sources.get(item.source_id, even_removed=True)
+    if kind is not None and not kind.collects_replies(source.settings):
         return "off"
-    return "unseen"
+    thread = app.store.threads.of_item(item.id)
+    if thread is not None and thread.skipped_since is not None:
+        return "too_long"
+    is_pending = thread is not None and thread.next_page is not None
+    return "pending" if is_pending or app.store.replies.has_pending(item.id) else "unseen"
+
+
+def _never_collects(kind: Kind | None) -> bool:
+    """Whether replies to the items of a kind of source cannot be collected at all."""
+    return kind is not None and kind.forum is None and all(field.name != "comments" for field in kind.fields)
 
 
 def _above(item: ItemView) -> AboveView:

@@ -210,9 +210,16 @@ NAMES: dict[str, dict[str, str]] = {
         "author": "Deleted by its author. The stored text is kept.",
         "moderator": "Removed by a moderator. The stored text is kept.",
     },
+    "deletion": {
+        "author": "deleted by its author",
+        "moderator": "removed by a moderator",
+        "source": "deleted at the source",
+    },
     "why_fewer": {
         "pending": "More of them are waiting to be fetched.",
         "off": "Comments are not collected for this source: its setting `comments` is off.",
+        "never": "Replies are not collected from this kind of source.",
+        "too_long": "The thread is too long: only its opening post is read.",
         "unseen": "The others were removed, are hidden, or were never shown to catchment.",
     },
     "counter": {"score": "score", "reply_count": "replies", "view_count": "views"},
