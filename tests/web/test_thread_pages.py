@@ -239,7 +239,12 @@ def test_a_forum_that_names_parents_by_number_is_a_tree_and_can_be_read_by_numbe
     links = [ids["t3_a"], ids["p2"]]
     assert [int(number) for number in re.findall(r'href="/items/(\d+)"', context)] == links
     assert f'href="/items/{ids["t3_a"]}?floor=3#replies"' in context
+    assert '<span class="number">#3</span>' in page
     assert outline(page) == [(1, "text 5")]
+    # Of what it answers, only the number is known.
+    page = opened(both, f"/items/{ids['p9']}")
+    assert "not stored or not shown" in page
+    assert "None" not in page
 
 
 @pytest.mark.parametrize(
