@@ -51,8 +51,8 @@ def test_an_audit_is_shown_with_its_threads_and_floors(desk: ForumDesk) -> None:
     assert "Missing floors 2" in page
     assert "Tides & <harbours>" in page
     assert "HTTP (500): out of order" in page
-    assert "#5 failed attempts: 1" in page
-    assert "#25 repaired attempts: 1" in page
+    assert "#5 failed · attempts: 1" in page
+    assert "#25 repaired · attempts: 1" in page
     assert "缺失楼层" in opened(desk, f"/audits/{audit.id}", language="zh")
 
 
