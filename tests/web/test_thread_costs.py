@@ -110,6 +110,10 @@ def test_a_late_page_of_ten_thousand_comments_costs_no_more_than_the_first(town:
     # Beyond how many there are, which is counted within an index, nothing grows with the thread.
     _, counting = thread.cost(lambda: town.app.store.replies.stored_count(thread.head))
     assert first_page[1] - counting <= 2 * few[1]
+    # The last page also looks for replies whose parent is not stored.
+    end = {"after": (int(town.app.store.items.get(thread.first + 9_990).ordered_at.timestamp() * 1e6), 0)}
+    assert thread.page(**end).next is None
+    assert thread.cost(lambda: thread.page(**end))[1] <= 4 * first_page[1]
 
 
 def test_a_reply_with_ten_thousand_replies_is_one_branch_of_its_page(town: TownApp) -> None:
