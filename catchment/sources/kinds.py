@@ -6,7 +6,7 @@ Known names are those installed and those in the archive: a platform's items sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -101,7 +101,17 @@ class Names:
                 raise InvalidInput("{text!r} is not the id of a source", _LISTED, "source", text=text[:50])
             return int(typed)
         plain, _ = secret.strip_url(typed)
-        matches = self._store.sources.matching(plain, _MOST_NAMED + 1) or list(self._of_target(plain))
+        return self._only(text, self._store.sources.matching(plain, _MOST_NAMED + 1) or list(self._of_target(plain)))
+
+    def exact_source(self, text: str) -> int:
+        """Returns the id of the source with this name or URL (in any form that its platform accepts). For programs: a
+        source whose name only contains the text is another one."""
+        plain, _ = secret.strip_url(text.strip())
+        matches = self._store.sources.matching(plain, _MOST_NAMED + 1, is_exact=True) or list(self._of_target(plain))
+        return self._only(text, matches)
+
+    def _only(self, text: str, matches: Sequence[tuple[int, str]]) -> int:
+        """Returns the id of the one that matches. Raises if there is none, or more than one."""
         if len(matches) == 1:
             return matches[0][0]
         if not matches:

@@ -48,21 +48,22 @@ class StopPipes:
     """How a worker tells all its children to stop, no matter when they were forked."""
 
     def __init__(self) -> None:
-        (self._stop, self._tell_stop), (self._cut, self._tell_cut) = os.pipe(), os.pipe()
+        (self._stop, tell_stop), (self._cut, tell_cut) = os.pipe(), os.pipe()
+        self._ends = {"stop": tell_stop, "cut": tell_cut}
         self._owner = os.getpid()
         # One byte that all processes share: whether a child aborted something.
         self._is_unclean = mmap.mmap(-1, 1)
 
     def tell_stop(self) -> None:
-        self._close("_tell_stop")
+        self._close("stop")
 
     def tell_cut(self) -> None:
-        self._close("_tell_cut")
+        self._close("cut")
 
     def _close(self, name: str) -> None:
-        end = getattr(self, name)
+        # The signal handler and the thread of the time limit may come at once: `pop` gives the end to one of them.
+        end = self._ends.pop(name, None)
         if end is not None:
-            setattr(self, name, None)
             os.close(end)
 
     def leave_to_worker(self) -> None:
@@ -99,7 +100,7 @@ class Child:
         self._app: App | None = None
         self._live_settings: LiveSettings | None = None
         self._opening = Lock()
-        self._stopping, self._closed = Event(), Event()
+        self._stopping, self._cutting, self._closed = Event(), Event(), Event()
 
     def start(self) -> None:
         """Call it after the fork."""
@@ -131,6 +132,7 @@ class Child:
             self._app.stop.set()
 
     def cut(self) -> None:
+        self._cutting.set()
         if self._app is not None:
             self._app.cut.set()
 
@@ -175,8 +177,11 @@ class Child:
             limit.daemon = True
             limit.start()
         try:
+            # A stop and an abort may have come before the events were cleared.
             if self._stopping.is_set():
                 app.stop.set()
+            if self._cutting.is_set():
+                app.cut.set()
             yield app
         finally:
             for limit in limits:

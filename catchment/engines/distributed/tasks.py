@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -138,19 +139,30 @@ def _add_tasks(celery: Celery, child: Child) -> None:
 
     def add(name: str, work: Callable[..., Any]) -> None:
         """`work` gets the app, and the arguments of the call."""
+        signature = inspect.signature(work)
 
         def run(task: Task, *args: Any, **kwargs: Any) -> Any:
-            job = by_name.get(str(task.request.get(JOB_HEADER)))
+            hinted = task.request.get(JOB_HEADER)
+            job = by_name.get(hinted) if isinstance(hinted, str) else None
             request_id = str(task.request.get("request_id") or task.request.id)
-            with logs.bound(task=name, request_id=request_id), child.working() as app:
-                if job is not None and job.task_name == name and name != _COLLECT.task_name:
-                    return {"job": job.name, "ran": run_if_due(app, job)}
-                try:
-                    return work(app, *args, **kwargs)
-                except TypeError as error:
-                    raise TaskFailed(f"{InvalidInput.code}: {error}") from error
-                except CatchmentError as error:
-                    raise TaskFailed(logs.redact(f"{error.code}: {error}")) from error
+            with logs.bound(task=name, request_id=request_id):
+                if hinted is not None and (job is None or job.task_name != name):
+                    log.warning("a hint names a job that is not this task's, and is dropped", job=str(hinted)[:100])
+                    return {"job": None, "ran": False}
+                with child.working() as app:
+                    if job is not None and name != _COLLECT.task_name:
+                        return {"job": job.name, "ran": run_if_due(app, job)}
+                    return call(app, *args, **kwargs)
+
+        def call(app: App, *args: Any, **kwargs: Any) -> Any:
+            try:
+                signature.bind(app, *args, **kwargs)
+            except TypeError as error:
+                raise TaskFailed(f"{InvalidInput.code}: {error}") from None
+            try:
+                return work(app, *args, **kwargs)
+            except CatchmentError as error:
+                raise TaskFailed(logs.redact(f"{error.code}: {error}")) from error
 
         celery.task(run, name=name, bind=True, shared=False, throws=(TaskFailed,))
 
@@ -181,7 +193,7 @@ def crawl_community(app: App, name: str) -> Answer:
     """Visit one community now, whatever its schedule says."""
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise InvalidInput("the name of a community is a short text", 'give it as in "r/webdev"', "name")
-    source = app.store.sources.get(app.names.source(name))
+    source = app.store.sources.get(app.names.exact_source(name))
     began = app.clock.now()
     view = summed(app.scheduler().these([source.id], CRAWL_COMMUNITY, "request"), began, app.clock.now()).results[0]
     if view.error is not None:

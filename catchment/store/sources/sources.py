@@ -244,16 +244,16 @@ class Sources(StorePart):
         return self._db.read(facets.category_counts)
 
     @reads
-    def matching(self, tx: Transaction, text: str, limit: int) -> list[tuple[int, str]]:
+    def matching(self, tx: Transaction, text: str, limit: int, *, is_exact: bool = False) -> list[tuple[int, str]]:
         """Returns ids and names of the sources that match a name, an address or words of these: exact matches, if there
-        are any; else those that contain all the words."""
+        are any; else, unless `is_exact`, those that contain all the words."""
         whole, words = tokens.folded(text).strip(), tokens.folded(text).split()
         exact: list[tuple[int, str]] = []
         near: list[tuple[int, str]] = []
         for source_id, name, target in _named(tx, 0, None, [str(state) for state in _FOLLOWED]):
             if whole in (tokens.folded(name).strip(), tokens.folded(target)):
                 exact.append((source_id, name))
-            elif len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
+            elif not is_exact and len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
                 near.append((source_id, name))
         return (exact or near)[:limit]
 
