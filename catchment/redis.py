@@ -54,6 +54,8 @@ class RedisLink:
         self._lock = Lock()
         self.trouble: str | None = None
         """Why Redis is unavailable, in words; None if it is available as far as is known."""
+        self.is_refused = False
+        """Whether waiting does not help: a wrong password, no such database, something else than Redis."""
         self._client = self._made(url)
 
     def ask(self, call: Callable[[Any], T]) -> T:
@@ -69,12 +71,14 @@ class RedisLink:
                 is_news = self._ask_again_at is None
                 self._ask_again_at = self._wall() + _PAUSE_SECONDS
                 self.trouble = logs.redact(f"{type(error).__name__}: {error}")
+                self.is_refused = _is_refusal(error)
             if is_news:
                 log.warning(self._away, redis=self.shown_url, why=self.trouble)
             raise Away(self.trouble) from error
         if self._ask_again_at is not None:
             with self._lock:
                 was_away, self._ask_again_at, self.trouble = self._ask_again_at is not None, None, None
+                self.is_refused = False
             if was_away:
                 log.info("Redis is back", redis=self.shown_url)
         return result
@@ -115,5 +119,20 @@ class RedisLink:
         return client
 
     def _unusable(self, why: str, helps: str) -> None:
-        self.trouble = logs.redact(f"{why} — {helps}")
+        self.trouble, self.is_refused = logs.redact(f"{why} — {helps}"), True
         log.warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the server will say the same tomorrow. One that is full, loads its data, has too many clients or closes
+    the connection will not."""
+    from redis import exceptions
+
+    refusals = (
+        exceptions.AuthenticationError,
+        exceptions.AuthenticationWrongNumberOfArgsError,
+        exceptions.AuthorizationError,
+        exceptions.NoPermissionError,
+        exceptions.InvalidResponse,
+    )
+    return isinstance(error, refusals) or "DB index" in str(error)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import redis
 from celery.__main__ import main as celery_main
 
 from catchment.app import App, open_app, settings_from
@@ -18,13 +19,14 @@ from catchment.engines.distributed.tasks import make_celery
 from catchment.jobs import NAMES
 from catchment.model import Target
 from catchment.settings import Settings
+from catchment.settings.table import QUEUES
 from catchment.store.leases import ProcessView, living
 from catchment.store.sources.sources import SourceRequest
 from tests.feedsite import FeedSite
 from tests.forked import Forked
 from tests.redis_server import RedisServer
 
-WAIT_SECONDS = 300
+WAIT_SECONDS = 20
 """Against tests that hang; everything is waited for by what happens."""
 
 
@@ -50,12 +52,12 @@ def celery_command(*arguments: str) -> None:
 class Deployment:
     """Processes are started with its settings; `app` is one more process of it, in which the test looks at things."""
 
-    def __init__(self, folder: Path, database_url: str, redis: RedisServer, **settings: str) -> None:
-        self.folder, self.redis, self.site = folder, redis, FeedSite()
+    def __init__(self, folder: Path, database_url: str, redis_server: RedisServer, **settings: str) -> None:
+        self.folder, self.redis, self.site = folder, redis_server, FeedSite()
         self.environ = {
             "CATCHMENT_HOME": str(folder / "home"),
             "CATCHMENT_DATABASE_URL": database_url,
-            "CELERY_BROKER_URL": f"redis://127.0.0.1:{redis.port}/1",
+            "CELERY_BROKER_URL": f"redis://127.0.0.1:{redis_server.port}/1",
             "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "true",
             "CATCHMENT_RETRY_WAITS": "none",
             "CATCHMENT_LOG_FORMAT": "json",
@@ -134,6 +136,15 @@ class Deployment:
             return celery.send_task(name, args=list(arguments), **options).get(timeout=WAIT_SECONDS)
         finally:
             celery.close()
+
+    def broker(self) -> redis.Redis:
+        """A connection to the database of Redis that carries the messages."""
+        return redis.Redis(port=self.redis.port, db=1)
+
+    def is_all_answered(self) -> bool:
+        """Whether no message waits, and none is being worked on."""
+        with self.broker() as client:
+            return not any(client.llen(name) for name in QUEUES) and not client.hlen("unacked")
 
     def close(self) -> None:
         for feed in self.site.feeds.values():

@@ -41,9 +41,7 @@ def test_a_community_is_visited_only_under_its_own_name(town: TownApp) -> None:
     assert len(town.town.asked["https://ride-along.example/feed"]) == 2
 
 
-def test_a_bug_in_a_task_is_not_called_an_error_of_the_caller(
-    town: TownApp, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bug_in_a_task_is_not_called_an_error_of_the_caller(town: TownApp, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(app: App, name: str) -> None:
         len(17)  # type: ignore[arg-type]
 

@@ -188,17 +188,46 @@ def test_hints_that_are_forged_repeated_or_unknown_harm_nothing(deployment: Depl
     celery.send_task("tasks.crawler.of_another_version", queue="crawler_queue", args=[1])
     celery.send_task("catchment.index-items", queue="crawler_queue", headers={"catchment_job": "index-items"})
     celery.close()
-    deployment.redis.client.select(1)
-    deployment.redis.client.lpush("crawler_queue", b"this is no message")
-    deployment.redis.client.select(0)
     deployment.worker(2)
     until(lambda: deployment.visited() == 3)
-    visits = "SELECT count(*) FROM run_sources"
-    assert deployment.number(visits) == 3
+    until(deployment.is_all_answered)
+    assert deployment.number("SELECT count(*) FROM run_sources") == 3
     # A job that is not due is not run by a hint.
     assert deployment.ask("tasks.metrics.generate_daily") == {"job": "daily-metrics", "ran": True}
     hinted = deployment.ask("tasks.metrics.generate_daily", headers={"catchment_job": "daily-metrics"})
     assert hinted == {"job": "daily-metrics", "ran": False}
+    for forged in (7, "no-such-job", "clear-old", ["daily-metrics"], ""):
+        answer = deployment.ask("tasks.metrics.generate_daily", headers={"catchment_job": forged})
+        assert answer == {"job": None, "ran": False}
+
+
+def test_bytes_that_are_no_message_end_no_worker(deployment: Deployment) -> None:
+    worker = deployment.worker(1)
+    address = {"exchange": "", "routing_key": "crawler_queue"}
+    strange = (
+        {"properties": {}},
+        {"properties": {"delivery_tag": "no address"}},
+        {"properties": {"delivery_tag": ["no text"], "delivery_info": address}},
+        {"properties": {"delivery_tag": "1", "delivery_info": address, "body_encoding": "base64"}, "body": "%"},
+        {"properties": {"delivery_tag": "2", "delivery_info": address, "body_encoding": "rot13"}, "body": "x"},
+        {"properties": {"delivery_tag": "3", "delivery_info": address}, "headers": ["task"], "body": "7"},
+        {"properties": {"delivery_tag": "4", "delivery_info": address}, "headers": {"task": 7, "id": None}},
+        {
+            "properties": {"delivery_tag": "5", "delivery_info": address},
+            "headers": {"task": "catchment.index-items", "id": 7, "timelimit": 7, "expires": {}, "root_id": []},
+            "body": "[[], {}, {}]",
+            "content-type": "application/json",
+            "content-encoding": "utf-8",
+        },
+    )
+    for message in (b"this is no message", b"\xff\xfe", b"7", b"{}", *(json.dumps(one).encode() for one in strange)):
+        with deployment.broker() as client:
+            client.lpush("crawler_queue", message)
+        # One after the other, so that each is met by the same worker.
+        assert deployment.ask("tasks.crawler.crawl_seed_communities_incremental")["communities"] == 0, message
+    until(deployment.is_all_answered)
+    worker.signal(signal.SIGTERM)
+    assert worker.code(60) == 0
 
 
 def test_a_second_beat_takes_over_within_a_minute(deployment: Deployment) -> None:
@@ -228,13 +257,14 @@ def test_the_documented_names_queues_and_periods_are_those_of_the_table_of_jobs(
     assert job_table() in text
 
 
+@pytest.mark.parametrize("program", ["catchment", "celery"])
 @pytest.mark.parametrize("command", ["worker", "beat"])
 @pytest.mark.parametrize("version", [BASELINE if BASELINE < HEAD else "0001", "9999"])
 def test_a_database_of_an_older_or_newer_version_is_refused_with_what_helps(
-    deployment: Deployment, command: str, version: str
+    deployment: Deployment, program: str, command: str, version: str
 ) -> None:
     deployment.app.store.database.write(lambda tx: tx.run("UPDATE alembic_version SET version_num = ?", version))
-    said = _ends(deployment.start(command))
+    said = _ends((deployment.start if program == "catchment" else deployment.start_celery)(command))
     helps = mismatch(version)
     assert helps is not None
     assert helps.helps in said
@@ -294,20 +324,27 @@ def test_without_a_broker_worker_and_beat_say_what_to_set(deployment: Deployment
 
 def test_the_program_celery_works_as_the_specification_uses_it(deployment: Deployment) -> None:
     (source,) = deployment.follow(1)
-    deployment.start_celery("beat", "--loglevel", "warning")
+    beat = deployment.start_celery("beat", "--loglevel", "warning")
     worker = deployment.start_celery("worker", "--loglevel", "warning", "--concurrency", "1")
     until(lambda: deployment.visited() == 1)
-    inspect = deployment.start_celery("inspect", "registered", "--timeout", "60")
-    listed = inspect.stdout.read()
-    assert all(name in listed for name in ("tasks.crawler.crawl_community", "tasks.metrics.generate_daily"))
+
+    def is_listed() -> bool:
+        """Workers have a second to answer."""
+        listed = deployment.start_celery("inspect", "registered").stdout.read()
+        return all(name in listed for name in ("tasks.crawler.crawl_community", "tasks.metrics.generate_daily"))
+
+    until(is_listed)
     name = deployment.site.feed("f0").url
     call = deployment.start_celery("call", "tasks.crawler.crawl_community", f'--args=["{name}"]')
     task_id = call.stdout.read().strip()
     with closing(deployment.celery()) as celery:
         assert celery.AsyncResult(task_id).get(timeout=300)["new_posts"] == 0
     assert deployment.app.store.sources.with_progress(source)[1].poll_count == 2
-    worker.signal(signal.SIGTERM)
-    assert worker.code(60) == 0
+    for process in (worker, beat):
+        process.signal(signal.SIGTERM)
+        assert process.code(60) == 0
+    # Another beat may lead at once.
+    assert deployment.app.store.leadership.leader() is None
 
 
 def test_the_settings_of_workers_say_how_many_children_take_which_tasks_and_where_results_are(

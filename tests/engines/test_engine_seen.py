@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from catchment.engines.distributed.beat import Beat
 from catchment.engines.distributed.tasks import make_celery
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Severity
+from catchment.redis import RedisLink
 from catchment.status import DeploymentStatus
 from tests.redis_server import RedisServer
 from tests.town import TownApp
@@ -177,6 +179,37 @@ def test_as_many_collectors_are_told_as_there_is_work_and_no_more_than_there_are
     assert told() == 2
     for app in (*workers, beat._app):
         app.close()
+
+
+def test_a_job_has_one_hint_however_long_its_workers_are_busy_and_collectors_do_not_wait_behind_others(
+    town: TownApp,
+) -> None:
+    worker, beat, broker = town.another("worker crawler"), beat_of(town), town.app.broker
+    assert broker is not None
+    worker.presence
+    beat.tick()
+    jobs = sorted(waiting_jobs(broker))
+    assert len(jobs) == len({*jobs}) > 20
+    for _ in range(3):
+        # As if the time for a repetition had come.
+        beat._hinted_at.clear()
+        beat.tick()
+    assert sorted(waiting_jobs(broker)) == jobs
+    town.follow(town.town.feed("https://a.example/feed"))
+    town.clock.advance(61)
+    beat.tick()
+    assert sorted(waiting_jobs(broker)) == sorted([*jobs, "collect-due"])
+    for app in (worker, beat._app):
+        app.close()
+
+
+def waiting_jobs(broker: RedisLink) -> list[str]:
+    """The jobs of all hints that wait."""
+    return [
+        json.loads(message)["headers"]["catchment_job"]
+        for queue in QUEUES
+        for message in broker.ask(lambda client, queue=queue: client.lrange(f"{queue}_queue", 0, -1))  # type: ignore[misc]
+    ]
 
 
 def test_the_doctor_adds_up_the_connections(town: TownApp, tmp_path: Path, postgres_url: str) -> None:

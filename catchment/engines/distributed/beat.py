@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,7 +19,7 @@ from catchment import logs
 from catchment.app import App, open_app
 from catchment.engines.distributed.broker import NOT_SENT
 from catchment.engines.distributed.limits import MISSING_SECONDS
-from catchment.engines.distributed.tasks import send_hint
+from catchment.engines.distributed.tasks import hint_mark, send_hint
 from catchment.engines.live_settings import LiveSettings
 from catchment.errors import CatchmentError, LeaseLost
 from catchment.jobs import COLLECT_DUE, JOBS, Job, run_if_due
@@ -37,9 +38,19 @@ _HEARTBEAT_SECONDS = 10.0
 _SILENCE_SECONDS = 30.0
 """A leader that has not moved for so long, by the clock of the one that stands by, is replaced."""
 _REPEAT_SECONDS = (1.0, 30.0)
-"""A hint about a job that stays due is repeated after a tenth of its period, within these limits."""
+"""After a tenth of its period, within these limits, a job that is still due is hinted at again, unless its hint still
+waits."""
 _MOST_WAITING = 100
 """A queue with so many messages gets no more."""
+_COUNT_WAITING = """
+local found = 0
+for _, message in ipairs(redis.call('LRANGE', KEYS[1], 0, ARGV[2] - 1)) do
+    if string.find(message, ARGV[1], 1, true) then found = found + 1 end
+end
+return {redis.call('LLEN', KEYS[1]), found}
+"""
+"""How many messages are in a queue, and how many of the first ones contain a text: counted by Redis, since messages may
+be large."""
 
 
 class Beat:
@@ -150,12 +161,15 @@ class Beat:
         due = self._app.scheduler().count_due(workers * batch)
         self._send(job, -(-due // batch), most=workers)
 
-    def _send(self, job: Job, count: int, most: int = _MOST_WAITING) -> None:
+    def _send(self, job: Job, count: int, most: int = 1) -> None:
+        """Send so many hints, but let no more than `most` about this job wait."""
         if count < 1 or self._app.broker is None:
             return
         try:
-            waiting = self._app.broker.ask(lambda client: int(client.llen(job.queue_name)))
-            for _ in range(min(count, most - waiting)):
+            length, waiting = self._app.broker.ask(
+                lambda client: client.eval(_COUNT_WAITING, 1, job.queue_name, hint_mark(job), _MOST_WAITING)
+            )
+            for _ in range(min(count, most - waiting, _MOST_WAITING - length)):
                 send_hint(self._celery, self._app, job)
                 if self._is_refused:
                     self._is_refused = False
@@ -169,8 +183,10 @@ class Beat:
                 log.warning("the message broker takes no hints, beat tries again", error=logs.redact(str(error)))
 
     def leave(self) -> None:
-        if self._lease is not None:
-            self._app.store.leadership.leave(self._lease)
+        """Another beat may lead at once."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            self._app.store.leadership.leave(lease)
 
 
 def run_beat(app: App, celery: Celery, wait: Callable[[float], bool]) -> None:
@@ -180,7 +196,9 @@ def run_beat(app: App, celery: Celery, wait: Callable[[float], bool]) -> None:
         while not wait(beat.tick()):
             pass
     finally:
-        beat.leave()
+        # If the database is away, the lease is free when the others notice that this process has ended.
+        with suppress(CatchmentError):
+            beat.leave()
 
 
 def open_beat_app(settings: Settings) -> App:
@@ -192,12 +210,30 @@ class CeleryScheduler(CeleryBeatScheduler):  # type: ignore[misc]
 
     def __init__(self, app: Celery, *args: Any, **kwargs: Any) -> None:
         self._beat: Beat | None = None
+        self._opened: App | None = None
+        self._is_ticking = False
         super().__init__(app, *args, **kwargs)
 
     def setup_schedule(self) -> None:
         self.install_default_entries({})
+        try:
+            self._opened = open_beat_app(self.app.catchment_settings)
+        except CatchmentError as error:
+            raise SystemExit(f"catchment: {error}") from None
+        self._beat = Beat(self._opened, self.app)
 
     def tick(self, *_: Any, **__: Any) -> float:
-        if self._beat is None:
-            self._beat = Beat(open_beat_app(self.app.catchment_settings), self.app)
-        return self._beat.tick()
+        assert self._beat is not None
+        self._is_ticking = True
+        try:
+            return self._beat.tick()
+        finally:
+            self._is_ticking = False
+
+    def close(self) -> None:
+        """Closing the app gives the lease back. Celery calls this twice: in its signal handler, which may have
+        interrupted a tick and what that holds, and again when the tick has ended."""
+        super().close()
+        if self._opened is not None and not self._is_ticking:
+            opened, self._opened = self._opened, None
+            opened.close()

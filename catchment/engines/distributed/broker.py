@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import time
 import warnings
+from contextlib import suppress
+from json import JSONDecodeError
 from typing import Any
 
 from celery.exceptions import CPendingDeprecationWarning, OperationalError
@@ -12,7 +14,7 @@ from celery.worker.consumer import Consumer as CeleryConsumer
 from kombu.transport.redis import Channel as RedisChannel
 from kombu.transport.redis import Transport as RedisTransport
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import DataError, RedisError
 
 from catchment import logs
 
@@ -24,11 +26,19 @@ _PAUSE_SECONDS = 1.0
 
 
 class Channel(RedisChannel):  # type: ignore[misc]
-    """A channel that is closed a second time, after its connection has gone, says so as Kombu expects it.
+    """Outlasts two things that would end the whole worker.
 
-    When Redis goes away while messages are unanswered, Celery closes the connection twice. The second time there are
-    no parameters left to connect with, and an AttributeError would end the whole worker.
+    A channel that is closed a second time, after its connection has gone, says so as Kombu expects it: when Redis goes
+    away while messages are unanswered, Celery closes the connection twice, the second time with no parameters left to
+    connect with. And bytes in a queue that are not JSON are dropped.
     """
+
+    def _brpop_read(self, **options: Any) -> Any:
+        try:
+            return super()._brpop_read(**options)
+        except (JSONDecodeError, UnicodeDecodeError) as error:
+            _log_malformed(error)
+            return True
 
     def _connparams(self, asynchronous: bool = False) -> dict[str, Any]:
         if self.connection.client is None:
@@ -37,7 +47,24 @@ class Channel(RedisChannel):  # type: ignore[misc]
 
 
 class Transport(RedisTransport):  # type: ignore[misc]
+    """Drops messages that Kombu or Celery cannot read: their errors would end the whole worker."""
+
     Channel = Channel
+
+    def _deliver(self, message: Any, queue: str) -> None:
+        try:
+            super()._deliver(message, queue)
+        except (TypeError, ValueError, LookupError, AttributeError, DataError) as error:
+            _log_malformed(error)
+            with suppress(TypeError, LookupError):
+                tag = message["properties"]["delivery_tag"]
+                for channel in self.channels:
+                    if tag in channel.qos._delivered:
+                        channel.basic_ack(tag)
+
+
+def _log_malformed(error: Exception) -> None:
+    log.warning("a malformed message is dropped", error=logs.redact(f"{type(error).__name__}: {error}")[:200])
 
 
 class Consumer(CeleryConsumer):  # type: ignore[misc]

@@ -100,7 +100,14 @@ class Child:
         self._app: App | None = None
         self._live_settings: LiveSettings | None = None
         self._opening = Lock()
+        self._is_checked = False
         self._stopping, self._cutting, self._closed = Event(), Event(), Event()
+
+    def check_database(self) -> None:
+        """Call it before the fork. Raises if the database is unavailable, is empty, or needs `migrate`."""
+        if not self._is_checked:
+            with open_app(self._settings, WORKER, creates=False, connections=1):
+                self._is_checked = True
 
     def start(self) -> None:
         """Call it after the fork."""
@@ -206,6 +213,11 @@ def connect_signals(child: Child, settings: Settings) -> None:
     """Make Celery's worker behave: its logging is ours, its children open their own app, a stop reaches them."""
 
     def begin(**_: Any) -> None:
+        try:
+            child.check_database()
+        except CatchmentError as error:
+            # Celery logs exceptions of receivers, and starts nevertheless.
+            raise SystemExit(f"catchment: {error}") from None
         child.pipes = StopPipes()
 
     def consume(instance: Any, **_: Any) -> None:

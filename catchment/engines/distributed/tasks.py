@@ -127,6 +127,11 @@ def send_hint(celery: Celery, app: App, job: Job) -> None:
     )
 
 
+def hint_mark(job: Job) -> str:
+    """The text that a hint about the job contains, and no other message, as Kombu writes headers."""
+    return f'"{JOB_HEADER}": "{job.name}"'
+
+
 def _add_tasks(celery: Celery, child: Child) -> None:
     by_name = {job.name: job for job in JOBS}
     works: dict[str, Callable[..., Any]] = {job.task_name: _requested_job(job) for job in JOBS}

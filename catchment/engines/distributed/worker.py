@@ -13,16 +13,12 @@ from celery.platforms import EX_OK
 from celery.worker import state
 
 from catchment import logs
-from catchment.app import open_app
 from catchment.engines.distributed.tasks import make_celery
 from catchment.errors import BadSetting
 from catchment.redis import RedisLink
 from catchment.settings import Settings
 
 log = logs.logger(__name__)
-
-_NOT_THERE = ("ConnectionError: Error", "TimeoutError", "BusyLoadingError", "OSError")
-"""How errors begin that pass when the broker starts."""
 
 
 class Worker(CeleryWorker):  # type: ignore[misc]
@@ -46,8 +42,8 @@ class Worker(CeleryWorker):  # type: ignore[misc]
 def run_worker(settings: Settings, queues: Sequence[str] | None = None, concurrency: int | None = None) -> bool:
     """Work until a signal arrives. Returns whether nothing had to be aborted. Raises if the database is not as this
     version needs it, or if the broker refuses us."""
-    check_database(settings)
     celery = make_celery(settings)
+    celery.catchment_child.check_database()
     check_broker(settings)
     worker = Worker(
         app=celery,
@@ -64,17 +60,11 @@ def run_worker(settings: Settings, queues: Sequence[str] | None = None, concurre
     return worker.exitcode in (None, EX_OK) and not (pipes is not None and pipes.is_unclean)
 
 
-def check_database(settings: Settings) -> None:
-    """Raises if the database is unavailable, is empty, or needs `migrate`."""
-    with open_app(settings, "worker", creates=False, connections=1):
-        pass
-
-
 def check_broker(settings: Settings) -> None:
-    """Raises BadSetting if the broker refuses us; one that is not there yet is waited for."""
+    """Raises BadSetting if the broker refuses us for good; one that is not there yet, or full, is waited for."""
     assert settings.broker_url is not None
     link = RedisLink(settings.broker_url, "", away="the message broker does not answer yet")
     with closing(link):
         trouble = link.check()
-    if trouble is not None and not trouble.startswith(_NOT_THERE):
+    if trouble is not None and link.is_refused:
         raise BadSetting(f"the message broker {link.shown_url} refuses us: {trouble}", "check CELERY_BROKER_URL")

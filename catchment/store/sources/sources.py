@@ -253,7 +253,9 @@ class Sources(StorePart):
         for source_id, name, target in _named(tx, 0, None, [str(state) for state in _FOLLOWED]):
             if whole in (tokens.folded(name).strip(), tokens.folded(target)):
                 exact.append((source_id, name))
-            elif not is_exact and len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words):
+            elif (
+                not is_exact and len(near) < limit and all(word in tokens.folded(f"{name}\n{target}") for word in words)
+            ):
                 near.append((source_id, name))
         return (exact or near)[:limit]
 
