@@ -12,19 +12,19 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from catchment.clock import micros
+from catchment.clock import micros, moment
 from catchment.errors import Conflict, LeaseLost, StoreError
 from catchment.model import Lease, Record, View
 from catchment.store import spending
 from catchment.store.connections import is_connection_error
-from catchment.store.database import Database, Transaction
+from catchment.store.database import Database, Row, Transaction
 
 HEARTBEAT_LIMIT = timedelta(seconds=90)
 """Across machines, the leases of a process without a heartbeat are free after this time."""
@@ -237,7 +237,9 @@ class Presence:
         return self._locks / f"{name or self.lock_name}.lock"
 
     def heartbeat(self, now: datetime, *, buries: bool = True) -> None:
-        """Record that this process is alive, and free the leases of dead ones, unless others do (`buries`)."""
+        """Record that this process is alive, and free the leases of dead ones, unless others do (`buries`).
+        Processes of other machines that have fallen silent are noticed in any case: whoever else looks may have died
+        with them."""
         with self._one_at_a_time:
             if not self._beats(now):
                 # The database server was restarted, or this process was presumed dead: its leases are gone; register
@@ -245,7 +247,8 @@ class Presence:
                 self._held.release()
                 self._enter(now)
             self._release_owed()
-        if buries:
+            is_silence = not buries and self._listen(now)
+        if buries or is_silence:
             self.bury(now)
 
     def _beats(self, now: datetime) -> bool:
@@ -257,6 +260,24 @@ class Presence:
             with self._db.said_plainly():
                 return self._held.run(sql.replace("?", "%s"), values) == 1
         return bool(self._db.write(lambda tx: tx.run(sql, *values))) and self._held.is_held()
+
+    def _listen(self, now: datetime) -> bool:
+        """Notes the heartbeats of other machines; returns whether one has not changed for too long. Locks tell at once
+        which processes of this machine are dead, and all of them on SQLite, which other machines do not use."""
+        if not isinstance(self._held, _SessionLock):
+            return False
+        here = os.uname().nodename
+        with self._db.said_plainly():
+            rows = self._held.read("SELECT id, heartbeat_at FROM owners WHERE machine <> %s", [here])
+        return bool(self._silent({owner_id: moment(at) for owner_id, at in rows}, now))
+
+    def _silent(self, heartbeats: Mapping[int, datetime], now: datetime) -> set[int]:
+        """Notes these heartbeats; returns those processes whose heartbeat has not changed for too long."""
+        known = self._heard
+        self._heard = {
+            key: known[key] if key in known and known[key][0] == at else (at, now) for key, at in heartbeats.items()
+        }
+        return {key for key, (_, since) in self._heard.items() if now - since > _SILENCE}
 
     def owe(self, lease: Lease) -> None:
         """Queue a lease that could not be released because the database was unavailable; released when it is back."""
@@ -277,10 +298,8 @@ class Presence:
                 self.owner_id,
             )
         )
-        heard = {owner.id: (owner.heartbeat_at, now) for owner in others}
-        known = self._heard
-        self._heard = {key: known[key] if known.get(key, (None,))[0] == at[0] else at for key, at in heard.items()}
-        silent = {owner_id for owner_id, (_, since) in self._heard.items() if now - since > _SILENCE}
+        here = os.uname().nodename
+        silent = self._silent({owner.id: owner.heartbeat_at for owner in others if owner.machine != here}, now)
         dead = _dead(self._db, self._locks, others, now, silent)
         for owner in dead:
             self._db.write(lambda tx, gone=owner.id: _forget_owner(tx, gone, now))  # type: ignore[misc]
@@ -493,6 +512,17 @@ class _SessionLock:
         except Exception as error:
             if is_connection_error(error) or self._session.closed:
                 return 0
+            raise
+
+    def read(self, sql: str, values: Sequence[Any]) -> list[Row]:
+        """Runs a query in the session; returns its rows: none if the session has ended, which the next heartbeat notices."""
+        if self._session is None:
+            return []
+        try:
+            return list(self._session.execute(sql, values).fetchall())
+        except Exception as error:
+            if is_connection_error(error) or self._session.closed:
+                return []
             raise
 
 

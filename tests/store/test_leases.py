@@ -311,6 +311,35 @@ def test_a_machine_whose_clock_is_behind_is_not_taken_for_dead(postgres_url: str
         one.close()
 
 
+@pytest.mark.parametrize("phase", range(3))
+def test_a_child_that_looks_thoroughly_once_a_minute_frees_what_a_dead_machine_held_within_90_seconds(
+    postgres_url: str, tmp_path: Path, phase: int
+) -> None:
+    """Even if the beat, which looks all the time, was on that machine."""
+    child = Desk(opened(postgres_url, tmp_path))
+    gone = Desk(opened(postgres_url, tmp_path), child.clock)
+    gone.store.database.write(
+        lambda tx: tx.run("UPDATE owners SET machine = 'elsewhere' WHERE id = ?", gone.presence.owner_id)
+    )
+    source = gone.follow(f"held {tmp_path}")
+    gone.claim(source)
+    child.presence
+    for beat in range(6):
+        gone.presence.heartbeat(gone.now, buries=False)
+        child.clock.advance(19)
+        child.presence.heartbeat(child.now, buries=beat % 3 == phase)
+    # Its last heartbeat was 19 seconds ago.
+    seconds = 19
+    while child.store.sources.holder(source.id) is not None:
+        child.clock.advance(20)
+        seconds += 20
+        beat += 1
+        child.presence.heartbeat(child.now, buries=beat % 3 == phase)
+    assert 60 <= seconds <= 90
+    for desk in (child, gone):
+        desk.close()
+
+
 def test_of_two_beats_one_leads_until_it_is_gone_or_silent(desk: Desk, neighbour: Desk) -> None:
     own, other = desk.store.leadership, neighbour.store.leadership
     lease = own.claim(desk.presence.owner_id, desk.now)
