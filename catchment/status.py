@@ -12,6 +12,7 @@ from msgspec.structs import asdict
 from catchment import __version__
 from catchment.app import App
 from catchment.cache import keeps_hot
+from catchment.clock import Clock
 from catchment.collect import outages
 from catchment.collect.budget_plan import PlanView, is_tight, plan_view, taken_of_late
 from catchment.collect.source_client import Cooldowns
@@ -26,7 +27,7 @@ from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.redis import Away
 from catchment.settings.table import QUEUES, without_password
 from catchment.sources.describe import DeploymentFacts
-from catchment.store.leases import ProcessView, living
+from catchment.store.leases import ProcessView, is_silent, living
 from catchment.store.sources.alerts import AlertView
 from catchment.store.sources.runs import DayView, RunView
 from catchment.store.sources.stats import FailingSource, FailureCounts
@@ -49,14 +50,14 @@ _COLLECTORS = ("serve", "collect", WORKER, "demo")
 
 def consumers(app: App) -> dict[str, int]:
     """Returns how many children of workers take tasks from each queue that any of them consumes."""
-    return consumed(living(app.store.database, app.store.home, app.clock.now()))
+    return consumed(living(app.store.database, app.store.home, app.clock.now()), app.clock)
 
 
-def consumed(processes: Sequence[ProcessView]) -> dict[str, int]:
+def consumed(processes: Sequence[ProcessView], clock: Clock) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for process in processes:
         work, _, queues = process.work.partition(" ")
-        if work == WORKER:
+        if work == WORKER and not is_silent(process, clock):
             counts.update(f"{name}_queue" for name in queues.split(",") if name)
     return dict(counts)
 
@@ -96,7 +97,7 @@ class EngineView(View, frozen=True):
     broker: str
     is_broker_available: bool
     beat: ProcessView | None
-    """The one that leads; None: there is none, and workers get nothing to do."""
+    """The one that leads; None: there is none, or it hangs, and workers get nothing to do."""
     workers: tuple[ProcessView, ...]
     """The child processes of the workers."""
     queues: tuple[QueueView, ...]
@@ -308,8 +309,12 @@ class DeploymentStatus:
             waiting = [*broker.ask(lambda client: [int(client.llen(name)) for name in names])]
         except Away:
             waiting = [None] * len(names)
-        leader, workers = self._store.leadership.leader(), consumed(self.processes)
-        beats = {(process.machine, process.pid): process for process in self.processes if process.work == BEAT}
+        leader, workers = self._store.leadership.leader(), consumed(self.processes, app.clock)
+        beats = {
+            (process.machine, process.pid): process
+            for process in self.processes
+            if process.work == BEAT and not is_silent(process, app.clock)
+        }
         return EngineView(
             broker=broker.shown_url,
             is_broker_available=None not in waiting,

@@ -19,7 +19,7 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from catchment.clock import micros, moment
+from catchment.clock import Clock, micros, moment
 from catchment.errors import Conflict, LeaseLost, StoreError
 from catchment.model import Lease, Record, View
 from catchment.store import spending
@@ -33,6 +33,8 @@ HEARTBEAT = timedelta(seconds=20)
 _SILENCE = HEARTBEAT_LIMIT - 2 * HEARTBEAT
 """How long a process watches a heartbeat that does not change. It looks once per heartbeat of its own, so up to two of
 them pass in addition. Clocks of two machines may differ: the time in a heartbeat cannot be compared with ours."""
+_SILENT_SECONDS, _SKEW_SECONDS = 90.0, 120.0
+"""Wall time: a process that has sent no heartbeat for so long hangs; on another machine, clocks may differ, too."""
 _CLOCKS_DIFFER = timedelta(hours=1)
 """A heartbeat that is older than this needs no watching."""
 
@@ -345,6 +347,13 @@ def living(database: Database, home: Path, now: datetime) -> list[ProcessView]:
     return [process for owner, process in zip(owners, processes, strict=True) if owner.id not in dead]
 
 
+def is_silent(process: ProcessView, clock: Clock) -> bool:
+    """Whether the process hangs, by its last heartbeat: it lives, since it holds its lock, but does nothing. Clocks of
+    two machines may differ."""
+    patience = _SILENT_SECONDS if process.machine == os.uname().nodename else _SILENT_SECONDS + _SKEW_SECONDS
+    return clock.wall_seconds((clock.now() - process.heartbeat_at).total_seconds()) > patience
+
+
 def refuse_while_in_use(database: Database, home: Path, now: datetime) -> None:
     """Raises Conflict if another process works with this database."""
     if database.file is None or not database.is_there:
@@ -515,7 +524,7 @@ class _SessionLock:
             raise
 
     def read(self, sql: str, values: Sequence[Any]) -> list[Row]:
-        """Runs a query in the session; returns its rows: none if the session has ended, which the next heartbeat notices."""
+        """Runs a query in the session; returns its rows. None if the session has ended: the next heartbeat notices."""
         if self._session is None:
             return []
         try:

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import FrameType
 
 import anyio.to_thread
@@ -21,6 +21,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from catchment import logs
 from catchment.app import App
+from catchment.engines.distributed.beat_watch import watched_beat
 from catchment.engines.embedded import Embedded
 from catchment.errors import CatchmentError, Conflict, InvalidInput
 from catchment.installation import as_typed
@@ -48,7 +49,7 @@ def serve(app: App, host: str, port: int, *, collects: bool, announce: Announce,
         # Each request needs a connection, and the engine's workers have theirs.
         threads = max(1, app.store.database.pool_size - (app.settings.concurrency if collects else 0))
         server = Server(asgi, app, threads)
-        with server.on_signals():
+        with server.on_signals(), nullcontext() if collects or app.broker is None else watched_beat(app):
             engine = Embedded(app) if collects else None
             if engine:
                 engine.start()

@@ -26,7 +26,7 @@ from tests.feedsite import FeedSite
 from tests.forked import Forked
 from tests.redis_server import RedisServer
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 70
 """Against tests that hang; everything is waited for by what happens."""
 
 

@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from catchment.clock import micros
+from catchment.status import DeploymentStatus
 from tests.engines.deployment import Deployment, until
 from tests.forked import Forked
 from tests.redis_server import RedisServer
@@ -217,8 +218,18 @@ def test_a_worker_whose_clock_is_ahead_or_behind_works_as_the_others_do(deployme
 def test_a_beat_that_hangs_is_replaced_and_stands_down_when_it_wakes(deployment: Deployment) -> None:
     first = deployment.beat()
     until(lambda: deployment.app.store.leadership.leader())
-    second = deployment.beat()
+    assert deployment.start("alive", "beat").code(60) == 0
     first.signal(signal.SIGSTOP)
+    # As after two minutes. Nobody stands by: the health check and the status say so.
+    two_minutes_ago = micros(deployment.app.clock.now()) - 120_000_000
+    deployment.app.store.database.write(
+        lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE pid = ?", two_minutes_ago, first.pid)
+    )
+    assert deployment.start("alive", "beat").code(60) == 1
+    health = DeploymentStatus(deployment.app).health()
+    assert health.engine is not None
+    assert (health.ok, health.engine.has_beat) == (False, False)
+    second = deployment.beat()
     began = time.monotonic()
     until(lambda: (leader := deployment.app.store.leadership.leader()) is not None and leader.pid == second.pid)
     assert time.monotonic() - began < 60

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from catchment.cli.main import run
 from catchment.doctor import examine
 from catchment.engines.distributed.beat import Beat
+from catchment.engines.distributed.beat_watch import BeatWatch, watched_beat
 from catchment.engines.distributed.tasks import make_celery
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Severity
@@ -68,6 +73,84 @@ def test_status_health_metrics_and_the_overview_show_who_works_and_what_waits(
     assert "monitoring_queue" in page
     assert "last heartbeat" in page
     for app in (worker, beat._app):
+        app.close()
+
+
+def test_the_command_status_shows_who_works_where_since_when_and_what_waits(
+    town: TownApp, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CATCHMENT_HOME", str(town.settings.home))
+    monkeypatch.setenv("CATCHMENT_DATABASE_URL", town.settings.database_url)
+    monkeypatch.setenv("CELERY_BROKER_URL", town.settings.broker_url or "")
+    # By the machine's time, as the command has it.
+    town.clock.advance((datetime.now(UTC) - town.clock.now()).total_seconds())
+    assert re.search("Beat +not running, or it hangs", said(capsys, "status"))
+    worker, beat = town.another("worker crawler"), beat_of(town)
+    worker.presence
+    beat.tick()
+    text = said(capsys, "status")
+    process = rf"process {os.getpid()} on {os.uname().nodename}, started .*, last heartbeat .*"
+    assert re.search(rf"Beat +{process}", text)
+    assert re.search(rf"Worker +{process}", text)
+    assert re.search(rf"Queue +monitoring_queue: {MONITORS} waiting, 0 worker processes", text)
+    assert re.search(r"Queue +crawler_queue: \d+ waiting, 1 worker process\b", text)
+    engine = json.loads(said(capsys, "status", "--json"))["engine"]
+    assert engine["is_broker_available"] is True
+    assert engine["beat"].keys() >= {"pid", "machine", "started_at", "heartbeat_at"}
+    assert [worker["work"] for worker in engine["workers"]] == ["worker crawler"]
+    assert {queue["name"]: queue["waiting"] for queue in engine["queues"]}["monitoring_queue"] == MONITORS
+    for app in (worker, beat._app):
+        app.close()
+
+
+def said(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert run(arguments) == 0
+    return capsys.readouterr().out
+
+
+def test_without_a_beat_a_child_and_a_server_open_an_alert_which_a_beat_closes(town: TownApp) -> None:
+    def open_alerts() -> list[str]:
+        return [alert.subject for alert in town.app.store.alerts.open()]
+
+    watch = BeatWatch(seconds=0)
+    watch.look(town.app)
+    assert open_alerts() == ["beat missing"]
+    beat = beat_of(town)
+    beat.tick()
+    assert open_alerts() == []
+    watch.look(town.app)
+    assert open_alerts() == []
+    # It leads on, but its heartbeat does not move any more.
+    assert beat.is_leading
+    watch.look(town.app)
+    assert open_alerts() == ["beat missing"]
+    town.clock.advance(20)
+    beat._heartbeat_at = 0.0
+    beat.tick()
+    assert open_alerts() == []
+    with watched_beat(town.app, every=0.01):
+        watch.look(town.app)
+    beat._app.close()
+
+
+def test_a_queue_that_no_worker_consumes_opens_an_alert_until_one_does(town: TownApp) -> None:
+    def unconsumed() -> list[str]:
+        beat._heartbeat_at = 0.0
+        beat.tick()
+        return sorted(alert.subject for alert in town.app.store.alerts.open() if alert.subject.endswith("unconsumed"))
+
+    worker = town.another("worker " + ",".join(QUEUES[1:]))
+    worker.presence
+    beat = Beat(town.another("beat"), make_celery(town.settings), missing_seconds=0)
+    # It may be starting.
+    assert unconsumed() == []
+    assert unconsumed() == ["queue crawler_queue unconsumed"]
+    (alert,) = town.app.store.alerts.open()
+    assert alert.severity == Severity.P1
+    other = town.another("worker crawler")
+    other.presence
+    assert unconsumed() == []
+    for app in (worker, other, beat._app):
         app.close()
 
 

@@ -109,21 +109,20 @@ def _collector(processes: Sequence[ProcessView], engine: EngineView | None) -> s
 def _engine(engine: EngineView, now: datetime) -> Iterator[tuple[str, str]]:
     """The distributed engine: who works where and since when, and what waits."""
     for process in engine.workers:
-        yield (
-            "Worker",
-            f"process {process.pid} on {process.machine}, started {output.when(process.started_at, now)}, "
-            f"last heartbeat {output.when(process.heartbeat_at, now)}",
-        )
-    beat = engine.beat
-    missing = as_typed("not running; start it with `catchment beat`")
-    yield (
-        "Beat",
-        f"process {beat.pid} on {beat.machine}, started {output.when(beat.started_at, now)}" if beat else missing,
-    )
+        yield "Worker", _process(process, now)
+    missing = as_typed("not running, or it hangs; start it with `catchment beat`")
+    yield "Beat", _process(engine.beat, now) if engine.beat else missing
     yield "Broker", engine.broker if engine.is_broker_available else f"{engine.broker} is unavailable"
     for queue in engine.queues:
         waiting = "unknown" if queue.waiting is None else f"{queue.waiting:,}"
         yield "Queue", f"{queue.name}: {waiting} waiting, {_worker_processes(queue.workers)}"
+
+
+def _process(process: ProcessView, now: datetime) -> str:
+    return (
+        f"process {process.pid} on {process.machine}, started {output.when(process.started_at, now)}, "
+        f"last heartbeat {output.when(process.heartbeat_at, now)}"
+    )
 
 
 def _worker_processes(count: int) -> str:

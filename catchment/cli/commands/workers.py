@@ -16,7 +16,7 @@ from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson
 from catchment.errors import BadSetting
 from catchment.settings import Settings, read_settings
-from catchment.store.leases import living
+from catchment.store.leases import is_silent, living
 
 _PATIENCE_SECONDS = 10.0
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 — it is not bound to
@@ -86,16 +86,18 @@ def alive(
 ) -> int:
     """For the health checks of containers and services: exits with 0 if that part is working on this machine, else with
     1. `serve` has to answer a request, whatever it says about the deployment; beat and workers have to be registered in
-    the database, and hold their lock.
+    the database, hold their lock, and have sent a heartbeat within the last 90 seconds.
     """
     settings = context.settings()
     if part is Part.SERVE:
         is_alive = _answers(settings.host, settings.port)
     else:
         with context.bare_database(settings) as database:
-            processes = living(database, settings.home, context.clock_of(settings).now())
+            clock = context.clock_of(settings)
+            processes = living(database, settings.home, clock.now())
         is_alive = any(
-            (process.machine, process.work.split()[0]) == (os.uname().nodename, part) for process in processes
+            (process.machine, process.work.split()[0]) == (os.uname().nodename, part) and not is_silent(process, clock)
+            for process in processes
         )
     verdict = f"{part} is working." if is_alive else f"{part} is not working on this machine."
     output.result(as_json, {"part": part.value, "is_alive": is_alive}, verdict)

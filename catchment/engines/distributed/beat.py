@@ -56,7 +56,10 @@ be large."""
 class Beat:
     """The scheduler of one process. `tick` is called again after the seconds that it returns."""
 
-    def __init__(self, app: App, celery: Celery, jobs: tuple[Job, ...] = JOBS) -> None:
+    def __init__(
+        self, app: App, celery: Celery, jobs: tuple[Job, ...] = JOBS, missing_seconds: float = MISSING_SECONDS
+    ) -> None:
+        """`missing_seconds`: how long a queue may be without workers before an alert opens."""
         self._app, self._celery = app, celery
         self._live_settings = LiveSettings(app)
         self._jobs = {job.name: job for job in jobs}
@@ -65,7 +68,7 @@ class Beat:
         self._hinted_at: dict[str, float] = {}
         self._leader_moved: tuple[object, float] = (None, 0.0)
         self._is_standing_by = False
-        self._missing_since: dict[str, float] = {}
+        self._missing_seconds, self._missing_since = missing_seconds, dict[str, float]()
         self._is_refused = False
 
     @property
@@ -139,7 +142,9 @@ class Beat:
                 waiting.setdefault(job.queue_name, []).append(job.name)
         living, now = consumers(self._app), time.monotonic()
         self._missing_since = {queue: self._missing_since.get(queue, now) for queue in waiting if not living.get(queue)}
-        return {queue: waiting[queue] for queue, since in self._missing_since.items() if now - since > MISSING_SECONDS}
+        return {
+            queue: waiting[queue] for queue, since in self._missing_since.items() if now - since > self._missing_seconds
+        }
 
     def _hint(self, job: Job, period: timedelta) -> None:
         least, most = _REPEAT_SECONDS

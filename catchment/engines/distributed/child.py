@@ -25,6 +25,7 @@ from celery.exceptions import Reject
 
 from catchment import logs
 from catchment.app import App, open_app
+from catchment.engines.distributed.beat_watch import BeatWatch
 from catchment.engines.distributed.limits import CLEAN_SECONDS, MISSING_SECONDS, TASK_SECONDS
 from catchment.engines.embedded import share_memory
 from catchment.engines.live_settings import LiveSettings
@@ -90,9 +91,14 @@ class Child:
     """This process, if it is a child of a worker. Opens its app after the fork, and again after a failure."""
 
     def __init__(
-        self, settings: Settings, task_seconds: float = TASK_SECONDS, clean_seconds: float = CLEAN_SECONDS
+        self,
+        settings: Settings,
+        task_seconds: float = TASK_SECONDS,
+        clean_seconds: float = CLEAN_SECONDS,
+        missing_seconds: float = MISSING_SECONDS,
     ) -> None:
-        """`clean_seconds` before the end of its time, a task begins no new work; after half of them it is aborted."""
+        """`clean_seconds` before the end of its time, a task begins no new work; after half of them it is aborted.
+        `missing_seconds`: how long the beat may be missing before an alert opens."""
         self._settings = settings
         self._stop_seconds, self._cut_seconds = task_seconds - clean_seconds, task_seconds - clean_seconds / 2
         self.queues: tuple[str, ...] = settings.queue_names
@@ -101,6 +107,7 @@ class Child:
         self._live_settings: LiveSettings | None = None
         self._opening = Lock()
         self._is_checked = False
+        self._beat_watch = BeatWatch(missing_seconds)
         self._stopping, self._cutting, self._closed = Event(), Event(), Event()
 
     def check_database(self) -> None:
@@ -144,7 +151,7 @@ class Child:
             self._app.cut.set()
 
     def _keep_present(self) -> None:
-        wait, beat_seen_at, count = _SHORTEST_SECONDS, time.monotonic(), itertools.count()
+        wait, count = _SHORTEST_SECONDS, itertools.count()
         while not self._closed.wait(wait):
             try:
                 app = self.app()
@@ -152,12 +159,8 @@ class Child:
                 # Beat looks for dead processes, too, and with many children all of them need not do it every time.
                 is_thorough = next(count) % _THOROUGH == 0
                 app.presence.heartbeat(app.clock.now(), buries=is_thorough)
-                if not is_thorough:
-                    continue
-                if app.store.leadership.leader() is not None:
-                    beat_seen_at = time.monotonic()
-                elif time.monotonic() - beat_seen_at > MISSING_SECONDS:
-                    app.monitors().beat(is_missing=True)
+                if is_thorough:
+                    self._beat_watch.look(app)
             except Exception as error:  # noqa: BLE001 — the database is away, or the like: the next heartbeat tries again
                 if not getattr(error, "is_logged", False):
                     log.warning("no heartbeat", error=f"{type(error).__name__}: {error}")
