@@ -31,6 +31,7 @@ from catchment.store.settings import DEPLOYMENT
 from catchment.store.table_copy import (
     NO_ROWS,
     Batch,
+    ChangeMark,
     CopiedTable,
     ReadOnlyDatabase,
     Rows,
@@ -55,8 +56,6 @@ MOVED = [
 ]
 """The tables that are copied, referenced ones first: whatever the schema has, unless it is named above."""
 _HEARTBEAT_SECONDS = 20.0
-_SMALL = 20_000
-"""Rows of a table that is read again at the end."""
 _SAME_KEY = 0x6D6F7665  # "move": PostgreSQL's advisory lock that tells whether two URLs lead to one database
 
 
@@ -200,12 +199,16 @@ class _Move:
         self._seconds: dict[str, float] = {}
 
     def run(self) -> Moved:
+        with self._source.said_plainly(), closing(ChangeMark(self._source)) as mark:
+            return self._run(mark)
+
+    def _run(self, mark: ChangeMark) -> Moved:
         with snapshot(self._source) as connection, closing(writer_to(self._target)) as writer:
             source, target = Rows(self._source, connection), Rows(self._target, writer)
             with self._source.said_plainly():
                 # The snapshot begins with the first query.
                 tx = Transaction(connection, self._source.is_postgres)
-                ledger, numbers = _ledger(tx), last_ids(tx)
+                numbers = last_ids(tx)
                 count = sum(_count(tx, table) for table in MOVED)
             copied = self._copied_before(writer, source)
             is_resumed = bool(copied)
@@ -213,35 +216,35 @@ class _Move:
                 self._commit(writer, self._begin)
             self._copy(writer, source, target, copied, count)
             self._verify(writer, target, copied)
-        self._refuse_changes(ledger, copied)
+        self._refuse_changes(mark, copied)
         self._analyze()
         self._index()
         self._analyze()
         # The index takes longest: someone may have added an API key, or changed a source.
-        self._refuse_changes(ledger, copied)
+        self._refuse_changes(mark, copied)
         self._target.write(lambda tx: _finish(tx, numbers))
         remember(self._target, self._home)
         return Moved({name: done.hash.row_count for name, done in copied.items()}, self._seconds, is_resumed)
 
-    def _refuse_changes(self, ledger: Row | None, copied: dict[str, Copied]) -> None:
-        """Raises Conflict if the source was changed since it was copied. Items and events have numbers that tell; small
-        tables, which people change, are read again; of the others, rows are counted."""
+    def _refuse_changes(self, mark: ChangeMark, copied: dict[str, Copied]) -> None:
+        """Raises Conflict if the source was changed since it was copied. If anything was committed there, all of it is
+        read again: it may have been another database of the server, or an update of any row."""
         _refuse_while_in_use(self._source, self._home, self._now())
-        with self._source.said_plainly(), snapshot(self._source) as connection:
-            rows, tx = Rows(self._source, connection), Transaction(connection, self._source.is_postgres)
-            changed = ["items"] if _ledger(tx) != ledger else []
-            for table in MOVED:
-                expected = copied[table.name].hash if table.name in copied else NO_ROWS
-                if expected.row_count <= _SMALL:
-                    is_same = rows.hashed(table, lambda _: self._pause()) == expected
-                else:
-                    is_same = _count(tx, table) == expected.row_count
-                changed += [] if is_same else [table.name]
+        with self._source.said_plainly():
+            if not mark.has_moved():
+                return
+            with snapshot(self._source) as connection, self._stage("Checking", _total(copied)) as bar:
+                rows, changed, checked = Rows(self._source, connection), [], 0
+                for table in MOVED:
+                    expected = copied[table.name].hash if table.name in copied else NO_ROWS
+                    if rows.hashed(table, self._shown(bar, table, checked)) != expected:
+                        changed.append(table.name)
+                    checked += expected.row_count
         if changed:
             raise Conflict(
                 "the archive has changed meanwhile ({tables})",
                 "stop what uses it, and run the same command again",
-                tables=", ".join(dict.fromkeys(changed)),
+                tables=", ".join(changed),
             )
 
     def _analyze(self) -> None:
@@ -254,7 +257,7 @@ class _Move:
         began = time.monotonic()
         with self._bar(name, total) as bar:
             yield bar
-        self._seconds[name] = time.monotonic() - began
+        self._seconds[name] = self._seconds.get(name, 0.0) + time.monotonic() - began
 
     def _commit(self, writer: Any, change: Callable[[Transaction], object]) -> None:
         """One transaction in the target."""
@@ -399,10 +402,6 @@ class _Move:
 
 
 # The end
-
-
-def _ledger(tx: Transaction) -> Row | None:
-    return tx.one("SELECT change_number, last_item_id, last_event_id FROM ledger")
 
 
 def _finish(tx: Transaction, numbers: dict[str, int]) -> None:

@@ -115,6 +115,30 @@ def snapshot(source: ReadOnlyDatabase) -> Iterator[Any]:
         yield connection
 
 
+class ChangeMark:
+    """Tells whether anything may have been committed to a database since this was made, without reading its rows."""
+
+    def __init__(self, source: ReadOnlyDatabase) -> None:
+        self._is_postgres, self._connection = source.is_postgres, source.connect()
+        self._mark = self._read()
+
+    def _read(self) -> Row:
+        # SQLite counts the commits of others; PostgreSQL numbers the transactions that write, in all its databases.
+        sql = "SELECT txid_current_snapshot()::text" if self._is_postgres else "PRAGMA data_version"
+        row: Row = self._connection.execute(sql).fetchone()
+        if self._is_postgres:
+            self._connection.commit()
+        return row
+
+    def has_moved(self) -> bool:
+        """Whether there may be a change since this was asked last."""
+        before, self._mark = self._mark, self._read()
+        return before != self._mark
+
+    def close(self) -> None:
+        self._connection.close()
+
+
 def writer_to(target: Database) -> Any:
     """Returns a connection for writing much."""
     connection = target.connect()
