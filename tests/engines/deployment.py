@@ -15,6 +15,7 @@ from celery.__main__ import main as celery_main
 
 from catchment.app import App, open_app, settings_from
 from catchment.cli.main import run
+from catchment.engines.distributed import tasks
 from catchment.engines.distributed.tasks import make_celery
 from catchment.jobs import NAMES
 from catchment.model import Target
@@ -49,6 +50,12 @@ def celery_command(*arguments: str) -> None:
     celery_main()
 
 
+def impatient_command(*arguments: str) -> int:
+    """To be run in a process of its own: no task may take longer than two seconds, and none is asked to end before."""
+    tasks.TASK_SECONDS = 2.0
+    return run(arguments)
+
+
 class Deployment:
     """Processes are started with its settings; `app` is one more process of it, in which the test looks at things."""
 
@@ -76,6 +83,9 @@ class Deployment:
 
     def start(self, *arguments: str, **more: str) -> Forked:
         return self._started(command, *arguments, **more)
+
+    def start_impatient(self, *arguments: str) -> Forked:
+        return self._started(impatient_command, *arguments)
 
     def start_celery(self, *arguments: str, **more: str) -> Forked:
         """`celery -A catchment.engines.distributed` with these arguments."""
@@ -141,10 +151,15 @@ class Deployment:
         """A connection to the database of Redis that carries the messages."""
         return redis.Redis(port=self.redis.port, db=1)
 
-    def is_all_answered(self) -> bool:
-        """Whether no message waits, and none is being worked on."""
+    def is_all_taken(self) -> bool:
+        """Whether no message waits."""
         with self.broker() as client:
-            return not any(client.llen(name) for name in QUEUES) and not client.hlen("unacked")
+            return not any(client.llen(name) for name in QUEUES)
+
+    def is_all_answered(self) -> bool:
+        """Whether no message waits or is being worked on. Those of a killed worker stay unanswered for ten minutes."""
+        with self.broker() as client:
+            return self.is_all_taken() and not client.hlen("unacked")
 
     def close(self) -> None:
         for feed in self.site.feeds.values():

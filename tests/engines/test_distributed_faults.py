@@ -169,7 +169,7 @@ def test_a_child_that_was_stopped_and_wakes_up_after_others_took_over_writes_not
         (source,) = slow.follow(1)
         feed = slow.site.feed("f0")
         feed.hold()
-        slow.beat()
+        beat = slow.beat()
         slow.worker(1)
         until(lambda: feed.requests == 1)
         holder = until(lambda: slow.app.store.sources.holder(source))
@@ -184,7 +184,13 @@ def test_a_child_that_was_stopped_and_wakes_up_after_others_took_over_writes_not
         feed.release()
         until(lambda: slow.visited() == 1)
         items = slow.rows("SELECT external_id, version FROM items ORDER BY id")
+        # Without a beat, no other message is unanswered when the woken child has tried to write and answers its own.
+        beat.signal(signal.SIGTERM)
+        assert beat.code(60) == 0
+        with slow.broker() as client:
+            until(lambda: client.hlen("unacked") == 1)
         os.kill(holder.pid, signal.SIGCONT)
+        until(slow.is_all_answered)
         until(lambda: slow.number("SELECT count(*) FROM owners WHERE work LIKE 'worker%'") == 2)
         until(lambda: held(slow) == 0)
         assert slow.rows("SELECT external_id, version FROM items ORDER BY id") == items
