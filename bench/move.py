@@ -228,4 +228,6 @@ def _tell(what: str) -> None:
 if __name__ == "__main__":
     size = int(sys.argv[1])
     smaller = int(sys.argv[3]) if len(sys.argv) > 3 else size // SMALLER
-    print(json.dumps(asdict(report(size, Path(sys.argv[2]), smaller))))
+    found = report(size, Path(sys.argv[2]), smaller)
+    _tell("\n".join((found.text(), *found.broken())))
+    print(json.dumps(asdict(found)))

@@ -225,7 +225,7 @@ JOBS = (
     ),
     Job(
         "crawl-low-quality", 4 * HOUR, crawl_low_quality, "crawler",
-        "quiet communities that nobody has visited for long",
+        "quiet communities that nobody has visited for long", is_on_the_clock=True,
         task="tasks.crawler.crawl_low_quality_communities", expires=HOUR,
     ),
     Job("assign-tiers", DAY, assign_tiers, "maintenance", "communities where their visits put them"),
@@ -276,11 +276,11 @@ JOBS = (
     Job("clear-old", HOUR, clear_old, "cleanup", "what we keep about running, and of some kinds, is bounded"),
     Job(
         "warm-up", WARM_UP, lambda app: warm(app, "warm-up", WARM_UP), "crawler",
-        "what ranked listings show, kept hot and not stored", is_off=True, task=CRAWL_SEEDS,
+        "what ranked listings show, kept hot and not stored", is_off=True, is_on_the_clock=True, task=CRAWL_SEEDS,
     ),
     Job(
         "crawl-seed-communities", SEEDS, lambda app: warm(app, "crawl-seed-communities", SEEDS), "crawler",
-        "the same, more often", is_off=True, task=CRAWL_SEEDS,
+        "the same, more often", is_off=True, is_on_the_clock=True, task=CRAWL_SEEDS,
     ),
     Job(
         "clear-expired", 6 * HOUR, clear_expired, "cleanup", "what is hot is hot for its time only",

@@ -49,12 +49,15 @@ KILLS_A_RESTART = 40
 ANSWERED_WITHIN = 0.2
 """Seconds that an answer may take, slow ones included: so much is the edge of a gap off, times the clock's rate."""
 IN_FLIGHT = 4
-"""Requests to a platform without a limit of its own that may be on their way at once, and arrive together: on this
-clock, a second takes a millisecond."""
-_VISITED = """
-    v.source_id = p.source_id AND v.outcome IN ('succeeded', 'unchanged', 'failed')
-    AND (v.error_code IS NULL OR v.error_code <> 'CUT_OFF')
+"""Requests to a platform without a limit of its own that may be on their way when a window begins, and arrive within
+it: on this clock, a second takes a millisecond. Two processes send two each to a host at once, so there may be more."""
+_OUTCOMES = """
+    SELECT p.source_id,
+           count(CASE WHEN v.outcome IN ('succeeded', 'unchanged') THEN 1 END),
+           count(CASE WHEN v.outcome = 'failed' AND coalesce(v.error_code, '') <> 'CUT_OFF' THEN 1 END)
+      FROM progress p LEFT JOIN run_sources v ON v.source_id = p.source_id GROUP BY p.source_id
 """
+"""How many visits of each source succeeded, and how many failed by themselves."""
 # The last hours, by the world's clock, in which nothing is disturbed any more: everything can be visited once again.
 REST = timedelta(hours=9)
 FAULTS = ("lost", "twice", "wrong", "unexplained", "leases", "secrets", "beyond_budget")
@@ -390,7 +393,8 @@ def judged(
             off = max([slack, *(_longest_answer(app.store, one.source_id) for one in followed)])
             findings.append((place, Trial(world, place, followed, said.get(place.number, ()), stored, off).findings()))
         count = app.store.items.count()
-        revisions, gaps, held, visits, unvisited = app.store.database.read(
+        outcomes = app.store.database.read(lambda tx: tx.all(_OUTCOMES))
+        revisions, gaps, held, visits = app.store.database.read(
             lambda tx: [
                 (tx.one(f"SELECT count(*) FROM {what}") or (0,))[0]
                 for what in (
@@ -398,7 +402,6 @@ def judged(
                     "gaps",
                     "leases WHERE owner_id IS NOT NULL",
                     "run_sources WHERE outcome IN ('succeeded', 'unchanged')",
-                    f"progress p WHERE NOT EXISTS (SELECT 1 FROM run_sources v WHERE {_VISITED})",
                 )
             ]
         )
@@ -427,7 +430,7 @@ def judged(
         "waiting": sum(one.waiting for one in every),
         "leases": held,
         "beyond_budget": _beyond_budget(asked, world),
-        "unvisited": unvisited,
+        "unvisited": len(unvisited(outcomes, {one.source_id: one.place for one in sources}, asked)),
     }, details
 
 
@@ -441,8 +444,22 @@ def _longest_answer(store: Store, source_id: int) -> timedelta:
     return timedelta(microseconds=row[0] or 0) if row else timedelta()
 
 
+def unvisited(outcomes: Iterable[Sequence[int]], places: Mapping[int, int], asked: Iterable[Asked]) -> list[int]:
+    """Returns the sources without a complete visit. A place that never gave a good answer, because it was gone before
+    anybody came, or failed each time, cannot be visited: there, a visit that failed by itself is enough.
+
+    `outcomes`: source, successes, failures; `places`: the place of each source."""
+    good = {one.place for one in asked if one.is_whole and one.fault is None and one.status in (200, 304)}
+    return [
+        source_id
+        for source_id, succeeded, failed in outcomes
+        if not succeeded and (places.get(source_id) in good or not failed)
+    ]
+
+
 def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
-    """Of the platforms with a declared budget, by how many requests it was exceeded at most, in any window of time."""
+    """Of the platforms with a declared budget, by how many requests it was exceeded at most, in any window of time.
+    Those that were in flight when the window began do not count: as many as the platform allows at once."""
     beyond = 0
     for platform in installed():
         numbers = {place.number for place in world.places if place.form == platform.NAME}

@@ -89,7 +89,9 @@ def test_a_stop_lets_visits_finish_children_included_and_hanging_ones_are_cut_wi
     for feed in feeds:
         feed.hold()
     deployment.beat(CRAWLER_BATCH_SIZE="2")
-    worker = deployment.worker(STOPPED_CHILDREN, CRAWLER_BATCH_SIZE="2", CATCHMENT_STOP_SECONDS=str(STOP_SECONDS))
+    # The time for a stop is over before the time for an answer is.
+    settings = {"CATCHMENT_STOP_SECONDS": str(STOP_SECONDS), "CATCHMENT_TIMEOUT_SECONDS": "120"}
+    worker = deployment.worker(STOPPED_CHILDREN, CRAWLER_BATCH_SIZE="2", **settings)
     until(lambda: all(feed.requests for feed in feeds) and deployment.visited() == 1)
     pids = {child.pid for child in deployment.children()}
     holders = {until(lambda one=one: deployment.app.store.sources.holder(one)).pid for one in hanging}  # type: ignore[misc]
@@ -435,6 +437,43 @@ def test_every_job_has_a_task_and_every_task_a_queue(deployment: Deployment) -> 
 def test_the_documented_names_queues_and_periods_are_those_of_the_table_of_jobs() -> None:
     text = (Path(__file__).parents[2] / "docs" / "scaling.md").read_text(encoding="utf-8")
     assert job_table() in text
+
+
+SPECIFIED = """
+    auto-crawl-incremental  tasks.crawler.crawl_seed_communities_incremental  crawler_queue     30    1800
+    crawl-low-quality       tasks.crawler.crawl_low_quality_communities       crawler_queue     240   3600
+    warm-up                 tasks.crawler.crawl_seed_communities              crawler_queue     120   off
+    crawl-seed-communities  tasks.crawler.crawl_seed_communities              crawler_queue     30    off
+    monitor-warmup-metrics  tasks.monitoring.monitor_warmup_metrics           monitoring_queue  15    -
+    monitor-api-calls       tasks.monitoring.monitor_api_calls                monitoring_queue  1     -
+    monitor-cache-health    tasks.monitoring.monitor_cache_health             monitoring_queue  5     -
+    monitor-crawler-health  tasks.monitoring.monitor_crawler_health           monitoring_queue  5     -
+    daily-metrics           tasks.metrics.generate_daily                      monitoring_queue  1440  -
+    clear-expired           tasks.maintenance.cleanup_expired_posts_hot       cleanup_queue     360   -
+"""
+"""Job, task, queue, period in minutes, and after how many seconds a message expires, or that the job is off."""
+
+
+def test_names_queues_periods_and_expiry_are_those_of_the_specification(tmp_path: Path) -> None:
+    settings = read_settings({"CATCHMENT_HOME": str(tmp_path)}, tmp_path)
+    found = {
+        (
+            job.name,
+            job.task_name,
+            job.queue_name,
+            f"{job.every.total_seconds() / 60:g}" if job.every else "tick",
+            "off" if job.period(settings) is None else f"{job.expires.total_seconds():g}" if job.expires else "-",
+        )
+        for job in JOBS
+        if not job.task_name.startswith("catchment.")
+    }
+    assert found == {tuple(line.split()) for line in SPECIFIED.strip().splitlines()}
+    on_the_clock = {job.name for job in JOBS if job.is_on_the_clock}
+    assert on_the_clock >= {"auto-crawl-incremental", "crawl-low-quality", "warm-up", "crawl-seed-communities"}
+    assert {job.queue_name for job in JOBS if job.queue == "events"} == {"analysis_queue"}
+    queues = ("analysis_queue", "maintenance_queue", "cleanup_queue", "crawler_queue", "monitoring_queue")
+    assert settings.queue_names == queues
+    assert {job.queue_name for job in JOBS} == {*queues}
 
 
 @pytest.mark.parametrize("program", ["catchment", "celery"])

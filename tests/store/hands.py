@@ -58,21 +58,23 @@ def hammer(desk: Desk, times: int) -> list[Interval]:
 
 
 def drain(desk: Desk, threads: str, claimers: str) -> None:
-    """Claim all that is due, twelve at a time, from several threads; tells what each claim brought, and how many
-    brought nothing although there was more left than so many claimers can be claiming at the moment."""
+    """Claim all that is due, twelve at a time, from several threads; tells what each claim brought, how many brought
+    nothing although there was more left than so many claimers can be claiming at the moment, and how many brought
+    nothing although anything was left."""
     desk.presence, desk.run_id
     say("ready")
     sys.stdin.readline()
 
-    def work(_: int) -> tuple[list[int], int, int]:
-        claims, empty, ids = 0, 0, list[int]()
+    def work(_: int) -> tuple[list[int], int, int, int]:
+        claims, empty, late, ids = 0, 0, 0, list[int]()
         while True:
             claimed = desk.due(limit=12)
             if not claimed:
                 left = len(desk.store.sources.overdue({"rss": 60}, 60, desk.now, 12 * int(claimers)))
                 empty += left == 12 * int(claimers)
                 if not left:
-                    return ids, claims, empty
+                    return ids, claims, empty, late
+                late += 1
             claims += 1
             ids += [one.source.id for one in claimed]
             desk.store.page_writer.end([desk.closing(one) for one in claimed])
