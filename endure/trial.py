@@ -429,7 +429,7 @@ def judged(
         "unseen": sum(one.unseen for one in every),
         "waiting": sum(one.waiting for one in every),
         "leases": held,
-        "beyond_budget": _beyond_budget(asked, world),
+        "beyond_budget": beyond_budget(asked, world),
         "unvisited": len(unvisited(outcomes, {one.source_id: one.place for one in sources}, asked)),
     }, details
 
@@ -457,7 +457,7 @@ def unvisited(outcomes: Iterable[Sequence[int]], places: Mapping[int, int], aske
     ]
 
 
-def _beyond_budget(asked: Sequence[Asked], world: World) -> int:
+def beyond_budget(asked: Sequence[Asked], world: World) -> int:
     """Of the platforms with a declared budget, by how many requests it was exceeded at most, in any window of time.
     Those that were in flight when the window began do not count: as many as the platform allows at once."""
     beyond = 0

@@ -8,6 +8,7 @@ from functools import cache
 
 import pytest
 
+from catchment.platforms import installed
 from catchment.playground.log import Asked
 from catchment.playground.sites import Entry
 from catchment.playground.sites.x import tweet_id
@@ -17,7 +18,7 @@ from endure.judge import Findings, Trial
 from endure.missing import Floors, Missed, Span
 from endure.stored import PASSED_FOR, Held, Stored, ThreadRun, Visit, passed_for
 from endure.texts import Texts
-from endure.trial import START
+from endure.trial import IN_FLIGHT, START, beyond_budget, unvisited
 
 HOUR = timedelta(hours=1)
 
@@ -205,3 +206,37 @@ def test_an_answer_that_nobody_came_back_from_excuses_nothing() -> None:
     asked = [told(1, FIRST, 3), told(2, SECOND, 5)]
     found = findings(asked, [visit(FIRST, "succeeded")], held(5))
     assert (len(found.wrong), found.unseen >= 1) == (1, True)
+
+
+# ── sources that were never visited, and budgets ──────────────────────────────────────────────────────────────────
+
+
+def asked_at(seconds: float, place: int, **more: object) -> Asked:
+    values = {"status": 200, "fault": None, "is_whole": True, "credential": "key"} | more
+    return Asked(number=1, at=START + timedelta(seconds=seconds), host="h", path="/", place=place, **values)  # type: ignore[arg-type]
+
+
+def test_a_source_whose_every_visit_failed_is_unvisited_unless_its_place_never_answered_well() -> None:
+    asked = [
+        asked_at(0, 1),
+        asked_at(1, 2, status=410),
+        asked_at(2, 3, fault="torn_body", is_whole=False),
+        asked_at(3, 4, status=304),
+    ]
+    # Source, successes, failures; a source has the number of its place.
+    outcomes = [(1, 1, 0), (2, 0, 3), (3, 0, 1), (4, 0, 5), (5, 0, 0)]
+    places = {number: number for number in range(1, 6)}
+    assert unvisited(outcomes, places, asked) == [4, 5]
+    assert unvisited([(1, 0, 9), (2, 0, 0)], places, asked) == [1, 2]
+
+
+def test_a_budget_is_exceeded_by_the_first_request_beyond_it_and_those_in_flight() -> None:
+    world = board()
+    budget = next(platform.BUDGET for platform in installed() if platform.NAME == "nga")
+    assert budget is not None
+    in_flight = budget.concurrency or IN_FLIGHT
+    allowed = [asked_at(0, world.places[0].number) for _ in range(budget.limit + in_flight)]
+    assert beyond_budget(allowed, world) == 0
+    later = asked_at(budget.window_seconds, world.places[0].number)
+    assert beyond_budget([*allowed, later], world) == 0
+    assert beyond_budget([*allowed, allowed[0], later], world) == 1

@@ -27,7 +27,7 @@ from tests.feedsite import FeedSite
 from tests.forked import Forked
 from tests.redis_server import RedisServer
 
-WAIT_SECONDS = 70
+WAIT_SECONDS = 300
 """Against tests that hang; everything is waited for by what happens."""
 
 
