@@ -32,8 +32,8 @@ from tests.forked import Forked
 from tests.hostile import reply
 
 FEEDS, ENTRIES = 100, 50
-STOP_SECONDS = int(os.environ.get("CATCHMENT_TEST_STOP_SECONDS", "2"))
-STOPPED_CHILDREN = int(os.environ.get("CATCHMENT_TEST_CHILDREN", "2"))
+STOP_SECONDS = int(os.environ.get("STOP_SECONDS", "2"))
+STOPPED_CHILDREN = int(os.environ.get("STOPPED_CHILDREN", "2"))
 """docs/reliability.md has the figure of 4 children and the default of 30 seconds."""
 
 
