@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 import redis
 
 from catchment.clock import micros
+from catchment.engines.distributed.beat import open_beat_app
 from catchment.engines.distributed.child import KILL_SECONDS, Child
 from catchment.engines.distributed.limits import VISIBILITY_SECONDS
 from catchment.engines.distributed.tasks import make_celery
@@ -366,6 +368,25 @@ def test_a_child_and_a_beat_use_no_more_connections_than_the_doctor_says(deploym
     assert used.keys() == {"part beat", "part worker"}
     assert used["part beat"] <= 3
     assert used["part worker"] <= 2 * 4
+
+
+@pytest.mark.parametrize(("part", "most"), [("child", 4), ("beat", 3)])
+def test_however_many_threads_want_one_there_are_no_more_connections(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, part: str, most: int
+) -> None:
+    sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowded'"
+    assert deployment.number(sql) == 0
+    monkeypatch.setenv("PGAPPNAME", "crowded")
+    child = Child(deployment.settings())
+    app = child.app() if part == "child" else open_beat_app(deployment.settings())
+    app.presence
+    with closing(child), closing(app), ThreadPoolExecutor(12) as pool:
+        wait = "SELECT pg_sleep(0.2)::text"
+        waiting = [pool.submit(app.store.database.read, lambda tx: tx.one(wait)) for _ in range(12)]
+        used = []
+        while not all(one.done() for one in waiting):
+            used.append(deployment.number(sql))
+    assert max(used) == most
 
 
 def test_communities_are_crawled_by_the_commands_of_the_specification(deployment: Deployment) -> None:
