@@ -132,6 +132,7 @@ class Archive:
             "url": f"https://archive.example/p/{number}",
             "tags": to_json(self.tags_of(number)),
             "media": "[]",
+            "title_prefixes": "[]",
             "text": text,
             "html": f"<p>{text}</p>",
         }
