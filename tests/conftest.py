@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from catchment import logs
 from tests.databases import POSTGRESQL, TEMPLATE, make_postgres_template, postgres_copy, sqlite_ready
-from tests.processes import processes_unwanted
+from tests.processes import REASON, processes_unwanted, was_refused
 from tests.redis_server import RedisServer
 from tests.town import TownApp
 
@@ -165,6 +165,16 @@ def _no_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """Not every test that starts a process can be told by its fixtures: the others are skipped when they do it."""
     with processes_unwanted() if without_processes(request.config) else nullcontext():
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """A test in whose threads no process could be started has proven nothing, whatever became of it."""
+    try:
+        return (yield)
+    finally:
+        if without_processes(pyfuncitem.config) and was_refused():
+            pytest.skip(REASON)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -235,7 +235,7 @@ def test_the_page_of_a_former_version_has_the_whole_history_and_says_until_when_
     page = plain(opened(desk, f"/items/1?at={then}"))
     assert "The old bridge is closed." in page
     assert "Current until" in page
-    assert "No changes since it was first seen" not in page
+    assert "Unchanged since it was first seen" not in page
     assert "Revision 1" in page
 
 
