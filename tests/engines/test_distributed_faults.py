@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from catchment.clock import micros
-from tests.engines.deployment import Deployment, until
+from tests.engines.deployment import WAIT_SECONDS, Deployment, until
 from tests.forked import Forked
 from tests.redis_server import RedisServer
 
@@ -69,7 +69,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(brittle: Deployment) -> No
     until(lambda: brittle.visited() == 2)
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
-        assert process.code(60) == 0
+        assert process.code(WAIT_SECONDS) == 0
 
 
 def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittle: Deployment) -> None:
@@ -92,7 +92,7 @@ def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittl
     assert visits(brittle) == 3
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
-        assert process.code(60) == 0
+        assert process.code(WAIT_SECONDS) == 0
 
 
 def wait_for_line(process: Forked, words: str) -> None:
@@ -208,7 +208,7 @@ def test_a_worker_whose_clock_is_ahead_or_behind_works_as_the_others_do(deployme
         if seconds > 0:
             until(lambda before=before: visits(deployment) >= before + len(ids))  # type: ignore[misc]
         worker.signal(signal.SIGTERM)
-        assert worker.code(60) == 0
+        assert worker.code(WAIT_SECONDS) == 0
     leader = deployment.app.store.leadership.leader()
     assert leader is not None
     assert leader.pid == beat.pid
@@ -219,9 +219,7 @@ def test_a_beat_that_hangs_is_replaced_and_stands_down_when_it_wakes(deployment:
     until(lambda: deployment.app.store.leadership.leader())
     second = deployment.beat()
     first.signal(signal.SIGSTOP)
-    began = time.monotonic()
     until(lambda: (leader := deployment.app.store.leadership.leader()) is not None and leader.pid == second.pid)
-    assert time.monotonic() - began < 60
     first.signal(signal.SIGCONT)
     wait_for_line(first, "another beat has taken over")
     leader = deployment.app.store.leadership.leader()
