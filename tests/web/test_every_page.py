@@ -148,6 +148,27 @@ LIST_PARAMETERS = (
 )
 
 
+def pages_that_go_on() -> set[str]:
+    """Those with a cursor in their address; of items and search it is read with the filters."""
+    return {"/items", "/search"} | {
+        re.sub(r"{\w+}", "1", route.path)
+        for router in PAGES
+        for route in router.routes
+        if "after" in {param.alias for param in getattr(getattr(route, "dependant", None), "query_params", ())}
+    }
+
+
+def test_a_cursor_of_thousands_of_digits_is_a_bad_request_on_every_page_that_goes_on(desk: Desk) -> None:
+    a_whole_deployment(desk)
+    browser, paths = desk.browser(), pages_that_go_on()
+    assert {"/runs", "/runs/1", "/audits", "/items/1", "/gaps", "/sources/1/board-runs"} <= paths
+    values = ("9" * 5000, f"{'9' * 5000}-1", "a%00b")
+    statuses = {
+        (path, value): browser.get(f"{path}?q=a&after={value}").status_code for path in paths for value in values
+    }
+    assert {f"{path} {value[:20]}": status for (path, value), status in statuses.items() if status != 400} == {}
+
+
 @pytest.mark.parametrize("parameter", LIST_PARAMETERS)
 def test_no_value_in_an_address_is_more_than_a_bad_request(both: Desk, parameter: str) -> None:
     browser = both.browser()

@@ -122,8 +122,8 @@ def is_past_the_last(answer: Answer, request: Request, settings: SettingValues) 
     """Whether the answer says that there is no such page. WordPress has 400 (`rest_post_invalid_page_number`) for that,
     Django REST 404 (`Invalid page.`).
 
-    A 404 without a word about the page's number may be a passing failure. It ends the list only where nothing is concluded from
-    the end: a walk that must reach stored items would take what it did not see for proven.
+    A 404 without a word about the page's number may be a passing failure. It ends the list only where nothing is
+    concluded from the end: a walk that must reach stored items would take what it did not see for proven.
     """
     if settings["paging"] not in (fields.PAGE, fields.OFFSET) or not request.state.get("trail"):
         return False
