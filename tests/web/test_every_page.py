@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import pytest
 
+from catchment import installation
+from catchment.cli.main import COMMANDS
 from catchment.errors import Missing
 from catchment.model import Watch
 from catchment.store.sources.tasks import TaskTarget
@@ -82,9 +84,23 @@ def test_every_link_leads_somewhere_and_no_page_holds_anything_inline_or_foreign
     assert expected - paths == set(), "no link leads there"
 
 
-def test_headings_are_in_order_and_every_field_has_its_label(desk: Desk) -> None:
+def test_headings_are_in_order_fields_have_labels_first_views_are_small_and_commands_can_be_typed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "command", lambda: ".venv/bin/catchment")
+    assert ".venv/bin/catchment audit" in desk.browser().get("/audits").text
     a_whole_deployment(desk)
+    siteless = desk.here.town.feed("five")
+    siteless.says.append(Missing("no feed was found", "use `catchment sources add website ADDRESS`", status=404))
+    desk.here.collect(desk.here.follow(siteless, name="Siteless"))
+    browser, sizes = desk.browser(), dict[str, int]()
     for _, path, page in pages_of(desk, "en"):
+        assets = re.findall(r'(?:<link rel="stylesheet" href|<script src)="([^"]+)"', page)
+        for asset in {*assets} - sizes.keys():
+            sizes[asset] = len(browser.get(asset).content)
+        assert len(page.encode()) + sum(sizes[asset] for asset in assets) < 150_000, path
+        assert "`" not in page, path
+        assert re.findall(rf"(?<!\.venv/bin/)\bcatchment (?:{'|'.join(sorted(COMMANDS))})\b.*", page) == [], path
         main = page[page.index("<main") : page.index("</main>")]
         levels = [int(one) for one in re.findall(r"<h([1-6])\b", re.sub(r'<div class="said".*?</div>', "", main))]
         assert levels[:1] == [1], path
@@ -92,14 +108,6 @@ def test_headings_are_in_order_and_every_field_has_its_label(desk: Desk) -> None
         assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), (path, levels)
         bare = [one for one in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in one]
         assert len(bare) <= len(re.findall(r"<label\b", main)), path
-
-
-def test_the_first_view_of_any_page_is_small(desk: Desk) -> None:
-    a_whole_deployment(desk)
-    browser = desk.browser()
-    for _, path, page in pages_of(desk, "en"):
-        assets = re.findall(r'(?:<link rel="stylesheet" href|<script src)="([^"]+)"', page)
-        assert len(page.encode()) + sum(len(browser.get(one).content) for one in assets) < 150_000, path
 
 
 def browsing_paths(method: str) -> set[str]:

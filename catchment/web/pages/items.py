@@ -90,6 +90,9 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
             filter_ = asked.checked_filter()
             hits = app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after)
         except InvalidInput as invalid:
+            if invalid.field == "after":
+                # Not typed by the reader, who can do nothing about it.
+                raise
             error = str(invalid)
     names = app.store.sources.names(hit.source_id for hit in hits.items)
     if format is not None:
