@@ -120,8 +120,8 @@ def test_a_task_whose_time_is_over_begins_nothing_new_and_is_then_aborted(deploy
     with closing(child):
         for _ in range(2):
             with child.working() as app:
-                assert app.stop.wait(60)
-                assert app.cut.wait(60)
+                assert app.stop.wait(WAIT_SECONDS)
+                assert app.cut.wait(WAIT_SECONDS)
     child = Child(deployment.settings())
     with closing(child), child.working() as app:
         # The next task has its own time.

@@ -110,7 +110,7 @@ def test_a_worker_outlasts_a_redis_that_dies_while_it_waits_and_a_message_is_una
             # The worker listens to the tasks on one channel, and to commands on another.
             connection.Consumer(celery.amqp.queues[queue], channel=channel, on_message=messages.append).consume()
         while not messages:
-            connection.drain_events(timeout=60)
+            connection.drain_events(timeout=WAIT_SECONDS)
         with pytest.raises(TimeoutError):
             # Now it waits for the next one.
             connection.drain_events(timeout=0.1)
