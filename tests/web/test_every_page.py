@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import pairwise
 
 import pytest
@@ -13,43 +12,14 @@ import pytest
 from catchment import installation
 from catchment.cli.main import COMMANDS
 from catchment.errors import Missing
-from catchment.model import Watch
-from catchment.store.sources.tasks import TaskTarget
 from catchment.web.app import PAGES
 from catchment.web.pages.render import PLACES
 from tests.web.browser import links_of
 from tests.web.desk import Desk
+from tests.web.whole_deployment import a_whole_deployment, browsing_paths
 
 ENOUGH = 250
 """Pages that are looked at: of lists that go on and on, the beginning."""
-
-
-def a_whole_deployment(desk: Desk) -> None:
-    """Something of everything that a page can show."""
-    here = desk.here
-    here.app.store.credentials.add("feeds", "reader", "key", b"sealed", here.clock.now())
-    here.app.store.watches.add(Watch("bridges", ("bridge",)), here.clock.now())
-    here.app.store.tasks.add("1", "rss", [TaskTarget("one", "https://one.example/")], 10, None, here.clock.now())
-    feed = here.town.feed("one", window=5)
-    source = here.follow(feed, name="Gazette", categories=["news"], interval_minutes=15)
-    for day in range(3):
-        for number in range(5):
-            feed.post(f"p{day}-{number}", f"a bridge, {day}", at=here.clock.now() - timedelta(minutes=number))
-        here.collect(source)
-        here.clock.advance(86_400)
-    broken = here.town.feed("two")
-    broken.says.extend([Missing("the feed is not there", "has it <moved>?", status=404)] * 9)
-    lost = here.follow(broken, name="An <old> blog")
-    for _ in range(6):
-        here.collect(lost)
-    here.follow(here.town.feed("three"), name="Waiting")
-    board = here.follow(here.town.feed("four"), "discourse_forum", name="A board")
-    counts = ("scanned_count", "changed_count", "updated_count", "request_count", "started_at", "updated_at")
-    columns = ("run_id", "source_id", "run_trigger", *counts)
-    here.app.store.database.write(lambda tx: tx.insert("board_runs", columns, [(1, board.id, "manual", *[1] * 6)]))
-    here.app.floor_audit().run("test", is_repairing=False)
-    here.clock.advance(3600)
-    assert here.gaps()
 
 
 def pages_of(desk: Desk, language: str) -> Iterator[tuple[str, str, str]]:
@@ -108,16 +78,6 @@ def test_headings_are_in_order_fields_have_labels_first_views_are_small_and_comm
         assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), (path, levels)
         bare = [one for one in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in one]
         assert len(bare) <= len(re.findall(r"<label\b", main)), path
-
-
-def browsing_paths(method: str) -> set[str]:
-    """The pages' own paths, with numbers where ids go."""
-    return {
-        re.sub(r"{\w+}", "1", route.path)  # type: ignore[attr-defined]
-        for router in PAGES
-        for route in router.routes
-        if method in getattr(route, "methods", ())
-    }
 
 
 @pytest.mark.parametrize("path", sorted(browsing_paths("POST") - {"/login", "/preferences"}))
