@@ -10,7 +10,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
@@ -24,7 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from catchment import logs
 from tests.databases import POSTGRESQL, TEMPLATE, make_postgres_template, postgres_copy, sqlite_ready
-from tests.processes import processes_unwanted
+from tests.processes import REASON, processes_unwanted, was_refused
 from tests.redis_server import RedisServer
 from tests.town import TownApp
 
@@ -109,7 +108,8 @@ def _secrets() -> Iterator[None]:
 
 LONG_LIST = Path(__file__).parent / "long.txt"
 LONG_FROM = 0.15
-"""Seconds of CPU time, on average over a test's parameters: what needs more has the marker `long`."""
+"""Seconds of CPU time, its child processes' included, on average over a test's parameters: what needs more has the
+marker `long`."""
 CPU_SECONDS = pytest.StashKey[dict[str, list[float]]]()
 OF_PROCESSES = ("browser", "endure", "kill")
 """Folders in which every test starts one. Loading them takes a second of every worker."""
@@ -144,10 +144,10 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    before = time.process_time()
+    before = sum(os.times()[:4])
     result = yield
     seconds = item.config.stash.setdefault(CPU_SECONDS, {})
-    seconds.setdefault(function_of(item), []).append(time.process_time() - before)
+    seconds.setdefault(function_of(item), []).append(sum(os.times()[:4]) - before)
     return result
 
 
@@ -165,6 +165,16 @@ def _no_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """Not every test that starts a process can be told by its fixtures: the others are skipped when they do it."""
     with processes_unwanted() if without_processes(request.config) else nullcontext():
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """A test in whose threads no process could be started has proven nothing, whatever became of it."""
+    try:
+        return (yield)
+    finally:
+        if without_processes(pyfuncitem.config) and was_refused():
+            pytest.skip(REASON)
 
 
 @pytest.hookimpl(optionalhook=True)

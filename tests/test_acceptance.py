@@ -75,11 +75,11 @@ def test_01_a_source_never_visited_is_collected_at_once_when_the_loop_starts(her
     here.town.clock.wall_seconds = lambda seconds: seconds  # type: ignore[method-assign]
     engine = Embedded(here.app)
     engine.start()
-    for _ in range(200):
+    for _ in range(10_000):
         if here.items():
             break
         here.app.stop.wait(0.05)
-    assert engine.stop(10)
+    assert engine.stop(500)
     assert len(here.items()) == 1
 
 

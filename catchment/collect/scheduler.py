@@ -367,7 +367,7 @@ class Scheduler:
             done.put(visited)
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
-        except Exception as error:  # a bug of ours must not keep the run waiting forever
+        except BaseException as error:  # whatever it is, even an exit, must not keep the run waiting forever
             log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
             inside = StoreError(
                 "{source}: internal error ({error_type})",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -220,10 +221,10 @@ def back_up(database: Database, to: Path) -> Path:
     if to.exists():
         raise InvalidInput("{file} already exists", "give another name", file=str(to))
     # Under another name until it is complete and checked: a file that cannot be restored must not look like a backup.
-    part = to.with_name(to.name + ".part")
+    # That name is nobody's: neither a file of the user's nor a backup by another process is lost.
+    part = to.with_name(f"{to.name}.{os.urandom(4).hex()}.part")
     try:
         with database.said_plainly():
-            _remove(part)
             _copy(file, part)
             if (fault := _fault_of_file(part)) is not None:
                 raise StoreError(

@@ -56,7 +56,8 @@ class Guesses:
         report: Callable[[str, int], None] = lambda address, count: None,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`report` is called with an address that has to wait and its recent wrong attempts; at most once a minute."""
+        """`report` is called with the address of a wrong attempt and the number of recent ones, as soon as that address
+        or all of them together have to wait; at most once a minute."""
         self._report, self._seconds = report, seconds
         self._by_address: dict[str, _Tries] = {}
         self._overall = _Tries()
@@ -91,7 +92,8 @@ class Guesses:
             _remember(self._by_address, group, tries)
             self._overall.add(now, FREE_TRIES_OVERALL, each=10)
             is_news = self._reported_at is None or now - self._reported_at >= REPORTED_EVERY
-            must_report = tries.wait_until > now and is_news
+            # Many addresses with a few attempts each are an attack, too.
+            must_report = max(tries.wait_until, self._overall.wait_until) > now and is_news
             if must_report:
                 self._reported_at = now
             count = max(tries.count, self._overall.count)

@@ -162,7 +162,7 @@ def test_an_export_holds_every_item_once_and_its_past_if_asked(
     assert [one["external_id"] for one in lines] == ["news-3", "news-2", "news-1"]
     assert file.read_text().count("\n") == 3
     assert file.read_text().count("content_fingerprint_changed") == 1
-    assert not file.with_name("items.jsonl.part").exists()
+    assert [one.name for one in tmp_path.glob("items*")] == ["items.jsonl"]
 
 
 def test_pausing_resuming_and_removing_take_effect_and_are_answered(catchment: Catchment, site: FeedSite) -> None:

@@ -138,3 +138,13 @@ def test_a_file_that_was_there_stays_until_the_new_one_is_whole(
     assert archive("export", "--format", "csv", "--output", tmp_path / "items.csv").code == 6
     assert [file.name for file in tmp_path.glob("items*")] == ["items.csv"]
     assert (tmp_path / "items.csv").read_text() == "before"
+
+
+@pytest.mark.parametrize("name", ["items.jsonl", "copy.db"])
+def test_a_file_of_the_user_s_own_beside_the_new_one_stays(archive: Catchment, tmp_path: Path, name: str) -> None:
+    own = tmp_path / f"{name}.part"
+    own.write_text("mine")
+    command = ("export", "--output") if name.endswith("jsonl") else ("backup",)
+    assert archive(*command, tmp_path / name).code == 0
+    assert sorted(file.name for file in tmp_path.glob(f"{name}*")) == [name, f"{name}.part"]
+    assert own.read_text() == "mine"

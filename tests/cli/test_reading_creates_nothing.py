@@ -25,7 +25,8 @@ READING = [
         ["notifications", "list"],
         ["coverage", "1"],
     ),
-    *(["security-audit"], ["reparse", "--all"]),
+    *(["security-audit"], ["reparse", "--all"], ["export", "--output", "-"], ["keys", "list"], ["sessions", "list"]),
+    *(["settings", "intervals"], ["tasks", "list"], ["tiers"], ["spending"]),
 ]
 
 

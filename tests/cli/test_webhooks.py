@@ -152,7 +152,7 @@ def test_what_a_webhook_did_not_take_is_said_and_told_by_a_later_run(
     catchment("collect")
     assert len(receiver.seen) == 1
     monkeypatch.delenv("CATCHMENT_JOB_DELIVER_EVENTS")
-    assert "still to be told" not in catchment("collect").err
+    assert "not yet delivered" not in catchment("collect").err
     assert [one.headers["x-catchment-event"] for one in receiver.seen] == ["items.collected"] * 2
 
 

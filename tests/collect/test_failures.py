@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from threading import Thread
 
 import pytest
 
@@ -18,7 +19,7 @@ from catchment.errors import (
     TimedOut,
     Unreadable,
 )
-from catchment.model import Answer, Outcome, SourceState
+from catchment.model import Answer, Outcome, SourceState, VisitResult
 from tests.collect.communities import Community
 from tests.town import Feed, TownApp
 
@@ -56,6 +57,24 @@ def test_a_bug_in_a_reader_is_one_sources_failure_and_shows_no_inside(here: Town
     assert (result.outcome, result.error_code) == (Outcome.FAILED, "INTERNAL")
     assert (result.error or "").startswith(f"{source.name} (source {source.id}): internal error (ZeroDivision")
     assert "a detail" not in (result.error or "")
+
+
+def test_a_visit_whose_thread_ends_itself_does_not_keep_the_run_waiting(quick: TownApp) -> None:
+    def leaving(request, now):  # type: ignore[no-untyped-def]
+        raise SystemExit
+
+    bad, good = feed_with_posts(quick, "bad"), feed_with_posts(quick, "good")
+    source, other = quick.follow(bad), quick.follow(good)
+    bad.says.append(leaving)
+    results: list[VisitResult] = []
+    # A run that waits forever must not keep the tests waiting, too.
+    run = Thread(target=lambda: results.extend(quick.collect()), daemon=True)
+    run.start()
+    run.join(120)
+    assert {result.source_id: result.outcome for result in results} == {
+        source.id: Outcome.FAILED,
+        other.id: Outcome.SUCCEEDED,
+    }
 
 
 def test_five_failures_in_a_row_bring_probation_and_an_alert_and_a_success_ends_both(here: TownApp) -> None:

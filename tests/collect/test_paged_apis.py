@@ -119,9 +119,16 @@ def test_a_first_page_that_is_missing_and_a_refusal_for_another_reason_are_failu
 
 @pytest.mark.parametrize("paging", ["page", "offset"])
 @pytest.mark.parametrize(
-    "body", [b"<html><body><h1>404: page not found</h1></body></html>", b""], ids=["HTML", "empty"]
+    "body",
+    [
+        b"<html><body><h1>404: page not found</h1></body></html>",
+        b"",
+        b"404 page not found\n",
+        b'{"code":"PAGE_NOT_FOUND","message":"404 page not found"}',
+    ],
+    ids=["HTML", "empty", "plain text", "JSON"],
 )
-def test_a_404_that_says_nothing_of_pages_is_no_end_of_a_list_that_must_reach_what_is_stored(
+def test_a_404_that_says_nothing_of_a_page_s_number_is_no_end_of_a_list_that_must_reach_what_is_stored(
     app: App, server: Hostile, paging: str, body: bytes
 ) -> None:
     posts = [{"id": number, "title": f"Post {number}", "created_at": 1_700_000_000 + number} for number in range(40)]

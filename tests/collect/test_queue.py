@@ -138,8 +138,8 @@ def test_communities_are_claimed_in_batches(tmp_path: Path, monkeypatch: pytest.
     crowd.follow("crowd", 7)
     real, batches = here.app.store.sources.claim_due, []
 
-    def claim_due(*given: Any) -> list[Claimed]:
-        batches.append(real(*given))
+    def claim_due(*given: Any, **more: Any) -> list[Claimed]:
+        batches.append(real(*given, **more))
         return batches[-1]
 
     monkeypatch.setattr(here.app.store.sources, "claim_due", claim_due)

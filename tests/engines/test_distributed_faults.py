@@ -15,7 +15,7 @@ import pytest
 
 from catchment.clock import micros
 from catchment.status import DeploymentStatus
-from tests.engines.deployment import Deployment, until
+from tests.engines.deployment import WAIT_SECONDS, Deployment, until
 from tests.forked import Forked
 from tests.redis_server import RedisServer
 
@@ -70,7 +70,7 @@ def test_a_broker_that_is_not_there_yet_is_waited_for(brittle: Deployment) -> No
     until(lambda: brittle.visited() == 2)
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
-        assert process.code(60) == 0
+        assert process.code(WAIT_SECONDS) == 0
 
 
 def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittle: Deployment) -> None:
@@ -93,7 +93,7 @@ def test_a_full_redis_ends_nobody_and_work_goes_on_when_it_has_room_again(brittl
     assert visits(brittle) == 3
     for process in (worker, beat):
         process.signal(signal.SIGTERM)
-        assert process.code(60) == 0
+        assert process.code(WAIT_SECONDS) == 0
 
 
 def wait_for_line(process: Forked, words: str) -> None:
@@ -111,7 +111,7 @@ def test_a_worker_outlasts_a_redis_that_dies_while_it_waits_and_a_message_is_una
             # The worker listens to the tasks on one channel, and to commands on another.
             connection.Consumer(celery.amqp.queues[queue], channel=channel, on_message=messages.append).consume()
         while not messages:
-            connection.drain_events(timeout=60)
+            connection.drain_events(timeout=WAIT_SECONDS)
         with pytest.raises(TimeoutError):
             # Now it waits for the next one.
             connection.drain_events(timeout=0.1)
@@ -186,7 +186,7 @@ def test_a_child_that_was_stopped_and_wakes_up_after_others_took_over_writes_not
         items = slow.rows("SELECT external_id, version FROM items ORDER BY id")
         # Without a beat, no other message is unanswered when the woken child has tried to write and answers its own.
         beat.signal(signal.SIGTERM)
-        assert beat.code(60) == 0
+        assert beat.code(WAIT_SECONDS) == 0
         with slow.broker() as client:
             until(lambda: client.hlen("unacked") == 1)
         os.kill(holder.pid, signal.SIGCONT)
@@ -215,7 +215,7 @@ def test_a_worker_whose_clock_is_ahead_or_behind_works_as_the_others_do(deployme
         if seconds > 0:
             until(lambda before=before: visits(deployment) >= before + len(ids))  # type: ignore[misc]
         worker.signal(signal.SIGTERM)
-        assert worker.code(60) == 0
+        assert worker.code(WAIT_SECONDS) == 0
     leader = deployment.app.store.leadership.leader()
     assert leader is not None
     assert leader.pid == beat.pid
@@ -224,21 +224,19 @@ def test_a_worker_whose_clock_is_ahead_or_behind_works_as_the_others_do(deployme
 def test_a_beat_that_hangs_is_replaced_and_stands_down_when_it_wakes(deployment: Deployment) -> None:
     first = deployment.beat()
     until(lambda: deployment.app.store.leadership.leader())
-    assert deployment.start("alive", "beat").code(60) == 0
+    assert deployment.start("alive", "beat").code(WAIT_SECONDS) == 0
     first.signal(signal.SIGSTOP)
     # As after two minutes. Nobody stands by: the health check and the status say so.
     two_minutes_ago = micros(deployment.app.clock.now()) - 120_000_000
     deployment.app.store.database.write(
         lambda tx: tx.run("UPDATE owners SET heartbeat_at = ? WHERE pid = ?", two_minutes_ago, first.pid)
     )
-    assert deployment.start("alive", "beat").code(60) == 1
+    assert deployment.start("alive", "beat").code(WAIT_SECONDS) == 1
     health = DeploymentStatus(deployment.app).health()
     assert health.engine is not None
     assert (health.ok, health.engine.has_beat) == (False, False)
     second = deployment.beat()
-    began = time.monotonic()
     until(lambda: (leader := deployment.app.store.leadership.leader()) is not None and leader.pid == second.pid)
-    assert time.monotonic() - began < 60
     first.signal(signal.SIGCONT)
     wait_for_line(first, "another beat has taken over")
     leader = deployment.app.store.leadership.leader()

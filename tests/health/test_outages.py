@@ -195,6 +195,37 @@ def test_thirteen_hosts_without_a_network_are_one_alert_and_all_is_collected_at_
     assert all(deployment.here.progress(one).last_success_at >= lately for one in sources)
 
 
+def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_rest_is_well(
+    small: Deployment,
+) -> None:
+    communities = [small.subreddit(f"r/place{number}") for number in range(3)]
+    small.feed("https://feeds.example/1", interval_minutes=60)
+    assert {one.outcome for one in small.tick()} == {Outcome.SUCCEEDED}
+    small.net.away["www.reddit.com"] = bad_gateway
+    small.run(6 * HOUR)
+    assert small.ever_opened == ["platform reddit unreachable"]
+    assert small.messages == ["reddit has not answered for 6 h: 3 sources (SERVER_TROUBLE)"]
+    assert small.is_ok
+    small.net.away.clear()
+    small.run(HOUR + TICK)
+    assert (small.subjects, small.is_ok) == ([], True)
+    assert {small.here.progress(one).last_error for one in communities} == {None}
+
+
+@pytest.mark.parametrize(("count", "alerts"), [(10, ["platform reddit unreachable"]), (9, [])])
+def test_a_platform_of_which_ten_sources_fail_within_minutes_is_told_of_at_once(
+    small: Deployment, count: int, alerts: list[str]
+) -> None:
+    communities = [small.subreddit(f"r/place{number}") for number in range(count)]
+    small.tick()
+    small.net.away["www.reddit.com"] = bad_gateway
+    small.here.collect(*communities)
+    small.sleep(MINUTE)
+    for job in small._jobs():
+        run_if_due(small.app, job)
+    assert small.subjects == alerts
+
+
 def test_a_source_in_our_own_network_does_not_hide_that_the_machine_is_offline(small: Deployment) -> None:
     sources = [small.feed(f"https://site{number}.example/feed") for number in range(13)]
     local = [small.feed("http://192.168.1.5/feed", interval_minutes=15), small.feed("http://nas.lan/feed")]

@@ -55,7 +55,7 @@ def test_when_the_canary_falls_silent_and_nobody_else_sings_it_is_the_platform()
 def test_a_silent_canary_whose_neighbours_sing_is_a_silent_source() -> None:
     alerts = told(follows(1, 2, 3), follows(2, 9, 1))
     assert list(alerts) == ["source 1 silent"]
-    assert "itself is well" not in alerts["source 1 silent"]
+    assert "itself works" not in alerts["source 1 silent"]
 
 
 @pytest.mark.parametrize("silent_for", [3, 30])

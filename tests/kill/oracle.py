@@ -37,9 +37,18 @@ class OracleFeed:
     requests: int = 0
     whole: int = 0
     """Answers that were sent to their end."""
+    ends: set[datetime] = field(default_factory=set)
+    """The times of the oldest entries in the full windows that were shown."""
 
     def shown(self) -> list[str]:
         return list(self.entries)[-WINDOW:][::-1]
+
+    def show(self) -> list[str]:
+        """The same, and it is noted how far down the window reached."""
+        shown = self.shown()
+        if len(shown) == WINDOW:
+            self.ends.add(self.entries[shown[-1]].at)
+        return shown
 
 
 class Oracle:
@@ -133,7 +142,7 @@ class Oracle:
         entries = "".join(
             f"<entry><id>{key}</id><title>{key}</title><published>{entry.at.isoformat()}</published>"
             f"<updated>{entry.at.isoformat()}</updated><content>{entry.versions[-1]}</content></entry>"
-            for key, entry in ((key, feed.entries[key]) for key in feed.shown())
+            for key, entry in ((key, feed.entries[key]) for key in feed.show())
         )
         return f'<feed xmlns="http://www.w3.org/2005/Atom"><title>oracle</title>{entries}</feed>'.encode()
 

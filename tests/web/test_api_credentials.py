@@ -121,3 +121,45 @@ def test_no_form_names_a_credential_for_another_host_or_platform(desk: Desk, nam
     assert f"the credential &#39;{name}&#39; is for" in answers[4].text
     assert desk.here.app.store.sources.get(source.id).credential is None
     assert [one.id for one, _ in desk.here.app.store.sources.page(0, 9)] == [source.id]
+
+
+# ── what only looks like a secret ─────────────────────────────────────────────────────────────────────────────────
+
+UNSURE = "hT7gQ2LmZx9Wc4Rb8NvK"
+"""Long and random, in a parameter whose name says nothing."""
+
+
+def vault(desk: Desk) -> None:
+    desk.here.app.__dict__["cipher"] = Cipher("a master key for tests")
+
+
+def test_the_form_asks_about_what_looks_like_a_secret_and_stores_it_encrypted_if_that_is_wanted(desk: Desk) -> None:
+    vault(desk)
+    given = {"kind": "rss", "target": f"https://a.example/feed?u={UNSURE}", "deed": "follow"}
+    # A form comes back because of something else in it.
+    form = sent(desk, "/sources/add", **given, interval="0").text
+    assert 'name="keep_secret" value="yes">' in form
+    assert "u looks like a secret" in form
+    ticked = sent(desk, "/sources/add", **given, interval="0", keep_secret="yes").text
+    assert 'name="keep_secret" value="yes" checked>' in ticked
+    harmless = sent(desk, "/sources/add", **given | {"target": "https://a.example/feed?u=news"}, interval="0").text
+    assert "keep_secret" not in harmless
+    assert sent(desk, "/sources/add", **given, keep_secret="yes").status_code == 303
+    (source,) = desk.get("/api/sources")["items"]
+    assert source["target"] == "https://a.example/feed"
+    assert source["credential"]
+    assert UNSURE not in desk.browser().get("/sources/1").text
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_the_api_encrypts_what_only_looks_like_a_secret_if_that_is_wanted(desk: Desk, keeps: bool) -> None:
+    vault(desk)
+    address = f"https://a.example/feed?u={UNSURE}"
+    added = desk.client.post("/api/sources", json={"kind": "rss", "target": address, "keep_secret": keeps})
+    assert added.status_code == 201
+    source = added.json()
+    assert (source["target"], source["credential"] is not None) == (
+        address.partition("?")[0] if keeps else address,
+        keeps,
+    )
+    assert (UNSURE in added.text) is not keeps

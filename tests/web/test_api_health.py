@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.parser import text_string_to_metric_families
 
-from catchment.errors import LoginNeeded, Missing
+from catchment.errors import LoginNeeded, Missing, SlowDown
 from catchment.jobs import JOBS, run_if_due
 from catchment.store.cache import HotCounts
 from tests.town import TownApp
@@ -79,7 +79,9 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
     good, bad = here.town.feed("good"), here.town.feed("bad")
     good.post("a", at=here.clock.now())
     bad.says.append(LoginNeeded("who are you?", status=401))
-    here.collect(here.follow(good), here.follow(bad))
+    limited = here.town.feed("limited")
+    limited.says.append(SlowDown("the budget is used up", retry_at=here.clock.now() + timedelta(hours=1)))
+    here.collect(here.follow(good), here.follow(bad), here.follow(limited))
     here.follow(here.town.feed("waiting"))
     here.clock.advance(1200)
     here.app.store.cached_sources.count(here.clock.now(), HotCounts(hits=3, misses=1))
@@ -93,7 +95,7 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
     assert found.value("catchment_attempts_total", platform="feeds", outcome="LOGIN_NEEDED") == 1
     assert found.value("catchment_visits_total", **rss, outcome="succeeded") == 1
     assert found.value("catchment_visits_total", **rss, outcome="failed") == 1
-    assert found.value("catchment_visits_total", **rss, outcome="deferred") == 0
+    assert found.value("catchment_visits_total", **rss, outcome="deferred") == 1
     assert found.value("catchment_items_total", **rss, deed="new") == 1
     assert found.value("catchment_visit_seconds_count", **rss) == 2
     assert (found.value("catchment_sources_due", kind="rss"), found.value("catchment_sources_late", kind="rss")) == (
@@ -101,7 +103,7 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
         1,
     )
     assert found.value("catchment_sources_due_seconds", kind="rss") == 1260
-    assert found.value("catchment_sources", state="active") == 3
+    assert found.value("catchment_sources", state="active") == 4
     assert (found.value("catchment_gaps_open"), found.value("catchment_items")) == (0, 1)
     assert [found.value("catchment_alerts_open", severity=one) for one in ("P0", "P1", "P2")] == [0, 1, 0]
     assert found.value("catchment_hot_reads_total", result="hit") == 3

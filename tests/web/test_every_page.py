@@ -5,49 +5,21 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterator
-from datetime import timedelta
 from itertools import pairwise
 
 import pytest
 
+from catchment import installation
+from catchment.cli.main import COMMANDS
 from catchment.errors import Missing
-from catchment.model import Watch
-from catchment.store.sources.tasks import TaskTarget
 from catchment.web.app import PAGES
 from catchment.web.pages.render import PLACES
 from tests.web.browser import links_of
 from tests.web.desk import Desk
+from tests.web.whole_deployment import a_whole_deployment, browsing_paths
 
 ENOUGH = 250
 """Pages that are looked at: of lists that go on and on, the beginning."""
-
-
-def a_whole_deployment(desk: Desk) -> None:
-    """Something of everything that a page can show."""
-    here = desk.here
-    here.app.store.credentials.add("feeds", "reader", "key", b"sealed", here.clock.now())
-    here.app.store.watches.add(Watch("bridges", ("bridge",)), here.clock.now())
-    here.app.store.tasks.add("1", "rss", [TaskTarget("one", "https://one.example/")], 10, None, here.clock.now())
-    feed = here.town.feed("one", window=5)
-    source = here.follow(feed, name="Gazette", categories=["news"], interval_minutes=15)
-    for day in range(3):
-        for number in range(5):
-            feed.post(f"p{day}-{number}", f"a bridge, {day}", at=here.clock.now() - timedelta(minutes=number))
-        here.collect(source)
-        here.clock.advance(86_400)
-    broken = here.town.feed("two")
-    broken.says.extend([Missing("the feed is not there", "has it <moved>?", status=404)] * 9)
-    lost = here.follow(broken, name="An <old> blog")
-    for _ in range(6):
-        here.collect(lost)
-    here.follow(here.town.feed("three"), name="Waiting")
-    board = here.follow(here.town.feed("four"), "discourse_forum", name="A board")
-    counts = ("scanned_count", "changed_count", "updated_count", "request_count", "started_at", "updated_at")
-    columns = ("run_id", "source_id", "run_trigger", *counts)
-    here.app.store.database.write(lambda tx: tx.insert("board_runs", columns, [(1, board.id, "manual", *[1] * 6)]))
-    here.app.floor_audit().run("test", is_repairing=False)
-    here.clock.advance(3600)
-    assert here.gaps()
 
 
 def pages_of(desk: Desk, language: str) -> Iterator[tuple[str, str, str]]:
@@ -82,9 +54,23 @@ def test_every_link_leads_somewhere_and_no_page_holds_anything_inline_or_foreign
     assert expected - paths == set(), "no link leads there"
 
 
-def test_headings_are_in_order_and_every_field_has_its_label(desk: Desk) -> None:
+def test_headings_are_in_order_fields_have_labels_first_views_are_small_and_commands_can_be_typed(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(installation, "command", lambda: ".venv/bin/catchment")
+    assert ".venv/bin/catchment audit" in desk.browser().get("/audits").text
     a_whole_deployment(desk)
+    siteless = desk.here.town.feed("five")
+    siteless.says.append(Missing("no feed was found", "use `catchment sources add website ADDRESS`", status=404))
+    desk.here.collect(desk.here.follow(siteless, name="Siteless"))
+    browser, sizes = desk.browser(), dict[str, int]()
     for _, path, page in pages_of(desk, "en"):
+        assets = re.findall(r'(?:<link rel="stylesheet" href|<script src)="([^"]+)"', page)
+        for asset in {*assets} - sizes.keys():
+            sizes[asset] = len(browser.get(asset).content)
+        assert len(page.encode()) + sum(sizes[asset] for asset in assets) < 150_000, path
+        assert "`" not in page, path
+        assert re.findall(rf"(?<!\.venv/bin/)\bcatchment (?:{'|'.join(sorted(COMMANDS))})\b.*", page) == [], path
         main = page[page.index("<main") : page.index("</main>")]
         levels = [int(one) for one in re.findall(r"<h([1-6])\b", re.sub(r'<div class="said".*?</div>', "", main))]
         assert levels[:1] == [1], path
@@ -92,24 +78,6 @@ def test_headings_are_in_order_and_every_field_has_its_label(desk: Desk) -> None
         assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), (path, levels)
         bare = [one for one in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in one]
         assert len(bare) <= len(re.findall(r"<label\b", main)), path
-
-
-def test_the_first_view_of_any_page_is_small(desk: Desk) -> None:
-    a_whole_deployment(desk)
-    browser = desk.browser()
-    for _, path, page in pages_of(desk, "en"):
-        assets = re.findall(r'(?:<link rel="stylesheet" href|<script src)="([^"]+)"', page)
-        assert len(page.encode()) + sum(len(browser.get(one).content) for one in assets) < 150_000, path
-
-
-def browsing_paths(method: str) -> set[str]:
-    """The pages' own paths, with numbers where ids go."""
-    return {
-        re.sub(r"{\w+}", "1", route.path)  # type: ignore[attr-defined]
-        for router in PAGES
-        for route in router.routes
-        if method in getattr(route, "methods", ())
-    }
 
 
 @pytest.mark.parametrize("path", sorted(browsing_paths("POST") - {"/login", "/preferences"}))
@@ -146,6 +114,27 @@ LIST_PARAMETERS = (
     "order",
     "at",
 )
+
+
+def pages_that_go_on() -> set[str]:
+    """Those with a cursor in their address; of items and search it is read with the filters."""
+    return {"/items", "/search"} | {
+        re.sub(r"{\w+}", "1", route.path)
+        for router in PAGES
+        for route in router.routes
+        if "after" in {param.alias for param in getattr(getattr(route, "dependant", None), "query_params", ())}
+    }
+
+
+def test_a_cursor_of_thousands_of_digits_is_a_bad_request_on_every_page_that_goes_on(desk: Desk) -> None:
+    a_whole_deployment(desk)
+    browser, paths = desk.browser(), pages_that_go_on()
+    assert {"/runs", "/runs/1", "/audits", "/items/1", "/gaps", "/sources/1/board-runs"} <= paths
+    values = ("9" * 5000, f"{'9' * 5000}-1", "a%00b")
+    statuses = {
+        (path, value): browser.get(f"{path}?q=a&after={value}").status_code for path in paths for value in values
+    }
+    assert {f"{path} {value[:20]}": status for (path, value), status in statuses.items() if status != 400} == {}
 
 
 @pytest.mark.parametrize("parameter", LIST_PARAMETERS)

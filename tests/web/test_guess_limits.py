@@ -46,11 +46,13 @@ def test_the_wait_grows_with_every_wrong_try_and_is_forgotten_in_time() -> None:
     assert (guesses.wait(FAR), guesses.failed(FAR)) == (0, 0)
 
 
-def test_many_addresses_together_have_to_wait_but_not_where_somebody_signed_in() -> None:
-    guesses = Guesses(seconds=Seconds())
+def test_many_addresses_together_are_reported_and_have_to_wait_but_not_where_somebody_signed_in() -> None:
+    reported: list[tuple[str, int]] = []
+    guesses = Guesses(lambda address, count: reported.append((address, count)), Seconds())
     guesses.succeeded("203.0.113.200")
-    for number in range(FREE_TRIES_OVERALL):
+    for number in range(FREE_TRIES_OVERALL + 50):
         guesses.failed(f"198.51.100.{number}")
+    assert reported == [(f"198.51.100.{FREE_TRIES_OVERALL - 1}", FREE_TRIES_OVERALL)]
     assert guesses.wait("192.0.2.1") > 0
     assert (guesses.wait("203.0.113.200"), guesses.wait(NEAR), guesses.wait("::1")) == (0, 0, 0)
 

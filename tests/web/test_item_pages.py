@@ -235,7 +235,7 @@ def test_the_page_of_a_former_version_has_the_whole_history_and_says_until_when_
     page = plain(opened(desk, f"/items/1?at={then}"))
     assert "The old bridge is closed." in page
     assert "Current until" in page
-    assert "No changes since it was first seen" not in page
+    assert "Unchanged since it was first seen" not in page
     assert "Revision 1" in page
 
 
@@ -481,7 +481,8 @@ def test_images_are_shown_as_their_text_with_a_link_and_nothing_is_loaded(desk: 
 def test_images_are_loaded_where_a_reader_asks_for_it_and_only_there(desk: Desk) -> None:
     an_item_with_pictures(desk)
     browser = desk.browser()
-    answer = browser.get("/items/1?images=1")
+    (link,) = re.findall(r'href="(/items/1\?images=[^"]+)"', browser.get("/items/1").text)
+    answer = browser.get(link)
     images = re.findall(r"<img[^>]*>", body_of(answer.text))
     assert len(images) == 2
     assert all('referrerpolicy="no-referrer"' in one and 'loading="lazy"' in one for one in images)
@@ -493,6 +494,15 @@ def test_images_are_loaded_where_a_reader_asks_for_it_and_only_there(desk: Desk)
     assert "<img" in browser.get("/items/1").text
     browser.post("/preferences", data={"images": "off", "back": "/items/1"})
     assert "<img" not in browser.get("/items/1").text
+
+
+@pytest.mark.parametrize("value", ["1", "on", "0" * 32])
+def test_a_link_that_somebody_else_has_made_loads_no_images(desk: Desk, value: str) -> None:
+    """It may stand in a text that was collected: its author would learn who follows it, and from where."""
+    an_item_with_pictures(desk)
+    answer = desk.browser().get(f"/items/1?images={value}")
+    assert "<img" not in body_of(answer.text)
+    assert "img-src data:;" in answer.headers["content-security-policy"]
 
 
 def test_images_of_a_source_are_loaded_once_somebody_has_said_so(desk: Desk) -> None:

@@ -111,7 +111,7 @@ def test_a_source_that_is_gone_is_not_said_to_be_tried_again(desk: Desk) -> None
         said = plain(opened(desk, path))
         assert "Old is gone and no longer collected" in said
         assert "If it has a new address, add that" in said
-        assert "tried again" not in said
+        assert "retried automatically" not in said
     assert "不再采集" in opened(desk, "/alerts", language="zh")
     desk.here.app.store.sources.set_state(source.id, SourceState.REMOVED, None, desk.here.clock.now())
     assert "No open alerts" in opened(desk, "/alerts")

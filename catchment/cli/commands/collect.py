@@ -299,8 +299,8 @@ def _show_notes(results: Sequence[VisitResult]) -> None:
             about.setdefault(note, []).append(result.name)
     for note, names in about.items():
         more = f" and {len(names) - _FEW_NAMES:,} more" if len(names) > _FEW_NAMES else ""
-        output.say(f"{', '.join(names[:_FEW_NAMES])}{more}: {note}")
+        output.say(f"{', '.join(names[:_FEW_NAMES])}{more}: {as_typed(note)}")
 
 
 def _error(error: ErrorView | None) -> str:
-    return f"{error.message} [{error.code}]" if error else ""
+    return as_typed(f"{error.message} [{error.code}]") if error else ""

@@ -10,6 +10,7 @@ import typer
 
 from catchment.cli import context, output
 from catchment.cli.params import AsJson, OfCategory, OfSourceKind, SourceId
+from catchment.installation import as_typed
 from catchment.model import Source, SourceState, as_dict
 from catchment.platforms import platform_named
 from catchment.sources.describe import (
@@ -136,7 +137,7 @@ def _facts(source: SourceView, now: datetime) -> dict[str, Sequence[tuple[str, o
 
     own = "its own interval" if source.interval_minutes else "the interval of its kind or tier"
     is_collected = source.is_active and source.has_platform
-    error = f"{source.last_error} [{source.last_error_code}]" if source.last_error else None
+    error = as_typed(f"{source.last_error} [{source.last_error_code}]") if source.last_error else None
     counts = [
         f"{count:,} {outcome}"
         for count, outcome in (

@@ -63,7 +63,7 @@ def _show(view: StatusView, failing: Sequence[FailingSource], now: datetime) -> 
         output.say()
         output.table(
             ("Severity", "Opened", "Alert"),
-            [(alert.severity, output.when(alert.opened_at, now), alert.message) for alert in view.alerts],
+            [(alert.severity, output.when(alert.opened_at, now), as_typed(alert.message)) for alert in view.alerts],
         )
     # Without any, no collector has run yet.
     if any(job.next_run_at for job in view.jobs):
@@ -85,7 +85,7 @@ def _show(view: StatusView, failing: Sequence[FailingSource], now: datetime) -> 
 
 def _reason(source: FailingSource) -> str:
     """An error names its source; beside the source's name that is redundant."""
-    return source.last_error.removeprefix(f"{source.name} (source {source.id}): ")
+    return as_typed(source.last_error.removeprefix(f"{source.name} (source {source.id}): "))
 
 
 def _credentials(pool: PoolStatus) -> str:

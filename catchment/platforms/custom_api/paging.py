@@ -45,7 +45,13 @@ _PART_OF_ADDRESS = pattern(r"(?:/[^\s?]*)?\?\S+")
 """A cursor like `/posts?page=2` is a URL, too."""
 _WHOLE_NUMBER = pattern(r"\d{1,15}")
 _LONGEST_COMPLAINT = 4_000
-_NO_SUCH_PAGE = pattern(rb"page|offset|out of range|no more", re.IGNORECASE)
+_ABOUT_PAGES = pattern(rb"page|offset|out of range|no more", re.IGNORECASE)
+_NO_SUCH_PAGE = pattern(
+    rb"(?:invalid|no|last)[\s_.-]*pages?\b|page[\s_.-]*(?:number|index)|page\W{0,3}\d|offset|no[\s_-]more"
+    rb"|out[\s_-]of[\s_-](?:range|bounds)|contains no results",
+    re.IGNORECASE,
+)
+"""About the number of a page. "404 page not found" says nothing of it: many servers answer so to a wrong path."""
 _SURELY_WITHIN_REACH = 0.5
 """Lists leave out what was removed: one that ends by itself beyond this share of its reach was cut there."""
 _TIES = timedelta(seconds=1)
@@ -116,14 +122,15 @@ def is_past_the_last(answer: Answer, request: Request, settings: SettingValues) 
     """Whether the answer says that there is no such page. WordPress has 400 (`rest_post_invalid_page_number`) for that,
     Django REST 404 (`Invalid page.`).
 
-    A 404 without a word about pages may be a passing failure. It ends the list only where nothing is concluded from
-    the end: a walk that must reach stored items would take what it did not see for proven.
+    A 404 without a word about the page's number may be a passing failure. It ends the list only where nothing is
+    concluded from the end: a walk that must reach stored items would take what it did not see for proven.
     """
     if settings["paging"] not in (fields.PAGE, fields.OFFSET) or not request.state.get("trail"):
         return False
     body = answer.body[:_LONGEST_COMPLAINT]
+    complaint = _NO_SUCH_PAGE if answer.status == 404 else _ABOUT_PAGES
     is_api_error = answer.status in (400, 404, 416, 422) and not body.lstrip().startswith(b"<")
-    if is_api_error and _NO_SUCH_PAGE.search(body):
+    if is_api_error and complaint.search(body):
         return True
     return answer.status == 404 and not request.state.get("must_reach_stored")
 

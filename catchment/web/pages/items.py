@@ -17,7 +17,7 @@ from catchment.store.search.lists import Filter
 from catchment.store.search.search import ResultPage
 from catchment.text.dates import asked_time
 from catchment.web.api.params import ItemId, whole_number
-from catchment.web.dependencies import AppDep, WebContext, WebContextDep
+from catchment.web.dependencies import WebContext, WebContextDep
 from catchment.web.middleware import CSP, WITH_IMAGES
 from catchment.web.pages import feeds
 from catchment.web.pages.feeds import About, AnyReader, format_of
@@ -90,6 +90,9 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
             filter_ = asked.checked_filter()
             hits = app.store.search.find(words, filter_, is_best=order == "best", limit=most, after=asked.after)
         except InvalidInput as invalid:
+            if invalid.field == "after":
+                # Not typed by the reader, who can do nothing about it.
+                raise
             error = str(invalid)
     names = app.store.sources.names(hit.source_id for hit in hits.items)
     if format is not None:
@@ -113,16 +116,17 @@ def search(request: Request, context: WebContextDep, reader: AnyReader) -> Respo
 
 @router.get("/items/{item_id}")
 def item(
-    app: AppDep,
+    context: WebContextDep,
     reader: TheReader,
     item_id: ItemId,
     at: Annotated[str, Query(max_length=64)] = "",
     after: Annotated[str, Query(max_length=64)] = "",
     orphans: Annotated[str, Query(max_length=64)] = "",
     floor: Annotated[int | None, Query(ge=0, le=2**31 - 1)] = None,
-    images: Annotated[str, Query(max_length=8)] = "",
+    images: Annotated[str, Query(max_length=64)] = "",
 ) -> Response:
     """One item: its content, earlier versions, growth, origin, references, and the thread around it."""
+    app = context.app
     store = app.store.items
     moment = _moment(at, reader, "at") if at else None
     present = store.get(item_id)
@@ -135,7 +139,10 @@ def item(
     external_ids = [reference.external_id for reference in item.references if reference.external_id is not None]
     stored = store.held(item.platform, external_ids) if external_ids else {}
     is_source_loading = bool(app.store.settings.get(f"{LOAD_IMAGES}{item.source_id}"))
-    loads_images = reader.loads_images or is_source_loading or images == "1"
+    # Only our own page knows this value: a link that somebody has put into a text must not load images, which would
+    # tell the author who reads it.
+    permit = f"images of item {item_id}"
+    loads_images = reader.loads_images or is_source_loading or context.sessions.is_sealed(permit, images)
     how, image_word = Images.LOADED if loads_images else Images.AS_LINKS, reader.locale.name("medium", "image")
     cursors = ThreadCursors(key_from(after or None), key_from(orphans or None), floor)
     thread = thread_section(app, item, lambda html: readable(html, how, image_word), cursors)
@@ -149,6 +156,7 @@ def item(
         body=readable(item.html, how, image_word) if item.html else None,
         has_images="<img" in (item.html or ""),
         is_loading_images=loads_images,
+        image_seal=context.sessions.seal(permit),
         source_loads_images=is_source_loading,
         links=[medium.replace(url=web_address(medium.url) or "") for medium in item.media],
         references=[reference_link(reference, stored) for reference in item.references],

@@ -129,6 +129,8 @@ def _environment() -> Environment:
     environment.globals["command"] = command()
     # A name or command from between backticks, in the form in which it can be typed.
     environment.filters["as_typed"] = lambda code: as_typed(f"`{code}").removeprefix("`")
+    # For attributes, in which nothing can be set off.
+    environment.filters["without_ticks"] = lambda text: as_typed(text).replace("`", "")
     return environment
 
 

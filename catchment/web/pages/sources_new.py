@@ -24,7 +24,7 @@ from catchment.web.pages.sources import credential_names, done, setting_fields
 router = APIRouter()
 
 ADD, IMPORT = "/sources/add", "/sources/import"
-_FORM = ("target", "name", "interval", "categories", "priority", "credential")
+_FORM = ("target", "name", "interval", "categories", "priority", "credential", "keep_secret")
 _FEW_FIELDS = 8
 """More settings than this are folded away: most people need none of them."""
 _LONGEST = 4_000
