@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from catchment.errors import Missing, Unreadable
-from catchment.model import Answer, Reading
+from catchment.model import Answer, FailureScope, Gap, Progress, Reading, WalkPlan
 from catchment.platforms import x
+from catchment.policy.continuity import End
 from tests.x.asking import FEED, LIST, NOW, first, read, source_of
 
 
@@ -173,6 +174,124 @@ def test_errors_about_posts_do_not_spoil_a_page_without_any() -> None:
     body = {"errors": [error], "meta": {"result_count": 0, "next_token": "n"}}
     reading = read(json.dumps(body).encode(), source_of(FEED, "@ada", service="x"))
     assert (reading.items, len(reading.follow), reading.is_end) == ((), 1, False)
+
+
+def of_list_page(*errors: dict[str, Any]) -> dict[str, Any]:
+    return {"errors": list(errors), "meta": {"result_count": 0, "next_token": "n"}}
+
+
+POST_ERROR = {
+    "resource_type": "tweet",
+    "parameter": "referenced_tweets.id",
+    "resource_id": "7",
+    "title": "Not Found Error",
+    "detail": "Could not find tweet with referenced_tweets.id: [7].",
+}
+AUTHOR_ERROR = {
+    "resource_type": "user",
+    "parameter": "entities.mentions.username",
+    "resource_id": "leeseunggi",
+    "title": "Forbidden",
+    "detail": "User has been suspended: [leeseunggi].",
+}
+
+
+@pytest.mark.parametrize("error", [POST_ERROR, AUTHOR_ERROR], ids=["post", "author"])
+@pytest.mark.parametrize(("kind", "target"), [(LIST, "5"), (FEED, "@ada")])
+def test_errors_about_what_posts_refer_to_are_not_about_the_list_or_the_user(
+    kind: str, target: str, error: dict[str, Any]
+) -> None:
+    reading = read(json.dumps(of_list_page(error)).encode(), source_of(kind, target, service="x"))
+    assert (reading.items, len(reading.follow)) == ((), 1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "target", "error", "words"),
+    [
+        (FEED, "@ada", {"detail": "User has been suspended: [783214].", "resource_id": "783214"}, "has suspended"),
+        (FEED, "@ada", {"detail": "Could not find user with id: [783214].", "parameter": "id"}, "there is no user"),
+        (LIST, "5", {"detail": "Could not find list with id: [5].", "resource_type": "list"}, "there is no list 5"),
+    ],
+)
+def test_among_several_errors_the_one_about_what_was_asked_for_counts(
+    kind: str, target: str, error: dict[str, Any], words: str
+) -> None:
+    request = first(source_of(kind, target, service="x"), Progress(cursor={"user_id": "783214"}))
+    body = {"errors": [POST_ERROR, AUTHOR_ERROR, error]}
+    refusal = x.refusal(Answer(200, {}, json.dumps(body).encode(), request.url, NOW), request)
+    assert refusal is not None
+    assert words in str(refusal.error)
+
+
+def test_lines_after_one_that_has_only_errors_are_read() -> None:
+    tweet = {"id": "12", "text": "Lock 7", "author_id": "783214", "created_at": "2026-01-01T00:00:00Z"}
+    page = {"data": [tweet], "meta": {"result_count": 1, "next_token": "n"}}
+    lines = [{"errors": [POST_ERROR]}, page, {"errors": [POST_ERROR]}]
+    reading = read(b"\n".join(json.dumps(line).encode() for line in lines), source_of(FEED, "@ada", service="x"))
+    assert [item.external_id for item in reading.items] == ["12"]
+    assert reading.follow[0].params["pagination_token"] == "n"
+
+
+NOT_ENROLLED = {"title": "Client Forbidden", "detail": "You must use another account.", "reason": "client-not-enrolled"}
+
+
+@pytest.mark.parametrize(("is_recent", "blames", "words"), [(True, True, "key"), (False, False, "older than a week")])
+def test_a_search_that_is_forbidden_blames_the_key_unless_it_goes_back_further_than_a_week(
+    is_recent: bool, blames: bool, words: str
+) -> None:
+    ago = timedelta(days=1 if is_recent else 30)
+    gap = Gap(True, NOW - ago, NOW - ago + timedelta(hours=1), End.REPEATS)
+    [request] = x.reach(source_of(FEED, "@ada", service="x"), gap, WalkPlan("tweets", 100), NOW)
+    answer = Answer(403, {}, json.dumps(NOT_ENROLLED).encode(), request.url, NOW)
+    refusal = x.refusal(answer, request.replace(credential="key"))
+    assert refusal is not None
+    assert (refusal.blames == FailureScope.CREDENTIAL, words in str(refusal.error)) == (blames, True)
+
+
+# ── retweets, threads and versions ────────────────────────────────────────────────────────────────────────────────
+
+
+def v2(*tweets: dict[str, Any], included: tuple[dict[str, Any], ...] = ()) -> bytes:
+    users = [{"id": "783214", "username": "ada", "name": "Ada"}]
+    return json.dumps({"data": tweets, "includes": {"users": users, "tweets": included}}).encode()
+
+
+def post(number: int, **more: Any) -> dict[str, Any]:
+    """A post in the form of X's own API."""
+    return {
+        "id": str(number),
+        "text": f"Lock {number}",
+        "author_id": "783214",
+        "created_at": "2026-01-01T00:00:00Z",
+        **more,
+    }
+
+
+def test_a_retweet_has_the_counters_of_the_original_as_far_as_they_are_known() -> None:
+    zeros = {"like_count": 0, "reply_count": 0, "impression_count": 0}
+    retweet = post(12, referenced_tweets=[{"type": "retweeted", "id": "11"}], public_metrics=zeros)
+    original = post(11, public_metrics={"like_count": 73, "reply_count": 5})
+    [item] = read(v2(retweet, included=(original,)), source_of(LIST, "5", service="x")).items
+    assert (item.score, item.reply_count, item.view_count) == (73, 5, 0)
+    [alone] = read(v2(retweet), source_of(LIST, "5", service="x")).items
+    assert alone.score == 0
+
+
+def test_a_recorded_retweet_has_the_views_of_the_original(captures: Path) -> None:
+    [item] = recorded(captures, "twitterapi-io/retweet_with_video_2025-04.json").items
+    assert (item.score, item.view_count) == (157, 16_335)
+
+
+def test_an_edit_stays_in_the_thread_of_its_first_version() -> None:
+    versions = {"edit_history_tweet_ids": ["11", "12"]}
+    edited = post(12, conversation_id="12", **versions)
+    early = post(13, conversation_id="11", referenced_tweets=[{"type": "replied_to", "id": "11"}])
+    late = post(14, conversation_id="12", referenced_tweets=[{"type": "replied_to", "id": "12"}])
+    items = read(v2(edited, early, late), source_of(LIST, "5", service="x")).items
+    assert [(item.thread_id, item.is_head) for item in items] == [("11", True), ("11", False), ("11", False)]
+    # The head may also stand beside the posts.
+    [reply] = read(v2(late, included=(edited,)), source_of(LIST, "5", service="x")).items
+    assert reply.thread_id == "11"
 
 
 @pytest.mark.parametrize("data", [None, {}, []])

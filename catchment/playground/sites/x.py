@@ -21,7 +21,7 @@ from urllib.parse import parse_qs
 
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import Ask, Entry, Page
-from catchment.playground.world import Place, Post, World
+from catchment.playground.world import Counters, Place, Post, World
 
 NAME = "x"
 LIST = 84_839_422
@@ -326,7 +326,8 @@ class Moment:
     ) -> dict[str, Any]:
         place, version = self.world.places[post.place], post.version(self.at)
         users[str(user_id(place))] = self._v2_user(place)
-        counters = self.world.counters(post, self.at)
+        relation, other = self._reference(post) if depth == 0 else ("", None)
+        counters = Counters(0, 0) if relation == "retweeted" else self.world.counters(post, self.at)
         tweet: dict[str, Any] = {
             "id": str(self._id(post)),
             "text": self._text(post),
@@ -350,8 +351,7 @@ class Moment:
             key = f"3_{self.lore.tweet_id(post)}"
             tweet["attachments"] = {"media_keys": [key]}
             media[key] = {"media_key": key, "type": "photo", "url": post.picture, "width": 640, "height": 480}
-        relation, other = self._reference(post)
-        if other is not None and depth == 0:
+        if other is not None:
             tweet["referenced_tweets"] = [{"type": relation, "id": str(self._id(other))}]
             if not other.is_removed(self.at):
                 tweets[str(self._id(other))] = self._v2_tweet(other, users, tweets, media, depth + 1)
@@ -409,7 +409,8 @@ class Moment:
         return _page(200, {**status, "data": {"pin_tweet": None, "tweets": tweets}, **paging}, self._entries(page))
 
     def _flat_tweet(self, post: Post, depth: int = 0) -> dict[str, Any]:
-        place, counters = self.world.places[post.place], self.world.counters(post, self.at)
+        place = self.world.places[post.place]
+        counters = self._counters(post) if depth == 0 else self.world.counters(post, self.at)
         name, number = self.lore.name(place, self.at), str(self.lore.tweet_id(post))
         relation, other = self._reference(post) if depth == 0 else ("", None)
         nested = self._flat_tweet(other, 1) if other is not None and not other.is_removed(self.at) else None
@@ -492,10 +493,18 @@ class Moment:
     def _reference(self, post: Post) -> tuple[str, Post | None]:
         return self.lore.reference(post)
 
+    def _counters(self, post: Post) -> Counters:
+        """Those of the original, if it is a retweet: nobody can like a retweet."""
+        relation, other = self._reference(post)
+        if relation != "retweeted":
+            return self.world.counters(post, self.at)
+        is_shown = other is not None and not other.is_removed(self.at)
+        return self.world.counters(other, self.at) if other is not None and is_shown else Counters(0, 0)
+
     def _entries(self, posts: Sequence[Post]) -> list[Entry]:
         return [
             Entry(
-                post.id, version.number, str(self.lore.tweet_id(post)), max(0, self.world.counters(post, self.at).score)
+                post.id, version.number, str(self.lore.tweet_id(post)), max(0, self._counters(post).score)
             )
             for post in posts
             for version in (post.version(self.at),)
