@@ -190,6 +190,41 @@ def test_somebody_who_never_posted_is_no_failure_and_says_so(scene: Scene, servi
     assert scene.progress(source).note == parser.NOTHING_YET
 
 
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("vanished", "there is no user"), ("suspended", "X has suspended"), ("protected", "protects its posts")],
+)
+def test_somebody_who_never_posted_and_is_lost_is_noticed_within_two_days(
+    scene: Scene, service: str, what: str, words: str
+) -> None:
+    place = somebody(what, 0)
+    first, lost = min(post.shown_from for post in WORLD.posts(place)), fate(WORLD, place)[1]
+    scene.clock.advance((min(first, lost) - timedelta(hours=1) - scene.clock.now()).total_seconds())
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", service)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    assert scene.progress(source).note == parser.NOTHING_YET
+    scene.clock.advance((lost - scene.clock.now()).total_seconds() + 1)
+    outcomes = []
+    for _ in range(4):
+        scene.clock.advance(13 * 3600)
+        outcomes.append(scene.visit(source).outcome)
+    assert outcomes[-1] == Outcome.FAILED
+    assert words in str(scene.progress(source).last_error)
+
+
+def test_the_profile_of_somebody_who_never_posted_is_looked_at_once_a_day(scene: Scene) -> None:
+    place = WORLD.places[0]
+    first = min(post.shown_from for post in WORLD.posts(place))
+    scene.clock.advance((first - timedelta(days=6) - scene.clock.now()).total_seconds())
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", "twitterapi_io")
+    for _ in range(5 * 8):
+        assert scene.visit(source).error is None
+        assert scene.progress(source).note == parser.NOTHING_YET
+        scene.clock.advance(3 * 3600)
+    assert 4 <= profiles(scene) <= 6
+
+
 def test_an_account_without_credits_stops_all_requests_and_is_an_alert(scene_of: Callable[..., Scene]) -> None:
     scene = scene_of("credits-60-")
     places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:4]

@@ -61,9 +61,29 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
         return _request(X, f"{_v2()}/users/me", {}, ME, state, listing)
     name = source.target.removeprefix("@")
     state["name"] = name
-    if isinstance(number, str):
-        return timeline(source.kind, number, {**state, "user_id": number}, listing=listing)
-    return profile(service, name, state, listing)
+    if not isinstance(number, str):
+        return profile(service, name, state, listing)
+    state |= {"user_id": number, **_of_empty_account(progress)}
+    if service == TWITTERAPI_IO and _is_check_due(progress):
+        return profile(service, name, state, listing)
+    return timeline(source.kind, number, state, listing=listing)
+
+
+_CHECKED_EVERY = timedelta(days=1)
+"""How often the profile of somebody without posts is read: for TwitterAPI.io, such accounts look like those that are
+gone."""
+
+
+def _of_empty_account(progress: Progress) -> JsonObject:
+    """Returns what is known about an account that shows no posts."""
+    return {name: progress.cursor[name] for name in ("checked_at", "note") if name in progress.cursor}
+
+
+def _is_check_due(progress: Progress) -> bool:
+    checked_at, polled_at = progress.cursor.get("checked_at"), progress.last_polled_at
+    if not isinstance(checked_at, int) or polled_at is None:
+        return False
+    return polled_at - datetime.fromtimestamp(checked_at, UTC) >= _CHECKED_EVERY
 
 
 _RECENT = timedelta(days=7)
