@@ -12,8 +12,19 @@ from typing import Any
 import pytest
 
 from catchment.collect.tasks import request_task
-from catchment.errors import Conflict, InvalidInput, LoginNeeded, Missing, NotFound, ServerTrouble, SlowDown, Stopped
+from catchment.errors import (
+    Conflict,
+    InvalidInput,
+    LoginNeeded,
+    Missing,
+    NotFound,
+    ServerTrouble,
+    SlowDown,
+    SpendingCapReached,
+    Stopped,
+)
 from catchment.jobs import JOBS, clear_old, run_if_due
+from catchment.model import SourceState
 from catchment.store.sources.tasks import TaskRunning, TaskView
 from tests.town import Feed, TownApp
 
@@ -232,15 +243,69 @@ def test_cancelling_ends_it_and_what_is_over_cannot_be_cancelled(town: TownApp) 
         town.app.store.tasks.cancel("nobody", town.clock.now())
 
 
-def test_a_task_that_runs_out_of_its_time_fails(town: TownApp) -> None:
+def test_a_task_ends_when_its_time_is_over_however_long_it_was_to_wait(town: TownApp) -> None:
     (waits,) = feeds(town, 1)
-    later = town.clock.now() + timedelta(minutes=50)
-    waits.says.extend([SlowDown("used up", retry_at=later, is_own_limit=True)] * 3)
+    later = town.clock.now() + timedelta(hours=20)
+    waits.says.append(SlowDown("the budget is used up", retry_at=later, is_own_limit=True))
     requested = request(town, waits)
     run(town)
-    town.clock.advance(3_700)
+    town.clock.advance(3_599)
     run(town)
-    assert (task(town, requested).state, task(town, requested).error_code) == ("failed", "TIMEOUT_ERROR")
+    waiting = task(town, requested)
+    assert (waiting.state, waiting.targets[0].outcome) == ("running", None)
+    # What it waits for is said meanwhile, and afterwards.
+    assert "the budget is used up" in str(waiting.targets[0].error)
+    town.clock.advance(1)
+    run(town)
+    late = task(town, requested)
+    assert (late.state, late.error_code) == ("failed", "TIMEOUT_ERROR")
+    assert (late.targets[0].outcome, late.targets[0].error_code) == (None, "SLOW_DOWN")
+    # The next one is accepted at once.
+    assert request(town, waits).task_id != requested.task_id
+
+
+def test_a_target_that_a_spending_cap_stopped_has_failed_and_the_task_goes_on(town: TownApp) -> None:
+    good, dear = feeds(town, 2)
+    tomorrow = town.clock.now() + timedelta(hours=20)
+    dear.says.append(SpendingCapReached("the daily cap is reached", retry_at=tomorrow, is_own_limit=True))
+    requested = request(town, dear, good)
+    run(town)
+    done = task(town, requested)
+    assert done.state == "completed"
+    assert [(target.outcome, target.error_code) for target in done.targets] == [
+        ("failed", "SPENDING_CAP"),
+        ("succeeded", None),
+    ]
+    assert "the daily cap is reached" in str(done.targets[0].error)
+    # An operator can raise the cap.
+    (alert,) = [alert for alert in town.app.store.alerts.open() if alert.subject == "task rss failing"]
+    assert "the daily cap is reached" in str(alert.message)
+
+
+def test_a_source_that_is_removed_meanwhile_has_failed_and_the_task_goes_on(town: TownApp) -> None:
+    waits, good = feeds(town, 2)
+    later = town.clock.now() + timedelta(minutes=3)
+    waits.says.append(SlowDown("the budget is used up", retry_at=later, is_own_limit=True))
+    requested = request(town, waits, good)
+    run(town)
+    source_id = task(town, requested).targets[0].source_id
+    assert source_id is not None
+    town.app.store.sources.set_state(source_id, SourceState.REMOVED, "removed by a person", town.clock.now())
+    town.clock.advance(600)
+    run(town)
+    done = task(town, requested)
+    assert done.state == "completed"
+    assert [(target.outcome, target.error_code) for target in done.targets] == [
+        ("failed", "NOT_FOUND"),
+        ("succeeded", None),
+    ]
+    assert "removed" in str(done.targets[0].error)
+    # A source that was collected keeps its result, although it is removed later.
+    assert done.targets[1].source_id is not None
+    town.app.store.sources.set_state(
+        done.targets[1].source_id, SourceState.REMOVED, "removed by a person", town.clock.now()
+    )
+    assert task(town, requested).targets == done.targets
 
 
 def test_its_end_is_told_once_with_the_items_that_it_brought(town: TownApp) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from catchment.app import open_app
+from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
 from catchment.errors import Missing
 from catchment.fetch.client import prove
 from catchment.model import Outcome, Source
 from catchment.playground.faults import Cue, Moods
 from catchment.playground.log import Bill, bill_of, read_log
-from catchment.playground.sites.x import LIST, user_name
+from catchment.playground.sites.x import LIST, fate, user_name
 from catchment.policy.spending import Period, Total, day_of
 from catchment.sources.add import follow
 from catchment.sources.preview import preview
@@ -177,6 +178,25 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
         scene.clock.advance(86_400)
         assert scene.visit(source).counts.new > 0
     assert scene.total(service, Period.DAY).committed <= cap
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_task_that_meets_a_cap_ends_and_says_of_each_user_that_it_was_the_money(
+    paid: Callable[..., PaidScene], service: str
+) -> None:
+    # Enough for the profile and the posts of one user.
+    scene = paid(daily_caps={service: {"x": 130_000, "twitterapi_io": 180 + 3_000 + 300}[service]})
+    scene.app.credential_manager.remove(f"key-{next(other for other in SERVICES if other != service)}")
+    names = [user_name(WORLD, place, START) for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:3]
+    app, now = scene.app, scene.clock.now()
+    requested = request_task(app.store, app.platforms, "twitter_feed", names, 20, now)
+    app.task_runner().run()
+    done = app.store.tasks.get(requested.task_id)
+    assert done.state == "completed"
+    assert [(str(target.outcome), target.error_code) for target in done.targets].count(("failed", "SPENDING_CAP")) == 2
+    assert [target.new for target in done.targets if target.outcome == Outcome.SUCCEEDED] == [20]
+    assert all("cap" in str(target.error) for target in done.targets if target.error)
+    assert scene.total(service, Period.DAY).committed <= app.settings.daily_caps[service]
 
 
 def test_repairing_a_gap_is_paid_for_within_the_cap(paid: Callable[..., PaidScene]) -> None:

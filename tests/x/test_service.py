@@ -266,6 +266,31 @@ def test_an_account_that_is_used_up_is_an_alert_until_somebody_pays_in_although_
     assert spent not in {alert.subject for alert in scene.app.store.alerts.page()}
 
 
+@pytest.mark.parametrize(("key", "service"), [("credits-60-", "twitterapi_io"), ("cap-5-", "x")])
+def test_an_account_that_is_used_up_is_left_alone_by_sources_that_name_it(
+    scene_of: Callable[..., Scene], key: str, service: str
+) -> None:
+    scene = scene_of(key)
+    places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:3]
+    names = [f"@{user_name(WORLD, place, START)}" for place in places]
+    sources = [scene.follow(name, service, credential=f"key-{service}") for name in names]
+    codes = [scene.visit(source).error_code for source in sources for _ in range(2)]
+    assert codes.count("OUT_OF_CREDITS") == 1
+    asked = len(scene.asked())
+    scene.clock.advance(600)
+    results = [scene.visit(source) for source in sources]
+    assert {result.error_code for result in results} == {"COOKIE_EXHAUSTED"}
+    assert "used up until" in str(results[0].error)
+    assert len(scene.asked()) == asked
+    # Later, one request looks whether somebody has paid in.
+    scene.clock.advance(25 * 3600)
+    assert [scene.visit(source).error_code for source in sources].count("OUT_OF_CREDITS") == 1
+    assert len(scene.asked()) == asked + 1
+    scene.playground._site._voices["x"]._spent[f"{key}{service}"] = -1_000_000
+    scene.clock.advance(25 * 3600)
+    assert [scene.visit(source).error for source in sources] == [None] * 3
+
+
 def test_the_monthly_cap_of_x_is_not_retried(scene_of: Callable[..., Scene]) -> None:
     scene = scene_of("cap-5-")
     source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x", limit=300)

@@ -144,6 +144,7 @@ def _cursor(user: tuple[str, str], state: JsonObject, *, is_empty: bool) -> Json
     if not is_empty or state.get("kind") != requests.FEED:
         return {"user_id": number}
     if state.get("service") == requests.TWITTERAPI_IO:
-        return {"user_id": number, "checked_at": state.get("checked_at"), "note": _note(state)}
+        checked = {"checked_at": state["checked_at"]} if "checked_at" in state else {}
+        return {"user_id": number, **checked, "note": _note(state)}
     # X's own API is asked for newer posts only: if there are none, that says nothing about the others.
     return {"user_id": number} if state.get("is_known") else {"user_id": number, "note": NOTHING_YET}
