@@ -184,8 +184,8 @@ def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
 def test_a_task_that_meets_a_cap_ends_and_says_of_each_user_that_it_was_the_money(
     paid: Callable[..., PaidScene], service: str
 ) -> None:
-    # Enough for the profile and the posts of one user.
-    scene = paid(daily_caps={service: {"x": 130_000, "twitterapi_io": 180 + 3_000 + 300}[service]})
+    # Enough for the profiles of all, and for the posts of one.
+    scene = paid(daily_caps={service: {"x": 3 * 10_000 + 100_000, "twitterapi_io": 3 * 180 + 3_000}[service]})
     scene.app.credential_manager.remove(f"key-{next(other for other in SERVICES if other != service)}")
     names = [user_name(WORLD, place, START) for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:3]
     app, now = scene.app, scene.clock.now()

@@ -13,14 +13,15 @@ from typing import Any, cast
 import pytest
 
 from catchment.credentials.secret import Secret
-from catchment.model import Gap, Outcome, Source, WalkPlan
+from catchment.errors import InvalidInput
+from catchment.model import Gap, Outcome, Source, SourceState, WalkPlan
 from catchment.platforms import x
 from catchment.platforms.x import parser
 from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
 from catchment.playground.sites import Ask
 from catchment.playground.sites.x import LIST, Voice, fate, reference_of, tweet_id, user_id, user_name
-from catchment.playground.world import Habits, Place, World
+from catchment.playground.world import Habits, Place, Post, World
 from catchment.policy.coverage import outlook_of, said_of
 from catchment.store.credentials import Terms
 from catchment.store.sources.gaps import GapView
@@ -318,6 +319,73 @@ def test_x_is_asked_only_for_what_is_newer(scene: Scene) -> None:
     assert before.error is None
 
 
+# ── bookmarks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def saved(scene: Scene) -> list[Post]:
+    """What the owner of the key has saved by now, the newest first."""
+    now = scene.clock.now()
+    posts = [post for post in WORLD.posts(WORLD.places[0]) if post.shown_from <= now and not post.is_removed(now)]
+    return sorted(posts, key=tweet_id, reverse=True)
+
+
+def until_saved(scene: Scene, count: int) -> None:
+    """Waits until so many have been saved since."""
+    before = {post.id for post in saved(scene)}
+    while len({post.id for post in saved(scene)} - before) < count:
+        scene.clock.advance(3600)
+
+
+def sizes(scene: Scene) -> list[int]:
+    """How many posts the answers to requests for bookmarks had."""
+    return [len(line.entries) for line in read_log(scene.log) if "/bookmarks" in line.path]
+
+
+def test_bookmarks_are_read_down_to_the_limit_at_first_and_then_as_far_as_there_is_something_new(scene: Scene) -> None:
+    until_saved(scene, 60)
+    source = scene.follow("bookmarks", "x", kind="twitter_bookmarks", credential="key-x", limit=40)
+    first = scene.visit(source)
+    assert (first.outcome, first.counts.new) == (Outcome.SUCCEEDED, 40)
+    assert scene.asked() == ["/2/users/me", f"/2/users/{user_id(WORLD.places[0])}/bookmarks"]
+    for _ in range(3):
+        assert scene.visit(source).error is None
+    # Nothing was saved meanwhile: fewer are asked for.
+    size = scene.progress(source).next_limit
+    assert 10 <= size < 20
+    until_saved(scene, 25)
+    asked = len(sizes(scene))
+    result = scene.visit(source)
+    assert result.counts.new >= 25
+    # Pages of that size, as long as everything on them is new.
+    assert sizes(scene)[asked:] == [size] * (result.counts.new // size + 1)
+    held = {item["external_id"]: item for item in scene.items(source)}
+    assert [post for post in saved(scene)[:25] if not _is_stored(post, held)] == []
+    assert scene.asked().count("/2/users/me") == 1
+
+
+def test_bookmarks_are_of_the_user_whose_key_the_source_names(scene: Scene) -> None:
+    keys, now = scene.app.secrets, scene.clock.now()
+    # The only key is taken; of several, one must be named.
+    assert scene.follow("bookmarks", "x", kind="twitter_bookmarks").credential == "key-x"
+    keys.add("x", "another", Secret.parse("another-key"), now, terms=Terms(is_shared=True))
+    scene.app.store.sources.set_state(1, SourceState.REMOVED, "removed by a person", now)
+    with pytest.raises(InvalidInput, match=r"another.*key-x") as refused:
+        scene.follow("bookmarks", "x", kind="twitter_bookmarks")
+    assert refused.value.field == "credential"
+    assert scene.follow("bookmarks", "x", kind="twitter_bookmarks", credential="another").credential == "another"
+
+
+def test_a_key_without_a_user_is_told_so_when_bookmarks_are_asked_for(scene_of: Callable[..., Scene]) -> None:
+    scene = scene_of("app-")
+    source = scene.follow("bookmarks", "x", kind="twitter_bookmarks")
+    result = scene.visit(source)
+    assert result.error_code == "REFUSED"
+    assert "the key of a user" in str(result.error)
+    # The key is good for everything else.
+    user = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
+    assert scene.visit(user).outcome == Outcome.SUCCEEDED
+
+
 # ── gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 # From the second visit on, the pages of a timeline lead back to the first one.
@@ -383,7 +451,7 @@ def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_eve
     assert (audit.failed_gap_count, scene.asked()[-1]) == (1, "/2/tweets/search/all")
     (left,) = scene.app.store.gaps.page()
     assert (left.closed_at, left.attempt_count) == (None, 1)
-    assert "may not search posts that are older than a week" in str(left.last_error)
+    assert "may not search posts of X that are older than a week" in str(left.last_error)
     # The key is as good as before.
     assert scene.visit(source).outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
     assert left.id == gap.id

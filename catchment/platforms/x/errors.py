@@ -169,8 +169,22 @@ def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refu
     is_of_archive = request.step == requests.SEARCHED and request.state.get("is_recent") is False
     if answer.status == 403 and request.service == requests.X and is_of_archive:
         # The key is good for everything else: most accounts may search the last week only.
-        words = "the account may not search posts that are older than a week"
-        return Refusal(Refused(words, "a higher access level at X would allow it"))
+        return Refusal(
+            Refused(
+                "the account may not search posts of {service} that are older than a week",
+                "a higher access level would allow it",
+                service=_title(request),
+            )
+        )
+    if answer.status == 403 and ("unsupported-authentication" in kind or "application-only" in kind):
+        # The key of an app: good for everything that does not belong to a user.
+        return Refusal(
+            Refused(
+                "{service} shows bookmarks only with the key of a user, and this one belongs to an app",
+                "store the access token of a user (OAuth 2.0), and let the source name that credential",
+                service=_title(request),
+            )
+        )
     if answer.status == 403 and not is_of_key:
         return Refusal(_about_user(words, request) or _said(words or "error 403", request))
     if request.credential is None:

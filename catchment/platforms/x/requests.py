@@ -20,6 +20,8 @@ TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replie
 LARGEST_PAGE, SMALLEST_PAGE = 100, 5
 """What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
 FLAT_PAGE = 20
+"""Also the least that X's own API is asked for if it gives new posts only: smaller pages would save nothing, and a walk
+of 200 pages would not reach all that can be seen."""
 PRICES = {
     # Pay per use: $0.005 for a post, $0.01 for a user.
     X: Prices(item=5_000, profile=10_000),
@@ -181,7 +183,8 @@ def timeline(kind: str, number: str, state: JsonObject, listing: str, cursor: st
     state = {**state, "kind": kind, "number": number}
     if state["service"] == X:
         path = {FEED: f"users/{number}/tweets", LIST: f"lists/{number}/tweets", BOOKMARKS: f"users/{number}/bookmarks"}
-        size = max(SMALLEST_PAGE, min(LARGEST_PAGE, state["size"]))
+        least = SMALLEST_PAGE if "since" not in state else FLAT_PAGE
+        size = max(least, min(LARGEST_PAGE, state["size"]))
         params = {"max_results": str(size), **FIELDS}
         if kind == FEED:
             params |= {"exclude": "replies"} if state.get("replies") is False else {}

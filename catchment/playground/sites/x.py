@@ -2,8 +2,9 @@
 
 Every place is a user; the list `LIST` has the posts of all of them. A key says by its name what account it belongs to:
 `free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month,
-`basic-…` may not search the archive; any other key pays whatever is asked. `charge` says what an answer costs: the log
-has it for each, so that a collector's own books can be compared with the bill.
+`basic-…` may not search the archive, `app-…` has no user, and so no bookmarks; any other key pays whatever is asked.
+`charge` says what an answer costs: the log has it for each, so that a collector's own books can be compared with the
+bill.
 
 Every key written here occurs in real answers, with the same type; a test compares.
 """
@@ -190,6 +191,8 @@ class Voice:
             return _used_up(is_flat)
         if ask.path == "/2/tweets/search/all" and key.startswith("basic-"):
             return _not_enrolled()
+        if key.startswith("app-") and (ask.path == "/2/users/me" or ask.path.endswith("/bookmarks")):
+            return _of_an_app()
         moment = Moment(self.lore, ask)
         page = moment.flat() if is_flat else moment.v2()
         self._spent[key] += credits_for(ask.path, page) if is_flat else len(page.entries)
@@ -224,6 +227,12 @@ def _not_enrolled() -> Page:
     )
     problem = {"title": "Client Forbidden", "detail": words, "reason": "client-not-enrolled", "status": 403}
     return _page(403, problem | {"type": "https://api.twitter.com/2/problems/client-forbidden"})
+
+
+def _of_an_app() -> Page:
+    words = "Authenticating with OAuth 2.0 Application-Only is forbidden for this endpoint."
+    problem = {"title": "Unsupported Authentication", "detail": words, "status": 403}
+    return _page(403, problem | {"type": "https://api.twitter.com/2/problems/unsupported-authentication"})
 
 
 def _used_up(is_flat: bool) -> Page:
@@ -503,9 +512,7 @@ class Moment:
 
     def _entries(self, posts: Sequence[Post]) -> list[Entry]:
         return [
-            Entry(
-                post.id, version.number, str(self.lore.tweet_id(post)), max(0, self._counters(post).score)
-            )
+            Entry(post.id, version.number, str(self.lore.tweet_id(post)), max(0, self._counters(post).score))
             for post in posts
             for version in (post.version(self.at),)
         ]
