@@ -13,8 +13,8 @@ from catchment.model import Outcome, Record
 UNSETTLED = frozenset({"CUT_OFF", "STOPPED", "HELD", "NOT_VISITED", "LEASE_LOST", "STORE_ERROR"})
 """Error codes of visits that ended for a reason of ours: they are repeated."""
 NOT_AWAITED = frozenset({"SPENDING_CAP"})
-"""Error codes of deferred visits that are not repeated: a cap lasts until the end of the day or month, or until a person
-raises it. The schedule waits for that, a task does not."""
+"""Error codes of deferred visits that are not repeated: a cap lasts until the end of the day or month, or until it is
+raised. The schedule waits for that, a task does not."""
 ENDS_TASK = frozenset({"LOGIN_NEEDED"})
 """With a refused credential, no other visit can succeed: each would be refused as well."""
 NOT_ALARMING = frozenset({"MISSING", "GONE", "INVALID_INPUT"})
