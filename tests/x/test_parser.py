@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from datetime import datetime, timedelta
-from pathlib import Path
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from catchment.errors import Missing, Unreadable
-from catchment.model import Answer, FailureScope, Gap, Progress, Reading, WalkPlan
+from catchment.errors import Missing
+from catchment.model import Answer, FailureScope, Gap, Progress, WalkPlan
 from catchment.platforms import x
 from catchment.policy.continuity import End
 from tests.x.asking import FEED, LIST, NOW, first, read, source_of
@@ -29,106 +27,6 @@ def test_a_page_of_several_hundred_posts_is_read_whole() -> None:
     ]
     body = json.dumps({"data": tweets, "includes": {"users": [{"id": "7", "username": "ada"}]}}).encode()
     assert len(read(body, source_of(LIST, "5", service="x")).items) == 700
-
-
-# ── recorded answers ──────────────────────────────────────────────────────────────────────────────────────────────
-
-WHOLE = {
-    "x-v2/cashtags.jsonl": 1,
-    "x-v2/cotweet.jsonl": 1,
-    "x-v2/edited.jsonl": 1,
-    "x-v2/edited_before.jsonl": 1,
-    "x-v2/geo_tweets.jsonl": 2,
-    "x-v2/kpop.jsonl": 100,
-    "x-v2/many_urls.jsonl": 1,
-    "x-v2/media_tweet.jsonl": 1,
-    "x-v2/mentions_tweet.jsonl": 1,
-    "x-v2/quoted_edit.jsonl": 1,
-    "x-v2/streaming_output_with_error.jsonl": 7,
-    "x-v2/two_tweets.jsonl": 1,
-    "x-v2/verified_type.jsonl": 1,
-    "twitterapi-io/last_tweets_2026-09.json": 1,
-    "twitterapi-io/quote_2025-11.json": 1,
-    "twitterapi-io/reply_webhook_2025-08.json": 1,
-    "twitterapi-io/retweet_with_video_2025-04.json": 1,
-}
-"""Recorded answers with all that a post needs, and how many there are."""
-BARE = {
-    "x-v2/list_tweets.json": 97,
-    "x-v2/search_recent.json": 10,
-    "x-v2/tweets_by_ids.json": 2,
-    "x-v2/users_tweets.json": 2,
-}
-"""Answers to requests that did not ask for author and time."""
-
-
-def recorded(captures: Path, name: str) -> Reading:
-    return read((captures / name).read_bytes(), source_of(LIST, "84839422", service="x"))
-
-
-def documents(captures: Path, name: str) -> list[dict[str, Any]]:
-    found = []
-    for line in (captures / name).read_text().splitlines() if name.endswith("l") else [(captures / name).read_text()]:
-        try:
-            found.append(json.loads(line))
-        except ValueError:
-            continue
-    return found
-
-
-@pytest.mark.parametrize(("name", "count"), WHOLE.items(), ids=list(WHOLE))
-def test_a_recorded_answer_gives_every_post(captures: Path, name: str, count: int) -> None:
-    reading = recorded(captures, name)
-    assert len(reading.items) == count
-    assert Counter(skipped.reason for skipped in reading.skipped) == (
-        {"a broken line": 1} if "with_error" in name else {}
-    )
-
-
-@pytest.mark.parametrize("name", [name for name in WHOLE if name.startswith("x-v2/")])
-def test_ids_times_authors_and_references_are_those_of_the_body(captures: Path, name: str) -> None:
-    items = {item.external_id: item for item in recorded(captures, name).items}
-    for document in documents(captures, name):
-        includes = document.get("includes", {})
-        users = {user["id"]: user for user in includes.get("users", [])}
-        tweets = {tweet["id"]: tweet for tweet in includes.get("tweets", [])}
-        data = document.get("data", [])
-        for tweet in data if isinstance(data, list) else [data]:
-            item = items[tweet["id"]]
-            assert item.author == users[tweet["author_id"]]["username"]
-            assert item.created_at == datetime.fromisoformat(tweet["created_at"])
-            wanted = [(to["type"], to["id"]) for to in tweet.get("referenced_tweets", [])]
-            assert [(to.relation, to.external_id) for to in item.references] == wanted
-            for to in item.references:
-                other = tweets.get(to.external_id or "")
-                assert (to.text is not None) == (other is not None)
-                if other is not None and other["author_id"] in users:
-                    assert to.author == users[other["author_id"]]["username"]
-                    assert to.created_at == datetime.fromisoformat(other["created_at"])
-
-
-@pytest.mark.parametrize(("name", "count"), BARE.items(), ids=list(BARE))
-def test_posts_without_author_or_time_are_skipped_with_the_reason(captures: Path, name: str, count: int) -> None:
-    assert Counter(skipped.reason for skipped in recorded(captures, name).skipped) == {"no author": count}
-
-
-def test_the_recorded_page_of_a_hundred_leads_on(captures: Path) -> None:
-    reading = recorded(captures, "x-v2/kpop.jsonl")
-    assert reading.follow[0].params["pagination_token"] == "b26v89c19zqg8o3fpds60ssjlg8rrux0bxoa7beulbhbx"
-    assert not reading.is_end
-
-
-def test_a_recorded_edit_has_the_earlier_id_as_its_other_one(captures: Path) -> None:
-    [edited] = recorded(captures, "x-v2/edited.jsonl").items
-    assert (edited.external_id, edited.aliases) == ("1576994789110992896", ("1576994746135764992",))
-
-
-@pytest.mark.parametrize(
-    "name", ["twitterapi-io/user_info_2026-09.json", "x-v2/user_by_username.json", "twitterapi-io/my_info_2026-09.json"]
-)
-def test_a_profile_is_no_page_of_posts(captures: Path, name: str) -> None:
-    with pytest.raises(Unreadable):
-        recorded(captures, name)
 
 
 def flat(number: int, **more: Any) -> dict[str, Any]:
@@ -275,11 +173,6 @@ def test_a_retweet_has_the_counters_of_the_original_as_far_as_they_are_known() -
     assert (item.score, item.reply_count, item.view_count) == (73, 5, 0)
     [alone] = read(v2(retweet), source_of(LIST, "5", service="x")).items
     assert alone.score == 0
-
-
-def test_a_recorded_retweet_has_the_views_of_the_original(captures: Path) -> None:
-    [item] = recorded(captures, "twitterapi-io/retweet_with_video_2025-04.json").items
-    assert (item.score, item.view_count) == (157, 16_335)
 
 
 def test_an_edit_stays_in_the_thread_of_its_first_version() -> None:
