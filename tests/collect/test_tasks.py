@@ -25,8 +25,10 @@ from catchment.errors import (
 )
 from catchment.jobs import JOBS, clear_old, run_if_due
 from catchment.model import SourceState
+from catchment.store.items import change_feed
 from catchment.store.sources.tasks import TaskRunning, TaskView
 from tests.town import Feed, TownApp
+from tests.web.desk import Desk
 
 RUN_TASKS = next(job for job in JOBS if job.name == "run-tasks")
 
@@ -323,6 +325,34 @@ def test_its_end_is_told_once_with_the_items_that_it_brought(town: TownApp) -> N
     assert sorted(whole["item_ids"]) == sorted(item["id"] for item in town.items())
     assert sorted(ready[0]["item_ids"] + ready[1]["item_ids"]) == sorted(whole["item_ids"])
     assert (whole["is_every_id"], whole["from_change_number"]) == (True, 0)
+
+
+def test_beyond_so_many_ids_the_change_numbers_lead_to_all_items(
+    town: TownApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "MOST_IDS", 4)
+    stranger = town.town.feed("another")
+    stranger.post("of-another-source")
+    town.collect(town.follow(stranger))
+    first, second = feeds(town, 2)
+    requested = request(town, first, second)
+    run(town)
+    ready = [event.data for event in town.app.store.outbox.after(0, 1_000)[0] if event.name == "items.ready"]
+    whole = next(data for data in ready if data.get("task_id") == requested.task_id)
+    assert (len(whole["item_ids"]), whole["is_every_id"], whole["new"]) == (4, False, 6)
+    desk = Desk(town)
+    changed, after = [], f"{whole['from_change_number']}"
+    while True:
+        page = desk.get(f"/api/changes?after={after}&limit=2")
+        changed += page["items"]
+        if page["is_end"]:
+            break
+        after = page["next"]
+    source_ids = {target.source_id for target in task(town, requested).targets}
+    brought = [item["id"] for item in changed if item["source_id"] in source_ids]
+    assert len(brought) == len({*brought}) == 6
+    assert brought[:4] == whole["item_ids"]
+    assert max(item["content_change_number"] for item in changed) <= whole["to_change_number"]
 
 
 def test_a_task_is_gone_after_a_day(town: TownApp) -> None:

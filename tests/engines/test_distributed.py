@@ -13,6 +13,7 @@ import psutil
 import pytest
 import redis
 
+from catchment.collect.tasks import request_task
 from catchment.engines.distributed.child import KILL_SECONDS, Child
 from catchment.engines.distributed.limits import VISIBILITY_SECONDS
 from catchment.engines.distributed.tasks import make_celery
@@ -160,6 +161,9 @@ def test_tasks_answer_as_specified(deployment: Deployment) -> None:
     assert deployment.ask("tasks.crawler.crawl_seed_communities_incremental")["communities"] == 0
     run = deployment.app.store.runs.page()[-1]
     assert (run.job, run.started_by, len(run.request_id or "")) == ("tasks.crawler.crawl_community", "request", 36)
+    app = deployment.app
+    requested = request_task(app.store, app.platforms, "rss", [name], 10, app.clock.now())
+    until(lambda: app.store.tasks.get(requested.task_id).state == "completed")
 
 
 def test_log_lines_of_a_task_name_its_request_and_its_run(deployment: Deployment) -> None:
