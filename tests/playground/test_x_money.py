@@ -147,37 +147,43 @@ def test_an_answer_that_broke_off_counts_as_much_as_the_same_call_a_moment_later
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
-    paid: Callable[..., PaidScene], service: str
+@pytest.mark.parametrize(("period", "word", "days"), [(Period.DAY, "daily", 1), (Period.MONTH, "monthly", 31)])
+def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_until_it_ends(
+    paid: Callable[..., PaidScene], service: str, period: Period, word: str, days: int
 ) -> None:
     scene = paid()
     source = scene.user(service)
-    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    # After visits that found nothing new, X's own API is asked for small pages, too.
+    for _ in range(4):
+        assert scene.visit(source).error is None
+        scene.clock.advance(60)
     watermark = scene.progress(source).watermark
-    # Four days later there is more than one page; the cap allows a page, and then none.
     scene.clock.advance(4 * 86_400)
-    page = {"x": 500_000, "twitterapi_io": 3_000}[service]
-    cap = page + page // 2
-    scene.with_settings(daily_caps={service: cap})
-    before = scene.bill()
+    # There is more than one page; the cap allows a page, and then none.
+    size = 20 if service == "twitterapi_io" else max(20, min(100, scene.progress(source).next_limit))
+    page = size * {"x": 5_000, "twitterapi_io": 150}[service]
+    before, spent_before = scene.bill(), scene.total(service, period).amount
+    cap = spent_before + page + page // 2
+    scene.with_settings(**{f"{word}_caps": {service: cap}})
     result = scene.visit(source)
-    spent = scene.bill().amount - before.amount
-    assert 0 < spent <= cap
+    assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
+    assert 0 < scene.bill().amount - before.amount <= page + page // 2
+    (gap,) = scene.app.store.gaps.newest()
+    assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
     progress = scene.progress(source)
-    if service == "twitterapi_io":
-        assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
-        (gap,) = scene.app.store.gaps.newest()
-        assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
-        assert progress.watermark.at > watermark.at
-        assert progress.failures_in_a_row == 0
-        # It is looked at again at its usual interval, and asks nothing before the day is over.
-        assert str(progress.due_reason) == "the daily spending cap"
-        calls = scene.bill().calls
-        assert scene.visit(source).outcome == Outcome.DEFERRED
-        assert scene.bill().calls == calls
-        scene.clock.advance(86_400)
-        assert scene.visit(source).counts.new > 0
-    assert scene.total(service, Period.DAY).committed <= cap
+    assert progress.watermark.at > watermark.at
+    assert progress.failures_in_a_row == 0
+    # It is looked at again at its usual interval, and asks nothing before the day or month is over.
+    assert str(progress.due_reason) == f"the {word} spending cap"
+    calls = scene.bill().calls
+    assert scene.visit(source).outcome == Outcome.DEFERRED
+    assert scene.bill().calls == calls
+    assert scene.total(service, period).committed <= cap
+    scene.clock.advance(days * 86_400)
+    if service == "x":
+        # After a visit that brought nothing but new posts, larger pages are asked for: those must fit, too.
+        scene.with_settings(**{f"{word}_caps": {service: 5 * page}})
+    assert scene.visit(source).counts.new > 0
 
 
 @pytest.mark.parametrize("service", SERVICES)

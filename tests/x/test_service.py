@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
 from catchment.errors import InvalidInput
 from catchment.model import Gap, Outcome, Source, SourceState, WalkPlan
@@ -25,6 +26,7 @@ from catchment.playground.world import Habits, Place, Post, World
 from catchment.policy.coverage import outlook_of, said_of
 from catchment.store.credentials import Terms
 from catchment.store.sources.gaps import GapView
+from tests.web.browser import plain
 from tests.web.desk import Desk
 from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
@@ -74,12 +76,26 @@ def test_references_carry_what_was_shown_of_the_other_post(scene: Scene, service
         "relation", "external_id", "text", "author", "author_display_name", "created_at", "media",
     }  # fmt: skip
     assert whole
-    names = {user_name(WORLD, place, scene.clock.now()) for place in WORLD.places}
-    assert {reference["author"] for _, reference in whole} <= names
-    # A retweet says what the original says, in full.
+    # A retweet says what the original says, in full, and shows its pictures.
     retweets = [(item, to) for item, to in whole if to["relation"] == "retweeted"]
-    assert all(" ".join(item["text"].split()) == " ".join(to["text"].split()) for item, to in retweets)
-    assert any(to["media"] for _, to in whole) == any(to["media"] for _, to in whole if to["author"])
+    assert all(item["text"] == to["text"] for item, to in retweets)
+    assert [item["media"] for item, _ in retweets] == [to["media"] for _, to in retweets]
+    # Everything about the other post is as the world has it.
+    now = scene.clock.now()
+    posts = {
+        str(tweet_id(post, version.number)): post
+        for place in WORLD.places
+        for post in WORLD.posts(place)
+        for version in post.versions
+    }
+    for _, to in whole:
+        post = posts[to["external_id"]]
+        place = WORLD.places[post.place]
+        assert " ".join(to["text"].split()) == " ".join((post.version(now).text or post.version(now).title).split())
+        assert (to["author"], to["author_display_name"]) == (user_name(WORLD, place, now), place.name)
+        assert datetime.fromisoformat(to["created_at"]) == post.shown_from.replace(microsecond=0)
+        assert [medium["url"] for medium in to["media"]] == ([post.picture] if post.picture else [])
+    assert any(to["media"] for _, to in whole)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -581,3 +597,26 @@ def test_switched_off_users_are_collected_on_request_only(scene: Scene) -> None:
     scene.app.settings = replace(scene.app.settings, is_scraper_enabled=False)
     assert scene.app.scheduler().due("test", "test") == []
     assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    app, name = scene.app, user_name(WORLD, somebody("renamed", 0), START)
+    requested = request_task(app.store, app.platforms, "twitter_feed", [name], 10, scene.clock.now())
+    app.task_runner().run()
+    assert app.store.tasks.get(requested.task_id).state == "completed"
+
+
+def test_the_figures_behind_the_adaptive_limit_are_on_the_page(scene: Scene) -> None:
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "twitterapi_io", limit=20)
+    for _ in range(2):
+        scene.visit(source)
+    progress = scene.progress(source)
+    assert (progress.last_fetched_count, progress.last_new_count, progress.empty_in_a_row) == (20, 0, 1)
+    share = f"{round(100 * progress.new_share)} %"
+    for language, words in {
+        "en": (
+            "20 items, 0 of them new",
+            share,
+            f"1 empty collections in a row; next time {progress.next_limit} items",
+        ),
+        "zh": ("20 条，其中 0 条是新的", share, f"下次先请求 {progress.next_limit} 条"),
+    }.items():
+        page = plain(Desk(cast(Any, scene)).browser(language).get(f"/sources/{source.id}").text)
+        assert [sentence for sentence in words if sentence not in page] == []
