@@ -100,7 +100,7 @@ def charge(path: str, page: Page) -> int:
     """What an answer costs, in millionths of a dollar."""
     if path in FLAT:
         return CREDIT * credits_for(path, page)
-    users = page.status == 200 and path.startswith(("/2/users/by/", "/2/users/me")) and b'"username"' in page.body
+    users = page.status == 200 and path.startswith(("/2/users/by/", "/2/users/me")) and b'"data"' in page.body
     return USER * users + POST * len(page.entries) * (page.status == 200)
 
 
