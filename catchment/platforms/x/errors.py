@@ -212,7 +212,7 @@ def _refused(status: int, words: str, request: Request) -> Refusal | None:
 
 def _words(body: Json, request: Request) -> str:
     """Returns what the service itself says about the error: of several, about what was asked for."""
-    errors = sorted(objects(body.get("errors")), key=lambda error: not _is_about_asked(error, request))
+    errors: list[Any] = sorted(objects(body.get("errors")), key=lambda error: not _is_about_asked(error, request))
     inner = [error.get(name) for error in errors[:1] for name in ("detail", "message", "title")]
     values = (body.get("detail"), *inner, body.get("msg"), body.get("message"), body.get("title"), body.get("error"))
     return next((" ".join(value.split()) for value in values if text(value)), "")
