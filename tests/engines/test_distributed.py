@@ -163,7 +163,9 @@ def test_tasks_answer_as_specified(deployment: Deployment) -> None:
     assert (run.job, run.started_by, len(run.request_id or "")) == ("tasks.crawler.crawl_community", "request", 36)
     app = deployment.app
     requested = request_task(app.store, app.platforms, "rss", [name], 10, app.clock.now())
-    until(lambda: app.store.tasks.get(requested.task_id).state == "completed")
+    run_tasks = next(job for job in JOBS if job.name == "run-tasks")
+    assert deployment.ask(run_tasks.task_name) == {"job": "run-tasks", "ran": True}
+    assert app.store.tasks.get(requested.task_id).state == "completed"
 
 
 def test_log_lines_of_a_task_name_its_request_and_its_run(deployment: Deployment) -> None:
