@@ -116,7 +116,9 @@ class TaskRunner:
                 task = self._store.tasks.current(task.id)
                 if self._end(task) is None:
                     # Every target had its turn: the rest waits for our own limits, or for another process.
-                    self._store.tasks.put_back(lease, self._clock.now(), deferred_until or self._clock.now() + _RETRY)
+                    now = self._clock.now()
+                    at = policy.next_attempt(task.started_at, deferred_until or now + _RETRY, self._patience)
+                    self._store.tasks.put_back(lease, now, at)
                     return
         except StoreError:
             # Another process continues it once the database is back.

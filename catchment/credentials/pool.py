@@ -77,8 +77,8 @@ class CredentialPool:
         """Returns a credential for one request: the one of that name, whatever its state, or the best of the pool.
 
         Returns None if the pool has none at all, or none but those to avoid. Raises CredentialsExhausted where there
-        are some and none is usable; and where the named one must not be used at all: paused by a person, expired, or
-        at its limit.
+        are some and none is usable; and where the named one must not be used at all: paused by a person, expired, at
+        its limit, or of an account that has nothing left to spend.
         """
         key, now = (platform, name), self._clock.now()
         with self._lock:
@@ -191,7 +191,7 @@ class CredentialPool:
                     return Decided(error, settled, keeper.alarms(platform, settled, now))
             else:
                 credential = named(settled, name)
-                hindered = lifecycle.hindrance(credential, now)
+                hindered = lifecycle.hindrance_of_named(credential, now)
                 if hindered is not None:
                     raise CredentialsExhausted(
                         "the credential {name!r} is {state}",

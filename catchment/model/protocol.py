@@ -34,6 +34,9 @@ class Listing(Record, frozen=True):
     """How many more items to read after the first known one."""
     is_window: bool = False
     """A feed: one page with the newest entries, in no guaranteed order, and no older pages."""
+    is_stacked: bool = False
+    """A ranked listing to which new entries are added at the top, in an order that no date proves. Its limit is learnt;
+    reading goes on past it as long as a whole page is new."""
 
 
 class WalkPlan(Record, frozen=True):
@@ -272,6 +275,8 @@ class PlanPart(StrEnum):
     LISTING = "listing"
     TIME_FILTER = "time_filter"
     LIMIT = "limit"
+    FIRST_LIMIT = "first_limit"
+    """The limit of the first visit only; later ones are learnt."""
 
 
 class Field(Record, frozen=True):
@@ -318,6 +323,8 @@ class Kind(Record, frozen=True):
     """A source's activity decides how often it is read, and which listing is read besides the newest."""
     forum: Forum | None = None
     """Set if its sources are boards with threads; the platform then has `floors`."""
+    is_personal: bool = False
+    """What it shows depends on whose credential is used: a source names one."""
     gap_repair: str = ""
     """Set if gaps of its sources can be repaired with `reach`: how, and what cannot be found that way, in a sentence
     that is shown with the gap."""

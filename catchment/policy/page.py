@@ -214,7 +214,8 @@ def decide_page(
     is_repeat = not is_of_details and continuity.is_repeat(position, [change.item for change in changes])
     dates = continuity.dates_shown(reading.items, at, told_at)
     position = continuity.step(position, changes, at, skipped, dates)
-    next_pages = _next_pages(state, position, reading, len(details))
+    is_all_new = all(change.stored is None or not change.stored.is_shown_by_source for change in changes)
+    next_pages = _next_pages(state, position, reading, len(details), is_all_new=is_all_new)
     end = None if details else _end(state, position, reading, bool(next_pages), is_repeat)
     is_unknown = reading.is_torn or (end is not None and state.walk.is_cut)
     if is_unknown:
@@ -272,13 +273,16 @@ def with_follow_ups(changes: tuple[ItemChange, ...], reading: Reading) -> tuple[
     )
 
 
-def _next_pages(state: VisitState, position: Walk, reading: Reading, details: int) -> tuple[Request, ...]:
+def _next_pages(
+    state: VisitState, position: Walk, reading: Reading, details: int, *, is_all_new: bool
+) -> tuple[Request, ...]:
     """Returns the requests for further pages, if they are worth sending; requests about single items are not pages."""
     pages = tuple(request for request in reading.follow if request.item_id is None and request.about_item is None)
     if position.listing.is_window:
         is_wanted = position.watermark is None and state.walk.pages < _MOST_WINDOW_PAGES
     elif position.listing.order != Order.NEWEST_FIRST or position.watermark is None:
-        is_wanted = position.shown + details < state.walk.limit
+        is_further = position.listing.is_stacked and is_all_new and state.began.last_success_at is not None
+        is_wanted = is_further or position.shown + details < state.walk.limit
     else:
         is_wanted = not position.is_satisfied
     return pages if is_wanted else ()

@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 from catchment.clock import EPOCH
 from catchment.messages import Message
@@ -133,7 +134,7 @@ def walk_plans(
     if kind.newest is None:
         stream = kind.forum.stream if kind.forum else None
         return tuple(
-            WalkPlan(listing, own.limit or _learnt_limit(kind, listing, progress), is_first, has_key=has_key)
+            WalkPlan(listing, own.limit or _limit(kind, source, listing, progress), is_first, has_key=has_key)
             for listing in (stream, own.sort or kind.listings[0].name)
             if listing is not None
         )
@@ -145,18 +146,27 @@ def walk_plans(
     return newest, *beside
 
 
-def _learnt_limit(kind: Kind, listing: str, progress: Progress) -> int:
-    """Returns the learnt limit for paged newest-first listings; other listings do not depend on time."""
-    is_paged = any(
-        declared.name == listing and declared.order == Order.NEWEST_FIRST and declared.page_size is not None
+def _limit(kind: Kind, source: Source, listing: str, progress: Progress) -> int:
+    """Returns the limit of the first visit, then the learnt one; listings that do not grow at the top have none to
+    learn."""
+    if progress.last_success_at is None:
+        return _chosen(kind, source).get(PlanPart.FIRST_LIMIT) or kind.base_limit
+    is_learnt = any(
+        declared.name == listing
+        and (declared.order == Order.NEWEST_FIRST or declared.is_stacked)
+        and declared.page_size is not None
         for declared in kind.listings
     )
-    return progress.next_limit or kind.base_limit if is_paged else kind.base_limit
+    return progress.next_limit or kind.base_limit if is_learnt else kind.base_limit
+
+
+def _chosen(kind: Kind, source: Source) -> dict[PlanPart, Any]:
+    """Returns what the source's own settings decide, by what its kind declares."""
+    return {field.decides: source.settings.get(field.name) for field in kind.fields if field.decides}
 
 
 def _own_wish(kind: Kind, source: Source) -> Wish:
-    """Returns the wish from the source's own settings, by what its kind declares that they decide."""
-    chosen = {field.decides: source.settings.get(field.name) for field in kind.fields if field.decides}
+    chosen = _chosen(kind, source)
     return Wish(chosen.get(PlanPart.LISTING), chosen.get(PlanPart.TIME_FILTER), chosen.get(PlanPart.LIMIT))
 
 

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from catchment.errors import NotFound
 from catchment.messages import Message, message
 from catchment.model import Outcome, Record
 
 UNSETTLED = frozenset({"CUT_OFF", "STOPPED", "HELD", "NOT_VISITED", "LEASE_LOST", "STORE_ERROR"})
 """Error codes of visits that ended for a reason of ours: they are repeated."""
+NOT_AWAITED = frozenset({"SPENDING_CAP"})
+"""Error codes of deferred visits that are not repeated: a cap lasts until the end of the day or month, or until it is
+raised. The schedule waits for that, a task does not."""
 ENDS_TASK = frozenset({"LOGIN_NEEDED"})
 """With a refused credential, no other visit can succeed: each would be refused as well."""
 NOT_ALARMING = frozenset({"MISSING", "GONE", "INVALID_INPUT"})
@@ -41,8 +45,9 @@ class TargetVisit(Record, frozen=True):
     @property
     def is_settled(self) -> bool:
         """Whether it is the target's final result: not cut short, and not deferred."""
-        is_over = self.outcome is not None and self.outcome != Outcome.DEFERRED
-        return is_over and self.error_code not in UNSETTLED
+        if self.outcome == Outcome.DEFERRED:
+            return self.error_code in NOT_AWAITED
+        return self.outcome is not None and self.error_code not in UNSETTLED
 
 
 class TargetResult(Record, frozen=True):
@@ -60,6 +65,7 @@ class TargetResult(Record, frozen=True):
     requests: int = 0
     error_code: str | None = None
     error: Message | None = None
+    """Not settled yet: what it waits for."""
 
     @property
     def is_failed(self) -> bool:
@@ -67,15 +73,23 @@ class TargetResult(Record, frozen=True):
 
     def after(self, visit: TargetVisit) -> TargetResult:
         """Returns the result with one more visit: what earlier ones stored before they were cut short counts, too."""
-        settled = {"outcome": visit.outcome, "error_code": visit.error_code, "error": visit.error}
+        told = {"error_code": visit.error_code, "error": visit.error}
+        if visit.is_settled:
+            told |= {"outcome": Outcome.FAILED if visit.outcome == Outcome.DEFERRED else visit.outcome}
         return self.replace(
             new=self.new + visit.new,
             updated=self.updated + visit.updated,
             duplicate=self.duplicate + visit.duplicate,
             invalid=self.invalid + visit.invalid,
             requests=self.requests + visit.requests,
-            **(settled if visit.is_settled else {}),
+            **(told if visit.is_settled or visit.outcome == Outcome.DEFERRED else {}),
         )
+
+    def without_source(self) -> TargetResult:
+        """Returns the result now that the target's source is removed: it is not collected any more."""
+        if self.outcome is not None:
+            return self
+        return self.replace(outcome=Outcome.FAILED, error_code=NotFound.code, error=message("visit.removed"))
 
 
 class TaskEnd(Record, frozen=True):
@@ -125,6 +139,11 @@ def _failed(kind: str, code: str | None, why: Message) -> TaskEnd:
     return TaskEnd(TaskState.FAILED, code, why, message("task.failed", kind=kind, why=why))
 
 
+def next_attempt(started_at: datetime | None, deferred_until: datetime, patience: timedelta) -> datetime:
+    """Returns when a task goes on that waits until then: at the end of its time at the latest, to say so."""
+    return deferred_until if started_at is None else min(deferred_until, started_at + patience)
+
+
 def is_late(started_at: datetime | None, now: datetime, patience: timedelta) -> bool:
     """Whether a task has run out of its time; the time that it waited for a process does not count."""
-    return started_at is not None and now > started_at + patience
+    return started_at is not None and now >= started_at + patience

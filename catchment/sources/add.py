@@ -331,7 +331,9 @@ def source_request(
             raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
         if secret is not None:
             credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
-        elif credential is not None:
+        elif credential is None and declared.is_personal:
+            credential = _only_credential(store, safe, platform, declared, now)
+        if secret is None and credential is not None:
             bind_credential(store, safe, platform, target.address, credential, now, is_from_list=is_from_list)
             checked = _with_service(store, platform, checked, credential)
     return SourceRequest(
@@ -345,6 +347,19 @@ def source_request(
         priority=priority,
         quality_score=quality_score,
     )
+
+
+def _only_credential(store: Store, safe: SecretStore, platform: Platform, kind: Kind, now: datetime) -> str | None:
+    """Returns the credential of a source that shows what belongs to a user, if none was named: the only one there is.
+    None: there is none yet. Raises InvalidInput where there are several."""
+    safe.announce(now)
+    services = [field.choices for field in kind.fields if field.name == SERVICE]
+    names = services[0] if services else (platform.NAME,)
+    known = sorted(credential.name for credential in store.credentials.known() if credential.platform in names)
+    if len(known) > 1:
+        what = "this depends on whose credential is used, and there are several: {known}"
+        raise InvalidInput(what, "name one of them", "credential", known=", ".join(known))
+    return known[0] if known else None
 
 
 def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:

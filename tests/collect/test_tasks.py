@@ -12,10 +12,23 @@ from typing import Any
 import pytest
 
 from catchment.collect.tasks import request_task
-from catchment.errors import Conflict, InvalidInput, LoginNeeded, Missing, NotFound, ServerTrouble, SlowDown, Stopped
+from catchment.errors import (
+    Conflict,
+    InvalidInput,
+    LoginNeeded,
+    Missing,
+    NotFound,
+    ServerTrouble,
+    SlowDown,
+    SpendingCapReached,
+    Stopped,
+)
 from catchment.jobs import JOBS, clear_old, run_if_due
+from catchment.model import SourceState
+from catchment.store.items import change_feed
 from catchment.store.sources.tasks import TaskRunning, TaskView
 from tests.town import Feed, TownApp
+from tests.web.desk import Desk
 
 RUN_TASKS = next(job for job in JOBS if job.name == "run-tasks")
 
@@ -232,15 +245,69 @@ def test_cancelling_ends_it_and_what_is_over_cannot_be_cancelled(town: TownApp) 
         town.app.store.tasks.cancel("nobody", town.clock.now())
 
 
-def test_a_task_that_runs_out_of_its_time_fails(town: TownApp) -> None:
+def test_a_task_ends_when_its_time_is_over_however_long_it_was_to_wait(town: TownApp) -> None:
     (waits,) = feeds(town, 1)
-    later = town.clock.now() + timedelta(minutes=50)
-    waits.says.extend([SlowDown("used up", retry_at=later, is_own_limit=True)] * 3)
+    later = town.clock.now() + timedelta(hours=20)
+    waits.says.append(SlowDown("the budget is used up", retry_at=later, is_own_limit=True))
     requested = request(town, waits)
     run(town)
-    town.clock.advance(3_700)
+    town.clock.advance(3_599)
     run(town)
-    assert (task(town, requested).state, task(town, requested).error_code) == ("failed", "TIMEOUT_ERROR")
+    waiting = task(town, requested)
+    assert (waiting.state, waiting.targets[0].outcome) == ("running", None)
+    # What it waits for is said meanwhile, and afterwards.
+    assert "the budget is used up" in str(waiting.targets[0].error)
+    town.clock.advance(1)
+    run(town)
+    late = task(town, requested)
+    assert (late.state, late.error_code) == ("failed", "TIMEOUT_ERROR")
+    assert (late.targets[0].outcome, late.targets[0].error_code) == (None, "SLOW_DOWN")
+    # The next one is accepted at once.
+    assert request(town, waits).task_id != requested.task_id
+
+
+def test_a_target_that_a_spending_cap_stopped_has_failed_and_the_task_goes_on(town: TownApp) -> None:
+    good, dear = feeds(town, 2)
+    tomorrow = town.clock.now() + timedelta(hours=20)
+    dear.says.append(SpendingCapReached("the daily cap is reached", retry_at=tomorrow, is_own_limit=True))
+    requested = request(town, dear, good)
+    run(town)
+    done = task(town, requested)
+    assert done.state == "completed"
+    assert [(target.outcome, target.error_code) for target in done.targets] == [
+        ("failed", "SPENDING_CAP"),
+        ("succeeded", None),
+    ]
+    assert "the daily cap is reached" in str(done.targets[0].error)
+    # An operator can raise the cap.
+    (alert,) = [alert for alert in town.app.store.alerts.open() if alert.subject == "task rss failing"]
+    assert "the daily cap is reached" in str(alert.message)
+
+
+def test_a_source_that_is_removed_meanwhile_has_failed_and_the_task_goes_on(town: TownApp) -> None:
+    waits, good = feeds(town, 2)
+    later = town.clock.now() + timedelta(minutes=3)
+    waits.says.append(SlowDown("the budget is used up", retry_at=later, is_own_limit=True))
+    requested = request(town, waits, good)
+    run(town)
+    source_id = task(town, requested).targets[0].source_id
+    assert source_id is not None
+    town.app.store.sources.set_state(source_id, SourceState.REMOVED, "removed by a person", town.clock.now())
+    town.clock.advance(600)
+    run(town)
+    done = task(town, requested)
+    assert done.state == "completed"
+    assert [(target.outcome, target.error_code) for target in done.targets] == [
+        ("failed", "NOT_FOUND"),
+        ("succeeded", None),
+    ]
+    assert "removed" in str(done.targets[0].error)
+    # A source that was collected keeps its result, although it is removed later.
+    assert done.targets[1].source_id is not None
+    town.app.store.sources.set_state(
+        done.targets[1].source_id, SourceState.REMOVED, "removed by a person", town.clock.now()
+    )
+    assert task(town, requested).targets == done.targets
 
 
 def test_its_end_is_told_once_with_the_items_that_it_brought(town: TownApp) -> None:
@@ -258,6 +325,34 @@ def test_its_end_is_told_once_with_the_items_that_it_brought(town: TownApp) -> N
     assert sorted(whole["item_ids"]) == sorted(item["id"] for item in town.items())
     assert sorted(ready[0]["item_ids"] + ready[1]["item_ids"]) == sorted(whole["item_ids"])
     assert (whole["is_every_id"], whole["from_change_number"]) == (True, 0)
+
+
+def test_beyond_so_many_ids_the_change_numbers_lead_to_all_items(
+    town: TownApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(change_feed, "MOST_IDS", 4)
+    stranger = town.town.feed("another")
+    stranger.post("of-another-source")
+    town.collect(town.follow(stranger))
+    first, second = feeds(town, 2)
+    requested = request(town, first, second)
+    run(town)
+    ready = [event.data for event in town.app.store.outbox.after(0, 1_000)[0] if event.name == "items.ready"]
+    whole = next(data for data in ready if data.get("task_id") == requested.task_id)
+    assert (len(whole["item_ids"]), whole["is_every_id"], whole["new"]) == (4, False, 6)
+    desk = Desk(town)
+    changed, after = [], f"{whole['from_change_number']}"
+    while True:
+        page = desk.get(f"/api/changes?after={after}&limit=2")
+        changed += page["items"]
+        if page["is_end"]:
+            break
+        after = page["next"]
+    source_ids = {target.source_id for target in task(town, requested).targets}
+    brought = [item["id"] for item in changed if item["source_id"] in source_ids]
+    assert len(brought) == len({*brought}) == 6
+    assert brought[:4] == whole["item_ids"]
+    assert max(item["content_change_number"] for item in changed) <= whole["to_change_number"]
 
 
 def test_a_task_is_gone_after_a_day(town: TownApp) -> None:

@@ -19,6 +19,7 @@ import redis
 from celery import Celery
 
 from catchment.clock import micros
+from catchment.collect.tasks import request_task
 from catchment.engines.distributed.beat import Beat, open_beat_app
 from catchment.engines.distributed.child import KILL_SECONDS, Child
 from catchment.engines.distributed.limits import VISIBILITY_SECONDS
@@ -271,6 +272,11 @@ def test_tasks_answer_as_specified(deployment: Deployment) -> None:
     assert deployment.ask("tasks.crawler.crawl_seed_communities_incremental")["communities"] == 0
     run = deployment.app.store.runs.page()[-1]
     assert (run.job, run.started_by, len(run.request_id or "")) == ("tasks.crawler.crawl_community", "request", 36)
+    app = deployment.app
+    requested = request_task(app.store, app.platforms, "rss", [name], 10, app.clock.now())
+    run_tasks = next(job for job in JOBS if job.name == "run-tasks")
+    assert deployment.ask(run_tasks.task_name) == {"job": "run-tasks", "ran": True}
+    assert app.store.tasks.get(requested.task_id).state == "completed"
 
 
 def test_log_lines_of_a_task_name_its_request_and_its_run(deployment: Deployment) -> None:

@@ -13,6 +13,7 @@ from threading import Event
 import pytest
 
 from catchment.app import App, open_app, settings_from
+from catchment.collect.tasks import request_task
 from catchment.engines.embedded import Embedded
 from catchment.jobs import NAMES, Job
 from catchment.model import Source
@@ -78,6 +79,17 @@ def test_what_another_process_adds_or_asks_for_is_collected_without_waiting_for_
         ask_now(other.store, source.id, other.clock.now())
         until(lambda: visits(serving, source) == 2)
         assert serving.store.items.count() == 1
+
+
+def test_a_task_that_another_process_requests_is_run_without_waiting_for_the_tick(
+    opened: Callable[[str], App], site: FeedSite
+) -> None:
+    feed = site.feed("news", posts=2)
+    with opened("serve") as serving, opened("other") as other, collecting(serving):
+        requested = request_task(other.store, other.platforms, "rss", [feed.url], 10, other.clock.now())
+        until(lambda: other.store.tasks.get(requested.task_id).finished_at is not None)
+        task = other.store.tasks.get(requested.task_id)
+        assert (task.state, task.new) == ("completed", 2)
 
 
 def test_a_slow_source_does_not_keep_those_waiting_that_are_asked_for_meanwhile(

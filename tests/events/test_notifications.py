@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from catchment.clock import micros
-from catchment.errors import AddressRefused, Conflict, InvalidInput, Refused
+from catchment.collect.tasks import request_task
+from catchment.errors import AddressRefused, Conflict, InvalidInput, Missing, Refused
 from catchment.events import notifications
 from catchment.events.notifications import composed, line_of
 from catchment.fetch.messenger import Messenger
@@ -102,6 +103,29 @@ def test_a_match_names_the_watch_and_links_the_item_without_the_strangers_markup
     assert "_c_" not in line
     assert "a_b" in line
     assert line.endswith(bare_link(teller.store.items.newest(1)[0].url))
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("en", "Task for rss completed: 2 of 2 done, 1 failed, 1 new items"),
+        ("zh", "rss 的任务"),
+    ],
+)
+def test_the_end_of_a_task_is_told_with_its_figures(
+    teller: Teller, receiver: Hostile, language: str, words: str
+) -> None:
+    notify(teller, receiver.on("/in", reply()), language=language, events=["task.finished"])
+    feed, broken = teller.town.feed("good"), teller.town.feed("broken")
+    feed.post("1")
+    broken.says.append(Missing("nobody of that name", status=404))
+    app = teller.app
+    request_task(app.store, app.platforms, "rss", [feed.url, broken.url], 10, teller.clock.now())
+    app.task_runner().run()
+    teller.round()
+    (line,) = lines(receiver.seen)
+    assert line.startswith(words)
+    assert "2" in line
 
 
 def test_messages_are_in_the_chosen_language(teller: Teller, receiver: Hostile) -> None:

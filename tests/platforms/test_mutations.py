@@ -32,7 +32,7 @@ from catchment.model import (
 from catchment.platforms import installed
 from catchment.text.clean import refine
 from tests.conftest import CAPTURES
-from tests.platforms import cases
+from tests.platforms import cases, x_oracle
 from tests.platforms.mutations import mutated
 from tests.stateful.effort import ASKED_FOR, effort
 
@@ -158,6 +158,24 @@ def test_a_mutated_answer_of_x_gives_posts_that_it_contains_or_an_error(situatio
         assert item.created_at.tzinfo is not None
         assert item.text or item.media
         assert all(reference.external_id for reference in item.references)
+    check_with_oracle(situation, reading)
+
+
+def check_with_oracle(situation: Situation, reading: Reading | None) -> None:
+    """Whatever was read stands in the answer, under that id; and whatever stands there in plain was read."""
+    _, request, body, _, _ = situation
+    # Halves of surrogate pairs are replaced before anything is read.
+    if reading is None or b"\\ud" in body.lower() or b"\xed" in body or request.step not in ("tweets", "search"):
+        return
+    state = request.state
+    user = (
+        (str(state.get("user_id", "")), str(state.get("name", ""))) if state.get("kind") == "twitter_feed" else ("", "")
+    )
+    for item in reading.items:
+        wrong = x_oracle.unsupported(body, item, user)
+        assert wrong is None, f"{item.external_id}: nothing in the answer says {wrong}"
+    ids = {id_ for item in reading.items for id_ in (item.external_id, *item.aliases)}
+    assert x_oracle.plain_ids(body) <= ids
 
 
 def read_or_refused(situation: Situation) -> Reading | None:

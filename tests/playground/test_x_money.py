@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from catchment.app import open_app
+from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
 from catchment.errors import Missing
 from catchment.fetch.client import prove
 from catchment.model import Outcome, Source
 from catchment.playground.faults import Cue, Moods
 from catchment.playground.log import Bill, bill_of, read_log
-from catchment.playground.sites.x import LIST, user_name
+from catchment.playground.sites.x import LIST, fate, user_name
 from catchment.policy.spending import Period, Total, day_of
 from catchment.sources.add import follow
 from catchment.sources.preview import preview
@@ -146,37 +147,62 @@ def test_an_answer_that_broke_off_counts_as_much_as_the_same_call_a_moment_later
 
 
 @pytest.mark.parametrize("service", SERVICES)
-def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_for_the_next_day(
-    paid: Callable[..., PaidScene], service: str
+@pytest.mark.parametrize(("period", "word", "days"), [(Period.DAY, "daily", 1), (Period.MONTH, "monthly", 31)])
+def test_a_cap_ends_the_walk_with_a_gap_and_the_source_waits_until_it_ends(
+    paid: Callable[..., PaidScene], service: str, period: Period, word: str, days: int
 ) -> None:
     scene = paid()
     source = scene.user(service)
-    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    # After visits that found nothing new, X's own API is asked for small pages, too.
+    for _ in range(4):
+        assert scene.visit(source).error is None
+        scene.clock.advance(60)
     watermark = scene.progress(source).watermark
-    # Four days later there is more than one page; the cap allows a page, and then none.
     scene.clock.advance(4 * 86_400)
-    page = {"x": 500_000, "twitterapi_io": 3_000}[service]
-    cap = page + page // 2
-    scene.with_settings(daily_caps={service: cap})
-    before = scene.bill()
+    # There is more than one page; the cap allows a page, and then none.
+    size = 20 if service == "twitterapi_io" else max(20, min(100, scene.progress(source).next_limit))
+    page = size * {"x": 5_000, "twitterapi_io": 150}[service]
+    before, spent_before = scene.bill(), scene.total(service, period).amount
+    cap = spent_before + page + page // 2
+    scene.with_settings(**{f"{word}_caps": {service: cap}})
     result = scene.visit(source)
-    spent = scene.bill().amount - before.amount
-    assert 0 < spent <= cap
+    assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
+    assert 0 < scene.bill().amount - before.amount <= page + page // 2
+    (gap,) = scene.app.store.gaps.newest()
+    assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
     progress = scene.progress(source)
-    if service == "twitterapi_io":
-        assert (result.outcome, result.error_code) == (Outcome.DEFERRED, "SPENDING_CAP")
-        (gap,) = scene.app.store.gaps.newest()
-        assert (gap.cause, gap.is_certain, gap.from_at) == ("money", True, watermark.at)
-        assert progress.watermark.at > watermark.at
-        assert progress.failures_in_a_row == 0
-        # It is looked at again at its usual interval, and asks nothing before the day is over.
-        assert str(progress.due_reason) == "the daily spending cap"
-        calls = scene.bill().calls
-        assert scene.visit(source).outcome == Outcome.DEFERRED
-        assert scene.bill().calls == calls
-        scene.clock.advance(86_400)
-        assert scene.visit(source).counts.new > 0
-    assert scene.total(service, Period.DAY).committed <= cap
+    assert progress.watermark.at > watermark.at
+    assert progress.failures_in_a_row == 0
+    # It is looked at again at its usual interval, and asks nothing before the day or month is over.
+    assert str(progress.due_reason) == f"the {word} spending cap"
+    calls = scene.bill().calls
+    assert scene.visit(source).outcome == Outcome.DEFERRED
+    assert scene.bill().calls == calls
+    assert scene.total(service, period).committed <= cap
+    scene.clock.advance(days * 86_400)
+    if service == "x":
+        # After a visit that brought nothing but new posts, larger pages are asked for: those must fit, too.
+        scene.with_settings(**{f"{word}_caps": {service: 5 * page}})
+    assert scene.visit(source).counts.new > 0
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_task_that_meets_a_cap_ends_and_says_of_each_user_that_it_was_the_money(
+    paid: Callable[..., PaidScene], service: str
+) -> None:
+    # Enough for the profiles of all, and for the posts of one.
+    scene = paid(daily_caps={service: {"x": 3 * 10_000 + 100_000, "twitterapi_io": 3 * 180 + 3_000}[service]})
+    scene.app.credential_manager.remove(f"key-{next(other for other in SERVICES if other != service)}")
+    names = [user_name(WORLD, place, START) for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:3]
+    app, now = scene.app, scene.clock.now()
+    requested = request_task(app.store, app.platforms, "twitter_feed", names, 20, now)
+    app.task_runner().run()
+    done = app.store.tasks.get(requested.task_id)
+    assert done.state == "completed"
+    assert [(str(target.outcome), target.error_code) for target in done.targets].count(("failed", "SPENDING_CAP")) == 2
+    assert [target.new for target in done.targets if target.outcome == Outcome.SUCCEEDED] == [20]
+    assert all("cap" in str(target.error) for target in done.targets if target.error)
+    assert scene.total(service, Period.DAY).committed <= app.settings.daily_caps[service]
 
 
 def test_repairing_a_gap_is_paid_for_within_the_cap(paid: Callable[..., PaidScene]) -> None:

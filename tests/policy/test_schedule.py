@@ -198,6 +198,22 @@ def test_what_was_learnt_counts_for_pages_of_the_newest_where_the_source_says_no
     assert ask.limit == limit
 
 
+PAID = PAGED.replace(fields=(Field("first", "how much at first", decides=PlanPart.FIRST_LIMIT),))
+STACKED = PAID.replace(listings=(Listing("saved", Order.RANKED, page_size=100, is_stacked=True),))
+
+
+@pytest.mark.parametrize("kind", [PAID, STACKED])
+def test_a_limit_for_the_first_visit_does_not_outlive_it(kind: Kind) -> None:
+    def asked(progress: Progress) -> int:
+        (ask,) = schedule.walk_plans(kind, source(first=500), progress)
+        return ask.limit
+
+    assert asked(Progress()) == 500
+    assert asked(Progress(last_success_at=NOW, next_limit=33)) == 33
+    # It was read before limits were learnt.
+    assert asked(Progress(last_success_at=NOW)) == 80
+
+
 COMMUNITY = KIND.replace(
     newest="new", listings=(*KIND.listings, Listing("top", Order.RANKED), Listing("hot", Order.RANKED))
 )

@@ -58,10 +58,13 @@ class Scene:
             secret = Secret.parse(f"{key}{service}")
             self.app.secrets.add(service, f"key-{service}", secret, self.clock.now(), terms=Terms(is_shared=True))
 
-    def follow(self, target: str, service: str, kind: str = "twitter_feed", **settings: Any) -> Source:
-        app = self.app
+    def follow(
+        self, target: str, service: str, kind: str = "twitter_feed", credential: str | None = None, **settings: Any
+    ) -> Source:
+        app, now = self.app, self.clock.now()
         given = {"service": service, **settings}
-        return follow(app.store, app.secrets, app.platforms, kind, target, self.clock.now(), settings=given)[0]
+        known = (app.store, app.secrets, app.platforms)
+        return follow(*known, kind, target, now, settings=given, credential=credential)[0]
 
     def visit(self, source: Source) -> VisitResult:
         (result,) = self.app.scheduler().these([source.id], "test", "test")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from itertools import pairwise
 
 import pytest
 
 from catchment.credentials.secret import Secret
 from catchment.errors import InvalidInput
-from catchment.model import Outcome, Progress, Target, Watermark
+from catchment.model import Answer, Outcome, Progress, Target, Watermark
 from catchment.platforms import x
+from catchment.platforms.x import parser
 from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
 from catchment.playground.sites.x import user_name
@@ -93,6 +95,31 @@ def test_a_known_user_is_asked_for_by_number_and_x_only_for_newer_posts() -> Non
     }
     flat = first(source_of(FEED, "@nasa", service="twitterapi_io"), progress)
     assert flat.params == {"userId": "11348282", "includeReplies": "true", "cursor": ""}
+
+
+@pytest.mark.parametrize(
+    ("checked_at", "note", "is_checked"),
+    [
+        (NOW - timedelta(hours=23), parser.NOTHING_LEFT, False),
+        (NOW - timedelta(hours=25), parser.NOTHING_LEFT, True),
+        (NOW - timedelta(hours=25), parser.NOTHING_YET, True),
+        (None, None, False),
+    ],
+)
+def test_the_profile_of_an_empty_account_is_checked_once_a_day(
+    checked_at: datetime | None, note: str | None, is_checked: bool
+) -> None:
+    cursor = {"user_id": "783214"} | ({"note": note} if note else {})
+    cursor |= {"checked_at": int(checked_at.timestamp())} if checked_at else {}
+    progress = Progress(cursor=cursor, last_polled_at=NOW, watermark=Watermark(NOW, ("12",)))
+    asked = first(source_of(FEED, "@ada", service="twitterapi_io"), progress)
+    assert asked.url.endswith("/twitter/user/info") == is_checked
+    # X's own API says by itself what is wrong with a user.
+    assert first(source_of(FEED, "@ada", service="x"), progress).url.endswith("/783214/tweets")
+    if checked_at and not is_checked:
+        empty = Answer(200, {}, b'{"data": {"tweets": []}}', asked.url, NOW)
+        reading = x.read(empty, asked)
+        assert (reading.follow, reading.cursor) == ((), cursor)
 
 
 @pytest.mark.parametrize("stored", ["sesame-4711", "Bearer sesame-4711", "X-API-Key: sesame-4711"])

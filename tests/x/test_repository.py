@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,6 +90,64 @@ def test_an_edited_post_is_one_item_whichever_version_comes_first(desk: Desk, is
         [] if is_newer_first else ["Lock 7 opens at 8."]
     )
     assert aliases(desk) == {"11", "12"} - {item["external_id"]}
+
+
+def flat_tweet(number: int, text: str, *versions: int, spelling: str = "editHistoryTweetIds") -> Item:
+    """The same through TwitterAPI.io."""
+    shown = {
+        "id": str(number),
+        "text": text,
+        "author": {"userName": "ada", "id": "7", "name": "Ada"},
+        "createdAt": f"Thu Jan 01 00:{number % 60:02}:00 +0000 2026",
+        **({spelling: [str(version) for version in versions]} if versions else {}),
+    }
+    (item,) = read(json.dumps({"tweets": [shown]}).encode(), source_of(LIST, "5", service="twitterapi_io")).items
+    return item
+
+
+@pytest.mark.parametrize("spelling", ["editHistoryTweetIds", "edit_history_tweet_ids"])
+def test_an_edit_that_twitterapi_io_tells_of_is_one_item_with_its_history(desk: Desk, spelling: str) -> None:
+    source = followed(desk)
+    desk.show(source, flat_tweet(11, "Lock 7 opens at 8."))
+    desk.show(source, flat_tweet(12, "Lock 7 opens at 9.", 11, 12, spelling=spelling))
+    (item,) = as_json(desk.store.items.newest(10))
+    assert (item["text"], item["version"]) == ("Lock 7 opens at 9.", 2)
+    assert [revision["text"] for revision in desk.revisions(item["external_id"])] == ["Lock 7 opens at 8."]
+    assert aliases(desk) == {"11", "12"} - {item["external_id"]}
+
+
+def test_what_one_service_has_told_of_an_edit_holds_for_the_other(desk: Desk) -> None:
+    source, other = followed(desk), followed(desk, "two")
+    desk.show(source, tweet(12, "Lock 7 opens at 9.", 11, 12))
+    desk.show(other, flat_tweet(12, "Lock 7 opens at 9."), flat_tweet(11, "Lock 7 opens at 8.", 11, 12))
+    assert desk.count("items") == 1
+    assert as_json(desk.store.items.newest(10))[0]["text"] == "Lock 7 opens at 9."
+
+
+def test_the_posts_of_a_conversation_are_one_thread_also_after_its_head_was_edited(desk: Desk) -> None:
+    def post(number: int, conversation: int, answers: int | None = None, *versions: int) -> dict[str, Any]:
+        shown = {
+            "id": str(number),
+            "text": f"post {number}",
+            "author_id": "7",
+            "conversation_id": str(conversation),
+            "created_at": f"2026-01-01T00:{number % 60:02}:00.000Z",
+            "edit_history_tweet_ids": [str(version) for version in versions or (number,)],
+        }
+        return shown | ({"referenced_tweets": [{"type": "replied_to", "id": str(answers)}]} if answers else {})
+
+    def show(*posts: dict[str, Any]) -> None:
+        body = json.dumps({"data": posts, "includes": {"users": [{"id": "7", "username": "ada"}]}}).encode()
+        desk.show(source, *read(body, source_of(LIST, "5", service="x")).items)
+
+    source = followed(desk)
+    show(post(11, 11), post(13, 11, 11), post(14, 11, 13))
+    # The head is edited, and so has another id, and a conversation of its own; a reply belongs to that.
+    show(post(15, 15, None, 11, 15), post(16, 15, 15))
+    (head,) = [item for item in desk.store.items.newest(10) if item.is_head]
+    assert head.version == 2
+    assert [reply.text for reply in desk.store.items.replies(head.id, 10).items] == ["post 13", "post 14", "post 16"]
+    assert desk.store.replies.stored_count(head) == 3
 
 
 def aliases(desk: Desk) -> set[str]:

@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
-from catchment.model import Gap, Outcome, Source, WalkPlan
+from catchment.errors import InvalidInput
+from catchment.model import Gap, Outcome, Source, SourceState, WalkPlan
 from catchment.platforms import x
 from catchment.platforms.x import parser
 from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
-from catchment.playground.sites import Ask
-from catchment.playground.sites.x import LIST, Voice, fate, reference_of, tweet_id, user_id, user_name
-from catchment.playground.world import Habits, Place, World
+from catchment.playground.sites.x import (
+    LIST,
+    Voice,
+    fate,
+    has_video,
+    reference_of,
+    tweet_id,
+    user_id,
+    user_name,
+    video_of,
+)
+from catchment.playground.world import Habits, Place, Post, World
 from catchment.policy.coverage import outlook_of, said_of
 from catchment.store.credentials import Terms
 from catchment.store.sources.gaps import GapView
+from tests.web.browser import plain
 from tests.web.desk import Desk
 from tests.x.scene import SERVICES, START, WORLD, Scene, somebody
 
@@ -73,12 +83,27 @@ def test_references_carry_what_was_shown_of_the_other_post(scene: Scene, service
         "relation", "external_id", "text", "author", "author_display_name", "created_at", "media",
     }  # fmt: skip
     assert whole
-    names = {user_name(WORLD, place, scene.clock.now()) for place in WORLD.places}
-    assert {reference["author"] for _, reference in whole} <= names
-    # A retweet says what the original says, in full.
+    # A retweet says what the original says, in full, and shows its pictures.
     retweets = [(item, to) for item, to in whole if to["relation"] == "retweeted"]
-    assert all(" ".join(item["text"].split()) == " ".join(to["text"].split()) for item, to in retweets)
-    assert any(to["media"] for _, to in whole) == any(to["media"] for _, to in whole if to["author"])
+    assert all(item["text"] == to["text"] for item, to in retweets)
+    assert [item["media"] for item, _ in retweets] == [to["media"] for _, to in retweets]
+    # Everything about the other post is as the world has it.
+    now = scene.clock.now()
+    posts = {
+        str(tweet_id(post, version.number)): post
+        for place in WORLD.places
+        for post in WORLD.posts(place)
+        for version in post.versions
+    }
+    for _, to in whole:
+        post = posts[to["external_id"]]
+        place = WORLD.places[post.place]
+        assert " ".join(to["text"].split()) == " ".join((post.version(now).text or post.version(now).title).split())
+        assert (to["author"], to["author_display_name"]) == (user_name(WORLD, place, now), place.name)
+        assert datetime.fromisoformat(to["created_at"]) == post.shown_from.replace(microsecond=0)
+        media = [video_of(post) if has_video(post) else post.picture] if post.picture else []
+        assert [medium["url"] for medium in to["media"]] == media
+    assert any(to["media"] for _, to in whole)
 
 
 @pytest.mark.parametrize("service", SERVICES)
@@ -190,6 +215,41 @@ def test_somebody_who_never_posted_is_no_failure_and_says_so(scene: Scene, servi
     assert scene.progress(source).note == parser.NOTHING_YET
 
 
+@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [("vanished", "there is no user"), ("suspended", "X has suspended"), ("protected", "protects its posts")],
+)
+def test_somebody_who_never_posted_and_is_lost_is_noticed_within_two_days(
+    scene: Scene, service: str, what: str, words: str
+) -> None:
+    place = somebody(what, 0)
+    first, lost = min(post.shown_from for post in WORLD.posts(place)), fate(WORLD, place)[1]
+    scene.clock.advance((min(first, lost) - timedelta(hours=1) - scene.clock.now()).total_seconds())
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", service)
+    assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    assert scene.progress(source).note == parser.NOTHING_YET
+    scene.clock.advance((lost - scene.clock.now()).total_seconds() + 1)
+    outcomes = []
+    for _ in range(4):
+        scene.clock.advance(13 * 3600)
+        outcomes.append(scene.visit(source).outcome)
+    assert outcomes[-1] == Outcome.FAILED
+    assert words in str(scene.progress(source).last_error)
+
+
+def test_the_profile_of_somebody_who_never_posted_is_looked_at_once_a_day(scene: Scene) -> None:
+    place = WORLD.places[0]
+    first = min(post.shown_from for post in WORLD.posts(place))
+    scene.clock.advance((first - timedelta(days=6) - scene.clock.now()).total_seconds())
+    source = scene.follow(f"@{user_name(WORLD, place, START)}", "twitterapi_io")
+    for _ in range(5 * 8):
+        assert scene.visit(source).error is None
+        assert scene.progress(source).note == parser.NOTHING_YET
+        scene.clock.advance(3 * 3600)
+    assert 4 <= profiles(scene) <= 6
+
+
 def test_an_account_without_credits_stops_all_requests_and_is_an_alert(scene_of: Callable[..., Scene]) -> None:
     scene = scene_of("credits-60-")
     places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:4]
@@ -231,6 +291,31 @@ def test_an_account_that_is_used_up_is_an_alert_until_somebody_pays_in_although_
     assert spent not in {alert.subject for alert in scene.app.store.alerts.page()}
 
 
+@pytest.mark.parametrize(("key", "service"), [("credits-60-", "twitterapi_io"), ("cap-5-", "x")])
+def test_an_account_that_is_used_up_is_left_alone_by_sources_that_name_it(
+    scene_of: Callable[..., Scene], key: str, service: str
+) -> None:
+    scene = scene_of(key)
+    places = [place for place in WORLD.places if fate(WORLD, place)[0] == "usual"][:3]
+    names = [f"@{user_name(WORLD, place, START)}" for place in places]
+    sources = [scene.follow(name, service, credential=f"key-{service}") for name in names]
+    codes = [scene.visit(source).error_code for source in sources for _ in range(2)]
+    assert codes.count("OUT_OF_CREDITS") == 1
+    asked = len(scene.asked())
+    scene.clock.advance(600)
+    results = [scene.visit(source) for source in sources]
+    assert {result.error_code for result in results} == {"COOKIE_EXHAUSTED"}
+    assert "used up until" in str(results[0].error)
+    assert len(scene.asked()) == asked
+    # Later, one request looks whether somebody has paid in.
+    scene.clock.advance(25 * 3600)
+    assert [scene.visit(source).error_code for source in sources].count("OUT_OF_CREDITS") == 1
+    assert len(scene.asked()) == asked + 1
+    scene.playground._site._voices["x"]._spent[f"{key}{service}"] = -1_000_000
+    scene.clock.advance(25 * 3600)
+    assert [scene.visit(source).error for source in sources] == [None] * 3
+
+
 def test_the_monthly_cap_of_x_is_not_retried(scene_of: Callable[..., Scene]) -> None:
     scene = scene_of("cap-5-")
     source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x", limit=300)
@@ -256,6 +341,73 @@ def test_x_is_asked_only_for_what_is_newer(scene: Scene) -> None:
     before = scene.visit(source)
     assert before.counts.duplicate == 0
     assert before.error is None
+
+
+# ── bookmarks ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def saved(scene: Scene) -> list[Post]:
+    """What the owner of the key has saved by now, the newest first."""
+    now = scene.clock.now()
+    posts = [post for post in WORLD.posts(WORLD.places[0]) if post.shown_from <= now and not post.is_removed(now)]
+    return sorted(posts, key=tweet_id, reverse=True)
+
+
+def until_saved(scene: Scene, count: int) -> None:
+    """Waits until so many have been saved since."""
+    before = {post.id for post in saved(scene)}
+    while len({post.id for post in saved(scene)} - before) < count:
+        scene.clock.advance(3600)
+
+
+def sizes(scene: Scene) -> list[int]:
+    """How many posts the answers to requests for bookmarks had."""
+    return [len(line.entries) for line in read_log(scene.log) if "/bookmarks" in line.path]
+
+
+def test_bookmarks_are_read_down_to_the_limit_at_first_and_then_as_far_as_there_is_something_new(scene: Scene) -> None:
+    until_saved(scene, 60)
+    source = scene.follow("bookmarks", "x", kind="twitter_bookmarks", credential="key-x", limit=40)
+    first = scene.visit(source)
+    assert (first.outcome, first.counts.new) == (Outcome.SUCCEEDED, 40)
+    assert scene.asked() == ["/2/users/me", f"/2/users/{user_id(WORLD.places[0])}/bookmarks"]
+    for _ in range(3):
+        assert scene.visit(source).error is None
+    # Nothing was saved meanwhile: fewer are asked for.
+    size = scene.progress(source).next_limit
+    assert 10 <= size < 20
+    until_saved(scene, 25)
+    asked = len(sizes(scene))
+    result = scene.visit(source)
+    assert result.counts.new >= 25
+    # Pages of that size, as long as everything on them is new.
+    assert sizes(scene)[asked:] == [size] * (result.counts.new // size + 1)
+    held = {item["external_id"]: item for item in scene.items(source)}
+    assert [post for post in saved(scene)[:25] if not _is_stored(post, held)] == []
+    assert scene.asked().count("/2/users/me") == 1
+
+
+def test_bookmarks_are_of_the_user_whose_key_the_source_names(scene: Scene) -> None:
+    keys, now = scene.app.secrets, scene.clock.now()
+    # The only key is taken; of several, one must be named.
+    assert scene.follow("bookmarks", "x", kind="twitter_bookmarks").credential == "key-x"
+    keys.add("x", "another", Secret.parse("another-key"), now, terms=Terms(is_shared=True))
+    scene.app.store.sources.set_state(1, SourceState.REMOVED, "removed by a person", now)
+    with pytest.raises(InvalidInput, match=r"another.*key-x") as refused:
+        scene.follow("bookmarks", "x", kind="twitter_bookmarks")
+    assert refused.value.field == "credential"
+    assert scene.follow("bookmarks", "x", kind="twitter_bookmarks", credential="another").credential == "another"
+
+
+def test_a_key_without_a_user_is_told_so_when_bookmarks_are_asked_for(scene_of: Callable[..., Scene]) -> None:
+    scene = scene_of("app-")
+    source = scene.follow("bookmarks", "x", kind="twitter_bookmarks")
+    result = scene.visit(source)
+    assert result.error_code == "REFUSED"
+    assert "the key of a user" in str(result.error)
+    # The key is good for everything else.
+    user = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "x")
+    assert scene.visit(user).outcome == Outcome.SUCCEEDED
 
 
 # ── gaps ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -323,7 +475,7 @@ def test_posts_of_more_than_a_week_ago_are_searched_in_the_archive_which_not_eve
     assert (audit.failed_gap_count, scene.asked()[-1]) == (1, "/2/tweets/search/all")
     (left,) = scene.app.store.gaps.page()
     assert (left.closed_at, left.attempt_count) == (None, 1)
-    assert "may not search posts that are older than a week" in str(left.last_error)
+    assert "may not search posts of X that are older than a week" in str(left.last_error)
     # The key is as good as before.
     assert scene.visit(source).outcome in (Outcome.SUCCEEDED, Outcome.UNCHANGED)
     assert left.id == gap.id
@@ -368,69 +520,6 @@ def test_a_list_cannot_be_searched(scene: Scene) -> None:
 # ── the wire ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _keys(value: Any, path: str = "") -> set[str]:
-    if isinstance(value, dict):
-        return {f"{path}.{name}" for name in value} | {
-            key for name, inner in value.items() for key in _keys(inner, f"{path}.{name}")
-        }
-    return {key for inner in value for key in _keys(inner, path)} if isinstance(value, list) else set()
-
-
-def _said(path: str, query: str, **headers: str) -> Any:
-    voice = Voice(WORLD)
-    place = voice.find(path)
-    assert place is not None
-    return json.loads(voice.answer(place, Ask(path, query, headers, START + timedelta(days=3), "http://x")).body)
-
-
-V2_SEARCH = "query=from:{name}&start_time=2026-03-02T00:00:00Z&end_time=2026-03-05T00:00:00Z&max_results=10"
-FLAT_SEARCH = "query=from:{name}+since_time:1772409600+until_time:1772668800&queryType=Latest"
-
-
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [(f"/2/lists/{LIST}/tweets", "max_results=100"), ("/2/tweets/search/recent", V2_SEARCH)],
-    ids=["list", "search"],
-)
-def test_every_key_of_x_occurs_in_recorded_answers(captures: Path, path: str, query: str) -> None:
-    name = user_name(WORLD, somebody("usual"), START)
-    said = _said(path, query.format(name=name), authorization="Bearer key")
-    assert said["meta"]["next_token"]
-    recorded: set[str] = set()
-    for file in sorted((captures / "x-v2").glob("*.jsonl")):
-        for line in file.read_text().splitlines():
-            try:
-                recorded |= _keys(json.loads(line))
-            except ValueError:
-                continue
-    assert _keys(said) - recorded == set()
-
-
-@pytest.mark.parametrize(
-    ("path", "query"),
-    [
-        ("/twitter/user/last_tweets", "userId={number}&includeReplies=true"),
-        ("/twitter/tweet/advanced_search", FLAT_SEARCH),
-    ],
-    ids=["timeline", "search"],
-)
-def test_every_key_of_twitterapi_io_occurs_in_recorded_answers(captures: Path, path: str, query: str) -> None:
-    user = somebody("usual")
-    asked = query.format(number=user_id(user), name=user_name(WORLD, user, START))
-    said = _said(path, asked, **{"x-api-key": "k"})
-    # A search has its posts outside, and no status.
-    said = said if "data" in said else {"data": {"tweets": said.pop("tweets")}, **said}
-    assert said["data"]["tweets"]
-    recorded = _keys(json.loads((captures / "twitterapi-io/last_tweets_2026-09.json").read_text()))
-    recorded |= {".has_next_page", ".next_cursor"}
-    for name in ("quote_2025-11", "retweet_with_video_2025-04"):
-        body = json.loads((captures / f"twitterapi-io/{name}.json").read_text())
-        recorded |= _keys({"data": {"tweets": body.get("tweets", [body])}})
-    # Hashtags and pictures are as in the same form of version 1.1; those recorded have none.
-    unknown = {key for key in _keys(said) - recorded if "hashtags" not in key and "extendedEntities" not in key}
-    assert {key for key in unknown if ".quoted_tweet." not in key and ".retweeted_tweet." not in key} == set()
-
-
 # ── settings ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -453,3 +542,26 @@ def test_switched_off_users_are_collected_on_request_only(scene: Scene) -> None:
     scene.app.settings = replace(scene.app.settings, is_scraper_enabled=False)
     assert scene.app.scheduler().due("test", "test") == []
     assert scene.visit(source).outcome == Outcome.SUCCEEDED
+    app, name = scene.app, user_name(WORLD, somebody("renamed", 0), START)
+    requested = request_task(app.store, app.platforms, "twitter_feed", [name], 10, scene.clock.now())
+    app.task_runner().run()
+    assert app.store.tasks.get(requested.task_id).state == "completed"
+
+
+def test_the_figures_behind_the_adaptive_limit_are_on_the_page(scene: Scene) -> None:
+    source = scene.follow(f"@{user_name(WORLD, somebody('usual'), START)}", "twitterapi_io", limit=20)
+    for _ in range(2):
+        scene.visit(source)
+    progress = scene.progress(source)
+    assert (progress.last_fetched_count, progress.last_new_count, progress.empty_in_a_row) == (20, 0, 1)
+    share = f"{round(100 * progress.new_share)} %"
+    for language, words in {
+        "en": (
+            "20 items, 0 of them new",
+            share,
+            f"1 empty collections in a row; next time {progress.next_limit} items",
+        ),
+        "zh": ("20 条，其中 0 条是新的", share, f"下次先请求 {progress.next_limit} 条"),
+    }.items():
+        page = plain(Desk(cast(Any, scene)).browser(language).get(f"/sources/{source.id}").text)
+        assert [sentence for sentence in words if sentence not in page] == []

@@ -2,23 +2,27 @@
 
 **Access.** A key of one of two services. [TwitterAPI.io](https://twitterapi.io) reads users and lists: `catchment
 credentials add twitterapi_io NAME`, or set `TWITTER_BEARER_TOKEN` (it is sent as `X-API-Key`). X's own API reads users,
-lists and bookmarks: `catchment credentials add x NAME` with a bearer token, or set `X_BEARER_TOKEN`; bookmarks need the
-token of a user (OAuth 2.0), and the source must name that credential. The setting `service` chooses between them;
-without it, the one that has a key is used. Give `@NAME`, the address of a profile or a list, the number of a list, or
-`bookmarks`.
+lists and bookmarks: `catchment credentials add x NAME` with a bearer token, or set `X_BEARER_TOKEN`. Bookmarks need the
+token of a user (OAuth 2.0); if X has several credentials, the source must name that one. The setting `service` chooses
+between the services; without it, the one that has a key is used. Give `@NAME`, the address of a profile or a list, the
+number of a list, or `bookmarks`.
 
 **Limits.** Both services charge for what they return. TwitterAPI.io gives at most 20 posts per request; X's own API
 gives up to 100, and is asked only for posts that are newer than the newest stored one. X shows the newest 3,200 posts
 of a user, 800 with `replies=false`; what lies beyond is recorded as a gap. On a first visit, the limit (100 by default)
-says how many posts are read; later visits read down to what is stored. Gaps of users are repaired by search: for the
-last seven days with any key; for earlier times only through X's own API, if the account has full-archive search.
+says how many posts are read; later visits first request as many as experience suggests (10 to 300), and read down to
+what is stored. Bookmarks have no dates: after the first visit, as many as experience suggests are read, and more as
+long as a whole page of them is new. Gaps of users are repaired by search: through TwitterAPI.io for any time; through
+X's own API for the last seven days, and for earlier times if the account has full-archive search.
 
 **Blind spots.** Posts that were deleted before the first visit. Edits are noticed when X's own API shows the post
-again; the earlier versions' ids lead to the same item. A referenced post that X withholds (deleted, protected,
+again: all versions are one item, with all their ids. What an earlier version said is stored only if it was collected
+before the edit. As far as is known, TwitterAPI.io does not tell which posts are versions of one: if it does not, an
+edit read through it is an item of its own. Through TwitterAPI.io, accounts that are gone look like those without posts:
+of an account without posts, the profile is read once a day. A referenced post that X withholds (deleted, protected,
 suspended) is known by its id only. Posts are not requested again later, because each costs money: counters are those
 of the last visit that showed the post. Search does not find native retweets, so those that fell into a gap stay
-missing; lists and bookmarks cannot be searched at all. Bookmarks have no dates: they are read from the top down to the
-limit.
+missing; lists and bookmarks cannot be searched at all.
 """
 
 from __future__ import annotations
@@ -95,7 +99,7 @@ _LIMIT = Field(
     "Number of posts to read on the first visit; later ones are learnt",
     minimum=1,
     maximum=MOST_AT_FIRST,
-    decides=PlanPart.LIMIT,
+    decides=PlanPart.FIRST_LIMIT,
 )
 BY_SEARCH = "Repaired by search, which does not find native retweets."
 _SERVICE = "The service to read it through; by default one that has a key"
@@ -134,9 +138,10 @@ KINDS = (
         what="The bookmarks of the user whose credential the source names: bookmarks",
         interval_minutes=60,
         example="bookmarks",
-        listings=(Listing(requests.SAVED, Order.RANKED, reach=REACH_WITHOUT_REPLIES, page_size=100),),
+        listings=(Listing(requests.SAVED, Order.RANKED, reach=REACH_WITHOUT_REPLIES, page_size=100, is_stacked=True),),
         fields=(Field("service", _SERVICE, choices=requests.SERVICES[requests.BOOKMARKS]), _LIMIT),
         item_kind=tweets.KIND,
+        is_personal=True,
     ),
 )
 

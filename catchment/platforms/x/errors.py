@@ -37,8 +37,8 @@ _KEY_WORDS = re.compile(r"api.?key|unauthori[sz]ed|bearer|token|client-(?:forbid
 def refusal(answer: Answer, request: Request) -> Refusal | None:
     """Returns the error; None where the answer is valid, and where its status says everything."""
     documents, _ = decoded_documents(answer.body)
-    body: Json = documents[0] if documents and isinstance(documents[0], dict) else {}
-    words = _words(body)
+    body = _decisive(documents)
+    words = _words(body, request)
     if answer.status == 402 or (answer.status >= 300 and "credits is not enough" in words.lower()):
         return _out_of_credits(words, request)
     if answer.status == 429:
@@ -50,6 +50,12 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     if answer.status >= 300:
         return _refused(answer.status, words, request)
     return _inside(answer, body, words, bool(documents), request)
+
+
+def _decisive(documents: list[Any]) -> Json:
+    """Returns the document that says whether the answer is an error: of several lines, the first one with data."""
+    lines = objects(documents)
+    return next((line for line in lines if "data" in line), lines[0] if lines else {})
 
 
 def _inside(answer: Answer, body: Json, words: str, is_whole: bool, request: Request) -> Refusal | None:
@@ -66,12 +72,24 @@ def _inside(answer: Answer, body: Json, words: str, is_whole: bool, request: Req
         return Refusal(_about_user(words, request) or _said(words or "error", request))
     if "data" in body or not objects(body.get("errors")):
         return _of_profile(body, request)
-    # Errors beside data are about single tweets; without any data, they are about what was asked for. A page whose
+    # Errors beside data are about single tweets; without any data, they may be about what was asked for. A page whose
     # tweets were all left out is one, too.
-    error = _about_user(words, request)
+    is_about_asked = any(_is_about_asked(error, request) for error in objects(body.get("errors")))
+    error = _about_user(words, request) if is_about_asked else None
     if error is None and isinstance(body.get("meta"), dict):
         return None
     return Refusal(error or _said(words, request))
+
+
+def _is_about_asked(error: Json, request: Request) -> bool:
+    """Whether an error of X's own API may be about the user or list that was asked for, and not about something that a
+    tweet refers to: a tweet, a medium, somebody who is mentioned."""
+    kind, parameter = text(error.get("resource_type")), text(error.get("parameter")) or ""
+    if kind not in (None, "user", "list") or "." in parameter or parameter.endswith("_id"):
+        return False
+    asked = {str(request.state.get(name, "")).lower() for name in ("number", "user_id", "name")}
+    resource = text(error.get("resource_id"))
+    return resource is None or resource.lower() in asked
 
 
 def _of_profile(body: Json, request: Request) -> Refusal | None:
@@ -148,10 +166,25 @@ def _too_many(answer: Answer, body: Json, words: str) -> Refusal:
 def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refusal:
     kind = f"{words} {body.get('type') or ''} {body.get('reason') or ''}".lower()
     is_of_key = answer.status == 401 or request.service != requests.X or _KEY_WORDS.search(kind) is not None
-    if answer.status == 403 and request.service == requests.X and request.step == requests.SEARCHED:
-        # The key is good for everything else.
-        words = "the account may not search posts that are older than a week"
-        return Refusal(Refused(words, "a higher access level at X would allow it"))
+    is_of_archive = request.step == requests.SEARCHED and request.state.get("is_recent") is False
+    if answer.status == 403 and request.service == requests.X and is_of_archive:
+        # The key is good for everything else: most accounts may search the last week only.
+        return Refusal(
+            Refused(
+                "the account may not search posts of {service} that are older than a week",
+                "a higher access level would allow it",
+                service=_title(request),
+            )
+        )
+    if answer.status == 403 and ("unsupported-authentication" in kind or "application-only" in kind):
+        # The key of an app: good for everything that does not belong to a user.
+        return Refusal(
+            Refused(
+                "{service} shows bookmarks only with the key of a user, and this one belongs to an app",
+                "store the access token of a user (OAuth 2.0), and let the source name that credential",
+                service=_title(request),
+            )
+        )
     if answer.status == 403 and not is_of_key:
         return Refusal(_about_user(words, request) or _said(words or "error 403", request))
     if request.credential is None:
@@ -177,9 +210,9 @@ def _refused(status: int, words: str, request: Request) -> Refusal | None:
     return Refusal(error) if error else None
 
 
-def _words(body: Json) -> str:
-    """Returns what the service itself says about the error."""
-    errors: list[Any] = objects(body.get("errors"))
+def _words(body: Json, request: Request) -> str:
+    """Returns what the service itself says about the error: of several, about what was asked for."""
+    errors: list[Any] = sorted(objects(body.get("errors")), key=lambda error: not _is_about_asked(error, request))
     inner = [error.get(name) for error in errors[:1] for name in ("detail", "message", "title")]
     values = (body.get("detail"), *inner, body.get("msg"), body.get("message"), body.get("title"), body.get("error"))
     return next((" ".join(value.split()) for value in values if text(value)), "")

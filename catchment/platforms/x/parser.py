@@ -23,7 +23,8 @@ def read(answer: Answer, request: Request) -> Reading:
 
 
 def _profile(answer: Answer, request: Request) -> Reading:
-    """Reads who a user is. The number stays when the name changes, so it is asked for once."""
+    """Reads who a user is. The number stays when the name changes, so it is asked for once; and again as long as the
+    account shows no posts."""
     documents, _ = decoded_documents(answer.body)
     document = documents[0] if documents and isinstance(documents[0], dict) else {}
     data = document.get("data")
@@ -35,20 +36,23 @@ def _profile(answer: Answer, request: Request) -> Reading:
         raise error
     if not number or "kind" in request.state:
         raise Unreadable(*_NO_PROFILE)
-    if request.state.get("is_check") is True:
-        return _checked(number, request)
-    kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
-    state = {**request.state, "user_id": number, "name": name or request.state.get("name", "")}
-    follow = requests.timeline(kind, number, state, request.listing)
-    return Reading(follow=(follow,), is_end=False, cursor={"user_id": number})
-
-
-def _checked(number: str, request: Request) -> Reading:
-    """Reads the profile of a user whose page of posts is empty: either all posts were deleted, or the user was, and
-    somebody else has the name now."""
-    if number != request.state.get("user_id"):
+    if number != request.state.get("user_id", number):
+        # The user is gone, and somebody else has the name now.
         raise no_such_user(str(request.state.get("name", "")))
-    return Reading(cursor={"user_id": number, "note": NOTHING_LEFT})
+    is_flat = request.service == requests.TWITTERAPI_IO
+    known = {"user_id": number} | ({"checked_at": int(answer.answered_at.timestamp())} if is_flat else {})
+    if request.state.get("is_check") is True:
+        return Reading(cursor={**known, "note": _note(request.state)})
+    kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
+    state = {**request.state, **known, "name": name or request.state.get("name", "")}
+    note = {"note": state["note"]} if "note" in state else {}
+    follow = requests.timeline(kind, number, state, request.listing)
+    return Reading(follow=(follow,), is_end=False, cursor={**known, **note})
+
+
+def _note(state: JsonObject) -> str:
+    """Returns what an empty page means if there is such a user."""
+    return NOTHING_LEFT if state.get("is_known") else NOTHING_YET
 
 
 def unreachable(profile: Json, name: str) -> PlatformError | None:
@@ -111,10 +115,10 @@ def _tweets(answer: Answer, request: Request) -> Reading:
 
 def _looks_gone(request: Request) -> bool:
     """Whether an empty page may mean that the user is gone: TwitterAPI.io shows unknown users, and those who are
-    suspended or protected, like users who never posted."""
+    suspended or protected, like users who never posted. The profile tells, and is not asked for at every visit."""
     state = request.state
-    is_known = state.get("is_known") is True and state.get("kind") == requests.FEED
-    return is_known and request.service == requests.TWITTERAPI_IO and not state.get("cursors")
+    is_first_of_user = state.get("kind") == requests.FEED and not state.get("cursors")
+    return is_first_of_user and request.service == requests.TWITTERAPI_IO and "checked_at" not in state
 
 
 def _is_empty_page(body: bytes) -> bool:
@@ -137,5 +141,10 @@ def _cursor(user: tuple[str, str], state: JsonObject, *, is_empty: bool) -> Json
     number = user[0] or str(state.get("user_id", ""))
     if not number:
         return None
-    is_blank = is_empty and not state.get("is_known") and state.get("kind") == requests.FEED
-    return {"user_id": number, **({"note": NOTHING_YET} if is_blank else {})}
+    if not is_empty or state.get("kind") != requests.FEED:
+        return {"user_id": number}
+    if state.get("service") == requests.TWITTERAPI_IO:
+        checked = {"checked_at": state["checked_at"]} if "checked_at" in state else {}
+        return {"user_id": number, **checked, "note": _note(state)}
+    # X's own API is asked for newer posts only: if there are none, that says nothing about the others.
+    return {"user_id": number} if state.get("is_known") else {"user_id": number, "note": NOTHING_YET}

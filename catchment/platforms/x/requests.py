@@ -20,6 +20,8 @@ TIMELINE, WITHOUT_REPLIES, LIST_TWEETS, SAVED = "tweets", "tweets_without_replie
 LARGEST_PAGE, SMALLEST_PAGE = 100, 5
 """What X's own API gives at once; TwitterAPI.io always gives 20 at most."""
 FLAT_PAGE = 20
+"""Also the least that X's own API is asked for if it gives new posts only: smaller pages would save nothing, and a walk
+of 200 pages would not reach all that can be seen."""
 PRICES = {
     # Pay per use: $0.005 for a post, $0.01 for a user.
     X: Prices(item=5_000, profile=10_000),
@@ -61,9 +63,29 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> Request:
         return _request(X, f"{_v2()}/users/me", {}, ME, state, listing)
     name = source.target.removeprefix("@")
     state["name"] = name
-    if isinstance(number, str):
-        return timeline(source.kind, number, {**state, "user_id": number}, listing=listing)
-    return profile(service, name, state, listing)
+    if not isinstance(number, str):
+        return profile(service, name, state, listing)
+    state |= {"user_id": number, **_of_empty_account(progress)}
+    if service == TWITTERAPI_IO and _is_check_due(progress):
+        return profile(service, name, state, listing)
+    return timeline(source.kind, number, state, listing=listing)
+
+
+_CHECKED_EVERY = timedelta(days=1)
+"""How often the profile of somebody without posts is read: for TwitterAPI.io, such accounts look like those that are
+gone."""
+
+
+def _of_empty_account(progress: Progress) -> JsonObject:
+    """Returns what is known about an account that shows no posts."""
+    return {name: progress.cursor[name] for name in ("checked_at", "note") if name in progress.cursor}
+
+
+def _is_check_due(progress: Progress) -> bool:
+    checked_at, polled_at = progress.cursor.get("checked_at"), progress.last_polled_at
+    if not isinstance(checked_at, int) or polled_at is None:
+        return False
+    return polled_at - datetime.fromtimestamp(checked_at, UTC) >= _CHECKED_EVERY
 
 
 _RECENT = timedelta(days=7)
@@ -161,7 +183,8 @@ def timeline(kind: str, number: str, state: JsonObject, listing: str, cursor: st
     state = {**state, "kind": kind, "number": number}
     if state["service"] == X:
         path = {FEED: f"users/{number}/tweets", LIST: f"lists/{number}/tweets", BOOKMARKS: f"users/{number}/bookmarks"}
-        size = max(SMALLEST_PAGE, min(LARGEST_PAGE, state["size"]))
+        least = SMALLEST_PAGE if "since" not in state else FLAT_PAGE
+        size = max(least, min(LARGEST_PAGE, state["size"]))
         params = {"max_results": str(size), **FIELDS}
         if kind == FEED:
             params |= {"exclude": "replies"} if state.get("replies") is False else {}

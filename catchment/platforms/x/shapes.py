@@ -3,6 +3,7 @@ whatever envelope they come in; so there is one reader for both."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -33,6 +34,9 @@ class TweetPage(Record, frozen=True):
     """Lines of a body in JSON lines that could not be decoded."""
     has_data: bool = False
     errors: tuple[Json, ...] = ()
+    first_versions: dict[str, str] = {}
+    """By the id of a later version of an edited tweet: that of the first one. An edit begins a conversation of its own;
+    replies to the versions belong together."""
 
 
 def decoded_documents(body: bytes) -> tuple[list[Any], int]:
@@ -66,11 +70,24 @@ def page_of(body: bytes) -> TweetPage:
             users=page.users | other.users,
             included=page.included | other.included,
             media=page.media | other.media,
-            cursor=other.cursor,
+            # A line of errors says nothing about further pages.
+            cursor=other.cursor if other.has_data or not page.has_data else page.cursor,
             pinned=page.pinned | other.pinned,
+            has_data=page.has_data or other.has_data,
             errors=(*page.errors, *other.errors),
         )
-    return page.replace(broken=broken)
+    return page.replace(broken=broken, first_versions=_first_versions((*page.tweets, *page.included.values())))
+
+
+def _first_versions(tweets: Iterable[Any]) -> dict[str, str]:
+    histories = (versions_of(tweet) for tweet in tweets if isinstance(tweet, dict))
+    return {later: history[0] for history in histories for later in history[1:]}
+
+
+def versions_of(tweet: Json) -> list[str]:
+    """Returns the ids of all versions of a tweet, the first one first."""
+    history = tweet.get("edit_history_tweet_ids")
+    return [known for known in map(id_of, history) if known] if isinstance(history, list) else []
 
 
 def tweet_count(documents: list[Any]) -> int:
@@ -225,6 +242,7 @@ def _tweet(
         "lang": tweet.get("lang"),
         "url": tweet.get("url"),
         "possibly_sensitive": tweet.get("possiblySensitive"),
+        # None of the recorded answers says it; in case one does, in the spelling of either API.
         "edit_history_tweet_ids": tweet.get("editHistoryTweetIds") or tweet.get("edit_history_tweet_ids"),
         "public_metrics": {
             "like_count": tweet.get("likeCount"),

@@ -10,7 +10,7 @@ from typing import Any
 from catchment.model import Item, Media, Reference
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.json import UnusableEntry
-from catchment.platforms.x.shapes import Json, TweetPage, id_of, objects
+from catchment.platforms.x.shapes import Json, TweetPage, id_of, objects, versions_of
 from catchment.text.dates import read_date
 
 KIND = "tweet"
@@ -44,10 +44,12 @@ def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> It
     media = _media_of(original or tweet, page)
     if not words and not media:
         raise UnusableEntry("no text")
-    history = [known for known in map(id_of, _list(tweet.get("edit_history_tweet_ids"))) if known]
+    history = versions_of(tweet)
     conversation = id_of(tweet.get("conversation_id"))
-    metrics = tweet.get("public_metrics")
-    metrics = metrics if isinstance(metrics, dict) else {}
+    metrics = _metrics(tweet)
+    if original is not None:
+        # Nobody can like a retweet: its own numbers are zeros.
+        metrics |= {name: count for name, count in _metrics(original).items() if count is not None}
     is_sensitive = tweet.get("possibly_sensitive")
     return Item(
         number_,
@@ -59,11 +61,11 @@ def item_of(tweet: Any, page: TweetPage, user: tuple[str, str] = ("", "")) -> It
         author=author,
         author_id=author_id or None,
         author_display_name=display_name,
-        score=_count(metrics.get("like_count")),
-        reply_count=_count(metrics.get("reply_count")),
-        view_count=_count(metrics.get("impression_count")),
-        thread_id=conversation or None,
-        is_head=conversation == number_,
+        score=metrics["like_count"],
+        reply_count=metrics["reply_count"],
+        view_count=metrics["impression_count"],
+        thread_id=page.first_versions.get(conversation, conversation) or None,
+        is_head=conversation in (number_, *history),
         is_pinned=True if number_ in page.pinned else None,
         is_adult=is_sensitive if isinstance(is_sensitive, bool) else None,
         media=media,
@@ -93,6 +95,12 @@ def _count(value: Any) -> int | None:
     digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < _LONGEST_COUNT
     count = number(int(value) if digits else value)
     return count if count is not None and count >= 0 else None
+
+
+def _metrics(tweet: Json) -> dict[str, int | None]:
+    metrics = tweet.get("public_metrics")
+    metrics = metrics if isinstance(metrics, dict) else {}
+    return {name: _count(metrics.get(name)) for name in ("like_count", "reply_count", "impression_count")}
 
 
 def _language(tweet: Json) -> str | None:

@@ -2,10 +2,12 @@
 
 Every place is a user; the list `LIST` has the posts of all of them. A key says by its name what account it belongs to:
 `free-…` may ask every five seconds, `credits-500-…` has 500 credits left, `cap-50-…` may read 50 posts a month,
-`basic-…` may not search the archive; any other key pays whatever is asked. `charge` says what an answer costs: the log
-has it for each, so that a collector's own books can be compared with the bill.
+`basic-…` may not search the archive, `app-…` has no user, and so no bookmarks; any other key pays whatever is asked.
+`charge` says what an answer costs: the log has it for each, so that a collector's own books can be compared with the
+bill.
 
-Every key written here occurs in real answers, with the same type; a test compares.
+Every key written here occurs in real answers, with the same type; a test compares, and names what is known from
+descriptions alone: `note_tweet`, and how TwitterAPI.io might tell the versions of an edited post.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from urllib.parse import parse_qs
 
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import Ask, Entry, Page
-from catchment.playground.world import Place, Post, World
+from catchment.playground.world import Counters, Place, Post, World
 
 NAME = "x"
 LIST = 84_839_422
@@ -47,6 +49,8 @@ RELATIONS = {"": 0.6, "retweeted": 0.15, "quoted": 0.12, "replied_to": 0.13}
 CURSORS = {"pagination_token", "next_token", "cursor"}
 """Parameters that lead to a later page of a list."""
 SHORT_LINK = "https://t.co/pg"
+LONGEST = 280
+"""Longer texts are cut off; a note has the whole one."""
 JSON = {"Content-Type": "application/json; charset=utf-8"}
 
 
@@ -96,8 +100,27 @@ def charge(path: str, page: Page) -> int:
     """What an answer costs, in millionths of a dollar."""
     if path in FLAT:
         return CREDIT * credits_for(path, page)
-    users = page.status == 200 and path.startswith(("/2/users/by/", "/2/users/me")) and b'"username"' in page.body
+    users = page.status == 200 and path.startswith(("/2/users/by/", "/2/users/me")) and b'"data"' in page.body
     return USER * users + POST * len(page.entries) * (page.status == 200)
+
+
+def has_video(post: Post) -> bool:
+    """Whether the medium of a post is a video, for which its picture is the preview."""
+    return post.picture is not None and post.number % 3 == 0
+
+
+def video_of(post: Post) -> str:
+    return f"{post.picture}.mp4"
+
+
+def has_pinned(place: Place) -> bool:
+    """Whether a user pins the oldest post of the first page."""
+    return place.number % 4 == 1
+
+
+def announces_nothing(place: Place) -> bool:
+    """Whether TwitterAPI.io announces another page after a user's last one, as its makers warn."""
+    return place.number % 4 == 2
 
 
 def reference_of(world: World, places: Sequence[Place], post: Post) -> tuple[str, Post | None]:
@@ -131,6 +154,14 @@ class Lore:
         if post.id not in self._references:
             self._references[post.id] = reference_of(self.world, self.places, post)
         return self._references[post.id]
+
+    def conversation(self, post: Post) -> Post:
+        """The post that opened the conversation."""
+        relation, other = self.reference(post)
+        while relation == "replied_to" and other is not None:
+            post = other
+            relation, other = self.reference(post)
+        return post
 
     def tweet_id(self, post: Post, version: int = 1) -> int:
         key = post.id, version
@@ -190,6 +221,8 @@ class Voice:
             return _used_up(is_flat)
         if ask.path == "/2/tweets/search/all" and key.startswith("basic-"):
             return _not_enrolled()
+        if key.startswith("app-") and (ask.path == "/2/users/me" or ask.path.endswith("/bookmarks")):
+            return _of_an_app()
         moment = Moment(self.lore, ask)
         page = moment.flat() if is_flat else moment.v2()
         self._spent[key] += credits_for(ask.path, page) if is_flat else len(page.entries)
@@ -226,6 +259,12 @@ def _not_enrolled() -> Page:
     return _page(403, problem | {"type": "https://api.twitter.com/2/problems/client-forbidden"})
 
 
+def _of_an_app() -> Page:
+    words = "Authenticating with OAuth 2.0 Application-Only is forbidden for this endpoint."
+    problem = {"title": "Unsupported Authentication", "detail": words, "status": 403}
+    return _page(403, problem | {"type": "https://api.twitter.com/2/problems/unsupported-authentication"})
+
+
 def _used_up(is_flat: bool) -> Page:
     if is_flat:
         return _page(402, {"error": "Payment Required", "message": "Credits is not enough."})
@@ -258,13 +297,12 @@ class Moment:
         place = self.lore.by_number.get(int(steps[1]))
         state = self._state(place) if place else "vanished"
         if state == "suspended":
-            return _v2_error("Forbidden", f"User has been suspended: [{steps[1]}].")
+            return _v2_error("Forbidden", f"User has been suspended: [{steps[1]}].", "id", steps[1])
         if place is None or state == "vanished":
-            return _v2_error("Not Found Error", f"Could not find user with id: [{steps[1]}].")
+            return _v2_error("Not Found Error", f"Could not find user with id: [{steps[1]}].", "id", steps[1])
         if state == "protected":
-            return _v2_error(
-                "Authorization Error", f"Sorry, you are not authorized to see the user with id: [{steps[1]}]."
-            )
+            words = f"Sorry, you are not authorized to see the user with id: [{steps[1]}]."
+            return _v2_error("Authorization Error", words, "id", steps[1])
         return self._v2_tweets(self._shown([place]), place)
 
     def _v2_search(self, *, is_recent: bool) -> Page:
@@ -293,9 +331,9 @@ class Moment:
     def _v2_lookup(self, name: str) -> Page:
         place = self._named(name)
         if place is None or self._state(place) == "vanished":
-            return _v2_error("Not Found Error", f"Could not find user with username: [{name}].")
+            return _v2_error("Not Found Error", f"Could not find user with username: [{name}].", "username", name)
         if self._state(place) == "suspended":
-            return _v2_error("Forbidden", f"User has been suspended: [{name}].")
+            return _v2_error("Forbidden", f"User has been suspended: [{name}].", "username", name)
         return _page(200, {"data": self._v2_user(place) | {"protected": self._state(place) == "protected"}})
 
     def _v2_user(self, place: Place) -> dict[str, Any]:
@@ -303,7 +341,8 @@ class Moment:
 
     def _v2_tweets(self, posts: list[Post] | None, place: Place | None, token: str | None = None) -> Page:
         if posts is None:
-            return _v2_error("Not Found Error", "Could not find list with id.")
+            number = self.ask.path.split("/")[3]
+            return _v2_error("Not Found Error", f"Could not find list with id: [{number}].", "id", number, "list")
         if self.params.get("exclude") == "replies":
             posts = [post for post in posts if self._reference(post)[0] != "replied_to"][:REACH_WITHOUT_REPLIES]
         since = int(self.params.get("since_id", 0))
@@ -326,12 +365,13 @@ class Moment:
     ) -> dict[str, Any]:
         place, version = self.world.places[post.place], post.version(self.at)
         users[str(user_id(place))] = self._v2_user(place)
-        counters = self.world.counters(post, self.at)
+        relation, other = self._reference(post) if depth == 0 else ("", None)
+        counters = Counters(0, 0) if relation == "retweeted" else self.world.counters(post, self.at)
         tweet: dict[str, Any] = {
             "id": str(self._id(post)),
             "text": self._text(post),
             "author_id": str(user_id(place)),
-            "conversation_id": str(self.lore.tweet_id(post)),
+            "conversation_id": self._conversation(post),
             "created_at": f"{post.shown_from:%Y-%m-%dT%H:%M:%S}.000Z",
             "lang": post.language,
             "possibly_sensitive": False,
@@ -346,16 +386,32 @@ class Moment:
                 str(self.lore.tweet_id(post, number)) for number in range(1, version.number + 1)
             ],
         }
+        if len(tweet["text"]) > LONGEST:
+            tweet |= {"text": f"{tweet['text'][: LONGEST - 1]}…", "note_tweet": {"text": tweet["text"]}}
         if post.picture:
-            key = f"3_{self.lore.tweet_id(post)}"
+            key = f"{'7' if has_video(post) else '3'}_{self.lore.tweet_id(post)}"
             tweet["attachments"] = {"media_keys": [key]}
-            media[key] = {"media_key": key, "type": "photo", "url": post.picture, "width": 640, "height": 480}
-        relation, other = self._reference(post)
-        if other is not None and depth == 0:
+            media[key] = self._v2_medium(key, post)
+        if other is not None:
             tweet["referenced_tweets"] = [{"type": relation, "id": str(self._id(other))}]
             if not other.is_removed(self.at):
                 tweets[str(self._id(other))] = self._v2_tweet(other, users, tweets, media, depth + 1)
         return tweet
+
+    def _v2_medium(self, key: str, post: Post) -> dict[str, Any]:
+        size = {"media_key": key, "width": 640, "height": 480}
+        if not has_video(post):
+            return size | {"type": "photo", "url": post.picture}
+        return size | {
+            "type": "video",
+            "preview_image_url": post.picture,
+            "duration_ms": 8_000,
+            "variants": [
+                {"content_type": "application/x-mpegURL", "url": f"{post.picture}.m3u8"},
+                {"content_type": "video/mp4", "bit_rate": 256_000, "url": f"{post.picture}.small.mp4"},
+                {"content_type": "video/mp4", "bit_rate": 2_176_000, "url": video_of(post)},
+            ],
+        }
 
     # TwitterAPI.io
 
@@ -375,7 +431,7 @@ class Moment:
         posts = self._shown([place]) if place and self._state(place) in ("usual", "renamed") else []
         if self.params.get("includeReplies") != "true":
             posts = [post for post in posts if self._reference(post)[0] != "replied_to"]
-        return self._flat_tweets(posts, is_wrapped=True)
+        return self._flat_tweets(posts, is_wrapped=True, place=place)
 
     def _flat_search(self) -> Page:
         words = self.params["query"].split()
@@ -399,31 +455,46 @@ class Moment:
             data |= {"unavailable": True, "unavailableReason": "Suspended"}
         return _page(200, {"status": "success", "msg": "success", "data": data})
 
-    def _flat_tweets(self, posts: list[Post], *, is_wrapped: bool) -> Page:
+    def _flat_tweets(self, posts: list[Post], *, is_wrapped: bool, place: Place | None = None) -> Page:
         page, cursor = self._cut(posts, self.params.get("cursor", ""), FLAT_PAGE)
+        if place is not None and page and announces_nothing(place):
+            cursor = cursor or str(self.lore.tweet_id(page[-1]))
         tweets = [self._flat_tweet(post) for post in page]
         paging = {"has_next_page": bool(cursor), "next_cursor": cursor}
         if not is_wrapped:
             return _page(200, {"tweets": tweets, **paging}, self._entries(page))
         status = {"status": "success", "code": 0, "msg": "success"}
-        return _page(200, {**status, "data": {"pin_tweet": None, "tweets": tweets}, **paging}, self._entries(page))
+        is_pinned = place is not None and has_pinned(place) and tweets and not self.params.get("cursor")
+        data = {"pin_tweet": tweets[-1] if is_pinned else None, "tweets": tweets}
+        return _page(200, {**status, "data": data, **paging}, self._entries(page))
 
     def _flat_tweet(self, post: Post, depth: int = 0) -> dict[str, Any]:
-        place, counters = self.world.places[post.place], self.world.counters(post, self.at)
-        name, number = self.lore.name(place, self.at), str(self.lore.tweet_id(post))
+        place = self.world.places[post.place]
+        counters = self._counters(post) if depth == 0 else self.world.counters(post, self.at)
+        name, number = self.lore.name(place, self.at), str(self._id(post))
+        versions = range(1, post.version(self.at).number + 1)
         relation, other = self._reference(post) if depth == 0 else ("", None)
         nested = self._flat_tweet(other, 1) if other is not None and not other.is_removed(self.at) else None
         is_reply = relation == "replied_to" and other is not None
-        media = [
+        media: list[dict[str, Any]] = [
             {
                 "id_str": number,
-                "type": "photo",
+                "type": "video" if has_video(post) else "photo",
                 "url": f"{SHORT_LINK}{number}",
                 "expanded_url": f"https://x.com/{name}/status/{number}/photo/1",
                 "media_url_https": post.picture,
                 "original_info": {"width": 640, "height": 480},
             }
         ]
+        if has_video(post):
+            media[0]["video_info"] = {
+                "duration_millis": 8_000,
+                "variants": [
+                    {"content_type": "application/x-mpegURL", "url": f"{post.picture}.m3u8"},
+                    {"content_type": "video/mp4", "bitrate": 256_000, "url": f"{post.picture}.small.mp4"},
+                    {"content_type": "video/mp4", "bitrate": 2_176_000, "url": video_of(post)},
+                ],
+            }
         return {
             "type": "tweet",
             "id": number,
@@ -442,13 +513,13 @@ class Moment:
             "inReplyToUsername": self.lore.name(self.world.places[other.place], self.at)
             if is_reply and other
             else None,
-            "conversationId": number,
+            "conversationId": self._conversation(post),
             "author": {"type": "user", "userName": name, "id": str(user_id(place)), "name": place.name},
             "entities": {"hashtags": [{"text": tag} for tag in post.tags]} if post.tags else {},
             "extendedEntities": {"media": media} if post.picture else {},
             "quoted_tweet": nested if relation == "quoted" else None,
             "retweeted_tweet": nested if relation == "retweeted" else None,
-        }
+        } | ({"editHistoryTweetIds": [str(self.lore.tweet_id(post, one)) for one in versions]} if versions[1:] else {})
 
     # Both
 
@@ -485,6 +556,11 @@ class Moment:
     def _id(self, post: Post) -> int:
         return self.lore.tweet_id(post, post.version(self.at).number)
 
+    def _conversation(self, post: Post) -> str:
+        """The id of the post that opened it. An edit opens one of its own."""
+        first = self.lore.conversation(post)
+        return str(self._id(post) if first is post else self.lore.tweet_id(first))
+
     def _text(self, post: Post) -> str:
         text = post.version(self.at).text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         return text or post.version(self.at).title
@@ -492,16 +568,23 @@ class Moment:
     def _reference(self, post: Post) -> tuple[str, Post | None]:
         return self.lore.reference(post)
 
+    def _counters(self, post: Post) -> Counters:
+        """Those of the original, if it is a retweet: nobody can like a retweet."""
+        relation, other = self._reference(post)
+        if relation != "retweeted":
+            return self.world.counters(post, self.at)
+        is_shown = other is not None and not other.is_removed(self.at)
+        return self.world.counters(other, self.at) if other is not None and is_shown else Counters(0, 0)
+
     def _entries(self, posts: Sequence[Post]) -> list[Entry]:
         return [
-            Entry(
-                post.id, version.number, str(self.lore.tweet_id(post)), max(0, self.world.counters(post, self.at).score)
-            )
+            Entry(post.id, version.number, str(self.lore.tweet_id(post)), max(0, self._counters(post).score))
             for post in posts
             for version in (post.version(self.at),)
         ]
 
 
-def _v2_error(title: str, detail: str) -> Page:
+def _v2_error(title: str, detail: str, parameter: str, value: str, resource: str = "user") -> Page:
+    error = {"parameter": parameter, "resource_id": value, "value": value, "detail": detail, "title": title}
     kind = "https://api.twitter.com/2/problems/resource-not-found"
-    return _page(200, {"errors": [{"title": title, "detail": detail, "type": kind}]})
+    return _page(200, {"errors": [error | {"resource_type": resource, "type": kind}]})

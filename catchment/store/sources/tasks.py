@@ -233,16 +233,19 @@ def _with_targets(tx: Transaction, tasks: Sequence[TaskView]) -> list[TaskView]:
     """Returns the tasks with the result of each target: the sum of its visits in the runs of the task."""
     numbers = [task.id for task in tasks]
     sql = """
-        SELECT task_id, source_id, name, address FROM task_targets WHERE task_id IN {values} ORDER BY task_id, position
+        SELECT t.task_id, t.source_id, t.name, t.address, coalesce(s.state = 'removed', FALSE)
+          FROM task_targets t LEFT JOIN sources s ON s.id = t.source_id
+         WHERE t.task_id IN {values} ORDER BY t.task_id, t.position
     """
-    targets: dict[int, list[TargetResult]] = {number: [] for number in numbers}
-    for number, source_id, name, address in tx.select_in(sql, numbers):
-        targets[number].append(TargetResult(name, address, source_id))
     visits = _visits(tx, numbers)
+    targets: dict[int, list[TargetResult]] = {number: [] for number in numbers}
+    for number, source_id, name, address, is_removed in tx.select_in(sql, numbers):
+        result = _after_all(TargetResult(name, address, source_id), visits.get((number, source_id), ()))
+        targets[number].append(result.without_source() if is_removed else result)
     active = _active(tx, [task.id for task in tasks if task.finished_at is None])
     shown = []
     for task in tasks:
-        results = [_after_all(target, visits.get((task.id, target.source_id), ())) for target in targets[task.id]]
+        results = targets[task.id]
         current = next(
             (target.name for target in results if target.outcome is None and (task.id, target.source_id) in active),
             None,
