@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 import pytest
 import redis
 from celery import Celery
@@ -384,18 +385,23 @@ def test_however_many_threads_want_one_there_are_no_more_connections(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch, part: str, most: int
 ) -> None:
     sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowded'"
-    assert deployment.number(sql) == 0
+    until(lambda: deployment.number(sql) == 0)
     monkeypatch.setenv("PGAPPNAME", "crowded")
     child = Child(deployment.settings())
     app = child.app() if part == "child" else open_beat_app(deployment.settings())
     app.presence
-    with closing(child), closing(app), ThreadPoolExecutor(12) as pool:
-        wait = "SELECT pg_sleep(0.2)::text"
-        waiting = [pool.submit(app.store.database.read, lambda tx: tx.one(wait)) for _ in range(12)]
-        used = []
-        while not all(one.done() for one in waiting):
-            used.append(deployment.number(sql))
-    assert max(used) == most
+    address = deployment.settings().database_url.replace("+psycopg", "")
+    with psycopg.connect(address, application_name="gate") as gate:
+        gate.execute("SELECT pg_advisory_xact_lock(7)")
+        with closing(child), closing(app), ThreadPoolExecutor(12) as pool:
+            wait = "SELECT pg_advisory_xact_lock_shared(7)::text"
+            waiting = [pool.submit(app.store.database.read, lambda tx: tx.one(wait)) for _ in range(12)]
+            until(lambda: deployment.number(sql) >= most)
+            # The other threads want one, too, for as long as the gate is closed.
+            used = {deployment.number(sql) for _ in range(50)}
+            gate.rollback()
+            assert used == {most}
+            assert all(thread.result(WAIT_SECONDS) for thread in waiting)
 
 
 def test_communities_are_crawled_by_the_commands_of_the_specification(deployment: Deployment) -> None:
