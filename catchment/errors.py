@@ -133,7 +133,8 @@ class PlatformError(CatchmentError):
     `status` is the HTTP status where one came. `is_contact` tells that the other end was reached although it did not
     answer (a refused or reset connection): then our own line is not to blame. `is_beyond_request` tells that more than
     this one request is refused: the host, the platform or the credential is. `is_credentials` tells that it is about
-    the credential that was used: with another one it may go. `is_unsent` tells that no request was sent.
+    the credential that was used: with another one it may go. `is_unsent` tells that no request was sent. `is_final`
+    tells that another form of the request would be refused as well.
     """
 
     code, retryable, exit_code = "PLATFORM_ERROR", True, 3
@@ -154,6 +155,7 @@ class PlatformError(CatchmentError):
         self.is_beyond_request = False
         self.is_credentials = False
         self.is_unsent = False
+        self.is_final = False
 
 
 class NetworkError(PlatformError):

@@ -37,6 +37,7 @@ SENTENCES: dict[str, Text] = {
         "follow-up requests for {count} items are pending",
     ),
     "visit.threads_pending": ("{count} thread is waiting to be read", "{count} threads are waiting to be read"),
+    "visit.list_continues": "the rest of the list is read in the next collection",
     "visit.gaps_repaired": ("{count} gap was repaired", "{count} gaps were repaired"),
     "visit.gaps_partial": ("{count} gap was repaired in part", "{count} gaps were repaired in part"),
     "visit.gaps_failed": ("{count} gap could not be repaired", "{count} gaps could not be repaired"),

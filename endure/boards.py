@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from math import inf
 from pathlib import Path
@@ -24,15 +24,20 @@ from catchment.app import App, open_app
 from catchment.clock import moment
 from catchment.jobs import recover_leases
 from catchment.model import Answer, Record
+from catchment.platforms.nga import KINDS
 from catchment.playground.faults import Moods
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.nga import Voice
-from catchment.playground.sites.nga.threads import fid_of
-from catchment.playground.world import World
+from catchment.playground.sites.nga.threads import BoardThread, fid_of
+from catchment.playground.world import Version, World
+from catchment.policy.threads import window
 from catchment.settings import Settings
 from endure.clocks import LockstepClock
 from endure.following import BOARD_LOOK, BOARD_VISIT, Followed, Manner, followed
+from endure.judge import is_subsequence
+from endure.missing import WALKS_ENOUGH, good_walks
+from endure.stored import Visit, plain
 from endure.trial import FAULTS, START, Verdict, database_of, judged, most_within, secrets_found
 
 COLLECTORS = 2
@@ -88,11 +93,12 @@ def run(month: Month, folder: Path) -> Verdict:
         kills = _killed(month, settings, world, clock, log, folder / "collectors.log")
         figures, details = judged(settings, world, [source], log, slack=timedelta())
         threads, more = _boards_figures(settings, world, clock)
+        history, told = _history_figures(settings, world, clock, log)
         secrets = secrets_found((folder, *database.folders()), settings)
-    figures = {"threads": threads, "kills": kills, **figures, **more, "secrets": len(secrets), **_pace(log)}
-    is_good = not any(figures[name] for name in (*FAULTS, "false_holes", "waiting"))
+    figures |= {"threads": threads, "kills": kills, **more, **history, "secrets": len(secrets), **_pace(log)}
+    is_good = not any(figures[name] for name in (*FAULTS, *history, "false_holes", "waiting"))
     is_within = figures["most_in_a_second"] <= 1 and figures["giants_skipped"] == 1
-    return Verdict(figures, tuple(details + secrets), is_good and is_within)
+    return Verdict(figures, tuple(details + told + secrets), is_good and is_within)
 
 
 # ── the processes ─────────────────────────────────────────────────────────────────────────────────────────────────
@@ -246,7 +252,107 @@ def _boards_figures(settings: Settings, world: World, clock: LockstepClock) -> t
     }
 
 
+def _history_figures(
+    settings: Settings, world: World, clock: LockstepClock, log: Path
+) -> tuple[dict[str, int], list[str]]:
+    """Titles that are not in the history, or that no thread ever had; and floors that were read past, and removed
+    later: what is gone by the end is owed as well, once a whole reading of its thread could have it."""
+    with open_app(replace(settings), "judge", clock=clock) as app:
+        stored = app.store.database.read(_board_rows)
+    lists = [one for one in read_log(log) if one.path.startswith("/thread.php")]
+    walks = good_walks(stored.visits, lists)
+    zone = KINDS[0].forum
+    assert zone is not None
+    wrong, missed = [], []
+    for thread in Voice(world).threads(world.places[0]):
+        name = f"t{thread.tid}"
+        listed = [
+            walk.began
+            for walk in walks
+            if thread.head.shown_from >= window(zone, WINDOW_DAYS, walk.began).starts_at and thread.is_there(walk.began)
+        ]
+        if name in stored.titles:
+            wrong += wrong_titles(name, stored.titles[name], thread.head.versions, listed)
+        elif len(listed) >= WALKS_ENOUGH:
+            wrong.append(f"{name} was listed {len(listed)} times and is not stored")
+        if not thread.more_floors and not thread.is_hidden:
+            missed += missed_floors(thread, stored)
+    return {"wrong_titles": len(wrong), "floors_read_past": len(missed)}, wrong + missed
+
+
+class BoardRows(Record, frozen=True):
+    titles: dict[str, list[str]]
+    """The titles of each thread, the oldest first."""
+    ids: frozenset[str]
+    readings: dict[str, list[tuple[datetime, datetime]]]
+    """When a thread was read to its end, without an error: from when to when."""
+    visits: tuple[Visit, ...]
+
+
+def _board_rows(tx: Any) -> BoardRows:
+    titles: dict[str, list[str]] = {}
+    for name, title in tx.all(
+        """
+        SELECT i.external_id, r.title FROM revisions r JOIN items i ON i.id = r.item_id WHERE i.is_head
+         ORDER BY r.item_id, r.version
+        """
+    ):
+        titles.setdefault(name, []).append(plain(title))
+    for name, title in tx.all("SELECT external_id, title FROM items WHERE is_head"):
+        titles.setdefault(name, []).append(plain(title))
+    readings: dict[str, list[tuple[datetime, datetime]]] = {}
+    for name, started_at, finished_at in tx.all(
+        """
+        SELECT t.thread_id, r.started_at, r.finished_at FROM thread_runs r JOIN threads t ON t.id = r.thread_row_id
+         WHERE r.error_code IS NULL AND NOT r.is_capped AND r.page_count > 0 AND r.finished_at IS NOT NULL
+        """
+    ):
+        readings.setdefault(name, []).append((moment(started_at), moment(finished_at)))
+    visits = tuple(
+        Visit(row[0], False, moment(row[1]), moment(row[2]), row[3], None, 0, True)
+        for row in tx.all(
+            """
+            SELECT s.source_id, s.started_at, s.finished_at, s.outcome FROM run_sources s JOIN runs r ON r.id = s.run_id
+             WHERE r.job = 'collect-due' AND s.finished_at IS NOT NULL AND s.outcome = 'succeeded' ORDER BY s.started_at
+            """
+        )
+    )
+    ids = frozenset(row[0] for row in tx.all("SELECT external_id FROM items"))
+    return BoardRows(titles, ids, readings, visits)
+
+
+def wrong_titles(
+    name: str, stored: Sequence[str], versions: Sequence[Version], listed: Sequence[datetime]
+) -> list[str]:
+    """What is wrong with the titles of a thread that good walks listed at these times."""
+    held = [title for title, before in zip(stored, ["", *stored], strict=False) if title != before]
+    had = [plain(version.title) for version in versions]
+    if not is_subsequence(held, had):
+        return [f"{name}: stored titles {held!r:.300}, had {had!r:.300}"]
+    ends = [*(version.from_at for version in versions[1:]), datetime.max.replace(tzinfo=UTC)]
+    shown = [
+        plain(version.title)
+        for version, end in zip(versions, ends, strict=True)
+        if sum(version.from_at <= at < end for at in listed) >= WALKS_ENOUGH
+    ]
+    lacking = [title for title in shown if title not in held]
+    return [f"{name}: {title!r:.100} is not among its titles {held!r:.300}" for title in lacking]
+
+
+def missed_floors(thread: BoardThread, stored: BoardRows) -> list[str]:
+    readings = stored.readings.get(f"t{thread.tid}", [])
+    return [
+        f"p{floor.pid} was there when t{thread.tid} was read, and is not stored"
+        for floor in thread.floors[1:]
+        if f"p{floor.pid}" not in stored.ids
+        and any(
+            floor.post.shown_from < began and floor.is_there(ended) and thread.is_there(ended)
+            for began, ended in readings
+        )
+    ]
+
+
 def _pace(log: Path) -> dict[str, int]:
-    """By the playground's own count."""
-    times: Sequence[datetime] = sorted(one.at for one in read_log(log) if not one.path.startswith("/robots"))
+    """By the playground's own count; a request for robots.txt is one, too."""
+    times: Sequence[datetime] = sorted(one.at for one in read_log(log))
     return {"most_in_a_second": most_within(times, timedelta(seconds=1))}

@@ -310,10 +310,10 @@ class Trial:
         # A thread may have got another title while nothing was known of it but its row in the list.
         if (was_gone or self.place.form in FORUMS) and told[0] == "" and all(text for text, _ in said):
             del told[0]
-        if not _is_subsequence(told, [text for text, _ in said]):
+        if not is_subsequence(told, [text for text, _ in said]):
             return f"{subject}: stored {told!r:.300}, said {said!r:.300}"
         sure = _without_repeats([text for text, is_sure in said if is_sure])
-        if not _is_subsequence(sure, told):
+        if not is_subsequence(sure, told):
             return f"{subject}: stored {len(told)} texts, surely said {len(sure)}: {told!r:.300} {said!r:.300}"
         return None
 
@@ -403,6 +403,6 @@ def _without_repeats(texts: Sequence[str]) -> list[str]:
     return [text for at, text in enumerate(texts) if at == 0 or texts[at - 1] != text]
 
 
-def _is_subsequence(few: Sequence[str], many: Sequence[str]) -> bool:
+def is_subsequence(few: Sequence[str], many: Sequence[str]) -> bool:
     left = iter(many)
     return all(text in left for text in few)

@@ -248,7 +248,8 @@ class Floors:
 
 def _threads(world: World, place: Place) -> list[list[Post]]:
     if place.form == nga.NAME:
-        threads = (thread for thread in nga.Voice(world).threads(place) if not thread.more_floors)
+        every = nga.Voice(world).threads(place)
+        threads = (thread for thread in every if not thread.more_floors and not thread.is_hidden)
         return [[floor.post for floor in thread.floors] for thread in threads]
     return [[one.post for one in topic] for topic in discourse.Voice(world).topics(place).values()]
 

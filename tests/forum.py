@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import SimpleNamespace
@@ -60,6 +62,7 @@ class Thread:
     floors: dict[int, Post] = field(default_factory=dict)
     """By number; a number that is missing is a hole."""
     is_pinned: bool = False
+    is_of_sub_board: bool = False
     last_number: int = 0
     listed_reply_at: datetime | None = None
     """What the list says of the last reply, if it is not the truth."""
@@ -87,6 +90,10 @@ class Board:
         self.copies: dict[str, deque[Any]] = {}
         """Old copies that it sends instead, by page asked for, once each."""
         self._pids = 1000
+        self.seconds_a_page = 0.0
+        """How long it takes to answer."""
+        self.hook: Callable[[str], None] | None = None
+        """Called with each page asked for, before the answer."""
 
     def thread(self, tid: int, pages: float = 1, *, title: str | None = None, at: datetime | None = None) -> Thread:
         """A thread with so many pages of floors."""
@@ -114,6 +121,9 @@ class Board:
         name = request.url.rpartition("/")[2]
         about = " ".join([name, *(str(value) for value in request.params.values())])
         self.asked.append(about)
+        if self.hook is not None:
+            self.hook(about)
+        self.clock.advance(self.seconds_a_page)
         now = self.clock.now()
         if waiting := self.says.get(about):
             attempts.append(Attempt(platform.NAME, now, waiting[0].code, 0.0))
@@ -152,6 +162,7 @@ class Board:
                     "last": thread.listed_reply_at or thread.last_reply_at,
                     "replies": thread.last_number,
                     "pinned": thread.is_pinned,
+                    "elsewhere": thread.is_of_sub_board,
                 }
                 for thread in shown
             ],
@@ -239,6 +250,7 @@ def read(answer: Answer, request: Request) -> Reading:
             f"t{thread_id}" if number == 0 else f"p{post['pid']}",
             kind="floor",
             title=body["title"] if number == 0 else None,
+            title_prefixes=tuple(re.findall(r"^\[([^]]+)\]", body["title"])) if number == 0 else (),
             text=post["text"],
             created_at=_time(post["at"]),
             author="ada",
@@ -275,11 +287,14 @@ def _rows(body: Any, request: Request) -> Reading:
             is_head=True,
             is_pinned=row["pinned"],
             lacks_text=True,
+            title_prefixes=tuple(re.findall(r"^\[([^]]+)\]", row["title"])),
         )
         for row in body["rows"]
     )
     threads = tuple(
-        ThreadRow(str(row["tid"]), _time(row["last"]), row["replies"] // PER_PAGE + 1, row["pinned"])
+        ThreadRow(
+            str(row["tid"]), _time(row["last"]), row["replies"] // PER_PAGE + 1, row["pinned"] or row["elsewhere"]
+        )
         for row in body["rows"]
     )
     page = int(request.params["page"]) + 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from catchment import logs
@@ -32,13 +32,14 @@ from catchment.model import (
     PageFacts,
     RefinedItem,
     Source,
+    SourceState,
     ThreadMarks,
     ThreadPage,
     VisitResult,
     options,
 )
 from catchment.policy.page import all_calmed, changes_of, counts_of, shows_forgotten
-from catchment.policy.threads import FloorPage, ThreadReading, with_free_floors
+from catchment.policy.threads import MOST_THREAD_SECONDS, FloorPage, ThreadReading, with_free_floors
 from catchment.policy.visit import VisitRules
 from catchment.store.items.floor_audits import AuditFloorView, AuditThreadView, AuditView, IncompleteThread
 from catchment.store.items.threads import ClaimedThread
@@ -72,15 +73,22 @@ class FloorAudit:
         runs, now = self._store.runs, self._clock.now()
         run_id = runs.begin("audit-floors", started_by, self._owner_id, now)
         try:
+            self._store.floor_audits.end_abandoned(now)
             if not self._store.floor_audits.begin(audit.id, run_id, now):
                 return None
             counts: Counter[str] = Counter()
-            for source in self._sources(audit.source_id):
-                counts += self._audit_source(audit, source, run_id)
-            counts += GapRepairs(self._context, self._rules, self._owner_id).run(
-                audit.id, started_by, is_repairing=audit.is_repairing, source_id=audit.source_id
-            )
-            return self._store.floor_audits.end(audit.id, counts or {"thread_count": 0}, self._clock.now())
+            try:
+                for source in self._sources(audit.source_id):
+                    self._audit_source(audit, source, run_id, counts)
+                counts += GapRepairs(self._context, self._rules, self._owner_id).run(
+                    audit.id, started_by, is_repairing=audit.is_repairing, source_id=audit.source_id
+                )
+            except Stopped:
+                log.info("an audit was stopped before its end", audit=audit.id)
+            finally:
+                # What was found so far is right, whatever ended it; the next audit finds the rest.
+                self._store.floor_audits.end(audit.id, counts or {"thread_count": 0}, self._clock.now())
+            return self._store.floor_audits.get(audit.id)
         finally:
             runs.finish(run_id, self._clock.now(), is_cut_off=self._context.stop.is_set())
 
@@ -91,25 +99,33 @@ class FloorAudit:
             return [source] if source.kind in kinds else []
         return self._store.threads.sources(sorted(kinds))
 
-    def _audit_source(self, audit: AuditView, source: Source, run_id: int) -> Counter[str]:
+    def _audit_source(self, audit: AuditView, source: Source, run_id: int, counts: Counter[str]) -> None:
+        """Audits the threads of a source, and adds what it finds to the counts."""
         kind, platform = self._platforms.kind(source.kind), self._platforms.of_kind(source.kind)
         assert kind is not None
         assert platform is not None
         assert kind.forum is not None
-        counts: Counter[str] = Counter()
         reader = ThreadReader(self._context, self._rules, platform, kind, source, self._owner_id, run_id)
-        repair = FloorRepair(self._context, reader, kind.forum, source, self._owner_id) if audit.is_repairing else None
+        # Of a board that is paused or retired, nothing is requested unless a person names it.
+        is_asked = source.state == SourceState.ACTIVE or audit.source_id == source.id
+        is_repairing = audit.is_repairing and is_asked
+        repair = FloorRepair(self._context, reader, kind.forum, source, self._owner_id) if is_repairing else None
         began = self._clock.now()
         after: int | None = 0
-        while after is not None and not self._context.stop.is_set():
-            looked, after, found = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
-            counts["thread_count"] += looked
-            for thread in found:
-                counts += _counted(*self._audit_thread(audit, thread, repair))
+        try:
+            while after is not None and not self._context.stop.is_set():
+                looked, after, found = self._store.floor_audits.incomplete(source.id, kind.forum.first_floor, after)
+                counts["thread_count"] += looked
+                for thread in found:
+                    counts.update(_counted(*self._audit_thread(audit, thread, repair)))
+        finally:
+            self._note(run_id, source, reader, began)
+
+    def _note(self, run_id: int, source: Source, reader: ThreadReader, began: datetime) -> None:
         if reader.client.requests:
             result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=began)
-            self._store.threads.note(run_id, source, reader.added_to(result), reader.client.new_attempts())
-        return counts
+            attempts, now = reader.client.new_attempts(), self._clock.now()
+            self._store.threads.note(run_id, source, reader.added_to(result), attempts, now)
 
     def _audit_thread(
         self, audit: AuditView, thread: IncompleteThread, repair: FloorRepair | None
@@ -146,26 +162,40 @@ class FloorRepair:
     ) -> None:
         self._store, self._clock, self._reader, self._forum = context.store, context.clock, reader, forum
         self._platform, self._source, self._owner_id = reader.platform, source, owner_id
+        self._stop = context.stop
         self.is_told_to_wait = False
 
     def run(
         self, thread: IncompleteThread, noted: AuditThreadView, floors: dict[int, AuditFloorView]
     ) -> tuple[AuditThreadView, dict[int, AuditFloorView]]:
-        """Requests the pages with missing floors. Returns the result for the thread and for each floor."""
+        """Requests the pages with missing floors. Returns the result for the thread and for each floor. A thread with
+        many of them is released from time to time: others may read it in between."""
         wanted = [number for number, floor in floors.items() if floor.result == "missing"]
         claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, self._clock.now()) if wanted else None
         if claimed is None:
             # All of them had their three attempts; or another process is reading the thread at this moment.
             return noted.replace(result="skipped"), floors
-        began = self._clock.now()
+        began = claimed_at = self._clock.now()
         try:
             for page in sorted({self._forum.page_of(number) for number in wanted}):
+                if self._stop.is_set():
+                    break
+                if self._clock.now() - claimed_at >= timedelta(seconds=MOST_THREAD_SECONDS):
+                    self._reader.release(claimed)
+                    claimed_at = self._clock.now()
+                    claimed = self._store.threads.claim_by_id(thread.row_id, self._owner_id, claimed_at)
+                    if claimed is None:
+                        break
                 on_page = [number for number in wanted if self._forum.page_of(number) == page]
                 floors |= self._repair_page(claimed, page, on_page, floors)
                 if self.is_told_to_wait:
                     break
+        except (Stopped, LeaseLost) as error:
+            # The rest stays missing: the next audit finds it.
+            log.info("the repair of a thread ended early", thread=thread.thread_id, why=error.code)
         finally:
-            self._reader.release(claimed)
+            if claimed is not None:
+                self._reader.release(claimed)
         return self._ended(thread, noted, floors, began), floors
 
     def _repair_page(
@@ -179,7 +209,10 @@ class FloorRepair:
             return changed
         try:
             found = self._request(claimed, page, frozenset(attempts))
-        except (Stopped, LeaseLost):
+        except Stopped:
+            self._store.floor_audits.give_back(claimed.thread.id, sorted(attempts))
+            raise
+        except LeaseLost:
             raise
         except CatchmentError as error:
             if isinstance(error, SlowDown | CredentialsExhausted):
@@ -218,7 +251,8 @@ class FloorRepair:
         result = "repaired" if not remaining else "partial"
         if failed is not None and not results["repaired"]:
             result = "failed"
-        if self.is_told_to_wait and not results["repaired"] and failed is None:
+        is_untried = all(floor.attempts_after is None for floor in floors.values())
+        if is_untried and not results["repaired"] and failed is None:
             result = "missing"
         return noted.replace(
             result=result,

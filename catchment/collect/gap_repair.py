@@ -126,7 +126,8 @@ class GapRepairs:
             if repair.is_told_to_wait:
                 break
         if repair.client.requests:
-            self._store.threads.note(run_id, source, repair.visit_result(), repair.client.new_attempts())
+            attempts, now = repair.client.new_attempts(), self._clock.now()
+            self._store.threads.note(run_id, source, repair.visit_result(), attempts, now, is_board=False)
             self._context.cache.refresh(source.id, kind)
         return counts
 

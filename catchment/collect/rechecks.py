@@ -77,6 +77,11 @@ def after_missing(recheck: DueRecheck, ages: Sequence[timedelta], at: datetime) 
     return NextRecheck(recheck.item_id, at_next, recheck.count + 1, gone_since=since)
 
 
+def after_absence(recheck: DueRecheck, at: datetime) -> NextRecheck:
+    """Returns the next recheck of an item that the page of its thread did not show: by its own id, at once."""
+    return NextRecheck(recheck.item_id, at, recheck.count + 1, 1, recheck.gone_since)
+
+
 def after_failing(recheck: DueRecheck, at: datetime) -> NextRecheck:
     failures = recheck.failure_count + 1
     return NextRecheck(
@@ -237,6 +242,7 @@ class _SourceRechecks:
         items = [item for item in clean.items if item.key in self._waiting]
         seen = [self._waiting.pop(item.key) for item in items]
         missing = [self._waiting.pop(key) for key in self._missing(batch, scope) if key in self._waiting]
+        absent = [self._waiting.pop(key) for key in self._absent(batch, scope) if key in self._waiting]
         gone = [_gone(recheck) for recheck in missing if is_surely_gone(recheck, at)]
         page = Page(
             self._source,
@@ -254,6 +260,7 @@ class _SourceRechecks:
         rechecks = (
             *(after_seeing(recheck, self._ages, at) for recheck in seen),
             *(after_missing(recheck, self._ages, at) for recheck in missing),
+            *(after_absence(recheck, at) for recheck in absent),
         )
         decide = partial(decide_rechecks, reading, page.items, rechecks, at)
         self._counts += self._store.page_writer.write(page, decide).counts
@@ -270,10 +277,17 @@ class _SourceRechecks:
 
     def _missing(self, batch: Batch, scope: str) -> list[Key]:
         """Returns the ids for which the platform says there is no such item: in the answer, or by 404 or 410 for it."""
-        in_answer = [external_id for detail in batch.details for external_id in detail.reading.gone]
+        asked = [detail for detail in batch.details if not _is_page(detail)]
+        in_answer = [external_id for detail in asked for external_id in detail.reading.gone]
         missing = [detail.request.item_id for detail in batch.details if isinstance(detail.error, Missing | Gone)]
         by_status = [external_id for external_id in missing if external_id is not None]
         return [(scope, clean_id(external_id)) for external_id in (*in_answer, *by_status)]
+
+    def _absent(self, batch: Batch, scope: str) -> list[Key]:
+        """Returns the ids of floors that are not on the page that they were on. That alone says nothing: only two looks
+        by id do."""
+        pages = [detail for detail in batch.details if _is_page(detail)]
+        return [(scope, clean_id(external_id)) for detail in pages for external_id in detail.reading.gone]
 
     def _result(self, asked: int, broke: CatchmentError | None) -> VisitResult:
         left = len(self._waiting)
@@ -303,6 +317,11 @@ class _SourceRechecks:
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
         self._store.page_writer.keep_raw(self._source, self._lease, self._run_id, at, raw)
+
+
+def _is_page(detail: Detail) -> bool:
+    """Whether a page of a thread was requested, for several floors at once."""
+    return detail.request.item_id is None and detail.reading.thread_page is not None
 
 
 def _gone(recheck: DueRecheck) -> RefinedItem:

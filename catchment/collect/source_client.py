@@ -280,7 +280,7 @@ class SourceClient:
                 request, recipient, subject=self.subject, attempts=self._attempts, costs=self.costs
             )
         except _TRY_OTHERWISE as error:
-            if request.fallback is None:
+            if request.fallback is None or error.is_final:
                 raise self._nothing_found(request, platform) or error from error
             return self.send(request.fallback, platform)
         self._context.reachability.answered(self._context.site(self._source), answer.answered_at)

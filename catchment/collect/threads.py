@@ -12,9 +12,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from datetime import datetime, timedelta
 from functools import partial
 
+import msgspec
+
 from catchment import logs
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
-from catchment.collect.walk import PlannedWalk, Visit, answer_head, walk
+from catchment.collect.walk import PlannedWalk, Visit, answer_head, continued, walk
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
@@ -34,8 +36,10 @@ from catchment.model import (
     FloorRange,
     Forum,
     Kind,
+    ListNote,
     Outcome,
     Page,
+    PageFacts,
     Platform,
     RawAnswer,
     Reading,
@@ -65,13 +69,15 @@ from catchment.policy.threads import (
     marks_after_failure,
     numbers_on,
 )
-from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, succeed
+from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, pause, succeed, unfinished
 from catchment.store.items.threads import ClaimedThread
 from catchment.text.clean import FINGERPRINT_RULE, clean_text
 from catchment.text.printable import one_line
 
 log = logs.logger(__name__)
 
+# Later than this, so many new threads may have moved the others down that a list is read from its top again.
+_LIST_STANDS_STILL = timedelta(hours=1)
 # After this many failed threads in a row, the host gets no request until the next round.
 _FAILURES_IN_A_ROW = 3
 
@@ -110,23 +116,31 @@ def collect_board(
         walk(visit, platform, kind, PlannedWalk(stream, paced_requests, is_beside=False, is_last=False))
         if visit.state.end is not None:
             return None
-    _walk_list(visit, platform, kind, forum, plan)
-    visit.finish(succeed(visit.counted(), context.clock.now()))
+    until = began + timedelta(seconds=MOST_THREAD_SECONDS)
+    is_read = _walk_list(visit, platform, kind, forum, plan, until)
+    end = succeed if is_read else pause
+    visit.finish(end(visit.counted(), context.clock.now()))
     if visit.state.result.outcome != Outcome.SUCCEEDED:
         return None
     # The source is free from here on: others may read its threads as well.
     reader = ThreadReader(context, visit.rules, platform, kind, visit.source, visit.lease.owner_id, visit.run_id)
-    reader.run(began + timedelta(seconds=MOST_THREAD_SECONDS))
+    reader.run(until)
     visit.state = visit.state.replace(result=reader.added_to(visit.state.result))
-    context.store.threads.note(visit.run_id, visit.source, visit.state.result, reader.client.new_attempts())
+    attempts = reader.client.new_attempts()
+    context.store.threads.note(visit.run_id, visit.source, visit.state.result, attempts, context.clock.now())
     return reader.wait
 
 
-def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum, plan: WalkPlan) -> None:
+def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum, plan: WalkPlan, until: datetime) -> bool:
+    """Reads the list, or what an earlier visit left of it. Returns False if the time was over before its end: the next
+    visit continues there."""
     visit.state = begin_walk(visit.state, plan.limit, is_beside=forum.stream is not None, is_last=True)
     # The stream may have moved the watermark already; threads of the time since the last visit are still to be listed.
     board = begin_board(forum, visit.source, visit.state.began.watermark, visit.clock.now())
-    waiting = deque(platform.first(visit.source, visit.state.progress, plan))
+    visit.board = ListNote(board.window.first_day, board.window.last_day, 0, 0, is_first=False)
+    first = tuple(platform.first(visit.source, visit.state.progress, plan))
+    waiting = deque(continued(visit, platform, plan.listing, first, within=_LIST_STANDS_STILL))
+    board = board.replace(list_page=visit.state.walk.pages)
     for _ in range(2 * MOST_PAGES):
         exchange = visit.client.send(paced(waiting.popleft(), kind, visit.source), platform)
         with visit.client.room_for(exchange):
@@ -135,15 +149,25 @@ def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum, plan:
                 waiting.extend(reading.follow)  # another form of the same request
                 continue
             board = board.replace(list_page=board.list_page + 1)
-            waiting.extend(_write_list_page(visit, exchange, reading, board, kind, plan.listing).next_pages)
-        if not waiting:
-            return
+            is_time_over = visit.clock.now() >= until
+            page = _write_list_page(visit, exchange, reading, board, kind, plan.listing, is_paused=is_time_over)
+            waiting.extend(page.next_pages)
+        if not waiting or is_time_over:
+            return not waiting
     raise Unreadable(f"{visit.client.subject}: its list leads on and on", "look at it in a browser")
 
 
 def _write_list_page(
-    visit: Visit, exchange: Exchange, reading: Reading, board: BoardWalk, kind: Kind, listing: str
+    visit: Visit,
+    exchange: Exchange,
+    reading: Reading,
+    board: BoardWalk,
+    kind: Kind,
+    listing: str,
+    *,
+    is_paused: bool,
 ) -> ListPage:
+    """Writes a page of the list. `is_paused`: it is the last one of this visit, wherever the list ends."""
     name = one_line(clean_text(reading.title or ""))[:200]
     listed = listing_of(kind, exchange.request.listing or listing)
     state = after_answer(visit.counted(), answer_head(visit, exchange), reading, listed, name)
@@ -155,10 +179,19 @@ def _write_list_page(
         thread_ids=tuple(row.thread_id for row in reading.threads),
         item_kind=kind.item_kind,
         needs_rhythm=needs_rhythm(state),
+        is_continuable=True,
     )
-    decide = partial(decide_list_page, board, state, reading, clean.items, len(clean.skipped), exchange.at)
+    version = exchange.platform.PARSER_VERSION
+
+    def decide(facts: PageFacts) -> ListPage:
+        decided = decide_list_page(board, state, reading, clean.items, len(clean.skipped), exchange.at, facts)
+        if not decided.next_pages or not is_paused:
+            return decided
+        saved = unfinished(decided.state, decided.next_pages, version, exchange.at)
+        return decided.replace(unfinished_walk=msgspec.json.encode(saved))
+
     written = visit.store.page_writer.write(page, decide)
-    visit.state = written.state
+    visit.state, visit.is_continuing = written.state, False
     return written
 
 
@@ -195,7 +228,7 @@ class ThreadReader:
         affect the others."""
         self._context.release_owed()
         while not self._context.stop.is_set() and self._clock.now() < until and self._failures < _FAILURES_IN_A_ROW:
-            claimed = self._store.threads.claim(self._source.id, self._owner_id, self._clock.now())
+            claimed = self._store.threads.claim(self._source.id, self._owner_id, self._clock.now(), self._run_id)
             if claimed is None:
                 return
             try:
@@ -221,7 +254,6 @@ class ThreadReader:
 
     def _read(self, claimed: ClaimedThread, until: datetime) -> None:
         """Reads pages of a thread until its end, the limit of this run, or the end of the time."""
-        started_at = self._clock.now()
         reading = begin_reading(claimed.thread, self._forum, self._pages_per_run)
         result, marks = ThreadResult(claimed.thread), None
         try:
@@ -242,7 +274,7 @@ class ThreadReader:
             result, marks = _failed(result, inside), marks_after_failure(reading, inside, self._clock.now())
         finally:
             self.client.book()
-            self._release(claimed, result, marks, started_at)
+            self._release(claimed, result, marks)
 
     def _read_page(
         self, claimed: ClaimedThread, reading: ThreadReading, result: ThreadResult
@@ -252,17 +284,9 @@ class ThreadReader:
         exchange, shown, thread_page = self.requested(request, thread_id, reading.page, claimed)
         decide = partial(decide_floor_page, reading, thread_page, recheck_ages=self._recheck_ages)
         page = self.write(claimed, exchange, shown, thread_page, decide)
-        counts, marks = page.counts, page.thread_marks
-        if marks is not None and marks.is_stale:
+        if page.thread_marks is not None and page.thread_marks.is_stale:
             result = _failed(result, old_copy(self.client.subject, exchange.answer.status))
-        return page.reading, result.replace(
-            page_count=result.page_count + 1,
-            is_capped=marks is not None and marks.truncated_at_page is not None,
-            new_count=result.new_count + counts.new,
-            updated_count=result.updated_count + counts.updated,
-            doubled_floors=(*result.doubled_floors, *(marks.moved_floors if marks else ())),
-            http_status=exchange.answer.status,
-        )
+        return page.reading, result.replace(http_status=exchange.answer.status)
 
     def requested(
         self, request: Request, thread_id: str, page: int, claimed: ClaimedThread
@@ -312,11 +336,9 @@ class ThreadReader:
         self.counts += written.counts
         return written
 
-    def _release(
-        self, claimed: ClaimedThread, result: ThreadResult, marks: ThreadMarks | None, started_at: datetime
-    ) -> None:
+    def _release(self, claimed: ClaimedThread, result: ThreadResult, marks: ThreadMarks | None) -> None:
         try:
-            self._store.threads.end(claimed.lease, self._run_id, result, marks, started_at, self._clock.now())
+            self._store.threads.end(claimed.lease, self._run_id, result, marks, self._clock.now())
         except LeaseLost:
             log.info("a thread was taken over", source=self._source.id, thread=claimed.thread.thread_id)
         except StoreError:
@@ -391,5 +413,5 @@ class WaitingThreads:
         reader = ThreadReader(self._context, self._rules, platform, kind, source, self._owner_id, run_id)
         reader.run(began + timedelta(seconds=MOST_THREAD_SECONDS))
         result = reader.added_to(result)
-        self._store.threads.note(run_id, source, result, reader.client.new_attempts())
+        self._store.threads.note(run_id, source, result, reader.client.new_attempts(), self._clock.now())
         return Reads(result, reader.client.service, reader.wait)

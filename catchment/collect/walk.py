@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, TypedDict
 
@@ -25,6 +25,7 @@ from catchment.model import (
     Closing,
     Kind,
     Listing,
+    ListNote,
     Outcome,
     Page,
     PageFacts,
@@ -98,6 +99,8 @@ class Visit:
         self.wait: SlowDown | None = None
         """Somebody asked us to wait."""
         self.unwritten: Closing | None = None
+        self.board: ListNote | None = None
+        """The window of a board, once its list is read."""
         self.is_continuing = False
         """The walk continues where an earlier visit was cut short, and no page of it was written yet."""
         self.is_paid = claimed.source.platform in context.platforms.paid
@@ -129,7 +132,8 @@ class Visit:
         self.state = state
         if state.end is None:
             return
-        closing = Closing(self.source, self.lease, self.run_id, state.end, self.client.new_attempts())
+        attempts = self.client.new_attempts()
+        closing = Closing(self.source, self.lease, self.run_id, state.end, attempts, self.board)
         if state.result.outcome == Outcome.UNCHANGED:
             # Nothing was learnt that a kill could lose: such ends are written many at a time.
             self.unwritten = closing
@@ -195,8 +199,16 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
 def _continued(visit: Visit, platform: Platform, planned: PlannedWalk) -> tuple[Request, ...]:
     """Returns the first requests of the walk. Where pages cost money, an interrupted walk continues after its last
     stored page: no stored page is paid for twice."""
-    requests = planned.requests
-    stored = visit.store.unfinished_walks.of_source(visit.source.id) if not planned.is_beside else None
+    if planned.is_beside:
+        return planned.requests
+    return continued(visit, platform, planned.plan.listing, planned.requests)
+
+
+def continued(
+    visit: Visit, platform: Platform, listing_name: str, requests: tuple[Request, ...], within: timedelta | None = None
+) -> tuple[Request, ...]:
+    """Returns the requests with which a stored walk continues, if it is not older than that; else those given."""
+    stored = visit.store.unfinished_walks.of_source(visit.source.id)
     if stored is None:
         return requests
     try:
@@ -204,8 +216,9 @@ def _continued(visit: Visit, platform: Platform, planned: PlannedWalk) -> tuple[
     except msgspec.MsgspecError:
         # Of another version.
         return requests
-    listing, version = requests[0].listing or planned.plan.listing, platform.PARSER_VERSION
-    if not continues(visit.state, saved, listing, requests, version, visit.clock.now()):
+    listing, version, now = requests[0].listing or listing_name, platform.PARSER_VERSION, visit.clock.now()
+    is_old = within is not None and now - saved.saved_at > within
+    if is_old or not continues(visit.state, saved, listing, requests, version, now):
         return requests
     visit.state, visit.is_continuing = continue_walk(visit.state, saved), True
     return saved.requests

@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from threading import Lock
+from typing import NamedTuple
 
 from catchment.clock import Clock
 from catchment.credentials import lifecycle
@@ -38,10 +39,21 @@ class Use(Record, frozen=True):
     platform: str
     """The platform that it was given for."""
     hosts: tuple[str, ...] = ()
-    """Where sources have their own hosts: those that it was given for."""
+    """Where sources have their own hosts, or cookies belong to one host: those that it was given for."""
     is_pooled: bool = False
     """Chosen by the pool; not named by the source."""
     is_success_news: bool = False
+
+
+class CookieHost(NamedTuple):
+    """The host of a request to a platform whose hosts accept only the credentials that they have issued themselves."""
+
+    name: str
+    is_first: bool
+    """Credentials without a host are for it."""
+
+    def accepts(self, hosts: Collection[str]) -> bool:
+        return self.name in hosts or (self.is_first and not hosts)
 
 
 class _Block:
@@ -58,8 +70,8 @@ class _Block:
         return min(MOST_AT_ONCE, max(1, 2 * (self.size - self.left)))
 
 
-_Key = tuple[str, str | None]
-"""A platform, and the name that a source gives; None: whichever is best."""
+_Key = tuple[str, str | None, CookieHost | None]
+"""A platform, the name that a source gives (None: whichever is best), and the host, where credentials depend on it."""
 
 
 class CredentialPool:
@@ -73,14 +85,17 @@ class CredentialPool:
         # Held while choosing, too: threads that find nothing reserved wait for one block rather than take one each.
         self._lock = Lock()
 
-    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
-        """Returns a credential for one request: the one of that name, whatever its state, or the best of the pool.
+    def take(
+        self, platform: str, name: str | None = None, avoid: Collection[str] = (), host: CookieHost | None = None
+    ) -> Use | None:
+        """Returns a credential for one request: the one of that name, whatever its state, or the best of the pool that
+        is for the host.
 
         Returns None if the pool has none at all, or none but those to avoid. Raises CredentialsExhausted where there
         are some and none is usable; and where the named one must not be used at all: paused by a person, expired, at
         its limit, or of an account that has nothing left to spend.
         """
-        key, now = (platform, name), self._clock.now()
+        key, now = (platform, name, host), self._clock.now()
         with self._lock:
             until = self._nobody_until.get(key)
             if until is not None and now <= until <= now + HELD:
@@ -128,12 +143,12 @@ class CredentialPool:
             self._let_go([*self._blocks])
 
     def _next_block(self, key: _Key, avoid: Collection[str], now: datetime) -> _Block | None:
-        platform, name = key
+        name = key[1]
         self._safe.announce(now)
         size = self._blocks[key].next_size() if key in self._blocks else 1
         self._let_go([key])
         locked: VaultError | None = None
-        while (choice := self._chosen(platform, name, avoid, size, now)) is not None:
+        while (choice := self._chosen(key, avoid, size, now)) is not None:
             credential, count = choice
             try:
                 secret = self._safe.secret(credential.name)
@@ -170,18 +185,18 @@ class CredentialPool:
         with suppress(NotFound):
             self._keeper.change(name, lambda credential, now: lifecycle.given_back(credential, count, taken_at))
 
-    def _chosen(
-        self, platform: str, name: str | None, avoid: Collection[str], size: int, now: datetime
-    ) -> tuple[Credential, int] | None:
+    def _chosen(self, key: _Key, avoid: Collection[str], size: int, now: datetime) -> tuple[Credential, int] | None:
         """Returns the credential to use, and how many uses of it are reserved."""
-        keeper = self._keeper
+        keeper, (platform, name, host) = self._keeper, key
 
         def decide(
             known: Sequence[Credential],
         ) -> Decided[tuple[Credential, int] | CredentialsExhausted | None]:
             settled = [lifecycle.after_elapsed_time(credential, keeper.rules, now) for credential in known]
             if name is None:
-                pool = keeper.pool(settled)
+                pool = [
+                    credential for credential in keeper.pool(settled) if host is None or host.accepts(credential.hosts)
+                ]
                 credential = lifecycle.best(pool, now, avoid)
                 if credential is None:
                     if not pool or lifecycle.best(pool, now) is not None:

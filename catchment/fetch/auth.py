@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import Protocol
 
-from catchment.credentials.pool import Use
+from catchment.credentials.pool import CookieHost, Use
 from catchment.credentials.secret import Secret
 from catchment.errors import AddressRefused, InvalidInput, PlatformError
 from catchment.fetch.address_guard import is_own
@@ -101,8 +101,11 @@ def _redacted(secret: str, text: bytes) -> bytes:
 class CredentialProvider(Protocol):
     """Provides credentials, and receives the results of using them."""
 
-    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
-        """Returns the credential of that name, or the best of the platform's pool; None if there is none."""
+    def take(
+        self, platform: str, name: str | None = None, avoid: Collection[str] = (), host: CookieHost | None = None
+    ) -> Use | None:
+        """Returns the credential of that name, or the best of the platform's pool; None if there is none. `host`: only
+        one of this host."""
         ...
 
     def succeeded(self, use: Use) -> None: ...
@@ -166,9 +169,20 @@ def is_for(credential: Bound, platform: FetchPlatform, place: ParsedUrl) -> bool
     if credential.platform != platform.NAME:
         return False
     if platform.HOSTS:
-        return place.host in platform.HOSTS
+        return place.host in hosts_of(credential, platform)
     # What was given for http may be sent by https, but not the other way round.
     return bound_host(place) in credential.hosts or f"http://{place.site}" in credential.hosts
+
+
+def has_cookies_per_host(platform: FetchPlatform) -> bool:
+    return bool(getattr(platform, "HAS_COOKIES_PER_HOST", False))
+
+
+def hosts_of(credential: Bound, platform: FetchPlatform) -> tuple[str, ...]:
+    """Returns the hosts that a credential is for, among those of a platform with hosts of its own."""
+    if not has_cookies_per_host(platform):
+        return platform.HOSTS
+    return credential.hosts or platform.HOSTS[:1]
 
 
 def bound_host(place: ParsedUrl) -> str:
@@ -187,7 +201,13 @@ def mismatch(credential: Bound, platform: FetchPlatform, place: ParsedUrl | None
         )
     where = bound_host(place) if place else "there"
     if platform.HOSTS:
-        return f"the credential {name!r} is for {', '.join(platform.HOSTS)}, not for {where}", "name no credential here"
+        own_hosts = hosts_of(credential, platform)
+        what = f"the credential {name!r} is for {', '.join(own_hosts)}, not for {where}"
+        is_other = own_hosts != platform.HOSTS and place is not None and place.host in platform.HOSTS
+        change = (
+            f"add one with the cookies of that host: `catchment credentials add {platform.NAME} NAME --host {where}`"
+        )
+        return what, change if is_other else "name no credential here"
     given_for = ", ".join(credential.hosts) or "no host yet"
     hosts = " ".join(f"--host {host}" for host in (*credential.hosts, where))
     return (

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from catchment import messages
 from catchment.clock import Clock
-from catchment.credentials.pool import Use
+from catchment.credentials.pool import CookieHost, Use
 from catchment.credentials.secret import Secret
 from catchment.errors import (
     AddressRefused,
@@ -32,6 +32,7 @@ from catchment.fetch.auth import (
     Logins,
     cookie_header,
     dressed,
+    has_cookies_per_host,
     is_for,
     mismatch,
     with_cookies,
@@ -183,12 +184,16 @@ class Fetch:
         one has used up its budget, with the next best."""
         asked, platform = call.asked, call.platform
         # The pool's credentials are for the platform's own hosts; a source with a host of its own names one.
-        is_pooled = asked.identity is not Identity.NONE and parse_url(asked.url).host in platform.HOSTS
+        place = parse_url(asked.url)
+        is_pooled = asked.identity is not Identity.NONE and place.host in platform.HOSTS
         busy: dict[str, SlowDown] = {}
+        cookie_host = (
+            CookieHost(place.host, place.host == platform.HOSTS[0]) if has_cookies_per_host(platform) else None
+        )
         while True:
             use = None
             if asked.credential is not None or is_pooled:
-                use = self._credentials.take(platform.NAME, asked.credential, busy)
+                use = self._credentials.take(platform.NAME, asked.credential, busy, cookie_host)
             if use is None and busy:
                 raise min(busy.values(), key=lambda error: error.retry_at or datetime.max.replace(tzinfo=UTC))
             if use is None and asked.identity is Identity.NEEDED:
@@ -415,7 +420,7 @@ def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformEr
     """Returns a copy of the error with more detail: a platform may raise the same instance again and again."""
     what = messages.about(about, error.what) if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
-    for name in ("is_contact", "is_beyond_request", "is_credentials", "is_unsent"):
+    for name in ("is_contact", "is_beyond_request", "is_credentials", "is_unsent", "is_final"):
         setattr(retold, name, getattr(error, name))
     return retold
 

@@ -201,6 +201,8 @@ class PageFacts(Record, frozen=True):
     """The stored threads that a list page shows, by `thread_id`."""
     floors: Mapping[int, HeldFloor] = {}
     """What a thread holds on the floors of the page, by floor number."""
+    floor_holders: Mapping[tuple[str, str, int], int] = {}
+    """The ids of the stored items on the floors that the page's items name, by scope, thread and floor number."""
     open_gaps: tuple[Gap, ...] = ()
     is_body_seen_before: bool = False
     """An identical body was received before, with different ones since."""
@@ -333,6 +335,8 @@ class Closing(Record, frozen=True):
     end: VisitEnd
     outcomes: Mapping[tuple[str, datetime], int] = {}
     """Attempts by outcome and minute."""
+    board: ListNote | None = None
+    """The window of a board, whose record says how many requests were sent, also by a visit that fails."""
 
 
 class Version(Record, frozen=True):

@@ -450,6 +450,9 @@ class PlatformOptions(Protocol):
 
     OBEYS_ROBOTS: bool
     """Every site's robots.txt is checked first: for platforms that read pages made for people."""
+    HAS_COOKIES_PER_HOST: bool
+    """Of several `HOSTS` that show the same, each accepts only the credentials that it has issued itself. A credential
+    without a host of its own is for the first of them."""
     TEXT_LIMIT: int
     """The most characters of a text that are stored, if fewer than the operator's limit; a cut is marked."""
     USER_AGENT: str

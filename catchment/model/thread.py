@@ -48,7 +48,8 @@ class ThreadState(Record, frozen=True):
     skipped_since: datetime | None
     """Since when it has had too many pages to be read; None: it has not."""
     gone_since: datetime | None
-    """Since when the platform has answered that it does not exist; None: it was there the last time."""
+    """Since when the platform has answered that it does not exist, or does not show it; None: it was there the last
+    time."""
     stale_count: int
     """How many readings in a row ended with an answer that is older than the list."""
     read_reason: ReadReason | None
@@ -131,16 +132,9 @@ class HeldFloor(Record, frozen=True):
 
 
 class ThreadResult(Record, frozen=True):
-    """What a run did with one thread."""
+    """How the reading of a thread ended; what its pages brought is recorded with each of them."""
 
     thread: ThreadState
-    page_count: int = 0
-    """Pages that were read."""
-    is_capped: bool = False
-    new_count: int = 0
-    updated_count: int = 0
-    doubled_floors: tuple[int, ...] = ()
-    """Numbers under which a second item was shown: it is stored without its number."""
     http_status: int | None = None
     error_code: str | None = None
     error: str | None = None

@@ -296,7 +296,8 @@ def floors(source: Source, thread_id: str, number: int) -> Request:
 
 
 def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
-    """Requests the posts below the lowest one that was shown: the forum lists them all, by number."""
+    """Requests the posts below the lowest one that was shown: the forum lists them all, by number. That of an opening
+    post is its second id."""
     numbers = [int(known) for known in gap.to_ids if known.isascii() and known.isdigit()]
     if not numbers:
         return []

@@ -102,7 +102,8 @@ def step(
             continue
         unpinned += 1
         external_id, created = change.item.item.external_id, change.item.item.created_at
-        anchors[external_id] = created
+        # Under all its ids: which of them leads further down is the platform's business.
+        anchors |= dict.fromkeys((external_id, *change.item.item.aliases), created)
         if created is not None:
             seen = min(created, answered_at)
             newest = _newer(newest, _risen(seen, change.stored), external_id)

@@ -149,7 +149,9 @@ def _lowest(walk: RepairWalk, changes: Sequence[ItemChange], at: datetime) -> tu
     Where single items may stand too high for their date, the last one says nothing: the newest of the last few does.
     """
     shown = [
-        (min(item.created_at, at), item.external_id) for change in changes if (item := change.item.item).created_at
+        (min(item.created_at, at), (item.external_id, *item.aliases))
+        for change in changes
+        if (item := change.item.item).created_at
     ]
     last = shown[-1 - walk.position.listing.overlap :]
     if not last:
@@ -157,7 +159,7 @@ def _lowest(walk: RepairWalk, changes: Sequence[ItemChange], at: datetime) -> tu
     edge = max(date for date, _ in last)
     if edge <= walk.gap.from_at:
         return None
-    return edge, tuple(sorted(external_id for date, external_id in shown if date == edge))
+    return edge, tuple(sorted(id_ for date, ids in shown if date == edge for id_ in ids))
 
 
 def result_of(walk: RepairWalk, *, is_deferred: bool) -> RepairResult:

@@ -19,6 +19,7 @@ from catchment.model import (
     StoredItem,
 )
 from catchment.policy.schedule import next_recheck
+from catchment.text.clean import fingerprint
 
 COUNTERS = ("reply_count", "score", "view_count")
 # A point is added to a series on a change of this size, or on any change after this time.
@@ -69,8 +70,9 @@ def judge(
     is_kept = is_withheld(item.item)
     is_completed = stored.is_partial and not is_kept and not item.item.lacks_text
     # Content before counters: an edit usually changes the score as well, and must still write a revision. A short form
-    # that says less than the complete item is no edit.
-    reasons = why_changed(stored, item, is_kept or is_completed)
+    # that says less than the complete item is no edit; but a row of a list states the whole title.
+    is_retitled = is_completed and item.item.is_head is True and item.item.title not in (None, stored.title)
+    reasons = why_changed(stored, item, is_kept or is_completed, is_retitled=is_retitled)
     if reasons and stored.volatile_until is not None and at < stored.volatile_until:
         return _volatile(stored, item, at, _point(stored, item.item, last_point, at))
     values = _updates(stored, item.item, at)
@@ -136,9 +138,13 @@ def _overtaken(stored: StoredItem, item: RefinedItem) -> ItemChange:
     return completion(ItemChange(item, stored, Change.SAME))
 
 
-def completion(change: ItemChange) -> ItemChange:
-    """Reduces the change to the content that the item lacked."""
-    values = content_of(change.item) | _completing(change.item.item)
+def completion(change: ItemChange, *, keeps_title: bool = False) -> ItemChange:
+    """Reduces the change to the content that the item lacked. `keeps_title`: the stored title is newer."""
+    values, shown, stored = content_of(change.item) | _completing(change.item.item), change.item.item, change.stored
+    # Of a text that was cut off, only the whole has a fingerprint.
+    if keeps_title and stored is not None and stored.title is not None and not change.item.is_text_cut:
+        mark = fingerprint(stored.title, shown.text, shown.target_url, shown.media)
+        values |= {"title": stored.title, "fingerprint": mark}
     return ItemChange(change.item, change.stored, Change.COUNTED, values=values, is_reindexed=True, is_completed=True)
 
 
@@ -198,8 +204,9 @@ def is_worth_asking(change: ItemChange) -> bool:
     )
 
 
-def why_changed(stored: Said, refined: RefinedItem, is_kept: bool) -> tuple[str, ...]:
-    """Returns the reasons for a revision, in an order that clients may rely on."""
+def why_changed(stored: Said, refined: RefinedItem, is_kept: bool, *, is_retitled: bool = False) -> tuple[str, ...]:
+    """Returns the reasons for a revision, in an order that clients may rely on. `is_retitled`: the title differs,
+    although the content is only completed."""
     item = refined.item
     is_changed = not is_kept and stored.fingerprint != refined.fingerprint
     checks = (
@@ -209,7 +216,7 @@ def why_changed(stored: Said, refined: RefinedItem, is_kept: bool) -> tuple[str,
         (item.is_folded and not stored.is_folded, "marked_folded_by_source"),
         (stored.is_deleted and not item.is_deleted, "restored_by_source"),
         (stored.is_folded and not item.is_folded, "unfolded_by_source"),
-        (is_changed and stored.title != item.title, "title_changed"),
+        (is_retitled or (is_changed and stored.title != item.title), "title_changed"),
     )
     return tuple(reason for applies, reason in checks if applies)
 

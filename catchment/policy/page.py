@@ -42,7 +42,7 @@ def changes_of(
     items: Sequence[RefinedItem], facts: PageFacts, at: datetime, recheck_ages: Sequence[timedelta] = ()
 ) -> tuple[ItemChange, ...]:
     """Returns what each item of the page changes. Raises ChangedSinceMark."""
-    items = identified(items, facts)
+    items = on_free_floors(identified(items, facts), facts)
     renamed = recognised(items, facts)
     changes = []
     for item in items:
@@ -81,6 +81,26 @@ def identified(items: Sequence[RefinedItem], facts: PageFacts) -> Sequence[Refin
         return items
     dates = {key: None if stored.is_created_at_guessed else stored.created_at for key, stored in facts.stored.items()}
     return told_apart_by_date(items, dates)
+
+
+def on_free_floors(items: Sequence[RefinedItem], facts: PageFacts) -> Sequence[RefinedItem]:
+    """Returns the items; one whose floor number another item has loses it. A post without a number is stored, and
+    never blocks a page."""
+    if not any(item.item.floor_number is not None for item in items):
+        return items
+    # Floors that change places within the page are not in each other's way.
+    shown = {stored.id for item in items if (stored := facts.stored.get(item.key)) is not None}
+    taken: dict[tuple[str, str | None, int | None], object] = {
+        floor: item_id for floor, item_id in facts.floor_holders.items() if item_id not in shown
+    }
+    free = []
+    for item in items:
+        scope, thread_id, number = item.item.scope, item.item.thread_id, item.item.floor_number
+        is_placed = thread_id is not None and number is not None
+        if is_placed and taken.setdefault((scope, thread_id, number), item.key) != item.key:
+            item = item.replace(item=item.item.replace(floor_number=None))
+        free.append(item)
+    return free
 
 
 def recognised(items: Sequence[RefinedItem], facts: PageFacts) -> continuity.Renamed:
@@ -129,7 +149,7 @@ def decide_rechecks(
     """Decides about the answers to rechecks. They prove nothing; what was forgotten meanwhile stays forgotten. Replies
     of an item that has more of them now are requested by the next visit."""
     changes = []
-    for item in items:
+    for item in on_free_floors(items, facts):
         stored = facts.stored.get(item.key)
         if stored is not None and item.is_gone:
             changes.append(gone(stored, item, at))

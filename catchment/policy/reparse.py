@@ -24,7 +24,7 @@ from catchment.model import (
     Version,
 )
 from catchment.policy.judge import COUNTERS, better_counters, content_of, is_withheld, judge, new_tags, why_changed
-from catchment.policy.page import identified, recognised
+from catchment.policy.page import identified, on_free_floors, recognised
 from catchment.policy.schedule import next_recheck
 
 MENDED = "parser_mended"
@@ -48,7 +48,7 @@ def decide_reparse(
     `is_read`: an older parser has read it and found no more than is stored; what is found now it could not see.
     `is_stale`: the visit took it for an old copy; it can only add items that were never seen.
     """
-    items = identified(items, facts.page)
+    items = on_free_floors(identified(items, facts.page), facts.page)
     renamed = recognised(items, facts.page)
     new, corrections = [], []
     for item in items:
@@ -59,9 +59,15 @@ def decide_reparse(
                 continue
             history = facts.histories[stored.id]
             may_add = not is_stale and not stored.volatile_count
-            # A row without text says nothing about a content that was completed since.
-            is_row = item.item.lacks_text and not stored.is_partial
-            corrected = None if is_row else correction(history.versions, item, at, may_add=may_add, is_read=is_read)
+            # A row without text says nothing about a content that was completed since, except for the title that it
+            # changed itself.
+            if item.item.lacks_text and not stored.is_partial:
+                title = _title_of_row(history, item, facts.page.retitled.get(stored.id), at)
+                corrected = Correction(How.MENDED, history.versions[-1]) if title else None
+                whole = _item_correction(stored, item, history, corrected, at, is_stale=is_stale)
+                corrections.append(whole.replace(content=title))
+                continue
+            corrected = correction(history.versions, item, at, may_add=may_add, is_read=is_read)
             corrections.append(_item_correction(stored, item, history, corrected, at, is_stale=is_stale))
         elif item.key not in facts.page.forgotten:
             # Rechecked at the first of its ages that is still to come: a visit would have handled the earlier ones.
@@ -70,6 +76,13 @@ def decide_reparse(
             change = judge(None, item, at).replace(point=None, recheck_at=recheck_at)
             new.append(change)
     return ReparseWrite(tuple(new), tuple(corrections), is_seen=not is_stale)
+
+
+def _title_of_row(history: History, item: RefinedItem, retitled: bytes | None, at: datetime) -> ItemValues:
+    """Returns the title of a row and the fingerprint of the stored text under it, if this row made the current version,
+    by another title; else nothing."""
+    is_own = history.content_last_changed_at == at and len(history.versions) > 1
+    return {"title": item.item.title, "fingerprint": retitled} if is_own and retitled is not None else {}
 
 
 def correction(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from catchment.errors import CatchmentError, Gone, Missing
+from catchment.errors import CatchmentError, Gone, Missing, Refused
 from catchment.model import (
     Forum,
     HeldFloor,
@@ -100,12 +100,12 @@ def decide_list_page(
     changes = all_calmed(changes, facts, at)
     rows = {row.thread_id: row for row in reading.threads}
     threads = tuple(_seen_threads(board, changes, rows, facts.threads, at))
-    ordered = [change for change in changes if _is_in_order(change, rows)]
+    ordered = _rows_in_order(changes, rows)
     is_repeat = continuity.is_repeat(before, [change.item for change in changes])
     position = continuity.step(before, ordered, at, skipped)
     dates = [change.item.item.created_at for change in ordered]
     # One old row ends nothing; a page without a row inside the window does.
-    is_below = bool(ordered) and not any(created is None or created >= board.edge for created in dates)
+    is_below = bool(dates) and not any(created is None or created >= board.edge for created in dates)
     end = _end_of_list(state, reading, is_below=is_below, is_repeat=is_repeat)
     is_cut = reading.is_torn or (end is not None and state.walk.is_cut)
     page = ListPage(
@@ -144,9 +144,13 @@ def _end_of_list(state: VisitState, reading: Reading, *, is_below: bool, is_repe
     return None if reading.follow else End.LAST_PAGE
 
 
-def _is_in_order(change: ItemChange, rows: Mapping[str, ThreadRow]) -> bool:
-    row = rows.get(change.item.item.thread_id or "")
-    return row is not None and not row.is_out_of_order and not change.item.item.is_pinned
+def _rows_in_order(changes: Sequence[ItemChange], rows: Mapping[str, ThreadRow]) -> Sequence[ItemChange]:
+    """Returns the rows that stand in order of posting. On a page that has none, as on one that shows only sub-boards:
+    those that are at least neither pinned nor mirrors, else all of them. Otherwise the list would never end."""
+    unpinned = [change for change in changes if not change.item.item.is_pinned]
+    listed = [(change, rows.get(change.item.item.thread_id or "")) for change in unpinned]
+    in_order = [change for change, row in listed if row is not None and not row.is_out_of_order]
+    return in_order or [change for change in unpinned if not change.item.item.is_partial] or changes
 
 
 def _seen_threads(
@@ -296,7 +300,9 @@ def seen_first(changes: Sequence[ItemChange]) -> tuple[ItemChange, ...]:
     """Reduces an old copy to what was not seen before: new floors, and the text of an opening post of which only the
     row in the list is stored."""
     return tuple(
-        judge.completion(change) if change.is_completed and not change.reasons else reduced
+        judge.completion(change, keeps_title=True)
+        if change.is_completed and set(change.reasons) <= {"title_changed"}
+        else reduced
         for change, reduced in zip(changes, continuity.without_changes(changes), strict=True)
     )
 
@@ -352,10 +358,10 @@ def marks_after(
 
 def marks_after_failure(reading: ThreadReading, error: CatchmentError, at: datetime) -> ThreadMarks:
     """Returns how far a thread is captured after one of its pages failed: the page is requested again in the next
-    round. If the thread does not exist, twice and at least an hour apart, only once the list states another last
-    reply."""
+    round. If the thread does not exist or is not shown to us, twice and at least an hour apart, only once the list
+    states another last reply."""
     thread, before = reading.thread, reading.marks
-    is_gone = isinstance(error, Missing | Gone)
+    is_gone = isinstance(error, Missing | Gone) or (isinstance(error, Refused) and error.is_final)
     is_surely_gone = is_gone and thread.gone_since is not None and at - thread.gone_since >= SURELY_GONE
     return ThreadMarks(
         thread,

@@ -226,7 +226,8 @@ def begin_walk(state: VisitState, limit: int, *, is_beside: bool, is_last: bool)
 
 
 class UnfinishedWalk(Record, frozen=True):
-    """A walk as of its last stored page: where pages cost money, the next visit continues there."""
+    """A walk as of its last stored page: where pages cost money, and where a board's time was over, the next visit
+    continues there."""
 
     requests: tuple[Request, ...]
     """What comes next."""
@@ -446,6 +447,21 @@ def succeed(
         retire=_FINAL if state.is_final else None,
         new_target=state.new_target,
         new_name=state.new_name,
+    )
+
+
+def pause(state: VisitState, at: datetime) -> VisitState:
+    """Ends a visit to a board whose time is over in the middle of its list: the next one, which is due at once,
+    continues there. The progress stays as it was."""
+    progress = _polled(state.progress, state.walk.polled_at or at)
+    progress = progress.replace(failures_in_a_row=0, last_error=None, last_error_code=None)
+    return _ended(
+        state.noted(message("visit.list_continues")),
+        Outcome.SUCCEEDED,
+        progress,
+        at,
+        schedule.NextDue(at, schedule.DEFERRED),
+        is_recovered=state.began.last_error is not None,
     )
 
 

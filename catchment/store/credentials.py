@@ -38,7 +38,8 @@ class Terms(NamedTuple):
     expires_at: datetime | None = None
     is_shared: bool = False
     hosts: tuple[str, ...] | None = None
-    """Where sources have hosts of their own: those that it may be sent to. None: unchanged, or none yet."""
+    """Where sources have hosts of their own, or cookies belong to one host: those that it may be sent to. None:
+    unchanged, or none yet."""
 
 
 AS_USUAL = Terms()

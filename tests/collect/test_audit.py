@@ -6,10 +6,12 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
 from catchment.errors import ServerTrouble, SlowDown, Unreadable
+from catchment.model import SourceState
 from catchment.store.items.deletion import remove_items
 from catchment.store.items.floor_audits import AuditView
 from tests.forum import ForumApp
@@ -32,6 +34,16 @@ def audit(forum: ForumApp, *, repair: bool = True) -> AuditView:
     forum.board.asked.clear()
     forum.clock.advance(3600)
     return forum.app.floor_audit().run("test", is_repairing=repair)
+
+
+def listed(forum: ForumApp) -> list[Any]:
+    """What the list says about its threads, as it is stored."""
+    heads = """
+        SELECT external_id, title, author, reply_count, last_reply_at, is_pinned, version, tags FROM items
+         WHERE is_head ORDER BY external_id
+    """
+    states = [forum.state(tid) for tid in sorted(forum.board.threads)]
+    return [*states, *forum.app.store.database.read(lambda tx: tx.all(heads))]
 
 
 def floors(forum: ForumApp, view: AuditView) -> dict[tuple[str, int], str]:
@@ -66,12 +78,12 @@ def test_what_was_taken_out_at_random_is_found_and_brought_back_and_no_hole_of_t
         del forum.board.threads[tid].floors[number]
     for thread in forum.board.threads.values():
         forum.board.reply(thread, 5)
-    before = [forum.state(tid) for tid in range(1, 9)]
+    before = listed(forum)
     repaired = audit(forum)
     assert (repaired.repaired_floor_count, repaired.partial_thread_count + repaired.repaired_thread_count) == (480, 8)
     kept = [(tid, number) for tid in range(1, 9) for number in forum.floors(tid) if number]
     assert sorted(kept) == sorted(set(stored) - gone)
-    assert [forum.state(tid) for tid in range(1, 9)] == before
+    assert listed(forum) == before
     assert not [asked for asked in forum.asked if asked.startswith("list")]
     # The source has been asked: these are its own holes.
     assert audit(forum).missing_floor_count == 0
@@ -114,6 +126,94 @@ def test_a_floor_that_fails_three_times_is_never_asked_for_again(
         *(("failed", "failed", attempts, 1, category) for attempts in range(3)),
         *[("skipped", "ignored", 3, 0, None)] * 2,
     ]
+
+
+def test_ignored_floors_are_counted_with_their_thread(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=2)
+    forum.run()
+    take_out(forum, 7, 5, 25)
+    audits, row_id = forum.app.store.floor_audits, forum.state(7).id
+
+    def meanwhile(about: str) -> None:
+        """Another process uses up the attempts for the second floor."""
+        for _ in range(3):
+            audits.reserve(row_id, [25], forum.clock.now())
+
+    forum.board.hook = meanwhile
+    view = audit(forum)
+    (noted,) = audits.threads(view.id)
+    assert (forum.asked, noted.missing_count, noted.ignored_count) == (["thread 7 1"], 2, 1)
+    assert (noted.result, noted.remaining_count, view.ignored_floor_count) == ("partial", 1, 1)
+
+
+def test_an_audit_that_is_stopped_ends_with_what_it_found(forum: ForumApp) -> None:
+    for tid in (7, 8):
+        forum.board.thread(tid)
+    forum.run()
+    for tid in (7, 8):
+        take_out(forum, tid, 5)
+    forum.board.hook = lambda about: forum.app.stop.set()
+    view = audit(forum)
+    assert (view.finished_at, view.missing_floor_count, view.repaired_floor_count) == (forum.clock.now(), 2, 1)
+    forum.board.hook = None
+    forum.app.stop.clear()
+    assert audit(forum).repaired_floor_count == 1
+
+
+def test_an_audit_whose_process_was_killed_is_ended_by_the_next_one(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.run()
+    take_out(forum, 7, 5, 6)
+    audits, owner, now = forum.app.store.floor_audits, forum.app.presence.owner_id, forum.clock.now()
+    killed = audits.request("manual", now, is_repairing=False)
+    assert audits.begin(killed.id, forum.app.store.runs.begin("audit-floors", "test", owner, now), now)
+    (thread,) = audits.incomplete(forum.source.id, 0)[2]
+    audits.note(killed.id, thread)
+    forum.app.presence.leave(now)
+    forum.restart()
+    assert audit(forum).repaired_floor_count == 2
+    ended = audits.get(killed.id)
+    assert (ended.finished_at, ended.missing_thread_count, ended.missing_floor_count) == (forum.clock.now(), 1, 2)
+
+
+def test_floors_of_a_paused_board_are_found_and_requested_only_if_it_is_named(forum: ForumApp) -> None:
+    forum.board.thread(7)
+    forum.run()
+    take_out(forum, 7, 5)
+    forum.app.store.sources.set_state(forum.source.id, SourceState.PAUSED, "a rest", forum.clock.now())
+    view = audit(forum)
+    assert (view.missing_floor_count, forum.asked) == (1, [])
+    named = forum.app.floor_audit().run("test", is_repairing=True, source_id=forum.source.id)
+    assert named.repaired_floor_count == 1
+
+
+def test_a_repair_holds_a_thread_for_four_minutes_at_most(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=9)
+    forum.run()
+    take_out(forum, 7, *range(5, 180, 20))
+    forum.board.seconds_a_page = 100
+    other = forum.another("other", forum.board, forum.app.platforms)
+    row_id, waited = forum.state(7).id, []
+
+    def meanwhile(about: str) -> None:
+        """Another process wants the thread; it gets it as soon as it is released."""
+        claimed = other.store.threads.claim_by_id(row_id, other.presence.owner_id, forum.clock.now())
+        waited.append(claimed is None)
+        if claimed is not None:
+            other.store.threads.release(claimed.lease)
+
+    forum.board.hook = meanwhile
+    held: list[float] = []
+    threads, begun = forum.app.store.threads, forum.clock.now
+    claim, release = threads.claim_by_id, threads.release
+    at: list[Any] = []
+    threads.claim_by_id = lambda *given: at.append(begun()) or claim(*given)  # type: ignore[method-assign,func-returns-value]
+    threads.release = lambda lease: held.append((begun() - at[-1]).total_seconds()) or release(lease)  # type: ignore[method-assign,func-returns-value]
+    try:
+        view = audit(forum)
+    finally:
+        other.close()
+    assert (view.repaired_floor_count, waited, held) == (9, [True] * 9, [300, 300, 300])
 
 
 def test_a_wait_costs_no_attempt(forum: ForumApp) -> None:

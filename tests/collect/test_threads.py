@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from catchment.errors import Missing, ServerTrouble, SlowDown
+from catchment.clock import micros
+from catchment.errors import Missing, Refused, ServerTrouble, SlowDown
 from catchment.model import Counts, Forum, Outcome, ReadReason
 from catchment.policy.threads import window
 from tests.forum import ForumApp
@@ -240,6 +241,242 @@ def test_who_asks_to_wait_is_obeyed_and_the_rest_is_read_with_the_next_tick(foru
     (read,) = forum.app.visitor().read_threads("read-threads", "schedule", owner)
     assert (read.counts.new, len(forum.floors(7)), len(forum.floors(8))) == (38, 20, 20)
     assert forum.app.visitor().read_threads("read-threads", "schedule", owner) == []
+
+
+def refusal() -> Refused:
+    """What a platform says of a thread that it hides: in another form it would say the same."""
+    error = Refused("hidden")
+    error.is_final = True
+    return error
+
+
+def test_a_thread_that_is_not_shown_to_us_costs_nothing_until_it_is_replied_to(forum: ForumApp) -> None:
+    thread = forum.board.thread(7)
+    forum.board.says["thread 7 1"] = deque([refusal()] * 3)
+    forum.run()
+    # Twice within the hour proves nothing.
+    forum.run(timedelta(minutes=20))
+    assert forum.asked == ["list 1", "thread 7 1"]
+    forum.run()
+    assert forum.asked == ["list 1", "thread 7 1"]
+    for _ in range(3):
+        forum.run()
+        assert forum.asked == ["list 1"]
+    forum.board.reply(thread)
+    forum.run()
+    assert (forum.asked, forum.floors(7)) == (["list 1", "thread 7 1", "thread 7 2"], list(range(21)))
+
+
+def test_a_list_of_sub_boards_alone_is_read_down_to_the_edge_of_the_window(forum: ForumApp) -> None:
+    now = forum.clock.now()
+    for tid in range(60):
+        forum.board.thread(tid, pages=0.05, at=now - tid * timedelta(hours=3)).is_of_sub_board = True
+    forum.run(timedelta())
+    edge = window(Forum(zone="Asia/Shanghai"), 3, now).starts_at
+    pages = sum(1 for tid in range(60) if now - tid * timedelta(hours=3) >= edge) // 10 + 2
+    lists = [asked for asked in forum.asked if asked.startswith("list")]
+    assert lists == [f"list {page}" for page in range(1, pages + 1)]
+    assert forum.progress(forum.source).watermark.at == now
+    # After a pause, down to what is stored.
+    forum.board.thread(99, pages=0.05, at=now + timedelta(hours=1)).is_of_sub_board = True
+    forum.run(20 * DAY)
+    assert forum.asked[0] == "list 1"
+    assert forum.state(99).last_list_page == 1
+
+
+def test_a_title_that_changed_before_the_thread_was_read_is_in_its_history(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, title="Locks")
+    forum.board.hook = lambda about: setattr(thread, "title", "Locks, opened") if about == "thread 7 1" else None
+    forum.run()
+    head = forum.item("t7")
+    assert (head["title"], head["text"], head["version"], head["is_brief"]) == (
+        *("Locks, opened", "floor 0 of 7", 2, False),
+    )
+    assert [(one["title"], one["reasons"]) for one in forum.revisions("t7")] == [("Locks", ["title_changed"])]
+
+
+def test_an_old_copy_completes_the_text_under_the_newer_title(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, title="Locks")
+    forum.board.copy("thread 7 1")
+    forum.clock.advance(3600)
+    thread.title = "Locks, opened"
+    forum.board.reply(thread)
+    forum.run()
+    head = forum.item("t7")
+    assert (head["title"], head["text"], forum.revisions("t7")) == ("Locks, opened", "floor 0 of 7", [])
+    # Its own page says the same: the fingerprint is that of the newer title with the text.
+    forum.run()
+    assert (forum.floors(7), forum.revisions("t7")) == (list(range(21)), [])
+
+
+def test_the_records_of_a_run_count_all_requests_and_the_visits_that_fail(forum: ForumApp) -> None:
+    for tid in (7, 8, 9):
+        forum.board.thread(tid, pages=0.5)
+    forum.board.says["thread 9 1"] = deque([ServerTrouble("500", status=500)])
+    assert forum.run().requests == 4
+    forum.board.says["list 1"] = deque([ServerTrouble("500", status=500)])
+    forum.run(timedelta(minutes=1))
+    failed, first = forum.app.store.threads.board_runs(forum.source.id)
+    assert (first.request_count, first.scanned_count, first.updated_count) == (4, 3, 2)
+    assert (failed.request_count, failed.scanned_count, failed.window_last_day) == (1, 0, first.window_last_day)
+
+
+def test_a_thread_that_is_read_twice_in_a_run_has_one_record_of_all_its_pages(forum: ForumApp) -> None:
+    thread = forum.board.thread(7, pages=1.5)
+    forum.run()
+    forum.board.reply(thread)
+    owner, store = forum.app.presence.owner_id, forum.app.store
+    run_id = store.runs.begin("test", "test", owner, forum.clock.now())
+    asked = []
+
+    def meanwhile(about: str) -> None:
+        """While the thread is read, the list shows another reply."""
+        asked.append(about)
+        if asked == ["list 1", "thread 7 2"]:
+            forum.board.reply(thread, at=forum.clock.now() + timedelta(seconds=1))
+            at = micros(thread.last_reply_at)
+            store.database.write(lambda tx: tx.run("UPDATE threads SET last_reply_at = ?", at))
+
+    forum.board.hook = meanwhile
+    (claimed,) = store.sources.claim([forum.source.id], owner, forum.clock.now())
+    forum.app.visitor().visit(claimed, run_id)
+    assert asked == ["list 1", "thread 7 2", "thread 7 2"]
+    (run,) = store.threads.thread_runs(run_id)
+    assert (run.page_count, run.new_count, run.read_reason) == (2, 2, "last_reply_changed")
+    assert (run.error_code, run.finished_at) == (None, forum.clock.now())
+
+
+def test_a_kill_in_the_middle_of_a_thread_costs_one_page(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=4)
+
+    def kill(about: str) -> None:
+        if about == "thread 7 3":
+            raise SystemExit("killed")
+
+    forum.board.hook = kill
+    store, owner = forum.app.store, forum.app.presence.owner_id
+    run_id = store.runs.begin("test", "test", owner, forum.clock.now())
+    (claimed,) = store.sources.claim([forum.source.id], owner, forum.clock.now())
+    with pytest.raises(SystemExit):
+        forum.app.visitor().visit(claimed, run_id)
+    assert (forum.floors(7), forum.state(7).next_page, forum.state(7).max_floor) == (list(range(40)), 3, 39)
+    # The record says what was done until then.
+    (run,) = store.threads.thread_runs(run_id)
+    assert (run.page_count, run.new_count) == (2, 39)
+    forum.board.hook = None
+    forum.app.presence.leave(forum.clock.now())
+    forum.restart()
+    forum.board.asked.clear()
+    forum.app.visitor().read_threads("read-threads", "schedule", forum.app.presence.owner_id)
+    assert (forum.asked, forum.floors(7)) == (["thread 7 3", "thread 7 4"], list(range(80)))
+
+
+def test_processes_share_the_threads_of_a_board(forum: ForumApp) -> None:
+    for tid in range(1, 7):
+        forum.board.thread(tid, pages=0.5)
+    other = forum.another("other", forum.board, forum.app.platforms)
+    begun = []
+
+    def both(about: str) -> None:
+        """While one process reads a thread, another reads all the others."""
+        if about.startswith("thread") and not begun:
+            begun.append(about)
+            reader = other.visitor().read_threads("read-threads", "schedule", other.presence.owner_id)
+            begun.append(str(reader[0].counts.new))
+
+    forum.board.hook = both
+    try:
+        forum.run()
+    finally:
+        other.close()
+    assert begun == ["thread 6 1", "45"]
+    assert sorted(forum.asked) == ["list 1", *(f"thread {tid} 1" for tid in range(1, 7))]
+    assert [forum.floors(tid) for tid in range(1, 7)] == [list(range(10))] * 6
+
+
+def test_nobody_is_held_for_longer_than_four_minutes(forum: ForumApp) -> None:
+    now = forum.clock.now()
+    for tid in range(100):
+        forum.board.thread(tid, pages=0.05, at=now - tid * timedelta(minutes=1))
+    forum.board.seconds_a_page = 100
+    # The list: the source is released, and continues where it was with the next tick.
+    rounds = []
+    for _ in range(4):
+        forum.board.asked.clear()
+        forum.clock.advance(60)
+        began = forum.clock.now()
+        forum.app.scheduler().due("test", "test")
+        rounds.append((forum.asked.copy(), (forum.clock.now() - began).total_seconds()))
+    assert rounds == [
+        (["list 1", "list 2", "list 3"], 300),
+        (["list 4", "list 5", "list 6"], 300),
+        (["list 7", "list 8", "list 9"], 300),
+        (["list 10", "thread 0 1", "thread 1 1"], 300),
+    ]
+    assert forum.app.scheduler().due("test", "test") == []
+    assert (forum.state(0).first_list_page, forum.state(99).first_list_page) == (1, 10)
+    # Threads: whatever is left goes on with the next tick.
+    forum.board.asked.clear()
+    began = forum.clock.now()
+    forum.app.visitor().read_threads("read-threads", "schedule", forum.app.presence.owner_id)
+    assert (forum.asked, (forum.clock.now() - began).total_seconds()) == ([f"thread {tid} 1" for tid in (2, 3, 4)], 300)
+
+
+def test_a_list_that_was_left_long_ago_is_read_from_its_top(forum: ForumApp) -> None:
+    for tid in range(100):
+        forum.board.thread(tid, pages=0.05, at=forum.clock.now() - tid * timedelta(minutes=1))
+    forum.board.seconds_a_page = 100
+    forum.run()
+    assert forum.asked == ["list 1", "list 2", "list 3"]
+    forum.run(timedelta(hours=2))
+    assert forum.asked == ["list 1", "list 2", "list 3"]
+
+
+def test_the_list_page_where_a_thread_was_first_and_last_seen_is_known(forum: ForumApp) -> None:
+    forum.board.thread(7, pages=0.05)
+    forum.run(timedelta(minutes=1))
+    for tid in range(10, 25):
+        forum.board.thread(tid, pages=0.05)
+    forum.run(timedelta(minutes=1))
+    state = forum.state(7)
+    assert (state.first_list_page, state.last_list_page) == (1, 2)
+
+
+def test_a_post_that_is_moved_to_a_taken_number_is_stored_without_one(forum: ForumApp) -> None:
+    one, two = forum.board.thread(1, pages=0.5), forum.board.thread(2, pages=0.5)
+    forum.run()
+    # A recheck by id shows it on a floor that another post has.
+    moved = one.floors.pop(9)
+    two.floors[5].is_shown = False
+    two.floors[5] = moved
+    forum.clock.advance(9 * 24 * 3600)
+    forum.app.rechecks().run("look-again", "test")
+    forum.clock.advance(60)
+    forum.app.rechecks().run("look-again", "test")
+    item = forum.item(f"p{moved.pid}")
+    assert (item["thread_id"], item["floor_number"]) == ("2", None)
+    assert (forum.floors(1), forum.floors(2)) == (list(range(9)), list(range(10)))
+    sql = "SELECT count(*) FROM items WHERE thread_id = '2' AND floor_number = 5"
+    assert forum.app.store.database.read(lambda tx: tx.one(sql)) == (1,)
+
+
+def test_absent_floors_are_looked_for_by_id_and_gone_only_after_two_looks_an_hour_apart(forum: ForumApp) -> None:
+    thread = forum.board.thread(7)
+    forum.run()
+    gone = [f"p{thread.floors[number].pid}" for number in (3, 4, 5)]
+    for number in (3, 4, 5):
+        thread.floors[number].is_shown = False
+    forum.board.reply(thread)
+    thread.floors[20].at = forum.clock.now() + DAY
+    forum.run()
+    looks = []
+    for after in (60, 60, 3700):
+        forum.clock.advance(after)
+        forum.board.asked.clear()
+        forum.app.rechecks().run("look-again", "test")
+        looks.append((sorted(forum.asked), [forum.item(pid)["is_deleted"] for pid in gone]))
+    by_id = sorted(f"post {pid[1:]}" for pid in gone)
+    assert looks == [(by_id, [False] * 3), ([], [False] * 3), (by_id, [True] * 3)]
 
 
 def test_the_records_of_a_run_say_what_was_scanned_and_changed(forum: ForumApp) -> None:

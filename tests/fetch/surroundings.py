@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from threading import Event
 from typing import Any
 
-from catchment.credentials.pool import Use
+from catchment.credentials.pool import CookieHost, Use
 from catchment.credentials.secret import Secret
 from catchment.errors import LoginNeeded, PlatformError
 from catchment.fetch.client import Fetch
@@ -88,7 +88,9 @@ def token_reply(value: str) -> Behaviour:
 class Nobody:
     """A pool that has nobody in it."""
 
-    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> None:
+    def take(
+        self, platform: str, name: str | None = None, avoid: Collection[str] = (), host: CookieHost | None = None
+    ) -> None:
         return None
 
     def succeeded(self, use: Use) -> None: ...
@@ -125,7 +127,9 @@ class Door:
 
     # ── what a pool would do ──────────────────────────────────────────────────────────────────────────────────────
 
-    def take(self, platform: str, name: str | None = None, avoid: Collection[str] = ()) -> Use | None:
+    def take(
+        self, platform: str, name: str | None = None, avoid: Collection[str] = (), host: CookieHost | None = None
+    ) -> Use | None:
         chosen = name or next((one for one in self.secrets if one not in avoid), None)
         if chosen is None:
             return None

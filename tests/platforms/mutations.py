@@ -127,10 +127,15 @@ def _changed(body: bytes, chance: Random, deed: Callable[[list[Any], int], objec
 
 
 def _document(body: bytes) -> Any:
-    try:
-        return json.loads(body, object_pairs_hook=Pairs)
-    except (ValueError, RecursionError):
-        return None
+    """The document in a body; also in Chinese bytes, with raw tabs, and behind a JavaScript assignment."""
+    for codec in ("utf-8", "gb18030"):
+        try:
+            text = body.decode(codec)
+            begin = text.index("{") if text.startswith("window.") else 0
+            return json.loads(text[begin:], object_pairs_hook=Pairs, strict=False)
+        except (ValueError, RecursionError):
+            continue
+    return None
 
 
 def _places(document: Any) -> list[Place]:

@@ -128,6 +128,15 @@ def test_a_floor_is_rechecked_by_its_id_and_an_opening_post_by_its_thread() -> N
     ]
 
 
+@pytest.mark.parametrize(("name", "is_final"), [("hidden", True), ("pending", True), ("unknown_error", False)])
+def test_what_every_form_of_a_page_would_refuse_is_requested_in_one(name: str, is_final: bool) -> None:
+    (case,) = (case for case in cases.cases() if str(case) == f"nga/{name}.html")
+    request = case.request(case.expectation())
+    refusal = nga.refusal(Answer(200, {}, case.body, request.url, NOW), request)
+    assert refusal is not None
+    assert refusal.error.is_final is is_final
+
+
 def test_html_and_json_of_one_page_agree() -> None:
     html, compact_page = cases.read("nga", "thread.html"), cases.read("nga", "thread_compact.json")
     assert compact_page == html
@@ -237,9 +246,8 @@ def test_line_breaks_of_a_post_become_newlines_and_other_markup_is_left_out() ->
         '{"a": 1}',
         'window.script_muti_get_var_store={"a": 1}',
         ' window.script_muti_get_var_store=({"a": 1});',
-        '/*$js$*/ window.script_muti_get_var_store={"a":+01}/*$js$*/',
+        '/*$js$*/ window.script_muti_get_var_store={"a": 1}/*$js$*/',
         '{"a": 1}/*error fill content*/',
-        '{"a": 01}',
     ],
 )
 def test_json_is_read_in_all_its_dress(text: str) -> None:
@@ -248,4 +256,48 @@ def test_json_is_read_in_all_its_dress(text: str) -> None:
 
 def test_what_is_mended_in_json_is_not_inside_of_texts() -> None:
     dirty = '{0: "{1: 02, \\"x\\": +03}", "b": 007,"c":"a\tb"}'
-    assert json_data(dirty) == {"0": '{1: 02, "x": +03}', "b": 7, "c": "a\tb"}
+    assert json_data(dirty) == {"0": '{1: 02, "x": +03}', "b": "007", "c": "a\tb"}
+
+
+@pytest.mark.parametrize("written", ["+1", "007", "+01", "1.50", "-0.0", "1e3", "12345678901234567890123", "0", "42"])
+def test_a_text_that_is_sent_as_a_number_stays_as_it_was_written(written: str) -> None:
+    row = f'{{"tid":+041000010,"subject":{written},"author":{written},"postdate":1700000000,"replies":07}}'
+    board = f'{{"data":{{"__T":{{0:{row}}}}}}}'.encode()
+    request = requests.board(source())
+    (item,) = nga.read(Answer(200, {}, board, request.url, NOW), request).items
+    assert (item.external_id, item.title, item.author, item.reply_count) == ("t41000010", written, written, 7)
+    floor = f'{{"pid":0,"lou":0,"tid":7,"content":{written},"authorid":3,"postdatetimestamp":1700000000}}'
+    page = f'{{"data":{{"__T":{{"tid":7,"subject":"x"}},"__R":{{"0":{floor}}},"__U":{{}}}}}}'.encode()
+    request = requests.thread_page(source(), 7, 1)
+    (item,) = nga.read(Answer(200, {}, page, request.url, NOW), request).items
+    assert item.html == written
+
+
+def test_the_words_of_the_sites_own_comments_may_stand_in_a_post() -> None:
+    text = "see /*$js$*/ and /*error fill content*/"
+    whole = json.dumps({"content": text})
+    assert json_data(whole) == json_data(f"{whole}/*error fill content*/") == {"content": text}
+    assert json_data(f"window.script_muti_get_var_store={whole[:-1]},1:2}}/*$js$*/") == {"content": text, "1": 2}
+
+
+@pytest.mark.parametrize(
+    ("sent", "title"),
+    [
+        ("&amp;lt;b&amp;gt; is bold", "&lt;b&gt; is bold"),
+        ("a &lt;b&gt; &amp; &#39;c&#39;", "a <b> & 'c'"),
+        ("&amp;#55357;&amp;#56837; &amp;amp;", "😅 &amp;"),
+    ],
+)
+def test_a_title_is_the_same_in_both_forms(sent: str, title: str) -> None:
+    (html,) = (case for case in cases.cases() if str(case) == "nga/board.html")
+    (compact,) = (case for case in cases.cases() if str(case) == "nga/board_compact.json")
+    shared = {item.external_id for item in cases.read("nga", "board_compact.json").items}
+    known = next(item for item in cases.read("nga", "board.html").items[1:] if item.external_id in shared)
+    assert known.title
+    titles = []
+    for case in (html, compact):
+        request = case.request(case.expectation())
+        body = case.body.decode("gb18030").replace(known.title, sent).encode("gb18030")
+        read = nga.read(Answer(200, {}, body, request.url, NOW), request).items
+        titles.append({item.external_id: item.title for item in read}[known.external_id])
+    assert titles == [title, title]

@@ -12,7 +12,7 @@ import pytest
 from catchment.errors import CatchmentError, Gone, Missing, Unreadable
 from catchment.model import Answer, Item, Reading, Request, Source
 from catchment.platforms import nga
-from catchment.platforms.nga import requests
+from catchment.platforms.nga import html_form, json_form, requests
 from catchment.text.clean import refine
 from tests.conftest import CAPTURES
 
@@ -23,13 +23,15 @@ SOURCE = Source(1, "key", "nga", "nga_forum", "-7", "Chat", NOW)
 pytestmark = pytest.mark.skipif(not FOLDER.is_dir(), reason="no recorded answers beside the repository")
 
 LISTS = {
-    # rows in the answer, of which can be seen, first and last tid, pages, board
-    "list-fid-7neg-output8.gbk.json": (51, 51, 44191387, 47319503, 285_959, "网事杂谈"),
-    "list-fid414-output11.gbk.json": (100, 100, 47314939, 47368493, 9_853, "游戏综合讨论"),
-    "search-key-output8.gbk.json": (34, 28, 47332920, 47283193, 1_315, None),
-    "list-user205511-p1.utf8.json": (35, 7, 44627932, 27778411, 2, None),
-    "list-user205511-p1.utf8.html": (35, 7, 44627932, 27778411, 2, "用户发布的主题"),
-    "list-fid-7neg-2019.utf8.html": (40, 40, 17556126, 17620341, 111_128, "网事杂谈"),
+    # rows in the answer, those that are denied, threads in the others, first and last tid, pages, board
+    "list-fid-7neg-output8.gbk.json": (51, 0, 51, 44191387, 47319503, 285_959, "网事杂谈"),
+    "list-fid414-output11.gbk.json": (100, 0, 100, 47314939, 47368493, 9_853, "游戏综合讨论"),
+    "search-key-output8.gbk.json": (34, 4, 28, 47332920, 47283193, 1_315, None),
+    "list-user205511-p1.utf8.json": (35, 28, 7, 44627932, 27778411, 2, None),
+    "list-user205511-p1.utf8.html": (35, 28, 7, 44627932, 27778411, 2, "用户发布的主题"),
+    "list-fid-7neg-2019.utf8.html": (40, 0, 40, 17556126, 17620341, 111_128, "网事杂谈"),
+    # One thread in which a user replied ten times; the number of rows is an empty text.
+    "user-replies-output8.gbk.json": (18, 8, 1, 45150945, 45150945, None, None),
 }
 THREADS = {
     # floors, those that are missing, the last pid, pages, replies
@@ -87,9 +89,11 @@ def document(name: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_has_the_rows_that_were_recorded(name: str) -> None:
-    rows, seen, first, last, pages, board = LISTS[name]
-    body = raw(name).decode("gb18030")
-    assert len(re.findall(r"topicArg\.add\(|\"tpcurl\":|\"denied\":\"1\",\"error\"", body)) >= seen
+    rows, denied, seen, first, last, pages, board = LISTS[name]
+    page = html_form.read_list(raw(name).decode("gb18030")) if "html" in name else json_form.read_list(document(name))
+    assert (len(page.rows), sum(row.is_denied for row in page.rows), page.pages, page.unreadable) == (
+        *(rows, denied, pages, 0),
+    )
     reading = read(name)
     assert (len(reading.items), reading.items[0].external_id, reading.items[-1].external_id) == (
         seen,
@@ -97,8 +101,8 @@ def test_a_list_has_the_rows_that_were_recorded(name: str) -> None:
         f"t{last}",
     )
     assert [row.thread_id for row in reading.threads] == [item.external_id for item in reading.items]
-    assert (reading.title, bool(reading.notes)) == (board, rows != seen)
-    assert [follow.params["page"] for follow in reading.follow] == (["2"] if pages > 1 else [])
+    assert (reading.title, bool(reading.notes), reading.skipped) == (board, denied > 0, ())
+    assert [follow.params["page"] for follow in reading.follow] == ["2"]
     for item in reading.items:
         assert item.title
         assert item.author
@@ -128,7 +132,30 @@ def test_a_row_says_what_its_json_says(name: str) -> None:
         )
         assert (item.author_id, item.reply_count) == (str(row["authorid"]), row["replies"])
         assert item.aliases == tuple(f"t{row['tid']}" for row in shown[item.external_id] if row["quote_from"])
-        assert item.tags == ((row["parent"]["2"],) if isinstance(row.get("parent"), dict) else item.tags)
+        parent = (row["parent"]["2"],) if isinstance(row.get("parent"), dict) else ()
+        own_board = document(name).get("__F") or {}
+        # A thread of another board keeps that board.
+        board = (f"fid={row['fid']}",) if row["fid"] != own_board.get("fid") and not row["quote_from"] else ()
+        assert item.tags == (*parent, *board)
+
+
+def test_a_row_of_the_oldest_recorded_page_says_what_its_script_says() -> None:
+    name = "list-fid-7neg-2019.utf8.html"
+    calls = re.findall(r"topicArg\.add\(([^)]*)\)", raw(name).decode("gb18030"))
+    items = read(name).items
+    assert len(items) == len(calls) == 40
+    for item, call in zip(items, calls, strict=True):
+        values = [value.strip(" '\"") for value in call.split(",")]
+        posted, replied = (datetime.fromtimestamp(int(values[index]), UTC) for index in (12, 13))
+        assert (item.external_id, item.created_at, item.last_reply_at, item.reply_count) == (
+            *(f"t{values[8]}", posted, replied, int(values[14])),
+        )
+
+
+def test_most_rows_of_some_boards_are_of_others() -> None:
+    for name, count in (("list-fid-7neg-output8.gbk.json", 36), ("list-fid414-output11.gbk.json", 69)):
+        tags = [item.tags for item in read(name).items]
+        assert sum(any(tag.startswith("fid=") for tag in of_item) for of_item in tags) == count
 
 
 @pytest.mark.parametrize("name", THREADS)
@@ -246,6 +273,16 @@ def test_broken_json_is_requested_from_the_other_serializer() -> None:
     assert refusal.cure is not None
     assert refusal.cure.repeat is not None
     assert refusal.cure.repeat.params["__output"] == "11"
+
+
+@pytest.mark.parametrize("name", [*LISTS, *THREADS])
+def test_a_page_without_its_markers_is_a_failure(name: str) -> None:
+    body = raw(name)
+    for mark in (b"topicrows", b"topicArg.add", b"postArg.proc", b'"__T"', b'"__R"'):
+        body = body.replace(mark, mark[:1] + b"x" + mark[2:])
+    for request in (request_for(name), requests.next_page(requests.board(SOURCE), 2, 0)):
+        with pytest.raises(Unreadable):
+            nga.read(answer_of(body, request), request)
 
 
 @pytest.mark.parametrize("name", ["home-category.gbk.json", "ad-interstitial-2019.utf8.html", "user-notfound.gbk.json"])

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
-from catchment.errors import CatchmentError, Gone, LoginNeeded, Missing
+from catchment.errors import CatchmentError, Gone, LoginNeeded, Missing, Refused, Unreadable
 from catchment.model import Answer, Item, Reading, Request, Source
 from catchment.platforms import nga
 from catchment.platforms.nga import requests
@@ -98,12 +98,19 @@ def test_a_board_is_read_back_whole_and_newest_first(world: World, form: str) ->
     items, readings = guest.board(form)
     there = [thread for thread in reversed(guest.voice.threads(guest.place)) if thread.is_there(AT)]
     assert len(readings) > 1
+    # The oldest one is pinned: it stands on top as well.
+    there.insert(0, there[-1])
     assert [item.external_id for item in items] == [f"t{thread.tid}" for thread in there]
-    for item, thread in zip(cleaned(items), there, strict=True):
+    assert [bool(item.is_pinned) for item in items] == [bool(form) and thread == there[0] for thread in there]
+    assert sum(thread.is_mirrored for thread in there) > 0
+    for item, thread in zip(cleaned(items[1:]), there[1:], strict=True):
         assert squeezed(item.title) == squeezed(thread.head.version(AT).title)
         assert (item.created_at, item.last_reply_at) == (thread.head.shown_from, thread.last_reply_at(AT))
         assert item.reply_count == thread.replies(AT)
-        assert item.tags == ((SUB_BOARDS[thread.sub_board][1],) if thread.sub_board is not None else ())
+        fid, name = SUB_BOARDS[thread.sub_board] if thread.sub_board is not None else (None, "")
+        assert item.tags == ((name, f"fid={fid}") if fid else ())
+        # A mirror gives the thread another id, and no other title.
+        assert item.aliases == ((f"t{thread.tid + 1}",) if thread.is_mirrored else ())
         assert thread.is_anonymous == (item.author_id or "").startswith("#anony_")
     assert {row.is_out_of_order for reading in readings for row in reading.threads} == {False, True}
 
@@ -120,12 +127,17 @@ def pages(thread: BoardThread) -> range:
 @pytest.mark.parametrize("form", FORMS)
 def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -> None:
     guest = account(world)
-    holes = folded = edited = comments = 0
+    holes = folded = edited = comments = hidden = 0
     for thread in guest.voice.threads(guest.place):
         if not thread.is_there(AT):
             continue
         for number in pages(thread):
             request = requests.in_form(requests.thread_page(guest.source, thread.tid, number), form)
+            if thread.is_hidden:
+                with pytest.raises(Refused):
+                    guest.read(request)
+                hidden += 1
+                continue
             begin = 20 * (number - 1)
             appeared = [floor for floor in thread.appeared(AT) if begin <= floor.number < begin + 20]
             if not any(floor.is_there(AT) for floor in appeared):
@@ -152,7 +164,19 @@ def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -
                     assert item.is_folded == (floor.folded_at is not None and floor.folded_at <= AT)
                 holes, folded = holes + len(page.holes), folded + item.is_folded
                 edited, comments = edited + bool(item.edited_at), comments + (floor.comments_on is not None)
-    assert min(holes, folded, edited, comments) > 0
+    assert min(holes, folded, edited, comments, hidden) > 0
+
+
+def test_some_pages_in_compact_json_are_broken_and_whole_from_the_other_serializer(world: World) -> None:
+    guest = account(world)
+    broken = 0
+    for thread in guest.voice.threads(guest.place):
+        if thread.is_there(AT) and not thread.is_hidden:
+            request = requests.in_form(requests.thread_page(guest.source, thread.tid, 1), "8")
+            refusal = nga.refusal(guest.send(request), request)
+            broken += isinstance(refusal and refusal.error, Unreadable)
+            assert guest.read(request).items
+    assert broken > 0
 
 
 def test_all_forms_of_a_page_say_the_same(world: World) -> None:

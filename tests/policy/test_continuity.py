@@ -20,9 +20,13 @@ from catchment.model import (
     Order,
     PageFacts,
     Progress,
+    Reading,
     RefinedItem,
+    Source,
+    WalkPlan,
     Watermark,
 )
+from catchment.platforms import discourse
 from catchment.policy import continuity
 from catchment.policy.continuity import (
     End,
@@ -35,6 +39,7 @@ from catchment.policy.continuity import (
     recognise,
     step,
 )
+from catchment.policy.gap_repair import begin_repair, decide_repair_page
 from catchment.policy.judge import calmed
 from tests.policy.test_judge import known
 
@@ -185,6 +190,26 @@ def test_the_watermark_never_goes_back_and_never_into_the_future(
 def test_a_walk_that_is_cut_above_the_watermark_leaves_a_known_gap_between_its_edges(end: End) -> None:
     walk = walked(MARK, [fresh("a", 1), fresh("b", 20)])
     assert gap_after(walk, end, NOW) == Gap(True, at(60), at(20), str(end), ("m",), to_ids=("b",))
+
+
+def test_the_edge_of_a_gap_is_known_under_all_ids_of_its_item() -> None:
+    """The opening post of a topic has the topic's id; the way further down needs the post's own."""
+    walk = walked(MARK, [fresh("a", 1), fresh("t40", 20, aliases=("951",))])
+    gap = gap_after(walk, End.CAP, NOW)
+    assert gap is not None
+    assert gap.to_ids == ("951", "t40")
+    source = Source(1, "key", "discourse", "discourse_forum", "https://forum.example/", "Forum", NOW)
+    (request,) = discourse.reach(source, gap, WalkPlan("posts", 100), NOW)
+    assert request.params == {"before": "951"}
+    # Likewise where a repair was cut.
+    repair = decide_repair_page(
+        begin_repair(gap.replace(id=7), NEW),
+        Reading(follow=(request,)),
+        [refined("b", 30), refined("t39", 40, aliases=("900",))],
+        *(0, NOW, (), PageFacts()),
+    )
+    assert repair.narrowed is not None
+    assert repair.narrowed.to_ids == ("900", "t39")
 
 
 def test_a_listing_that_ends_at_its_reach_leaves_a_gap_and_one_that_ends_before_has_shown_all() -> None:

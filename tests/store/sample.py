@@ -164,12 +164,12 @@ def _fill_forum(desk: Desk, board: Source) -> None:
     seen = ThreadSeen("d", ("", "t3_d"), None, 1, desk.now, 3, True, ReadReason.NEW)
     note = ListNote(day, day, 1, 1, True)
     store.page_writer.write(page, lambda facts: PageWrite((), Counts(), threads=(seen,), list_note=note))
-    claimed = store.threads.claim(board.id, desk.presence.owner_id, desk.now)
+    claimed = store.threads.claim(board.id, desk.presence.owner_id, desk.now, desk.run_id)
     assert claimed
     marks = ThreadMarks(claimed.thread, 3, 2, 19, "t1_e", truncated_at_page=1, is_over=True, holes=(7,), filled=(0, 1))
     read = page.replace(lease=claimed.lease)
     store.page_writer.write(read, lambda facts: PageWrite((), Counts(), thread_marks=marks))
-    store.threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread, 1, True), None, desk.now, desk.now)
+    store.threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread), None, desk.now)
     store.sources.give_back([lease])
     head = "SELECT id FROM items WHERE external_id = 't3_d'"
     store.database.write(lambda tx: tx.run(f"UPDATE threads SET item_id = ({head})"))

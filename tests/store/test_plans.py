@@ -579,17 +579,17 @@ def repaired(desk: Desk) -> object:
 
 def read_thread(desk: Desk) -> object:
     threads, owner_id = desk.store.threads, desk.presence.owner_id
-    threads.claim(3, owner_id, desk.now)
+    threads.claim(3, owner_id, desk.now, desk.run_id)
     claimed = threads.claim_by_id(1, owner_id, desk.now)
     assert claimed
     threads.release(claimed.lease)
     claimed = threads.claim_by_id(1, owner_id, desk.now)
     assert claimed
     marks = ThreadMarks(claimed.thread, 3, 2, 19, "t1_e")
-    threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread), marks, desk.now, desk.now)
+    threads.end(claimed.lease, desk.run_id, ThreadResult(claimed.thread), marks, desk.now)
     source = desk.store.sources.get(3)
     result = VisitResult(source.id, source.name, source.kind, Outcome.SUCCEEDED, started_at=desk.now)
-    return threads.note(desk.run_id, source, result, {})
+    return threads.note(desk.run_id, source, result, {("200", desk.now): 1}, desk.now)
 
 
 def measuring(desk: Desk) -> Measuring:

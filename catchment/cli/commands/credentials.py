@@ -18,10 +18,10 @@ from catchment.credentials.cipher import new_key as new_master_key
 from catchment.credentials.manager import CredentialView, credential_view
 from catchment.credentials.secret import Secret
 from catchment.errors import Conflict, InvalidInput, NotFound, VaultError
-from catchment.fetch.auth import host_of
+from catchment.fetch.auth import has_cookies_per_host, host_of, hosts_of
 from catchment.fetch.client import prove
 from catchment.logs import know_secret
-from catchment.model import as_dict
+from catchment.model import Platform, as_dict
 from catchment.store.credentials import StoredCredential, Terms
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the credential.")]
@@ -42,7 +42,8 @@ Hosts = Annotated[
     typer.Option(
         "--host",
         metavar="HOST",
-        help="A host it may be sent to; only for platforms whose sources have hosts of their own. May be repeated.",
+        help="A host it may be sent to; for platforms whose sources have hosts of their own, or whose cookies belong "
+        "to one of several hosts. May be repeated.",
     ),
 ]
 _MOST_CHARACTERS = 100_000
@@ -68,13 +69,15 @@ def add(
     without showing it. It is encrypted with COOKIE_MASTER_KEY, or with a key created in the data folder, and cannot be
     read back.
 
-    For platforms with fixed hosts, every source may use it: the highest priority first, then the least used. Where
+    For platforms with fixed hosts, every source may use it: the highest priority first, then the least used. If their
+    cookies belong to one host, as those of nga, --host says which; without it, the platform's first host. Where
     sources have hosts of their own, only sources that name it use it, and it is sent only to the hosts given by --host
     or, without that, to the host of the first source that names it.
     """
     with context.opened_app("credentials add", creates=True) as app:
-        own_hosts = app.platforms.service(platform).HOSTS
-        hosts = _hosts(platform, own_hosts, host)
+        service = app.platforms.service(platform)
+        own_hosts = service.HOSTS
+        hosts = _hosts(service, host)
         now = app.clock.now()
         if expires is not None and expires <= now:
             raise InvalidInput("the expiry time has passed already", "give a time in the future", field="expires")
@@ -84,22 +87,27 @@ def add(
         terms = Terms(priority, daily_limit, expires, is_shared=bool(own_hosts) and not reserved, hosts=hosts)
         app.secrets.add(platform, name, secret, now, replace=replace, terms=terms)
         app.credential_manager.report_pool(platform)
-        bound_hosts = _view(app, name).hosts
+        credential = _stored(app, name).credential
+        bound_hosts = hosts_of(credential, service) if own_hosts else credential.hosts
     use = "every source" if terms.is_shared else "sources that name it (`--credential NAME`)"
     sentences = [f"Credential {name} for {platform} is stored, for use by {use}."]
-    if not own_hosts:
+    if bound_hosts != own_hosts or not own_hosts:
         where = ", ".join(bound_hosts) or "the host of the first source that names it"
         sentences.append(f"It is sent only to {where}.")
     output.result(as_json, {"platform": platform, "name": name}, *sentences)
 
 
-def _hosts(platform: str, own_hosts: tuple[str, ...], hosts: list[str] | None) -> tuple[str, ...] | None:
+def _hosts(platform: Platform, hosts: list[str] | None) -> tuple[str, ...] | None:
     """The hosts that a credential is for; None if none are given."""
-    if hosts and own_hosts:
+    bound = tuple(dict.fromkeys(map(host_of, hosts or ())))
+    may_choose = has_cookies_per_host(platform)
+    if platform.HOSTS and (any(host not in platform.HOSTS for host in bound) or (bound and not may_choose)):
         raise InvalidInput(
-            f"a credential for {platform} is sent only to {', '.join(own_hosts)}", "omit --host", field="host"
+            f"a credential for {platform.NAME} is sent only to {', '.join(platform.HOSTS)}",
+            "give one of these" if may_choose else "omit --host",
+            field="host",
         )
-    return tuple(dict.fromkeys(map(host_of, hosts))) if hosts else None
+    return bound or None
 
 
 def _secret_text() -> str:
@@ -189,7 +197,7 @@ def change(
     with context.opened_app("credentials change") as app:
         if host:
             platform = _stored(app, name).credential.platform
-            changes["hosts"] = _hosts(platform, app.platforms.service(platform).HOSTS, host)
+            changes["hosts"] = _hosts(app.platforms.service(platform), host)
         app.credential_manager.change(name, lambda credential, now: credential.replace(**changes))
         now, credential = app.clock.now(), _view(app, name)
     limit = f"{credential.daily_limit:,} uses per day" if credential.daily_limit else "no daily limit"

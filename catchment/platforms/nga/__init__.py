@@ -4,13 +4,15 @@
 it), a collection (`stid=26926296`), the number of one thread (`tid=44191387`), or the address of any of these on any of
 the site's hosts. For other boards, add the cookies of an account: `catchment credentials add nga NAME`, then
 `ngaPassportUid=…; ngaPassportCid=…`, copied from the headers of a request in a browser. They work only on the host they
-come from; the setting `host` says which one is read.
+come from, and are sent to no other: bbs.nga.cn, unless `--host` says otherwise. The setting `host` of a source says
+which host is read.
 
 **Limits.** One request per second, or fewer (`requests_per_second`). Every visit reads the list of threads in order of
 posting down to the first day of the window (`window_days`, in Chinese time), then the threads with new replies, up to
 `pages_per_run` pages of each; the next runs continue longer ones. For threads of more than 1,000 pages, only the row in
-the list is stored. The site's robots.txt is obeyed, and requests carry catchment's own name unless `NGA_USER_AGENT`
-gives another.
+the list is stored. A thread of another board that the list shows, as boards show their sub-boards, has that board's
+name and number (`fid=-447601`) as tags. The site's robots.txt is obeyed, and requests carry catchment's own name unless
+`NGA_USER_AGENT` gives another.
 
 **Blind spots.** Deleted floors leave a number without a post: what was deleted before it was read cannot be seen.
 Threads that are hidden, too old for guests or waiting for review are left out. Digest marks are shown only with a
@@ -52,6 +54,7 @@ BUDGET: Budget | None = Budget(NAME, limit=1, window_seconds=1.0)
 IS_SCOPED = False  # tids and pids are unique on the whole site
 PARSER_VERSION = 1
 OBEYS_ROBOTS = True
+HAS_COOKIES_PER_HOST = True
 
 HELPS = "give a board's number, as 7 or -7, or its address, as https://bbs.nga.cn/thread.php?fid=-7"
 _BOARD = re.compile(r"(?:fid\s*=\s*)?([+-]?\d{1,10})")

@@ -16,10 +16,16 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]{0,2000}>")
 # Characters beyond GBK are sent as numbers, escaped once more; emoji as the two halves of a UTF-16 pair.
 _NUMBER = re.compile(r"&#(?:([0-9]{1,7})|[xX]([0-9a-fA-F]{1,6}));")
 _PREFIX = re.compile(r"\s{0,9}(?:/\*\$js\$\*/)?\s{0,9}window\.script_muti_get_var_store\s{0,9}=\s{0,9}\(?")
-_TAIL = re.compile(r"(?:/\*(?:\$js\$|error fill content)[^\0]*)\Z")
-# Strings are matched whole, so that nothing inside of them is taken for a key or a number.
+# Strings are matched whole, so that nothing inside of them is taken for the end, a key or a number.
+_TAIL = re.compile(r"\"(?:[^\"\\]|\\.)*+\"|(/\*(?:\$js\$|error fill content))", re.DOTALL)
 _FAULT = re.compile(
-    r"\"(?:[^\"\\]|\\.)*+\"|([{,]\s*+)(-?[0-9]{1,18})(?=\s*+:)|(:\s*+)\+?0*+([0-9]{1,18})(?=\s*+[,}\]])", re.DOTALL
+    r"\"(?:[^\"\\]|\\.)*+\"|([{,]\s*+)(-?[0-9]{1,18})(?=\s*+:)"
+    r"|(:\s*+)(\+[0-9][0-9.]{0,30}|-?0[0-9][0-9.]{0,30})(?=\s*+[,}\]])",
+    re.DOTALL,
+)
+# A text of nothing but digits is sent without quotes: as a number it would lose its sign, its zeros or its point.
+_NUMBER_FOR_TEXT = re.compile(
+    r"(\"(?:content|subject|author|username)\"\s{0,9}:\s{0,9})([-+0-9.][-+0-9.eE]{0,400})(?=\s{0,9}[,}])"
 )
 _HELPS = "it is requested in another form"
 LARGEST = 2**53
@@ -57,10 +63,11 @@ def json_data(text: str) -> JsonObject:
     if prefix is not None:
         text = text[prefix.end() :].rstrip().removesuffix(";").rstrip()
         text = text.removesuffix(")") if prefix[0].endswith("(") else text
-    text = _TAIL.sub("", text) if "/*" in text else text
+    text = _NUMBER_FOR_TEXT.sub(r'\1"\2"', text)
     try:
         data = decode_text(text)[0]
     except Unreadable:
+        text = _without_tail(text)
         # Numbers as keys without quotes; numbers that begin with a plus sign or a zero.
         data = decode_text(_FAULT.sub(_mended, text))[0]
     if not isinstance(data, dict):
@@ -68,17 +75,30 @@ def json_data(text: str) -> JsonObject:
     return data
 
 
+def _without_tail(text: str) -> str:
+    """Returns the text without the comments behind it; the same words in a post are no comment."""
+    found = (match.start() for match in _TAIL.finditer(text) if match[1] is not None) if "/*" in text else iter(())
+    end = next(found, None)
+    return text if end is None else text[:end]
+
+
 def _mended(match: re.Match[str]) -> str:
     if match[2] is not None:
         return f'{match[1]}"{match[2]}"'
-    return f"{match[3]}{match[4]}" if match[4] is not None else match[0]
+    # As a text: in most places it is one.
+    return f'{match[3]}"{match[4]}"' if match[4] is not None else match[0]
 
 
 def plain(text: Any) -> str:
     """Returns a title or a name without entities."""
     if not isinstance(text, str):
         return str(text) if isinstance(text, int) and not isinstance(text, bool) else ""
-    return _joined(_NUMBER.sub(_character, unescape(text))) if "&" in text else text
+    return decoded_again(unescape(text)) if "&" in text else text
+
+
+def decoded_again(text: str) -> str:
+    """Returns a text whose entities are decoded without those that were escaped twice."""
+    return _joined(_NUMBER.sub(_character, text)) if "&" in text else text
 
 
 def source_text(content: Any) -> str:

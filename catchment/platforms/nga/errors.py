@@ -131,15 +131,20 @@ def _of_words(complaint: Complaint, request: Request) -> Refusal:
     if _NO_LOGIN.search(words):
         return Refusal(_login_needed(), blames=_blamed(request))
     if "等待审核" in words or complaint.code == "51":
-        return Refusal(Refused("the thread waits for the moderators' review", AGAIN))
+        return _final(Refused("the thread waits for the moderators' review", AGAIN))
     if _NO_BOARD.search(words) or complaint.code == "56":
         return Refusal(_no_threads(request))
     if _NO_THREAD.search(words):
-        # Not tried in another form: all of them say the same.
         return Refusal(Gone("NGA has no such thread or post", "what is stored of it stays"))
     if _CLOSED.search(words):
-        return Refusal(Refused("NGA does not show it to this account", "an account with more rights may see it"))
+        return _final(Refused("NGA does not show it to this account", "an account with more rights may see it"))
     return Refusal(Refused("NGA says: {words}", AGAIN, words=words[:_LONGEST_WORDS] or f"error {complaint.code}"))
+
+
+def _final(error: PlatformError) -> Refusal:
+    """Returns a refusal that is not tried in another form: all of them say the same."""
+    error.is_final = True
+    return Refusal(error)
 
 
 def _login_needed() -> PlatformError:

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment.errors import Unreadable
 from catchment.platforms._common.html import parsed, text_of
-from catchment.platforms.nga.encoding import integer, plain, source_text
+from catchment.platforms.nga.encoding import decoded_again, integer, source_text
 from catchment.platforms.nga.json_form import HELPS, MOST_ROWS, PAGE_SIZE, user_names
 from catchment.platforms.nga.shapes import BoardPage, BoardRow, ForumFloor, ThreadAnswer
 
@@ -32,6 +32,11 @@ _UID = re.compile(r"\buid=(-?\d{1,15})")
 _OUTER = re.compile(r"^<[^<>]*>|</[a-z0-9]+>$")
 _MOST_TOKENS = 20_000
 _TITLE_END = " NGA玩家社区"
+
+
+def _shown(node: LexborNode | None) -> str:
+    """Returns the text of an element, as the same text in JSON would be read."""
+    return decoded_again(text_of(node))
 
 
 class _Page:
@@ -62,7 +67,7 @@ class _Page:
         return next(((int(match[1]), int(match[2])) for match in found), None)
 
     def text(self, id_: str) -> str:
-        return plain(text_of(self.elements.get(id_)))
+        return _shown(self.elements.get(id_))
 
     def uid(self, id_: str) -> str:
         node = self.elements.get(id_)
@@ -109,7 +114,7 @@ def read_list(text: str) -> BoardPage:
     pages = page.pages()
     return BoardPage(
         rows[:MOST_ROWS],
-        plain(text_of(page.tree.css_first(".nav h1 a"))),
+        _shown(page.tree.css_first(".nav h1 a")),
         integer(page.variable("__CURRENT_FID")) or None,
         # Without the variable there is one page; a negative number means that the end is unknown.
         pages=(pages[0] if pages[0] > 0 else None) if pages else 1,
@@ -126,7 +131,7 @@ def _row(page: _Page, arguments: list[str]) -> BoardRow | None:
     real = _number(arguments, 11) or 0
     title, author = page.text(f"t_tt{suffix}"), page.text(f"t_ta{suffix}")
     cell = page.elements[f"t_tt{suffix}"].parent
-    parent = plain(text_of(cell.css_first(".titleadd2"))) if cell is not None else ""
+    parent = _shown(cell.css_first(".titleadd2")) if cell is not None else ""
     created = _number(arguments, 12) or None
     replies = _number(arguments, 14)
     return BoardRow(
@@ -164,13 +169,13 @@ def read_thread(text: str) -> ThreadAnswer:
     base = page.variable("__ATTACH_BASE_VIEW")
     return ThreadAnswer(
         tid=tid,
-        subject=page.text("postsubject0") or plain(text_of(page.tree.css_first("title"))).removesuffix(_TITLE_END),
+        subject=page.text("postsubject0") or _shown(page.tree.css_first("title")).removesuffix(_TITLE_END),
         floors=floors[:MOST_ROWS],
         names=next((names for call in page.calls("userInfo.setAll") if (names := _names(*call))), {}),
         replies=replies,
         last_reply=_number(defaults, 12) or None,
         fid=_number(defaults, 0),
-        board=plain(text_of(page.tree.css_first(".nav a.nav_link"))),
+        board=_shown(page.tree.css_first(".nav a.nav_link")),
         page=pages[1] if pages else 1,
         pages=pages[0] if pages and pages[0] > 0 else -(-(replies + 1) // size) if replies is not None else 1,
         floors_per_page=size,

@@ -69,8 +69,16 @@ def of_rows(rows: Sequence[BoardRow], page: BoardPage) -> Item:
         is_partial=row.mirror_tid is not None,
         lacks_text=row.mirror_tid is None,
         aliases=tuple(f"t{mirror.mirror_tid}" for mirror in rows if mirror.mirror_tid is not None),
-        tags=(row.parent,) if row.parent else (),
+        tags=_tags(row, page),
     )
+
+
+def _tags(row: BoardRow, page: BoardPage) -> tuple[str, ...]:
+    """Returns the sub-board or collection of a thread, and the number of its board (`fid=-447601`) where that is not
+    the one whose list shows it."""
+    # That of a mirror says nothing about the thread.
+    is_elsewhere = bool(row.fid) and row.fid != page.fid and row.mirror_tid is None
+    return (*((row.parent,) if row.parent else ()), *((f"fid={row.fid}",) if is_elsewhere else ()))
 
 
 def state_of_rows(rows: Sequence[BoardRow], page: BoardPage) -> ThreadRow:

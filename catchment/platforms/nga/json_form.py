@@ -21,11 +21,11 @@ def data_of(document: JsonObject) -> JsonObject:
 
 
 def is_list(data: JsonObject) -> bool:
-    return "__T" in data and "__R" not in data
+    return isinstance(data.get("__T"), dict | list) and "__R" not in data
 
 
 def is_thread(data: JsonObject) -> bool:
-    return "__R" in data
+    return isinstance(data.get("__R"), dict | list)
 
 
 def read_list(data: JsonObject) -> BoardPage:

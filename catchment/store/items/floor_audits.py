@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
@@ -277,6 +278,45 @@ class FloorAudits(StorePart):
                 for floor in floors
             ],
         )
+
+    @writes
+    def end_abandoned(self, tx: Transaction, now: datetime) -> None:
+        """End the audits whose processes were killed, with what they have recorded."""
+        sql = """
+            SELECT a.id FROM floor_audits a JOIN runs r ON r.id = a.run_id
+             WHERE a.finished_at IS NULL AND r.finished_at IS NOT NULL
+        """
+        for audit_id in tx.column(sql):
+            threads = tx.all(
+                "SELECT result, error_category, count(*) FROM floor_audit_threads WHERE audit_id = ? GROUP BY 1, 2",
+                audit_id,
+            )
+            counts = Counter(missing_thread_count=sum(count for *_, count in threads))
+            counts["thread_count"] = counts["missing_thread_count"]
+            for result, category, count in threads:
+                if result in ("repaired", "partial", "failed"):
+                    counts[f"{result}_thread_count"] += count
+                if result == "failed":
+                    counts[f"failed_{category or 'unknown'}_count"] += count
+            floors: dict[str, int] = dict(
+                tx.all(
+                    """
+                    SELECT f.result, count(*) FROM floor_audit_threads t
+                      JOIN floor_audit_floors f ON f.audit_thread_id = t.id
+                     WHERE t.audit_id = ? GROUP BY f.result
+                    """,
+                    audit_id,
+                )
+            )
+            counts["missing_floor_count"] = sum(floors.values())
+            counts["repaired_floor_count"] = floors.get("repaired", 0)
+            counts["ignored_floor_count"] = floors.get("ignored", 0)
+            tx.run(
+                f"UPDATE floor_audits SET finished_at = ?, {placeholders(counts)} WHERE id = ?",
+                micros(now),
+                *counts.values(),
+                audit_id,
+            )
 
     @writes
     def end(self, tx: Transaction, audit_id: int, counts: Mapping[str, int], now: datetime) -> AuditView:

@@ -49,7 +49,7 @@ from catchment.store.items.item_writer import (
 from catchment.store.items.rechecks import set_rechecks
 from catchment.store.items.reply_counts import write_reply_counts
 from catchment.store.items.shown_entries import keep_shown
-from catchment.store.items.threads import held_floors, stored_threads, write_threads
+from catchment.store.items.threads import floor_holders, held_floors, note_boards, stored_threads, write_threads
 from catchment.store.items.views import last_points
 from catchment.store.row_mappers import columns
 from catchment.store.sources.runs import note_change, note_page, set_progress, write_ends
@@ -96,6 +96,7 @@ class PageWriter:
             kept = [closing for closing in closings if closing.lease not in lost]
             write_ends(tx, kept, tells_ready=self._tells_ready)
             count_all_attempts(tx, [(closing.source, closing.outcomes) for closing in kept])
+            note_boards(tx, kept)
             return [closing for closing in closings if closing.lease in lost]
 
         return self._db.write(change)
@@ -193,6 +194,7 @@ class PageWriter:
             self._retitled(tx, {known.id: item for item, known in shown if _is_retitled(item, known)}),
             stored_threads(tx, page.source.id, page.thread_ids),
             held_floors(tx, page.source.platform, page.floors) if page.floors else {},
+            floor_holders(tx, page.source.platform, [item.item for _, item in candidates]),
             _open_gaps(tx, page.source.id) if page.items else (),
             page.suspects_staleness and _is_seen_before(tx, page.source.id, page.raws),
             _newest_times(tx, page) if page.needs_rhythm or is_any_new else None,

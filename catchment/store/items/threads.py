@@ -6,12 +6,17 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from catchment.clock import micros
+from catchment.decoders import json_decoder
 from catchment.model import (
+    Closing,
+    Counts,
     FloorRange,
     HeldFloor,
+    Item,
     Key,
     Lease,
     ListNote,
+    Outcome,
     Page,
     PageWrite,
     Record,
@@ -112,8 +117,11 @@ class ThreadRunView(View, frozen=True):
 
 class Threads(StorePart):
     @writes
-    def claim(self, tx: Transaction, source_id: int, owner_id: int, now: datetime) -> ClaimedThread | None:
-        """Claim the thread of a source that has waited longest to be read; None: none waits, or others have them."""
+    def claim(
+        self, tx: Transaction, source_id: int, owner_id: int, now: datetime, run_id: int | None = None
+    ) -> ClaimedThread | None:
+        """Claim the thread of a source that has waited longest to be read; None: none waits, or others have them. The
+        record of the run is begun with it, so that a kill leaves one that is not finished."""
         sql = f"""
             SELECT t.id FROM threads t
               LEFT JOIN leases l ON l.resource = 'thread' AND l.resource_id = t.id
@@ -125,6 +133,8 @@ class Threads(StorePart):
             # Read again under the lease: another process may just have read it.
             thread = tx.record(ThreadState, f"SELECT {_THREAD} FROM threads t WHERE t.id = ?", lease.resource_id)
             if thread is not None and thread.read_reason is not None:
+                if run_id is not None:
+                    _begin_thread_run(tx, run_id, thread, micros(now))
                 return ClaimedThread(thread, lease)
             leases.release(tx, lease)
         return None
@@ -168,14 +178,13 @@ class Threads(StorePart):
         run_id: int,
         result: ThreadResult,
         marks: ThreadMarks | None,
-        started_at: datetime,
         now: datetime,
     ) -> None:
-        """Record what the run did with a thread, and release it. `marks`: how far it is captured after a failure."""
+        """Record how the reading of a thread ended, and release it. `marks`: how far it is captured after a failure."""
         leases.check(tx, lease)
         if marks is not None:
             set_marks(tx, marks, micros(now), is_read=False)
-        note_thread(tx, run_id, result, micros(started_at), micros(now), is_over=True)
+        _end_thread_run(tx, run_id, result, micros(now))
         leases.release(tx, lease)
 
     @writes
@@ -186,10 +195,15 @@ class Threads(StorePart):
         source: Source,
         result: VisitResult,
         outcomes: Mapping[tuple[str, datetime], int],
+        now: datetime,
+        *,
+        is_board: bool = True,
     ) -> None:
-        """Record the result of a source whose threads were read."""
+        """Record the result of a source whose threads were read, and the requests that led to no page."""
         count_attempts(tx, source.platform, outcomes)
         note_results(tx, [(run_id, result)])
+        if is_board and outcomes:
+            note_board(tx, run_id, source.id, None, micros(now), requests=sum(outcomes.values()))
 
     def state(self, source_id: int, thread_id: str) -> ThreadState | None:
         sql = f"SELECT {_THREAD} FROM threads t WHERE t.source_id = ? AND t.thread_id = ?"
@@ -284,6 +298,27 @@ def held_floors(tx: Transaction, platform: str, floors: FloorRange) -> dict[int,
     return {floor.floor_number: floor for floor in held}
 
 
+def floor_holders(tx: Transaction, platform: str, items: Sequence[Item]) -> dict[tuple[str, str, int], int]:
+    """Returns the stored items on the floors that these items name, by scope, thread and floor number."""
+    scopes: dict[str, dict[str, set[int]]] = {}
+    for item in items:
+        if item.thread_id is not None and item.floor_number is not None:
+            scopes.setdefault(item.scope, {}).setdefault(item.thread_id, set()).add(item.floor_number)
+    holders = {}
+    for scope, threads in scopes.items():
+        numbers = sorted(set().union(*threads.values()))
+        among = "= ANY(?)" if tx.is_postgres else f"IN ({', '.join('?' * len(numbers))})"
+        sql = f"""
+            SELECT thread_id, floor_number, id FROM items
+             WHERE platform = ? AND scope = ? AND thread_id IN {{values}} AND floor_number {among}
+        """
+        after = [numbers] if tx.is_postgres else numbers
+        for thread_id, number, item_id in tx.select_in(sql, list(threads), before=[platform, scope], after=after):
+            if number in threads[thread_id]:
+                holders[scope, thread_id, number] = item_id
+    return holders
+
+
 # Steps of a page's transaction
 
 
@@ -298,9 +333,12 @@ def write_threads(tx: Transaction, page: Page, write: PageWrite, ids: Mapping[Ke
             set_marks(tx, marks, now)
         _set_holes(tx, marks, now)
         _look_at(tx, page, marks.absent, now)
+        if not marks.is_repair:
+            _note_thread_page(tx, page.run_id, marks, write.counts)
     if write.list_note is not None or write.thread_marks is not None:
         is_updated = marks is not None and marks.is_over and not marks.is_repair
-        note_board(tx, page, write.list_note, int(is_updated), now)
+        requests = sum(page.outcomes.values())
+        note_board(tx, page.run_id, page.source.id, write.list_note, now, requests=requests, updated=int(is_updated))
 
 
 def _resume(tx: Transaction, source_id: int, note: ListNote, now: int) -> None:
@@ -426,13 +464,15 @@ def _set_holes(tx: Transaction, marks: ThreadMarks, now: int) -> None:
 
 
 def _look_at(tx: Transaction, page: Page, item_ids: Sequence[int], now: int) -> None:
-    """Have these items requested by id soon; rechecks that are already scheduled stay as they are."""
+    """Have these items requested soon, each by its own id, as one whose recheck failed. Those for which this is under
+    way stay as they are."""
     tx.insert(
         "looks",
         ("item_id", "platform", "source_id", "next_look_at", "look_count", "failure_count"),
-        [(item_id, page.source.platform, page.source.id, now, 0, 0) for item_id in item_ids],
+        [(item_id, page.source.platform, page.source.id, now, 0, 1) for item_id in item_ids],
         """
-        ON CONFLICT (item_id) DO UPDATE SET next_look_at = excluded.next_look_at
+        ON CONFLICT (item_id) DO UPDATE
+           SET next_look_at = excluded.next_look_at, failure_count = excluded.failure_count
          WHERE looks.gone_since IS NULL AND looks.failure_count = 0
         """,
     )
@@ -441,8 +481,10 @@ def _look_at(tx: Transaction, page: Page, item_ids: Sequence[int], now: int) -> 
 # Records of runs
 
 
-def note_board(tx: Transaction, page: Page, note: ListNote | None, updated: int, now: int) -> None:
-    """Add a page to the record of the board's run."""
+def note_board(
+    tx: Transaction, run_id: int, source_id: int, note: ListNote | None, now: int, *, requests: int, updated: int = 0
+) -> None:
+    """Add a page, or requests that led to none, to the record of the board's run."""
     sql = """
         INSERT INTO board_runs (run_id, source_id, run_trigger, window_first_day, window_last_day, scanned_count,
                                 changed_count, updated_count, request_count, started_at, updated_at)
@@ -459,48 +501,61 @@ def note_board(tx: Transaction, page: Page, note: ListNote | None, updated: int,
     """
     tx.run(
         sql,
-        page.source.id,
+        source_id,
         note and note.first_day.isoformat(),
         note and note.last_day.isoformat(),
         note.scanned if note else 0,
         note.changed if note else 0,
         updated,
-        sum(page.outcomes.values()),
+        requests,
         now,
-        page.run_id,
+        run_id,
     )
 
 
-def note_thread(
-    tx: Transaction, run_id: int, result: ThreadResult, started_at: int, now: int, *, is_over: bool
-) -> None:
+def note_boards(tx: Transaction, closings: Sequence[Closing]) -> None:
+    """Add the requests of ending visits that led to no page to the records of their boards."""
+    for closing in closings:
+        result, requests = closing.end.result, sum(closing.outcomes.values())
+        at = result.finished_at or result.started_at
+        if closing.board is not None and at is not None and (requests or result.outcome == Outcome.FAILED):
+            note_board(tx, closing.run_id, closing.source.id, closing.board, micros(at), requests=requests)
+
+
+def _begin_thread_run(tx: Transaction, run_id: int, thread: ThreadState, now: int) -> None:
+    """Begin the record of a thread; if the run reads it for the second time, the record continues."""
     sql = """
         INSERT INTO thread_runs (run_id, thread_row_id, source_id, read_reason, last_reply_at, page_count, is_capped,
-                                 new_count, updated_count, doubled_floors, http_status, error_code, error, started_at,
-                                 finished_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (run_id, thread_row_id) DO UPDATE SET page_count = excluded.page_count,
-               is_capped = excluded.is_capped, new_count = excluded.new_count, updated_count = excluded.updated_count,
-               doubled_floors = excluded.doubled_floors,
-               http_status = excluded.http_status, error_code = excluded.error_code, error = excluded.error,
-               finished_at = excluded.finished_at
+                                 new_count, updated_count, started_at)
+        VALUES (?, ?, ?, ?, ?, 0, ?, 0, 0, ?)
+        ON CONFLICT (run_id, thread_row_id) DO UPDATE
+           SET last_reply_at = excluded.last_reply_at, finished_at = NULL, http_status = NULL, error_code = NULL,
+               error = NULL
     """
-    thread = result.thread
-    tx.run(
-        sql,
-        run_id,
-        thread.id,
-        thread.source_id,
-        thread.read_reason and str(thread.read_reason),
-        to_micros(thread.last_reply_at),
-        result.page_count,
-        result.is_capped,
-        result.new_count,
-        result.updated_count,
-        to_json(result.doubled_floors[:_MOST_DOUBLED]),
-        result.http_status,
-        result.error_code,
-        result.error,
-        started_at,
-        now if is_over else None,
-    )
+    reason = thread.read_reason and str(thread.read_reason)
+    tx.run(sql, run_id, thread.id, thread.source_id, reason, to_micros(thread.last_reply_at), False, now)
+
+
+def _note_thread_page(tx: Transaction, run_id: int, marks: ThreadMarks, counts: Counts) -> None:
+    """Add a page to the record of its thread."""
+    sql = """
+        UPDATE thread_runs
+           SET page_count = page_count + 1, is_capped = ?, new_count = new_count + ?, updated_count = updated_count + ?
+         WHERE run_id = ? AND thread_row_id = ?
+    """
+    is_capped = marks.truncated_at_page is not None
+    tx.run(sql, is_capped, counts.new, counts.updated, run_id, marks.thread.id)
+    if marks.moved_floors:
+        where = "WHERE run_id = ? AND thread_row_id = ?"
+        noted = tx.one(f"SELECT doubled_floors FROM thread_runs {where}", run_id, marks.thread.id)
+        numbers = dict.fromkeys((*(json_decoder(list[int]).decode(noted[0]) if noted else ()), *marks.moved_floors))
+        doubled = to_json(list(numbers)[:_MOST_DOUBLED])
+        tx.run(f"UPDATE thread_runs SET doubled_floors = ? {where}", doubled, run_id, marks.thread.id)
+
+
+def _end_thread_run(tx: Transaction, run_id: int, result: ThreadResult, now: int) -> None:
+    sql = """
+        UPDATE thread_runs SET http_status = ?, error_code = ?, error = ?, finished_at = ?
+         WHERE run_id = ? AND thread_row_id = ?
+    """
+    tx.run(sql, result.http_status, result.error_code, result.error, now, run_id, result.thread.id)

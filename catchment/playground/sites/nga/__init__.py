@@ -30,8 +30,8 @@ from catchment.playground.world import Place, World
 NAME = "nga"
 PATHS = ("/thread.php", "/read.php")
 GUEST_PATIENCE = timedelta(seconds=0.25)
-ADVERTISED, REFRESHED = 0.02, 0.1
-"""Shares of a guest's pages, and of cookies that do not count yet."""
+ADVERTISED, REFRESHED, BROKEN = 0.02, 0.1, 0.1
+"""Shares of a guest's pages, of cookies that do not count yet, and of pages in compact JSON that are broken."""
 GBK = {"Content-Type": "text/html; charset=GBK"}
 COOKIE = re.compile(r"\bguestJs=(\d+)_(\d+)([a-z]?)")
 GUEST_PAGE = """<html><head><meta http-equiv='Content-Type' content='text/html; charset=GBK'><title>访客不能直接访问</title></head>
@@ -138,9 +138,15 @@ class Voice:
             chance_of(ask.path, ask.query, ask.at).shuffle(shown)
         rows = [payloads.row(thread, fid, at) for thread in shown for _ in range(2 if ask.bend.is_repeated else 1)]
         rows.insert(min(3, len(rows)), payloads.denied_row(700 + number, fid))
+        rows += [payloads.mirror_row(thread, fid, at) for thread in shown if thread.is_mirrored]
+        # The oldest thread is pinned: it stands above the newest one, and where it belongs as well.
+        topped = there[-1] if there else None
+        if begin == 0 and topped is not None and topped not in shown:
+            rows.insert(0, payloads.row(topped, fid, at))
         total = len(there)
         if form:
-            body = payloads.written(payloads.listing(rows, total, fid, escaped(place.name)), form, at)
+            listing = payloads.listing(rows, total, fid, escaped(place.name), topped.tid if topped else "")
+            body = self._perhaps_broken(payloads.written(listing, form, at), form, ask)
         else:
             body = markup.board_page(rows, total, fid, place.name, number)
         # No entries: a row shows nothing of a post but its title.
@@ -151,17 +157,30 @@ class Voice:
         if "pid" in asked:
             for thread in self.threads(place):
                 floors = [floor for floor in thread.floors if floor.pid == asked["pid"] and floor.is_there(at)]
-                if floors and thread.is_there(at):
+                if floors and thread.is_there(at) and not thread.is_hidden:
                     return self._page(thread, floors, 1, form, at)
             return _said("2048", "找不到主题", form)
         thread = next(thread for thread in self.threads(place) if thread.tid == asked["tid"])
+        if thread.is_hidden and thread.is_there(at):
+            return _said("", "帖子被设为隐藏", form)
         begin = (number - 1) * FLOORS_A_PAGE
         # A cache has an old copy only of a page that was there then.
         for then in (at - ask.bend.ago, at):
             shown = [floor for floor in thread.floors[begin : begin + FLOORS_A_PAGE] if floor.is_there(then)]
             if thread.is_there(then) and shown:
-                return self._page(thread, shown, number, form, then)
+                page = self._page(thread, shown, number, form, then)
+                return page.replace(body=self._perhaps_broken(page.body, form, ask)) if form else page
         return _said("2048", "找不到主题", form)
+
+    def _perhaps_broken(self, body: bytes, form: str, ask: Ask) -> bytes:
+        """Some pages of the compact form have bytes that are neither text nor JSON, whenever they are requested."""
+        if (
+            form != "8"
+            or chance_of(self.world.seed, "broken", ask.path, re.sub(r"&?rand=\d+", "", ask.query)).random() > BROKEN
+        ):
+            return body
+        at = body.index(b'"subject":"') + len(b'"subject":"')
+        return body[:at] + b'\xff\x80\\"' + body[at:]
 
     def _page(self, thread: BoardThread, floors: list[BoardFloor], number: int, form: str, at: datetime) -> Page:
         place = self.world.places[thread.head.place]

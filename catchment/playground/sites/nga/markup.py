@@ -34,23 +34,23 @@ PAGES = """<div class='left' name='pageball' id='pagebtop'><span id='pageBtnHere
 """  # noqa: E501
 ROW = """	<tbody>
 		<tr class='row1 topicrow'>
-			<td class='c1'><a id='t_rc1_{i}' title='打开新窗口' href='/read.php?tid={tid}' class='replies'>{replies}</a></td>
+			<td class='c1'><a id='t_rc1_{i}' title='打开新窗口' href='/read.php?tid={real}' class='replies'>{replies}</a></td>
 			<td class='c2'>
-				<a href='/read.php?tid={tid}' id='t_tt1_{i}' class='topic'>{subject}</a>
+				<a href='/read.php?tid={real}' id='t_tt1_{i}' class='topic'>{subject}</a>
 				<span id='t_pc1_{i}'></span>{parent}
 			</td>
 			<td class='c3'>
 				<a href='/nuke.php?func=ucp&uid={uid}' class='author' id='t_ta1_{i}' title='用户ID {uid}'>{author}</a><span class='silver postdate' id='t_pt1_{i}'>{postdate}</span>
 			</td>
 			<td class='c4'>
-				<a href='/read.php?tid={tid}&page=e' class='silver replydate' id='t_rt1_{i}'></a><span class='replyer' id='t_tr1_{i}'>{lastposter}</span>
+				<a href='/read.php?tid={real}&page=e' class='silver replydate' id='t_rt1_{i}'></a><span class='replyer' id='t_tr1_{i}'>{lastposter}</span>
 			</td>
 		</tr>
 	</tbody><script type='text/javascript'>
 commonui.topicArg.add(
 't_rc1_{i}','t_tt1_{i}','t_ta1_{i}','t_pt1_{i}',
 't_tr1_{i}','t_rt1_{i}','t_pc1_{i}',
-'{fid}',{tid},'','','0',{postdate},{lastpost},{replies},
+'{fid}',{tid},'','','{quote_from}',{postdate},{lastpost},{replies},
 {type},'','',
 null,'',null,'',''
 )</script>
@@ -115,7 +115,8 @@ def _row(row: dict[str, Any], index: int) -> str:
     uid = row["authorid"] if isinstance(row["authorid"], int) else payloads.ANONYMOUS_UID
     subject = f"<span class='silver b'>{row['subject']}</span>" if row.get("denied") else row["subject"]
     told = {**row, "subject": subject, "parent": span.format(parent["0"], parent["2"]) if parent else "", "uid": uid}
-    return ROW.format(i=index, **told)
+    # The link of a mirror leads to the thread itself.
+    return ROW.format(i=index, real=row["quote_from"] or row["tid"], **told)
 
 
 def thread_page(

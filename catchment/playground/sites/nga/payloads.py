@@ -64,14 +64,25 @@ def row(thread: BoardThread, fid: int, at: datetime) -> dict[str, Any]:
     return told
 
 
+def mirror_row(thread: BoardThread, fid: int, at: datetime) -> dict[str, Any]:
+    """The row of a thread that stands for it in another place: with an id and a title of its own."""
+    told = row(thread, fid, at)
+    return told | {
+        "tid": thread.tid + 1,
+        "quote_from": thread.tid,
+        "subject": f"[镜像]{told['subject']}",
+        "type": 0x200000,
+    }
+
+
 def denied_row(tid: int, fid: int) -> dict[str, Any]:
     empty = {"topic_misc": "", "author": "", "lastposter": "", "jdata": "", "attachs": "", "content": "", "parent": ""}
     zero = {"quote_from": 0, "authorid": 0, "type": 0, "postdate": 0, "lastpost": 0, "replies": 0, "recommend": 0}
     return {"tid": tid, "fid": fid, "subject": DENIED, **empty, **zero, "denied": "1", "error": DENIED}
 
 
-def listing(rows: list[dict[str, Any]], total: int, fid: int, name: str) -> dict[str, Any]:
-    board = {"fid": fid, "name": name, "topped_topic": "", "sub_forums": {}}
+def listing(rows: list[dict[str, Any]], total: int, fid: int, name: str, topped: int | str = "") -> dict[str, Any]:
+    board = {"fid": fid, "name": name, "topped_topic": topped, "sub_forums": {}}
     return {
         "__GLOBAL": GLOBAL,
         "__ROWS": total,

@@ -59,6 +59,10 @@ class BoardThread(Record, frozen=True):
     """Its opening post is."""
     sub_board: int | None = None
     """The index of the sub-board that it belongs to."""
+    is_hidden: bool = False
+    """The list shows it; who wants to read it is refused."""
+    is_mirrored: bool = False
+    """The list shows it a second time, under another id and title."""
     more_floors: int = 0
     """Floors that are counted, and that nobody has asked for: it is too long to be read."""
 
@@ -117,6 +121,8 @@ def threads_of(world: World, place: Place) -> tuple[BoardThread, ...]:
             tuple(thread),
             is_anonymous=index % 13 == 5,
             sub_board=index % len(SUB_BOARDS) if index % 5 == 4 else None,
+            is_hidden=index % 23 == 7 and index != giant,
+            is_mirrored=index % 11 == 3,
             more_floors=world.giant_pages * FLOORS_A_PAGE if index == giant else 0,
         )
         for index, thread in enumerate(floors)
