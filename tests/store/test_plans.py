@@ -495,7 +495,8 @@ EXAMPLES = {
     "page /items order": "replied",
     "page /search after": str(2**62),
     "page /search state": "deleted",
-    "page /search order": "best",
+    # By relevance there are no further pages, and a cursor is refused.
+    "page /search order": "newest",
     "page /sources order": "troubled",
     "page /sources/add target": "https://one.example/",
     "page /gaps show": "closed",
