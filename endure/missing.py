@@ -262,14 +262,20 @@ def _is_numbered(place: Place, manner: Manner) -> bool:
 
 
 def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[Span]:
-    """When each of these visits walked. One that was shown an old copy began in the past, and proves nothing."""
+    """When each of these visits walked. One that was shown an old copy began in the past, and proves nothing. Nor does
+    one that Reddit showed an empty page: its anchor is gone, or was pushed beyond the reach while the walk went on. The
+    watermark stays, and the next visit walks again."""
     times = [one.at for one in asked]
     walks = []
     for visit in visits:
         during = asked[bisect_left(times, visit.started_at) : bisect_right(times, visit.finished_at)]
-        if during and not any(one.fault == STALE for one in during):
+        if during and not any(one.fault == STALE or _is_empty_page(one) for one in during):
             walks.append(Span(during[0].at, during[-1].at))
     return walks
+
+
+def _is_empty_page(one: Asked) -> bool:
+    return one.path.partition("?")[0].endswith("/new") and one.is_whole and not one.entries
 
 
 def _seconds(gaps: Sequence[Gap]) -> float:
