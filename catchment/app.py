@@ -204,9 +204,7 @@ class App:
         """The message broker of the distributed engine; None: the jobs run inside `serve`."""
         if self.settings.broker_url is None:
             return None
-        return redis_link.RedisLink(
-            self.settings.broker_url, "", away="the message broker is away, no worker gets anything to do"
-        )
+        return redis_link.RedisLink(self.settings.broker_url, "", away="message broker unavailable; workers are idle")
 
     @part
     def names(self) -> Names:

@@ -286,8 +286,12 @@ class SourceClient:
         self._context.reachability.answered(self._context.site(self._source), answer.answered_at)
         self._bytes += len(answer.body)
         if self._bytes > MOST_BYTES_A_VISIT:
-            what = f"{self.subject}: one visit brought more than {MOST_BYTES_A_VISIT:,} bytes"
-            raise TooLarge(what, "ask for fewer pages, or for smaller ones")
+            raise TooLarge(
+                "{subject}: one visit downloaded more than {most:,} bytes",
+                "request fewer or smaller pages",
+                subject=self.subject,
+                most=MOST_BYTES_A_VISIT,
+            )
         return Exchange(platform, request, answer, hashlib.sha256(answer.body).digest())
 
     def read(self, exchange: Exchange) -> Reading:

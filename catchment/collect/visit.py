@@ -36,7 +36,7 @@ from catchment.errors import (
     VaultError,
 )
 from catchment.logs import redact
-from catchment.messages import about, message
+from catchment.messages import about, counted_reasons, message
 from catchment.model import (
     Closing,
     Field,
@@ -91,8 +91,7 @@ def send_follow_ups(visit: Visit, platform: Platform) -> None:
     if still_pending := visit.store.follow_ups.count(visit.source.id):
         visit.state = visit.state.noted(message("visit.follow_ups_pending", count=still_pending))
     if shortfall:
-        why = ", ".join(f"{reason} ({count})" for reason, count in sorted(shortfall.items()))
-        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=why))
+        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=counted_reasons(shortfall)))
 
 
 def _named(follow_up: FollowUp) -> FollowUp:
@@ -111,7 +110,7 @@ def _settled(
         pending[key], given_up = after_answer(pending[key], detail)
         about[key] = pending[key]
         if given_up:
-            shortfall["it leads on and on"] += given_up
+            shortfall[message("visit.too_many_pages")] += given_up
         if _is_to_come(detail):
             put_off.add(key)
         elif detail.error is not None:

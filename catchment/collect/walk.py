@@ -190,7 +190,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         if page.is_walk_over or not waiting:
             return
     raise Unreadable(
-        "{subject}: page after page without a single item",
+        "{subject}: several pages in a row contain no items",
         "check it in a browser",
         subject=visit.client.subject,
     )
@@ -324,8 +324,12 @@ def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request]
             broke = batch.broke
             if not batch.left and unreadable == len(requests) >= _FEW:
                 # One unreadable item is the item's fault, all of them are the parser's.
-                what = f"{visit.client.subject}: none of {len(requests)} items could be read"
-                broke = broke or Unreadable(what, "the platform may have changed its form")
+                broke = broke or Unreadable(
+                    "{subject}: none of {total} items could be read",
+                    "the platform may have changed its format",
+                    subject=visit.client.subject,
+                    total=len(requests),
+                )
             if batch.details:
                 is_last = is_queue_empty and not batch.left and broke is None
                 page = _write_batch(visit, exchange, batch, is_queue_empty=is_last)

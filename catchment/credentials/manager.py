@@ -21,6 +21,7 @@ from catchment.credentials.lifecycle import (
 )
 from catchment.credentials.secret_store import SecretStore
 from catchment.logs import logger
+from catchment.messages import Message
 from catchment.model import Alarm, Credential, CredentialState, View
 from catchment.settings import Settings
 from catchment.store.credentials import Credentials, Decided, StoredCredential, named
@@ -77,7 +78,8 @@ class CredentialManager:
             names[self._safe.lent[name].platform].append(name)
         return names
 
-    def pause(self, name: str, reason: str) -> None:
+    def pause(self, name: str, reason: str | None) -> None:
+        """`reason`: what the user gives as one, if anything."""
         self._safe.announce(self._clock.now())
         self.change(name, lambda credential, now: paused(credential, reason, now))
 
@@ -154,7 +156,7 @@ class CredentialView(View, frozen=True):
     state: CredentialState
     state_since: datetime
     state_until: datetime | None
-    state_reason: str | None
+    state_reason: Message | None
     is_usable: bool
     usable_from: datetime | None
     hosts: tuple[str, ...]

@@ -277,8 +277,8 @@ class Fetch:
                 )
             seen.add((step.method, step.place.url))
         most = settings.max_redirects
-        what = f"more than {most} redirects" if most else f"{step.place.host}: redirects are not followed here"
-        raise AddressRefused(what, "check the address in a browser")
+        what = "more than {most} redirects" if most else "{host}: redirects are not followed here"
+        raise AddressRefused(what, "check the address in a browser", most=most, host=step.place.host)
 
     def _obey(self, step: Step, call: Call) -> None:
         """Obeys the site's robots.txt, which is fetched first."""

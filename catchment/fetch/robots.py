@@ -18,6 +18,7 @@ from catchment.fetch.responses import http_refusal
 from catchment.fetch.throttle import Turns
 from catchment.fetch.urls import ParsedUrl
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import Answer, Identity, Record, Request
 
 KEPT = timedelta(days=1)
@@ -87,7 +88,7 @@ class Robots:
         try:
             text = text_of(ask(request), now)
         except PlatformError as error:
-            what = f"its robots.txt cannot be read: {error.what}"
+            what = message("robots.unreadable", why=error.what)
             retold = type(error)(what, error.helps, status=error.status, retry_at=error.retry_at)
             retold.is_contact = error.is_contact
             raise retold from error

@@ -60,7 +60,9 @@ def parse_url(url: str) -> ParsedUrl:
             raise ValueError("no port")
         if scheme not in _DEFAULT_PORTS:
             raise AddressRefused(
-                "{scheme}: is not http", "only http and https are supported", scheme=scheme[:20] or "no scheme"
+                "{scheme} is not supported",
+                "only http and https are",
+                scheme=f"{scheme[:20]}:" if scheme else "an address without a scheme",
             )
         if parts.username is not None or parts.password is not None:
             raise AddressRefused("the address has a login in it", "store the login as a credential")

@@ -77,6 +77,9 @@ from catchment.model.protocol import (
 from catchment.model.record import CLOCKS_DIFFER, JsonObject, Record, View, as_dict, as_json
 from catchment.model.source import (
     ADDED,
+    CLOCK_SET_BACK,
+    ON_PROBATION,
+    OWN_INTERVAL,
     PRIORITIES,
     REQUESTED,
     Credential,
@@ -94,7 +97,10 @@ from catchment.model.thread import HeldFloor, ListNote, ReadReason, ThreadMarks,
 __all__ = [
     "ADDED",
     "CLOCKS_DIFFER",
+    "CLOCK_SET_BACK",
     "LABELS",
+    "ON_PROBATION",
+    "OWN_INTERVAL",
     "PRIORITIES",
     "REQUESTED",
     "Alarm",

@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from catchment.messages import Message
 from catchment.model.item import Key, Labels, Media, RefinedItem
 from catchment.model.outcome import Counts, Gap, Lease, VisitResult
 from catchment.model.protocol import Request
@@ -306,7 +307,7 @@ class PageWrite(Record, frozen=True):
     backlog: int = 0
     """How many of the valid ones a first visit found already there."""
     gap: Gap | None = None
-    closed: tuple[tuple[int, str], ...] = ()
+    closed: tuple[tuple[int, Message], ...] = ()
     """Gaps that are closed, by id, with the reason."""
     narrowed: Narrowed | None = None
     is_seen: bool = True

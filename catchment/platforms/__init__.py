@@ -129,7 +129,7 @@ class Platforms:
     def needed(self, kind: str) -> Platform:
         platform = self.of_kind(kind)
         if platform is None and kind in ANNOUNCED:
-            raise InvalidInput(no_platform(kind), "it works once a package that brings it is installed", "kind")
+            raise InvalidInput(no_platform(kind), "install a package that provides it", "kind")
         if platform is None:
             raise unknown("kind", kind, {*self._by_kind, *ANNOUNCED})
         return platform

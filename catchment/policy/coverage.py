@@ -23,7 +23,7 @@ from catchment.model import (
 
 MOST_ATTEMPTS = 3
 """Per gap, without any progress. A part that was repaired gives what is left as many again."""
-REPAIRED = "repaired"
+REPAIRED = Message("gap.repaired")
 """Why a gap was closed."""
 _WORSE = list(Standing)
 _CAUSES = {
@@ -43,7 +43,7 @@ class Hole(Record, frozen=True):
     from_at: datetime
     to_at: datetime
     cause: str
-    closed_because: str | None = None
+    closed_because: Message | None = None
     """None: it is open."""
 
 
@@ -184,7 +184,7 @@ class Outlook(StrEnum):
     IMPOSSIBLE = "impossible"
 
 
-def outlook_of(kind: Kind | None, attempt_count: int, closed_because: str | None) -> Outlook:
+def outlook_of(kind: Kind | None, attempt_count: int, closed_because: Message | None) -> Outlook:
     if closed_because is not None:
         return Outlook.REPAIRED if closed_because == REPAIRED else Outlook.CLOSED
     if kind is None or not kind.gap_repair:

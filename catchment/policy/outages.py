@@ -122,7 +122,7 @@ class SourceStanding(Record, frozen=True):
     last_polled_at: datetime | None = None
     error_code: str | None = None
     """Error of its last visit."""
-    due_reason: str | None = None
+    due_reason: Message | None = None
     next_due_at: datetime | None = None
     failures_in_a_row: int = 0
 
@@ -300,7 +300,7 @@ class Trouble(Record, frozen=True):
     source_id: int
     site: Site
     error_code: str
-    due_reason: str | None
+    due_reason: Message | None
     polled_at: datetime
 
 

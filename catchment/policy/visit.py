@@ -23,7 +23,7 @@ from catchment.errors import (
     StoreError,
     VaultError,
 )
-from catchment.messages import Message, about, message
+from catchment.messages import Message, about, counted_reasons, message
 from catchment.model import (
     Counts,
     JsonObject,
@@ -140,7 +140,7 @@ class WalkState(Record, frozen=True):
     def shortfall_notes(self) -> tuple[str, ...]:
         if not self.shortfall:
             return ()
-        why = ", ".join(f"{reason} ({count})" for reason, count in sorted(self.shortfall.items()))
+        why = counted_reasons(self.shortfall)
         return (message("visit.details_failed", count=sum(self.shortfall.values()), why=why),)
 
 

@@ -24,6 +24,7 @@ from catchment.errors import (
 from catchment.fetch.auth import bound_host, is_for, mismatch, place_of
 from catchment.lazy import pattern
 from catchment.logs import redact
+from catchment.messages import Message, as_message, message
 from catchment.model import (
     ADDED,
     PRIORITIES,
@@ -328,7 +329,9 @@ def source_request(
         target = target.replace(name=own_name(platform, target.address, {**target.settings, **checked}) or target.name)
         check_pace(interval_minutes, priority)
         if secret is not None and credential is not None:
-            raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
+            raise InvalidInput(
+                "the address contains a secret, but a credential is given as well", "give one of the two"
+            )
         if secret is not None:
             credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
         elif credential is None and declared.is_personal:
@@ -366,10 +369,14 @@ def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
     """Returns a target that only a platform that is not installed understands: kept as typed until there is one."""
     plain, secret = strip_url(" ".join(text.split()))
     if secret is not None or credential is not None:
-        what = f"{no_platform(kind)}: a credential cannot be checked"
-        raise InvalidInput(what, "add the source without one, and give it one later", "credential")
+        raise InvalidInput(
+            "{what}: a credential cannot be checked",
+            "add the source without one, and give it one later",
+            "credential",
+            what=no_platform(kind),
+        )
     if not plain or not plain.isprintable():
-        raise InvalidInput("it needs an address or a name", "as @NAME, or its address", field="target")
+        raise InvalidInput("the target is missing", "give a name, as in @NAME, or an address", field="target")
     target = Target(kind, plain)
     _check_length(target)
     return target
@@ -426,8 +433,14 @@ def _with_service(store: Store, platform: Platform, settings: SettingValues, cre
         return settings
     service = store.credentials.get(credential).platform
     if settings.get(SERVICE, service) != service:
-        what = f"the credential {credential!r} is for {service}, and the source is read through {settings[SERVICE]}"
-        raise InvalidInput(what, f"set service={service}, or name another credential", "credential")
+        raise InvalidInput(
+            "the credential {credential!r} is for {service}, and the source is read through {other}",
+            "set service={service}, or name another credential",
+            "credential",
+            credential=credential,
+            service=service,
+            other=settings[SERVICE],
+        )
     return {**settings, SERVICE: service}
 
 
@@ -525,7 +538,8 @@ def check_pace(interval_minutes: int | None, priority: str = "medium") -> None:
 
 
 def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> Source:
-    return store.sources.set_state(source_id, SourceState.PAUSED, reason or "paused by a person", now)
+    why = as_message(reason) if reason else message("paused_by_user")
+    return store.sources.set_state(source_id, SourceState.PAUSED, why, now)
 
 
 def resume(store: Store, source_id: int, now: datetime) -> Source:
@@ -550,11 +564,11 @@ def ask_now(store: Store, source_id: int, now: datetime) -> None:
     _request(store, source_id, now, REQUESTED)
 
 
-def _request(store: Store, source_id: int, now: datetime, reason: str) -> None:
+def _request(store: Store, source_id: int, now: datetime, reason: Message) -> None:
     store.sources.mark_due(source_id, now, reason)
     store.jobs.wake(COLLECT_REQUESTED, now)
 
 
 def remove(store: Store, source_id: int, now: datetime) -> Source:
     """Removes the source; its items stay."""
-    return store.sources.set_state(source_id, SourceState.REMOVED, "removed by a person", now)
+    return store.sources.set_state(source_id, SourceState.REMOVED, message("removed_by_user"), now)

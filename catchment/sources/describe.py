@@ -8,9 +8,11 @@ from enum import StrEnum
 
 from msgspec.structs import asdict
 
-from catchment.messages import Message
+from catchment.messages import Message, message
 from catchment.model import (
     ADDED,
+    ON_PROBATION,
+    OWN_INTERVAL,
     Kind,
     Order,
     Progress,
@@ -56,7 +58,7 @@ class SourceView(View, frozen=True):
     target: str
     name: str
     state: SourceState
-    state_reason: str | None
+    state_reason: Message | None
     settings: SettingValues
     credential: str | None
     interval_minutes: int | None
@@ -70,7 +72,7 @@ class SourceView(View, frozen=True):
     last_success_at: datetime | None
     last_new_at: datetime | None
     next_fetch_at: datetime | None
-    next_fetch_reason: str
+    next_fetch_reason: Message
     note: str | None
     """What is special about how it is read at present."""
     has_platform: bool
@@ -189,12 +191,14 @@ def _is_new(progress: Progress) -> bool:
     return progress.last_polled_at is None and progress.due_reason == ADDED
 
 
-def _why(source: Source, progress: Progress) -> str:
+def _why(source: Source, progress: Progress) -> Message:
+    if source.state != SourceState.ACTIVE and source.state_reason:
+        return message("due.not_active_because", state=str(source.state), why=source.state_reason)
     if source.state != SourceState.ACTIVE:
-        return f"not due: {source.state} ({source.state_reason})" if source.state_reason else f"not due: {source.state}"
+        return message("due.not_active", state=str(source.state))
     if progress.next_due_at is None or _is_new(progress):
-        return "the interval of its kind" if progress.last_polled_at else "never visited: first in line"
-    return progress.due_reason or "own interval"
+        return message("due.interval_of_kind" if progress.last_polled_at else "due.first")
+    return progress.due_reason or OWN_INTERVAL
 
 
 def _rounded(number: float | None) -> float | None:
@@ -232,7 +236,7 @@ class Why(StrEnum):
     """It is visited, and shows nothing new, against its own rhythm."""
 
 
-_PUT_OFF = {"probation": Why.PROBATION, "told to wait": Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
+_PUT_OFF = {ON_PROBATION: Why.PROBATION, schedule.TOLD: Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
 _NO_MONEY = {schedule.NO_MONEY_TODAY: Period.DAY, schedule.NO_MONEY_THIS_MONTH: Period.MONTH}
 LATE = frozenset((Why.NOBODY, Why.BUDGET, Why.CROWDED, Why.STUCK, Why.SILENT))
 
@@ -360,7 +364,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
 
 def _holes(gap: GapView) -> list[Hole]:
     """Returns a gap for the coverage: in two parts, if its upper part was repaired."""
-    closed_because = (gap.closed_because or "closed") if gap.closed_at else None
+    closed_because = (gap.closed_because or Message("closed")) if gap.closed_at else None
     hole = Hole(gap.id, gap.is_certain, gap.from_at, gap.to_at, gap.cause, closed_because)
     edge = gap.repaired_from_at
     if edge is None or closed_because is not None:

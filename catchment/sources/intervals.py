@@ -29,8 +29,8 @@ def minutes_from(text: str, unset: str = "") -> int | None:
     if text == unset:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        helps = f"give a whole number, such as 60, or {unset}" if unset else "give a whole number, such as 60"
-        raise InvalidInput("{text!r} is not a number of minutes", helps, field="interval", text=text[:50])
+        helps = "give a whole number, such as 60, or {unset}" if unset else "give a whole number, such as 60"
+        raise InvalidInput("{text!r} is not a number of minutes", helps, field="interval", text=text[:50], unset=unset)
     return int(text)
 
 

@@ -282,8 +282,11 @@ def _opml_rows(text: str) -> Iterable[PlacedRow]:
         # URLs with a bare & are the usual reason; &amp; was meant.
         outlines = _Outlines()
         if (ampersands := text.count("&")) > MOST_AMPERSANDS:
-            what = f"the list is not well-formed OPML, and has {ampersands:,} times &, too many to be corrected"
-            raise InvalidInput(what, "export it anew, or write &amp; for each &") from None
+            raise InvalidInput(
+                "the list is not well-formed OPML: too many unescaped & ({ampersands:,})",
+                "export it again, or write &amp; for each &",
+                ampersands=ampersands,
+            ) from None
         try:
             _parse(_NOT_XML.sub("", _BARE_AMPERSAND.sub("&amp;", text)), outlines)
         except expat.ExpatError as error:
@@ -323,8 +326,12 @@ class _Outlines:
         if len(self._above) >= _DEEPEST:
             raise InvalidInput("the list is nested more than {deepest} deep", HELPS, deepest=_DEEPEST)
         if (longest := max(map(len, attributes.values()), default=0)) > LONGEST_ATTRIBUTE:
-            what = f"an attribute of the list has {longest:,} characters; {LONGEST_ATTRIBUTE:,} is the most"
-            raise InvalidInput(what, "export the list anew")
+            raise InvalidInput(
+                "an attribute of the list has {longest:,} characters; the limit is {most:,}",
+                "export the list again",
+                longest=longest,
+                most=LONGEST_ATTRIBUTE,
+            )
         fields = {key.lower(): value.strip() for key, value in attributes.items()}
         is_feed = name.lower() == "outline" and bool(fields.get("xmlurl") or fields.get("type", "").lower() == "rss")
         label = fields.get("text") or fields.get("title") or None

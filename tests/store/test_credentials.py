@@ -227,7 +227,7 @@ def test_every_change_is_written_down_with_its_reason(desk: Desk) -> None:
     ]
     reasons = [one.reason for one in reversed(desk.store.credentials.changes("mine"))]
     assert reasons[1] == "3 errors in a row: a login is needed, or the one given is not accepted (HTTP 401)"
-    assert reasons[7:] == ["on leave", "resumed by a person", "removed"]
+    assert reasons[7:] == ["on leave", "resumed by a user", "removed"]
 
 
 def test_a_success_is_noted_where_it_is_news(desk: Desk) -> None:
@@ -313,7 +313,7 @@ def test_an_exhausted_pool_is_an_alert_of_the_highest_sort_that_closes_by_itself
     with pytest.raises(CredentialsExhausted) as caught:
         pool.take("reddit")
     assert (caught.value.code, caught.value.retryable) == ("COOKIE_EXHAUSTED", False)
-    assert "no credential of reddit is usable: mine is cooling until 2026-01-01 00:30 UTC" in str(caught.value)
+    assert "no credential of reddit is usable: mine is cooling down until 2026-01-01 00:30 UTC" in str(caught.value)
     assert "the next one is usable from 2026-01-01 00:30 UTC" in str(caught.value)
     desk.clock.advance(1800)
     keeper.apply_elapsed_time()

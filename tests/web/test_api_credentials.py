@@ -72,7 +72,7 @@ def test_a_person_pauses_and_resumes_it(both: Desk) -> None:
     assert [each["subject"] for each in both.get("/api/alerts")["items"]] == ["pool reddit exhausted"]
     assert both.post("/api/credentials/1/resume")["state"] == "active"
     assert both.get("/api/alerts")["items"] == []
-    assert both.post("/api/credentials/1/pause")["state_reason"] == "paused by a person"
+    assert both.post("/api/credentials/1/pause")["state_reason"] == "paused by a user"
 
 
 def test_one_that_is_not_there_is_not_there(desk: Desk) -> None:

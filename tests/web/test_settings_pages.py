@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from catchment.credentials.lifecycle import failed
 from catchment.jobs import JOBS, run_watches
 from catchment.model import Watch
 from catchment.store.credentials import Terms
@@ -66,6 +67,27 @@ def test_a_credential_that_cools_down_says_until_when(desk: Desk) -> None:
     assert "cooling down usable again in 30 min" in said
     assert "3 errors in a row" in said
     assert "冷却中" in opened(desk, "/credentials", language="zh")
+
+
+def test_why_a_credential_is_in_its_state_is_told_in_the_readers_language(both: Desk) -> None:
+    a_credential(both)
+    manager = both.here.app.credential_manager
+    for _ in range(3):
+        manager.change("reader", lambda known, now: failed(known, manager.rules, now, now, "HTTP 401"))
+    led_to(both, "/credentials/1/pause")
+    english, chinese = (plain(opened(both, "/credentials/1", language=language)) for language in ("en", "zh"))
+    assert "cooling down 3 errors in a row: HTTP 401" in english
+    assert "paused by a user" in english
+    assert "连续 3 次错误：HTTP 401" in chinese
+    assert "由用户暂停" in chinese
+    changes = both.get("/api/credentials/1")["changes"]
+    assert [change["reason"] for change in changes] == ["paused by a user", "3 errors in a row: HTTP 401", "added"]
+
+
+def test_a_reason_that_looks_like_a_stored_message_is_shown_as_it_was_typed(both: Desk) -> None:
+    a_credential(both)
+    led_to(both, "/credentials/1/pause", reason='{"code": broken')
+    assert both.get("/api/credentials/1")["state_reason"] == '{"code": broken'
 
 
 # ── watches ───────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -406,6 +406,12 @@ def test_why_it_is_visited_then_and_what_was_noted_is_told_in_the_readers_langua
     assert "tier1: every 2 h" in english
     assert "junk after the feed new <words>" in english
     assert "tier1：每 2 小时一次" in chinese
+    both.post(f"/api/sources/{source.id}/run", status=202)
+    (stored,) = both.here.app.store.database.read(lambda tx: tx.one("SELECT due_reason FROM progress")) or ()
+    assert stored == "due.requested"
+    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=one)) for one in ("en", "zh"))
+    assert "its collection was requested" in english
+    assert "已请求立即采集" in chinese
     assert "订阅源之后有多余内容 new <words>" in chinese
 
 

@@ -121,14 +121,14 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     complaint = _complaint(answer, settings["error"])
     if complaint is None:
         return None
-    what = f"the API says: {complaint}"
+    what = "the API says: {complaint}"
     if TOO_OFTEN.search(complaint):
-        slow_down = SlowDown(what, "it is asked again later; a longer interval avoids this")
+        slow_down = SlowDown(what, "it is retried later; a longer interval avoids this", complaint=complaint)
         return Refusal(slow_down, blames=FailureScope.HOST)
     if NO_ENTRY.search(complaint):
-        no_entry = LoginNeeded(what, "add or renew the credential, and name it in the source")
+        no_entry = LoginNeeded(what, "add or renew the credential, and name it in the source", complaint=complaint)
         return Refusal(no_entry, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
-    return Refusal(Refused(what, "check the source's address and settings"))
+    return Refusal(Refused(what, "check the source's address and settings", complaint=complaint))
 
 
 def accepts(answer: Answer, request: Request) -> bool:

@@ -157,15 +157,17 @@ def turn(
         number, paging = len(trail) + 1, settings["paging"]
         parameter = f"{paging}_param"
         if parameter in settings:
-            name = settings[parameter]
-            helps = f"the API does not heed the parameter {name!r}: set {parameter}, or another paging"
+            helps = "the API ignores the parameter {name!r}: set {parameter}, or another paging"
         else:
-            helps = f"the API does not turn its pages by paging={paging}: choose another, or none"
+            helps = "the API does not support paging={paging}: choose another, or none"
         raise Unreadable(
             "page {number} of the list shows the same items as page {previous}",
             helps,
             number=number,
             previous=number - 1,
+            name=settings.get(parameter),
+            parameter=parameter,
+            paging=paging,
         )
     seen = request.state.get("seen", 0) + shown.count
     following = _next(document, shown.count, answer, request, settings, search)

@@ -500,7 +500,7 @@ def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
             "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL",
             now,
             page.run_id,
-            because,
+            because.code,
             gap_id,
         )
     if write.narrowed is not None:

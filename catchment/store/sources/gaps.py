@@ -36,7 +36,7 @@ class GapView(View, frozen=True):
     cause: str
     opened_at: datetime
     closed_at: datetime | None
-    closed_because: str | None
+    closed_because: Message | None
     repaired_from_at: datetime | None
     """What is newer than this was repaired, the rest is missing."""
     attempt_count: int

@@ -262,7 +262,7 @@ class StandingRow(Record, frozen=True):
     last_success_at: datetime | None
     last_polled_at: datetime | None
     error_code: str | None
-    due_reason: str | None
+    due_reason: Message | None
     next_due_at: datetime | None
     failures_in_a_row: int
 
@@ -279,7 +279,7 @@ class FailingSource(View, frozen=True):
     last_error_code: str | None
     failures_in_a_row: int
     last_polled_at: datetime | None
-    due_reason: str | None
+    due_reason: Message | None
 
 
 class FailureCounts(Record, frozen=True):
