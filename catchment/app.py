@@ -268,12 +268,12 @@ class App:
         )
 
     def keyed_services(self) -> set[str]:
-        """The paid services that there is a credential for."""
+        """Paid services that have a credential."""
         paid = {name for name, service in self.platforms.services.items() if hasattr(service, "PRICES")}
         return paid & self.credential_manager.platforms()
 
     def monitor_spending(self) -> None:
-        """Keeps the alerts about spending caps up to date, and books what dead processes had reserved."""
+        """Updates the alerts about spending caps, and books reservations of dead processes."""
         now = self.clock.now()
         self.store.spending.recover(now)
         self.monitors().spending(spending_caps(self.settings))
@@ -472,7 +472,7 @@ def open_app(
     connections: int | None = None,
 ) -> App:
     """Open the database and build the app. `creates`: set up the database if there is none. `connections`: at most this
-    many, plus one that shows that the process is alive. Nothing is claimed or requested yet."""
+    many, plus one for the process lock. Nothing is claimed or requested yet."""
     clock = clock or clock_from(settings.clock, settings.home)
     # One connection for each worker, and a few for requests in the meantime.
     pool_size = connections or settings.concurrency + SERVER_POOL

@@ -204,7 +204,7 @@ class Cache:
                 stamp, items = made
                 self._put(CacheKey(source_id, False), CachedSet(stamp, [*map(to_json, items)]))
         except StoreError as error:
-            _warn("the hot set could not be written", source=source_id, error=str(error))
+            _warn("cached list could not be written", source=source_id, error=str(error))
             self._count(HotCounts(failures=1))
 
     def cache(self, source: Source, items: Sequence[RefinedItem], at: datetime) -> int:
@@ -240,7 +240,7 @@ class Cache:
                 backend.drop(source_ids)
             except Away:
                 hours = self._lives / timedelta(hours=1)
-                _warn("what was forgotten may lie in Redis until it is past its time", hours=hours)
+                _warn("deleted items may remain in Redis until they expire", hours=hours)
 
     def clear_expired(self) -> int:
         """Remove expired sets from every backend; returns how many entries were removed."""
@@ -322,7 +322,7 @@ class Cache:
                 self._store.cached_sources.count(minute, counts)
             except StoreError as error:
                 # Statistics are not worth a failed or slow read.
-                _warn("reads of the hot store were not counted", error=str(error))
+                _warn("cache statistics could not be saved", error=str(error))
 
     def _put(self, key: CacheKey, made: CachedSet) -> None:
         now = self._clock.now()

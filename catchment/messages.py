@@ -212,6 +212,7 @@ SENTENCES: dict[str, Text] = {
     "visit.another_process": "another process",
     "visit.taken_over": "another process has taken over {name}",
     "visit.not_started": "not collected: a stop was requested, or the database was unavailable",
+    "visit.cut_off": "the process ended before this visit did; what it had stored is kept",
     "visit.removed": "removed in the meantime",
     "task.cancelled": "cancelled by a user",
     "task.refused": "{name} was refused, and all other targets would be refused, too: {why}",
@@ -245,6 +246,12 @@ SENTENCES: dict[str, Text] = {
     "http.helps.remove": "remove the source, or give it a new address",
     "http.helps.country": "it may be reachable from another country",
     "http.helps.settings": "check the source's target and settings",
+    # Why no request is sent before a time.
+    "wait.asked": "{name} asked us to wait",
+    "wait.busy": "{name} is being requested by others",
+    "wait.between_pages": "{name} asks for a pause between two pages",
+    "wait.enough": "enough requests are in progress",
+    "wait.budget": "the budget of {name} is used up",
     "robots.unreadable": "its robots.txt cannot be read: {why}",
     # Why a source was retired.
     "source.moved_to_known": "it has moved to {target}, which is another source already",

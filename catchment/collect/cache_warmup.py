@@ -69,7 +69,7 @@ class CacheWarmup:
         try:
             result, cached = crawl.crawl(), crawl.cached
         except Exception as error:
-            log.error("a cache-only crawl failed inside", source=claimed.source.id, exc_info=error)
+            log.error("internal error during a cache-only crawl", source=claimed.source.id, exc_info=error)
             inside = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
             result, cached = crawl.failed(inside), None
         crawl.client.book()

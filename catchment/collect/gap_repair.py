@@ -158,7 +158,9 @@ class SourceGapRepair:
         except CatchmentError as caught:
             error = caught
         except Exception as caught:  # a bug of ours or of a platform that one gap triggers must not stop the others
-            log.error("repairing a gap failed inside", source=self._source.id, gap=claimed.gap.id, exc_info=caught)
+            log.error(
+                "internal error while repairing a gap", source=self._source.id, gap=claimed.gap.id, exc_info=caught
+            )
             error = CatchmentError("internal error ({error_type})", error_type=type(caught).__name__)
         self.client.book()
         return self._end(claimed, error, self.client.requests - before)

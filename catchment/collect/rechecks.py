@@ -172,7 +172,7 @@ class _SourceRechecks:
         self._counts, self._began = Counts(), context.clock.now()
         self.is_told_to_wait = False
         self._trouble: PlatformError | None = None
-        """The first error because of which an item could not be had."""
+        """The first error that prevented fetching an item."""
 
     def run(self) -> VisitResult:
         """Runs all of them, whatever happens: what could not be requested is postponed, never lost."""
@@ -183,7 +183,7 @@ class _SourceRechecks:
         except CatchmentError as error:
             broke = error
         except Exception as error:  # a bug of ours or in the platform's module that one source triggers
-            log.error("a second look failed inside", source=self._source.id, exc_info=error)
+            log.error("internal error during a recheck", source=self._source.id, exc_info=error)
             broke = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
         if broke is None and len(self._waiting) == asked:
             # Nothing but failures: a few of them do not end the requests, and do not count as success either.

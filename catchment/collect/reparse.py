@@ -93,7 +93,7 @@ class Reparsing:
 
     def _unreadable(self, kept: StoredAnswer, platform: Platform, error: Exception, so_far: Reparsed) -> Reparsed:
         why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-        log.warning("a kept answer cannot be read", answer=kept.id, source=kept.source_id, why=why)
+        log.warning("stored answer could not be parsed", answer=kept.id, source=kept.source_id, why=why)
         if not self._is_dry:
             # What an older parser made of it stays; the next parser tries it again, or this one if it was never parsed.
             self._store.reparses.read(kept.id, platform.PARSER_VERSION, is_read=kept.is_read)

@@ -20,6 +20,7 @@ from catchment.collect.visit import Visited
 from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.messages import about, message
 from catchment.model import (
+    EndCode,
     Lease,
     Outcome,
     Record,
@@ -429,7 +430,7 @@ class Scheduler:
 
     def _not_visited(self, source_id: int) -> VisitResult:
         words = message("visit.not_started")
-        return _skipped(source_id, "NOT_VISITED", words)
+        return _skipped(source_id, EndCode.NOT_VISITED, words)
 
     def _held_by_another(self, source_id: int) -> VisitResult:
         try:
@@ -443,7 +444,7 @@ class Scheduler:
             else message("visit.another_process")
         )
         words = message("visit.held", name=source.name, holder=holder_name)
-        return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
+        return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code=EndCode.HELD, error=words)
 
 
 def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:

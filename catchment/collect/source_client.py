@@ -72,7 +72,7 @@ class Cooldowns:
     def start(self, platform: str, until: datetime, now: datetime) -> None:
         """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
         if not self._own.until(platform, now):
-            log.info("a platform is left alone", platform=platform, until=until.isoformat())
+            log.info("platform cooldown started", platform=platform, until=until.isoformat())
         self._own.begin(platform, until)
 
         def later_end(kept: Any | None) -> tuple[Any, None]:
@@ -83,7 +83,9 @@ class Cooldowns:
             self._rows.change(_name(platform), now, later_end)
         except StoreError as error:
             if not error.is_logged:
-                log.error("the others do not know that a platform is left alone", platform=platform, error=str(error))
+                log.error(
+                    "platform cooldown could not be shared with other processes", platform=platform, error=str(error)
+                )
 
     def until(self, platforms: Iterable[str], now: datetime) -> dict[str, datetime]:
         """Returns those of the given platforms that are in cooldown, with its end."""
@@ -150,14 +152,14 @@ class Reachability:
             is_shared = any(at > now - _MEANWHILE for at in others)
             if site.is_local:
                 # It says nothing about our connection; but without one, it may be out of reach as well.
-                if not is_reached and self._unconnected and not self._is_line_up(now):
+                if not is_reached and self._unconnected and not self._is_network_up(now):
                     return Cause.NETWORK
             elif self._missed[site] < _OFTEN:
                 self._unanswered.add(site)
                 is_shared = is_shared or len(self._unanswered) > 1
                 if not is_reached:
                     self._unconnected.add(site)
-                    if not self._is_line_up(now):
+                    if not self._is_network_up(now):
                         return Cause.NETWORK
             return Cause.SITE if is_shared else Cause.SOURCE
 
@@ -175,7 +177,7 @@ class Reachability:
         self._reached_at = now
         self._unconnected.clear()
 
-    def _is_line_up(self, now: datetime) -> bool:
+    def _is_network_up(self, now: datetime) -> bool:
         """Whether a site was reached lately and at most one could not be reached since."""
         is_lately = self._reached_at is not None and self._reached_at > now - _LATELY
         return is_lately and len(self._unconnected) < 2

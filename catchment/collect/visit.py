@@ -260,7 +260,7 @@ class Visitor:
         except CatchmentError as error:
             self._fail(visit, error)
         except Exception as error:  # a bug of ours that one source triggers must not stop the others
-            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
             details = {"error_type": type(error).__name__}
             self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
         if visit.is_paid:

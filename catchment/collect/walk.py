@@ -264,7 +264,7 @@ def _is_not_modified(state: VisitState, exchange: Exchange) -> bool:
 
 
 def _only_leads_on(state: VisitState, reading: Reading) -> bool:
-    """Whether the page only links on (a site's page that names its feed): there is nothing to write yet."""
+    """Whether the page only links to the real source (a site that names its feed): there is nothing to write yet."""
     is_empty = not reading.items and not reading.skipped and not listed_ids(reading)
     return state.walk.pages == 0 and is_empty and bool(reading.follow)
 

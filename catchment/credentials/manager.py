@@ -139,7 +139,7 @@ class CredentialManager:
 def _log_moved(credentials: Sequence[Credential]) -> None:
     for credential in credentials:
         log.warning(
-            "a credential is not as it was",
+            "credential changed state",
             credential=credential.name,
             platform=credential.platform,
             state=str(credential.state),

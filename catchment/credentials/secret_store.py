@@ -34,7 +34,7 @@ class Lent(Record, frozen=True):
 
 @cache
 def _derived(secret: str) -> str:
-    """As slow as deriving an encryption key: a mark must be no way to test guesses."""
+    """Deliberately slow, so that the mark cannot be used to test guesses."""
     return scrypt(secret.encode(), salt=_SALT, n=2**15, r=8, p=1, maxmem=2**26, dklen=4).hex()
 
 
@@ -60,7 +60,7 @@ def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -
 
 
 def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
-    """Yields, as text, which settings are of no use because another one is missing."""
+    """Yields warnings about incomplete credential settings."""
     for setting in settings.values():
         missing = [field.name for field in setting.fields if field.default is None and field.name not in given]
         if missing and any(field.name in given for field in setting.fields):

@@ -339,7 +339,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _at_home(home: Path, database: Path | None, written: Mapping[Path, object]) -> Iterator[Path]:
-    """Yields all files of the data folder except those that rightly hold a secret; and the database, wherever it is."""
+    """Yields the files to scan: the data folder without the key files, and the database."""
     beside = [] if database is None else [database, database.with_name(f"{database.name}-wal")]
     known = {path.resolve() for path in written}
     for path in dict.fromkeys(path.resolve() for path in (*beside, *sorted(home.rglob("*")))):

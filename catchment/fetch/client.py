@@ -82,7 +82,7 @@ class Call(Struct):
     """The credential that it is sent with."""
     token: Token | None = None
     """The token from a login with that credential."""
-    cures_tried: int = 0
+    changes_tried: int = 0
     is_renewal_tried: bool = False
     bookings: list[Booking] = []
     """What its exchanges cost, one by one, at services that cost money."""
@@ -164,7 +164,7 @@ class Fetch:
             answer, slot = self._send(call)
             while (refusal := _refusal(answer, call.request, slot)) is not None:
                 # Each can help only so often, so this ends.
-                if not (self._is_cured(refusal, call) or self._is_token_given_up(refusal, call)):
+                if not (self._retries_with_change(refusal, call) or self._is_token_given_up(refusal, call)):
                     raise self._blamed(refusal, slot)
                 answer, slot = self._follow(call)
         except PlatformError as error:
@@ -219,15 +219,15 @@ class Fetch:
         error.is_credentials = is_refused and slot.credential is not None
         return error
 
-    def _is_cured(self, refusal: Refusal, call: Call) -> bool:
+    def _retries_with_change(self, refusal: Refusal, call: Call) -> bool:
         """Whether the call continues with a changed request. Its cookies are kept, so that the next one is not
         refused."""
-        if refusal.cure is None or call.cures_tried >= refusal.cure.most_retries:
+        if refusal.cure is None or call.changes_tried >= refusal.cure.most_retries:
             return False
-        call.cures_tried += 1
+        call.changes_tried += 1
         cure, request = refusal.cure, refusal.cure.repeat or call.request
         if cure.wait_seconds:
-            self._throttle.wait(cure.wait_seconds * cure.growth ** (call.cures_tried - 1))
+            self._throttle.wait(cure.wait_seconds * cure.growth ** (call.changes_tried - 1))
         call.request = request.replace(headers={**request.headers, **cure.headers})
         if cure.cookies:
             self._cured_cookies[_jar(call)] = cookie_header(cure.cookies)
@@ -388,7 +388,7 @@ class Fetch:
 
 
 def _jar(call: Call) -> tuple[str, str | None, str]:
-    """Returns what the cookies of a cure are kept for."""
+    """Returns the key of the cookie jar for retries."""
     return call.platform.NAME, call.request.credential, parse_url(call.request.url).site
 
 

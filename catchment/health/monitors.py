@@ -163,8 +163,8 @@ def standing_still(
 
 
 def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[Alarm]:
-    """Returns alerts for kinds whose first visits were begun and do not go on. Where none was made, collecting itself
-    is stalled."""
+    """Returns alerts for kinds whose first collections have stalled. Without any first collection, collecting itself is
+    stalled."""
     alarms = []
     for warm_up in warm_ups:
         last = warm_up.last_first_at

@@ -15,7 +15,19 @@ from catchment.model.item import (
     Skipped,
     floor_key,
 )
-from catchment.model.outcome import Alarm, Counts, Event, Gap, Lease, Outcome, Severity, Standing, VisitResult, Watch
+from catchment.model.outcome import (
+    Alarm,
+    Counts,
+    EndCode,
+    Event,
+    Gap,
+    Lease,
+    Outcome,
+    Severity,
+    Standing,
+    VisitResult,
+    Watch,
+)
 from catchment.model.page import (
     Booking,
     Change,
@@ -115,6 +127,7 @@ __all__ = [
     "CredentialSettings",
     "CredentialState",
     "Earlier",
+    "EndCode",
     "Event",
     "FailureScope",
     "Field",

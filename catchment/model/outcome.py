@@ -84,6 +84,17 @@ class Outcome(StrEnum):
     SKIPPED = "skipped"
 
 
+class EndCode(StrEnum):
+    """Error codes of visits that ended without an error."""
+
+    HELD = "HELD"
+    """Another process was collecting the source."""
+    CUT_OFF = "CUT_OFF"
+    """The process ended before the visit did."""
+    NOT_VISITED = "NOT_VISITED"
+    """The run ended before the source's turn."""
+
+
 class VisitResult(Record, frozen=True):
     """The result of one visit to one source."""
 

@@ -232,7 +232,7 @@ class ItemChange(Record, frozen=True):
     stored: StoredItem | None
     change: Change
     reasons: tuple[str, ...] = ()
-    """Why a revision is written, in the order that SEMANTICS gives."""
+    """Why a revision is written, in an order that clients may rely on."""
     values: ItemValues = {}
     """The columns that change, with their new values; for a new item, those that are not simply what it states."""
     is_reindexed: bool = False

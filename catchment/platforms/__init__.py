@@ -52,9 +52,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _LONGEST = 50
+"""How much of an unknown name an error repeats."""
 _MOST_DIFFERENT = 0.15
 """The share of different characters up to which a constant is taken for a misspelt one of the protocol."""
-"""How much of an unknown name an error repeats."""
 
 
 ANNOUNCED = {
@@ -237,8 +237,8 @@ def platform_named(name: str) -> Platform | None:
 def installed() -> Platforms:
     """Returns all platforms: our modules, then those of installed packages.
 
-    Raises CatchmentError for a module of ours that cannot be loaded or does not follow the protocol; such a package is
-    logged and left out.
+    Raises CatchmentError for a module of ours that cannot be loaded or does not follow the protocol; a
+    third-party package of that sort is logged and ignored.
     """
     loaded: list[Platform] = []
     for info in pkgutil.iter_modules(__path__):

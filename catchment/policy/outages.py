@@ -282,8 +282,8 @@ def without_success(
     """Returns the sources whose success is overdue by the limit, if nothing has succeeded meanwhile and most are
     overdue.
 
-    Sources that were failing already when others last succeeded are not counted: a few broken sources among many are no
-    standstill.
+    Sources that were failing already when others last succeeded are not counted: a few broken sources are not an
+    outage.
     """
     last = _latest(source.last_success_at for source in standings)
     measured = [source for source in standings if source.is_due_since(last)]

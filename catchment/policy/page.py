@@ -326,8 +326,7 @@ def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_
 def decide_end_without_money(
     state: VisitState, error: SpendingCapReached, message: str, at: datetime, facts: PageFacts
 ) -> VisitPage:
-    """Ends a walk that has read some pages, because a spending cap allows no more: what lies between them and what was
-    stored before is a gap."""
+    """Ends a walk at a spending cap; the unread part becomes a gap."""
     position = state.walk.position
     assert position is not None
     state = end_without_money(state, completed(state, at, is_owed=True), error, message, at)

@@ -12,6 +12,7 @@ from enum import StrEnum
 
 from catchment.errors import (
     CatchmentError,
+    Conflict,
     CredentialsExhausted,
     Gone,
     LeaseLost,
@@ -467,12 +468,12 @@ def pause(state: VisitState, at: datetime) -> VisitState:
 
 def retire_as_twin(state: VisitState, message: str, at: datetime) -> VisitState:
     """Retires the source because the source that it leads to exists already: its items would be stored twice."""
-    result = state.result.replace(error_code="CONFLICT", error=message)
+    result = state.result.replace(error_code=Conflict.code, error=message)
     return _ended(state.replace(result=result), Outcome.SKIPPED, _polled(state.progress, at), at, retire=message)
 
 
 def skip(state: VisitState, why: str, at: datetime) -> VisitState:
-    """Ends a visit for which there is nothing to send a request with."""
+    """Ends a visit to a source whose platform is not installed."""
     due = schedule.next_due(state.interval(state.progress), None, at)
     return _ended(state.noted(why), Outcome.SKIPPED, _polled(state.progress, at), at, due)
 
@@ -554,7 +555,7 @@ def end_without_money(
 
 
 def _due_when_deferred(state: VisitState, progress: Progress, error: SlowDown, at: datetime) -> schedule.NextDue:
-    """Returns when a source is tried again that our own limits made wait."""
+    """Returns when a source deferred by our own limits is retried."""
     if isinstance(error, SpendingCapReached):
         return schedule.next_due_without_money(state.interval(progress), error.retry_at, at)
     return schedule.next_due_when_deferred(state.interval(progress), error.retry_at, at)

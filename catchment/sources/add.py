@@ -57,7 +57,7 @@ _LONGEST_ADDRESS = 2_000
 
 
 def understand(platforms: Platforms, kind: str, text: str) -> Target:
-    """Returns the target a person meant; raises an error that says what would be right. Sends no request."""
+    """Returns the target a person meant; raises InvalidInput with what is allowed. Sends no request."""
     platform = platforms.needed(kind)
     return platform.understand(text, kind).replace(kind=kind)
 
@@ -84,7 +84,7 @@ def add_typed(
     """Adds a source as a person types it: a kind and a target, or an address alone. Raises Conflict if it exists.
 
     An address alone is recognised, and its platform is asked first; `check` decides that in either case. `settings`
-    are `key=value` texts; `more` is passed to `wanted`.
+    are `key=value` texts; `more` is passed to `source_request`.
     """
     recognised_kind, text = (None, target) if target is not None else recognised(visitor.platforms, kind)
     name = recognised_kind.name if recognised_kind else kind
@@ -122,7 +122,7 @@ def settings_from(platforms: Platforms, kind: str, texts: Sequence[str]) -> Sett
 def follow(
     store: Store, safe: SecretStore, platforms: Platforms, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, bool]:
-    """Adds a source. Returns it and whether it is new; `more` is passed to `wanted`."""
+    """Adds a source. Returns it and whether it is new; `more` is passed to `source_request`."""
     source = source_request(store, safe, platforms, kind, text, now, **more)
     ((source_id, is_new),) = store.sources.follow_many([source], now)
     return _added(store, source_id, now) if is_new else store.sources.get(source_id), is_new
@@ -131,7 +131,7 @@ def follow(
 def follow_checked(
     visitor: Visitor, safe: SecretStore, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, Preview | None]:
-    """Asks the platform first, and adds the source only if it answers; `more` is passed to `wanted`.
+    """Asks the platform first, and adds the source only if it answers; `more` is passed to `source_request`.
 
     Returns the source and what it would store; without a preview, the source exists already, perhaps under another
     URL.
@@ -170,8 +170,8 @@ def _added(store: Store, source_id: int, now: datetime) -> Source:
 def tried(
     visitor: Visitor, safe: SecretStore, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, Preview | None]:
-    """Returns what a first visit would store; adds and keeps nothing. `more` is passed to `wanted`. Without a preview,
-    the source exists already, perhaps under another URL."""
+    """Returns what a first visit would store; adds and keeps nothing. `more` is passed to `source_request`. Without a
+    preview, the source exists already, perhaps under another URL."""
     store = visitor.store
     plain, _ = strip_url(text, takes_unsure=more.get("keep_secret", False))
     known = store.sources.of_target(kind, understand(visitor.platforms, kind, plain).address)
@@ -370,10 +370,10 @@ def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
     plain, secret = strip_url(" ".join(text.split()))
     if secret is not None or credential is not None:
         raise InvalidInput(
-            "{what}: a credential cannot be checked",
+            "{problem}: a credential cannot be checked",
             "add the source without one, and give it one later",
             "credential",
-            what=no_platform(kind),
+            problem=no_platform(kind),
         )
     if not plain or not plain.isprintable():
         raise InvalidInput("the target is missing", "give a name, as in @NAME, or an address", field="target")

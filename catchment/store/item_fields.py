@@ -86,9 +86,7 @@ class ItemView(Record, frozen=True):
     author: Annotated[str | None, LABEL]
     title: Annotated[str | None, CONTENT]
     text: Annotated[str | None, ItemColumn(Group.CONTENT, is_large=True)]
-    html: Annotated[
-        str | None, ItemColumn(Group.CONTENT, "Sanitised, but somebody else's: treat it as such.", is_large=True)
-    ]
+    html: Annotated[str | None, ItemColumn(Group.CONTENT, "Sanitised, but untrusted.", is_large=True)]
     url: Annotated[str | None, LABEL]
     created_at: Annotated[datetime, IDENTITY]
     edited_at: Annotated[datetime | None, LABEL]
@@ -99,7 +97,7 @@ class ItemView(Record, frozen=True):
         datetime | None,
         ItemColumn(
             Group.COUNTER,
-            "When it was last answered: by the platform's word, or by replies that are stored. Null: unknown.",
+            "Time of the last reply, as stated by the platform or taken from stored replies. Null: unknown.",
         ),
     ]
     thread_id: Annotated[str | None, IDENTITY]
@@ -109,7 +107,7 @@ class ItemView(Record, frozen=True):
     ]
     is_deleted: Annotated[bool, CONTENT]
     deleted_by: Annotated[
-        str | None, ItemColumn(Group.LABEL, "Who took it away, where the platform says so: author or moderator.")
+        str | None, ItemColumn(Group.LABEL, "Who removed it, if the platform says so: author or moderator.")
     ]
     is_folded: Annotated[bool, CONTENT]
     is_pinned: Annotated[bool, LABEL]
@@ -124,7 +122,7 @@ class ItemView(Record, frozen=True):
     tags: Annotated[tuple[str, ...], LABEL]
     title_prefixes: Annotated[
         tuple[str, ...],
-        ItemColumn(Group.LABEL, "Those of its tags that stand in brackets before its title."),
+        ItemColumn(Group.LABEL, "Tags in brackets at the beginning of the title."),
     ]
     parent_id: Annotated[
         str | None,
@@ -135,20 +133,20 @@ class ItemView(Record, frozen=True):
         ),
     ]
     scope: Annotated[str, IDENTITY]
-    target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]
+    target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "The URL it links to, if that is not the item itself.")]
     is_adult: Annotated[bool, LABEL]
     is_created_at_guessed: Annotated[bool, IDENTITY]
     is_zone_guessed: Annotated[bool, IDENTITY]
     is_text_cut: Annotated[bool, INTERNAL]
     is_brief: Annotated[
-        bool, ItemColumn(Group.INTERNAL, "Only a short form was told so far; the whole one takes its place.")
+        bool, ItemColumn(Group.INTERNAL, "Only a short form has been seen so far; the complete form will replace it.")
     ]
     language: Annotated[str | None, IDENTITY]
     ordered_at: Annotated[
         datetime,
         ItemColumn(
             Group.INTERNAL,
-            "What lists are ordered by, unless by replies: created or first seen, whichever was earlier.",
+            "Sort key of lists: the earlier of the creation time and the first-seen time.",
         ),
     ]
     change_number: Annotated[int, ItemColumn(Group.INTERNAL, "Grows with every change, counters included.")]

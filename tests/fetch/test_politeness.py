@@ -155,7 +155,7 @@ def test_enough_under_way_at_a_host_is_enough(new_door, server):
     first = Thread(target=door.ask, args=(url,))
     first.start()
     server.arrived.wait()
-    with pytest.raises(SlowDown, match="enough requests are under way"):
+    with pytest.raises(SlowDown, match="enough requests are in progress"):
         door.ask(url)
     door.stop.set()
     with pytest.raises(Stopped):

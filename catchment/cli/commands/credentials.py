@@ -1,4 +1,4 @@
-"""`credentials`: encrypted secrets by name, and the state of each. None can be read back."""
+"""`credentials`: encrypted secrets by name, and the state of each. Secrets cannot be read back."""
 
 from __future__ import annotations
 

@@ -201,7 +201,7 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
     if isinstance(complaint.reason, str) and complaint.reason in CLOSED:
         error_type, what, helps = CLOSED[complaint.reason]
         return Refusal(
-            error_type("{community} is {what}", helps, community=f"r/{name}" if name else "the community", what=what)
+            error_type("{community} is {state}", helps, community=f"r/{name}" if name else "the community", state=what)
         )
     status = _meant(answer, complaint)
     if status == 404 and name is not None:

@@ -241,8 +241,8 @@ class PageWriter:
     ) -> tuple[StoredItem, ...]:
         """Returns the newest items of the source that share their content or link with an unknown item.
 
-        What tells them is read first: nearly always there are none, and whole rows of all would cost more than the rest
-        of the page.
+        The columns that identify them are read first: usually there are none, and whole rows of all would cost more
+        than the rest of the page.
         """
         strangers = [item for _, item in unknown if not item.is_listed]
         fingerprints, urls = {item.fingerprint for item in strangers}, {item.item.url for item in strangers} - {None}

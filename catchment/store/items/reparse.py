@@ -255,7 +255,7 @@ def _correct_all(
         if "last_reply_at" in values:
             answered.add(row["id"])
     if write.is_seen:
-        _see_then(tx, page, shown)
+        _add_past_sightings(tx, page, shown)
     relist(tx, answered)
     return Mended(mended=mended, details=details)
 
@@ -354,7 +354,7 @@ def copies_of_the_order() -> list[str]:
     return [name for name in hanging() if "ordered_at" in schema.metadata.tables[name].c]
 
 
-def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
+def _add_past_sightings(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
     """Records that the source showed these at that time, too."""
     at = micros(page.answered_at)
     sql = "SELECT item_id, first_seen_at, last_seen_at FROM sightings WHERE source_id = ? AND item_id IN {values}"

@@ -1,4 +1,4 @@
-"""Tasks: requested collections of sources, with the state of each. One unfinished task of a kind, decided here."""
+"""Tasks: requested collections of sources, with the state of each. At most one unfinished task per kind."""
 
 from __future__ import annotations
 

@@ -77,11 +77,9 @@ async def _filter(
     ] = None,
     until: Annotated[AskedMoment | None, Query(description="Only items before this time.")] = None,
     is_deleted: Annotated[
-        bool | None, Query(description="Only items deleted at their source, or only the others.")
+        bool | None, Query(description="true: only items deleted at their source; false: only items that are not.")
     ] = None,
-    threads: Annotated[
-        bool, Query(description="Only opening posts of threads, of forums whose posts are numbered.")
-    ] = False,
+    threads: Annotated[bool, Query(description="Only the opening posts of forum threads.")] = False,
 ) -> Filter:
     now = app.clock.now()
     times = moment_of(since, now), moment_of(until, now)

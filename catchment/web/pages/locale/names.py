@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from catchment.jobs import JOBS
+
 NAMES: dict[str, dict[str, str]] = {
     "nav": {
         "read": "Read",
@@ -150,39 +152,7 @@ NAMES: dict[str, dict[str, str]] = {
     "origin": {"environment": "the environment"},
     "interval_from": {"database": "set here", "settings": "from the settings", "default": "default"},
     "home": {"database": "the database", "redis": "Redis"},
-    "job": {
-        "collect-requested": "Collect new and requested sources",
-        "auto-crawl-incremental": "Collect due communities",
-        "collect-due": "Collect due sources",
-        "run-tasks": "Run tasks",
-        "monitor-spending": "Monitor spending",
-        "crawl-low-quality": "Collect neglected low-activity communities",
-        "assign-tiers": "Assign communities to tiers",
-        "look-again": "Recheck older items",
-        "read-threads": "Read threads of forums",
-        "audit-floors": "Audit threads on request",
-        "repair-floors": "Repair missing floors and gaps",
-        "repair-gaps": "Repair gaps",
-        "index-items": "Index new items",
-        "run-watches": "Match new items against watches",
-        "deliver-events": "Deliver events",
-        "recover-leases": "Release expired leases",
-        "watch-credentials": "Check credentials",
-        "notice-silence": "Detect silent sources",
-        "monitor-api-calls": "Monitor requests to platforms",
-        "monitor-cache-health": "Monitor the cache",
-        "monitor-success": "Monitor the success rate",
-        "monitor-crawler-health": "Monitor whether collecting continues",
-        "monitor-warmup-metrics": "Monitor first collections",
-        "plan-budgets": "Check request budgets",
-        "measure-hours": "Compute hourly metrics",
-        "daily-metrics": "Compute daily metrics",
-        "clear-old": "Delete expired records",
-        "clear-expired": "Delete expired cache entries",
-        "warm-up": "Warm up the cache",
-        "crawl-seed-communities": "Warm up the cache, more often",
-        "collect": "Collection by command",
-    },
+    "job": {"repair-gaps": "Repair gaps", "collect": "Collection by command"},
     "sort": {
         "entry": "entry",
         "post": "post",
@@ -317,8 +287,8 @@ NAMES: dict[str, dict[str, str]] = {
         "silent": "silent",
     },
     "late": {
-        "punctual": "No. It is collected on schedule; next collection {at}.",
-        "due": "No. It is due now and will be collected in the next run.",
+        "punctual": "It is collected on schedule; next collection {at}.",
+        "due": "It is due now and will be collected in the next run.",
         "first": "It has not been collected yet; its first collection starts within a minute.",
         "visiting": "It is being collected right now ({work}).",
         "paused": "It is paused ({reason}) and is not collected until you resume it.",
@@ -409,7 +379,7 @@ NAMES: dict[str, dict[str, str]] = {
         "partial": "repaired in part",
         "failed": "failed",
         "skipped": "skipped",
-        "deferred": "put off",
+        "deferred": "deferred",
         "interrupted": "interrupted",
     },
     "error_category": {"http": "HTTP", "parse": "unreadable answer", "db": "database", "unknown": "other cause"},
@@ -424,3 +394,4 @@ NAMES: dict[str, dict[str, str]] = {
     "search_order": {"best": "Most relevant", "newest": "Newest"},
     "items_title": {"posted": "Items", "replied": "Items by last reply"},
 }
+NAMES["job"] |= {job.name: job.why for job in JOBS}
