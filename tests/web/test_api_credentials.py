@@ -111,7 +111,7 @@ def test_no_form_names_a_credential_for_another_host_or_platform(desk: Desk, nam
     fields = {"kind": "rss", "target": "https://evil.example/other", "credential": name}
     answers = [
         sent(desk, "/sources/add", **fields),
-        sent(desk, "/sources/add", deed="try", **fields),
+        sent(desk, "/sources/add", intent="try", **fields),
         sent(desk, f"/sources/{source.id}/change", credential=name),
         sent(desk, "/sources/import", list=json.dumps([fields])),
         sent(desk, "/sources/import", list=json.dumps([fields]), allow_credentials="yes"),
