@@ -65,14 +65,14 @@ if TYPE_CHECKING:
     from catchment.fetch.budgets import Asked, Budgets, Level
     from catchment.fetch.client import Fetch
     from catchment.fetch.settings import FetchSettings, PlatformSettings
-    from catchment.health.metrics import Measuring
+    from catchment.health.metrics import MetricsRecorder
     from catchment.health.monitors import Monitors
     from catchment.health.spending import SpendingView
     from catchment.policy.budget_plan import PlatformPlan
     from catchment.policy.visit import VisitRules
     from catchment.redis import RedisLink
-    from catchment.sources.kinds import Names
-    from catchment.store.sources.stats import Taken
+    from catchment.sources.kinds import NameResolver
+    from catchment.store.sources.stats import RequestsUsed
 
 X_USERS = "twitter_feed"
 """The kind that the settings SCRAPER_… are about."""
@@ -207,8 +207,8 @@ class App:
         return redis_link.RedisLink(self.settings.broker_url, "", away="message broker unavailable; workers are idle")
 
     @part
-    def names(self) -> Names:
-        return kinds.Names(self.store, lambda: self.platforms)
+    def names(self) -> NameResolver:
+        return kinds.NameResolver(self.store, lambda: self.platforms)
 
     @part
     def tiers(self) -> Tiers:
@@ -245,7 +245,7 @@ class App:
         )
         return {name: list(islice(found, len(budgets))) for name, budgets in asked.items()}
 
-    def plans(self, taken: Taken | None = None) -> list[PlatformPlan]:
+    def plans(self, taken: RequestsUsed | None = None) -> list[PlatformPlan]:
         """Whether the budgets suffice for the sources. `taken`: requests used by past visits, where that is known."""
         intervals, now = self.intervals(), self.clock.now()
         return budget_plan.plans(
@@ -258,8 +258,8 @@ class App:
         )
 
     @property
-    def measuring(self) -> Measuring:
-        return metrics.Measuring(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
+    def measuring(self) -> MetricsRecorder:
+        return metrics.MetricsRecorder(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
 
     def spending(self, most_sources: int = 20) -> SpendingView:
         """What paid services cost today and this month."""

@@ -10,12 +10,12 @@ from catchment import logs
 from catchment.app import App
 from catchment.clock import EPOCH
 from catchment.collect import outages
-from catchment.collect.budget_plan import alarms_of, keep_taken
+from catchment.collect.budget_plan import budget_alerts, keep_taken
 from catchment.collect.cache_warmup import warmable
 from catchment.collect.scheduler import emptiness
 from catchment.errors import StoreError
 from catchment.events import watches
-from catchment.health.monitors import HITS_LOOKED_AT, alarms_for, canaries_among
+from catchment.health.monitors import HITS_LOOKED_AT, canaries_among, silence_alerts
 from catchment.model import Record, View, VisitResult, as_dict
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
@@ -95,7 +95,7 @@ def index_items(app: App) -> None:
 
 def crawl_low_quality(app: App) -> None:
     settings, since = app.settings, app.clock.now() - timedelta(hours=app.settings.low_quality_hours)
-    ids = app.store.tier_stats.left_alone(
+    ids = app.store.tier_stats.neglected(
         communities(app), settings.low_quality_below, since, settings.low_quality_sources
     )
     results = app.scheduler().these(ids, "crawl-low-quality", "schedule") if ids else []
@@ -154,7 +154,7 @@ def notice_silence(app: App) -> None:
     # Where sources bring their own hosts, one of them says nothing about the others.
     single_host = {platform.NAME for platform in app.platforms if platform.HOSTS}
     canaries = canaries_among(rhythms, single_host, app.settings.canaries)
-    opened, closed = alerts.keep_open(" silent", alarms_for(alerts.late_sources(now), rhythms, canaries), now)
+    opened, closed = alerts.keep_open(" silent", silence_alerts(alerts.late_sources(now), rhythms, canaries), now)
     if opened or closed:
         log.warning("silence alerts changed", opened=opened, closed=closed)
 
@@ -172,12 +172,12 @@ def monitor_crawler_health(app: App) -> None:
 
 def plan_budgets(app: App) -> None:
     taken = keep_taken(app.store, app.clock.now())
-    app.monitors().budgets(alarms_of(app.plans(taken)))
+    app.monitors().budgets(budget_alerts(app.plans(taken)))
 
 
 def recover_leases(app: App) -> None:
     now = app.clock.now()
-    freed, ahead = app.presence.bury(now), app.store.sources.forget_the_future(now)
+    freed, ahead = app.presence.bury(now), app.store.sources.reset_future_times(now)
     if freed or ahead:
         log.warning("recovered", dead_processes=freed, times_reset=ahead)
 

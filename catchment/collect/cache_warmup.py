@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 
-from catchment.cache import is_kept_hot
+from catchment.cache import is_cached
 from catchment.collect.source_client import SourceClient, subject_of
 from catchment.collect.visit import Visited, Visitor
 from catchment.errors import (
@@ -65,7 +65,7 @@ class CacheWarmup:
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited:
         """Crawls one source. A failure is recorded, but counts against no source."""
-        crawl = _Crawling(self, claimed.source)
+        crawl = _CacheCrawl(self, claimed.source)
         try:
             result, cached = crawl.crawl(), crawl.cached
         except Exception as error:
@@ -95,7 +95,7 @@ class CacheWarmup:
             return self._resting.get(platform.NAME)
 
 
-class _Crawling:
+class _CacheCrawl:
     """One cache-only crawl of one source."""
 
     def __init__(self, by: CacheWarmup, source: Source) -> None:
@@ -187,4 +187,4 @@ class _Crawling:
 
 def warmable(platforms: Platforms) -> list[str]:
     """Returns the kinds whose sources can be crawled cache-only: those that are cached."""
-    return [kind.name for kind in platforms.kinds() if is_kept_hot(kind)]
+    return [kind.name for kind in platforms.kinds() if is_cached(kind)]

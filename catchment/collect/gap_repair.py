@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 
 from catchment import logs
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
 from catchment.errors import (
     CatchmentError,
@@ -42,7 +42,7 @@ from catchment.model import (
     options,
 )
 from catchment.platforms import listing_of
-from catchment.policy.coverage import MOST_ATTEMPTS, Outlook, outlook_of
+from catchment.policy.coverage import MOST_ATTEMPTS, Repairability, outlook_of
 from catchment.policy.gap_repair import (
     RepairPage,
     RepairResult,
@@ -101,7 +101,7 @@ class GapRepairs:
     def _counted(self, gaps: Sequence[GapView], counts: Counter[str]) -> list[GapView]:
         """Counts the gaps of a source; returns those that can be repaired."""
         kind = self._platforms.kind(gaps[0].source_kind)
-        reachable = [gap for gap in gaps if outlook_of(kind, gap.attempt_count, None) == Outlook.POSSIBLE]
+        reachable = [gap for gap in gaps if outlook_of(kind, gap.attempt_count, None) == Repairability.POSSIBLE]
         counts["gap_count"] += len(gaps)
         counts["unreachable_gap_count"] += len(gaps) - len(reachable)
         return reachable
@@ -220,7 +220,7 @@ class SourceGapRepair:
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
             counts_replies=self._kind.collects_replies(self._source.settings),
-            is_kept_hot=keeps_hot(self._platform),
+            is_kept_hot=has_cached_kinds(self._platform),
         )
         decide = partial(
             decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages

@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event
 
 from catchment import logs
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import Batch, Detail, Details
 from catchment.collect.source_client import CollectContext, SourceClient
 from catchment.collect.threads import old_copy
@@ -255,7 +255,7 @@ class _SourceRechecks:
             outcomes=self._client.new_attempts(),
             bookings=tuple(self._client.costs.unbooked),
             counts_replies=self._counts_replies,
-            is_kept_hot=keeps_hot(self._platform),
+            is_kept_hot=has_cached_kinds(self._platform),
         )
         rechecks = (
             *(after_seeing(recheck, self._ages, at) for recheck in seen),

@@ -25,7 +25,7 @@ from catchment.model import (
 from catchment.platforms import Platforms
 from catchment.policy.reparse import decide_reparse
 from catchment.store import Store
-from catchment.store.items.reparse import KeptAnswer, Mended, ReparseFilter, StoredAnswer
+from catchment.store.items.reparse import KeptAnswer, ReparseCounts, ReparseFilter, StoredAnswer
 from catchment.text.clean import FINGERPRINT_RULE, refine
 
 log = logs.logger(__name__)
@@ -40,7 +40,7 @@ class Reparsed(Record, frozen=True):
     """How many answers were examined."""
     unreadable: int = 0
     """How many of these the current parser cannot parse; they are kept for a better one."""
-    done: Mended = Mended()
+    done: ReparseCounts = ReparseCounts()
     is_cut_off: bool = False
 
 
@@ -99,7 +99,9 @@ class Reparsing:
             self._store.reparses.read(kept.id, platform.PARSER_VERSION, is_read=kept.is_read)
         return so_far.replace(unreadable=so_far.unreadable + 1)
 
-    def _apply(self, kept: StoredAnswer, source: Source, platform: Platform, reading: Reading, url: str) -> Mended:
+    def _apply(
+        self, kept: StoredAnswer, source: Source, platform: Platform, reading: Reading, url: str
+    ) -> ReparseCounts:
         scope = source.key if platform.IS_SCOPED else ""
         page = Page(
             source,

@@ -34,7 +34,7 @@ from catchment.errors import (
 from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import keepable_headers
 from catchment.fetch.settings import Attempt
-from catchment.fetch.throttle import Pauses
+from catchment.fetch.throttle import Cooldowns
 from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.messages import about
 from catchment.model import (
@@ -61,12 +61,12 @@ from catchment.text.clean import refine
 log = logs.logger(__name__)
 
 
-class Cooldowns:
+class SharedCooldowns:
     """Stored beside the budgets in the database. Thread-safe."""
 
     def __init__(self, rows: BudgetRows) -> None:
         self._rows = rows
-        self._own = Pauses()
+        self._own = Cooldowns()
         """Cooldowns set in this process; they hold even while the database is unavailable."""
 
     def start(self, platform: str, until: datetime, now: datetime) -> None:
@@ -218,7 +218,7 @@ class CollectContext:
         self.owed: deque[Lease] = deque()
         """Leases of threads that could not be released because the database was unavailable."""
         self.reachability = Reachability()
-        self.cooldowns = Cooldowns(store.budgets)
+        self.cooldowns = SharedCooldowns(store.budgets)
         self._warned_kinds: set[str] = set()
 
     def release_owed(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
 from catchment.collect.shown_entries import ReadPage, read_page
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
@@ -39,10 +39,10 @@ from catchment.model import (
 )
 from catchment.platforms import listing_of
 from catchment.policy.page import (
-    ChangedSinceMark,
+    StaleEntryMark,
     VisitPage,
-    decide_end_without_money,
     decide_page,
+    decide_spending_cap_end,
     ends_without_money,
     needs_rhythm,
     suspects_staleness,
@@ -226,7 +226,7 @@ def continued(
 
 def _end_without_money(visit: Visit, platform: Platform, error: SpendingCapReached) -> None:
     at = visit.clock.now()
-    decide = partial(decide_end_without_money, visit.counted(), error, redact(error.message), at)
+    decide = partial(decide_spending_cap_end, visit.counted(), error, redact(error.message), at)
     page = visit.page(at, is_continuable=True)
     visit.state = visit.store.page_writer.write(page, decide).state
     visit.client.costs.forget(page.bookings)
@@ -305,7 +305,7 @@ def _write_page(
     )
     try:
         return _write(visit, state, page, exchange, read, waiting)
-    except ChangedSinceMark:
+    except StaleEntryMark:
         whole = ReadPage(visit.client.read(exchange))
         return _write(visit, state, page.replace(shown=None), exchange, whole, waiting)
 
@@ -361,7 +361,7 @@ def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
         "may_have_new_ids": platform.IS_SCOPED and position is not None and position.watermark is not None,
         "item_kind": state.walk.rhythm_kind,
         "needs_rhythm": needs_rhythm(state),
-        "is_kept_hot": keeps_hot(platform),
+        "is_kept_hot": has_cached_kinds(platform),
     }
 
 

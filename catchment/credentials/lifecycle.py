@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
 from catchment.messages import Message, MessageParam, as_message, message
-from catchment.model import Alarm, Credential, CredentialState, Record, Severity
+from catchment.model import AlertRequest, Credential, CredentialState, Record, Severity
 from catchment.store.credentials import about_credential, about_pool
 
 ACTIVE, COOLING, BANNED = CredentialState.ACTIVE, CredentialState.COOLING, CredentialState.BANNED
@@ -257,7 +257,7 @@ def soonest(pool: Sequence[Credential], now: datetime) -> datetime | None:
 
 def alarms(
     platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: LifecycleRules, now: datetime
-) -> list[Alarm]:
+) -> list[AlertRequest]:
     """Returns alerts for all that is wrong with a platform's credentials, and with those of them that are its pool."""
     alerts = []
     for credential in known:
@@ -270,19 +270,19 @@ def alarms(
         )
         if credential.falls_in_a_row and credential.state != PAUSED:
             refused = message("credential.refused", **facts, state=state_text(credential, now))
-            alerts.append(Alarm(about_credential(name, "refused"), refused, Severity.P1))
+            alerts.append(AlertRequest(about_credential(name, "refused"), refused, Severity.P1))
         if is_used_up(credential):
             why = credential.state_reason
             spent = message("credential.used_up", name=name, platform=platform, why=why)
-            alerts.append(Alarm(about_credential(name, "used up"), spent, Severity.P0))
+            alerts.append(AlertRequest(about_credential(name, "used up"), spent, Severity.P0))
         if expires_at is not None and now >= expires_at - rules.told_before:
             code = "credential.expired" if is_expired(credential, now) else "credential.expires"
             expiring = message(code, **facts, at=_at(expires_at))
-            alerts.append(Alarm(about_credential(name, "expiring"), expiring, Severity.P2))
+            alerts.append(AlertRequest(about_credential(name, "expiring"), expiring, Severity.P2))
     # A credential on probation does not count: until it was accepted, nothing has changed.
     if pool and not any(credential.state == ACTIVE and is_usable(credential, now) for credential in pool):
         what = message("credential.pool_until", what=exhausted(platform, pool, now), until=until(pool, now))
-        alerts.append(Alarm(about_pool(platform), what, Severity.P0))
+        alerts.append(AlertRequest(about_pool(platform), what, Severity.P0))
     return alerts
 
 

@@ -22,7 +22,7 @@ from catchment.credentials.lifecycle import (
 from catchment.credentials.secret_store import SecretStore
 from catchment.logs import logger
 from catchment.messages import Message
-from catchment.model import Alarm, Credential, CredentialState, View
+from catchment.model import AlertRequest, Credential, CredentialState, View
 from catchment.settings import Settings
 from catchment.store.credentials import Credentials, Decided, StoredCredential, named
 
@@ -53,7 +53,7 @@ class CredentialManager:
         self._safe.announce(self._clock.now())
         return self.credentials.page()
 
-    def concerns(self) -> list[Alarm]:
+    def concerns(self) -> list[AlertRequest]:
         """Returns the current problems, whether or not an alert is open yet. Read-only."""
         now = self._clock.now()
         by_platform = defaultdict[str, list[Credential]](list)
@@ -123,7 +123,7 @@ class CredentialManager:
             if credential.is_shared and (not credential.is_from_environment or credential.name in self._safe.lent)
         ]
 
-    def alarms(self, platform: str, credentials: Sequence[Credential], now: datetime) -> list[Alarm]:
+    def alarms(self, platform: str, credentials: Sequence[Credential], now: datetime) -> list[AlertRequest]:
         return alarms(platform, credentials, self.pool(credentials), self.rules, now)
 
     def _decided(

@@ -19,7 +19,7 @@ ENDING = "-environment"
 _SALT = b"catchment environment 1"
 
 
-class Lent(Record, frozen=True):
+class EnvironmentCredential(Record, frozen=True):
     """A credential of this process's environment."""
 
     platform: str
@@ -49,14 +49,14 @@ def names(settings: Iterable[CredentialSettings]) -> list[str]:
     return [field.name for setting in settings for field in setting.fields]
 
 
-def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[Lent]:
+def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[EnvironmentCredential]:
     """Yields the credentials that are set."""
     for platform, credential_settings in settings.items():
         values = {field.name: given.get(field.name, field.default) for field in credential_settings.fields}
         if given.keys() & values.keys() and None not in values.values():
             basic = credential_settings.basic and credential_settings.basic.format_map(values)
             headers = {name: text.format_map(values) for name, text in credential_settings.headers.items()}
-            yield Lent(platform, f"{platform}{ENDING}", Secret(basic, headers))
+            yield EnvironmentCredential(platform, f"{platform}{ENDING}", Secret(basic, headers))
 
 
 def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
@@ -71,7 +71,7 @@ def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, s
 class SecretStore:
     """The secrets of one deployment. A decrypted secret stays decrypted for this process."""
 
-    def __init__(self, credentials: Credentials, cipher: Cipher, lent: Iterable[Lent] = ()) -> None:
+    def __init__(self, credentials: Credentials, cipher: Cipher, lent: Iterable[EnvironmentCredential] = ()) -> None:
         self._credentials, self._box = credentials, cipher
         self.lent = {lent_credential.name: lent_credential for lent_credential in lent}
         """The credentials of this process's environment."""

@@ -225,7 +225,7 @@ def host_of(text: str) -> str:
         raise InvalidInput("this is not a host", "give one as in example.org or example.org:8443", "host") from None
 
 
-def place_of(address: str) -> ParsedUrl | None:
+def parsed_source_url(address: str) -> ParsedUrl | None:
     """Returns the parsed URL of a source; None if it is not a web URL, or is invalid."""
     try:
         return parse_url(address)

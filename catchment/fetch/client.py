@@ -44,8 +44,8 @@ from catchment.fetch.responses import http_refusal, told_to_wait_until
 from catchment.fetch.robots import Robots
 from catchment.fetch.settings import Attempt, FetchPlatform, FetchSettings
 from catchment.fetch.throttle import Slot, Throttle
-from catchment.fetch.transport import COMMON_HEADERS, RawResponse, Wires, header_line
-from catchment.fetch.urls import REDIRECTS, Step, Way, next_step, parse_url, without_params
+from catchment.fetch.transport import COMMON_HEADERS, CurlConnections, RawResponse, header_line
+from catchment.fetch.urls import REDIRECTS, RedirectRules, Step, next_step, parse_url, without_params
 from catchment.logs import know_secret
 from catchment.model import (
     Answer,
@@ -111,7 +111,7 @@ class Fetch:
         self._throttle = Throttle(settings, clock, stop, budgets)
         self._robots: dict[str, Robots] = {}
         """By user agent: a site may have a rule for that name."""
-        self._wires = Wires(settings, (cut or Event()).is_set)
+        self._wires = CurlConnections(settings, (cut or Event()).is_set)
         self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
 
@@ -140,7 +140,7 @@ class Fetch:
                         raise
                     self._wait_before_next(error, seconds)
         except PlatformError as error:
-            raise _retold(error, about=subject) from error
+            raise _with_detail(error, about=subject) from error
 
     def close(self) -> None:
         self._wires.close()
@@ -155,7 +155,7 @@ class Fetch:
         if error.retry_at is not None:
             seconds = max(seconds, (error.retry_at - now).total_seconds())
         if seconds > self._settings.longest_wait_seconds:
-            raise _retold(error, retry_at=now + timedelta(seconds=seconds))
+            raise _with_detail(error, retry_at=now + timedelta(seconds=seconds))
         self._throttle.wait(seconds)
 
     def _attempt(self, call: Call) -> Answer:
@@ -249,7 +249,7 @@ class Fetch:
         if request.params is not params:
             secret_params = {name: value for name, value in request.params.items() if params.get(name) != value}
         place = parse_url(request.url).with_params(request.params)
-        way = Way(settings.base_urls.get(platform.NAME), platform.HOSTS, secret_params, place)
+        way = RedirectRules(settings.base_urls.get(platform.NAME), platform.HOSTS, secret_params, place)
         step = way.step(place, request.method, request.headers, request.body)
         timeout = request.timeout_seconds or settings.of(platform).timeout_seconds or settings.timeout_seconds
         begun, seen = time.monotonic(), {(step.method, place.url)}
@@ -405,7 +405,7 @@ def _refusal(answer: Answer, request: Request, slot: Slot) -> Refusal | None:
     if retry_at is None and isinstance(refusal.error, SlowDown):
         retry_at = told_to_wait_until(answer.headers, answer.answered_at)
     status = refusal.error.status or answer.status
-    return refusal.replace(error=_retold(refusal.error, status=status, retry_at=retry_at))
+    return refusal.replace(error=_with_detail(refusal.error, status=status, retry_at=retry_at))
 
 
 def _how_to_log_in(platform: FetchPlatform) -> str:
@@ -416,7 +416,7 @@ def _how_to_log_in(platform: FetchPlatform) -> str:
     return f"add a credential: `catchment credentials add {platform.NAME} NAME`{also}"
 
 
-def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
+def _with_detail(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
     """Returns a copy of the error with more detail: a platform may raise the same instance again and again."""
     what = messages.about(about, error.what) if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
@@ -425,7 +425,7 @@ def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformEr
     return retold
 
 
-class Proof(Record, frozen=True):
+class CredentialCheck(Record, frozen=True):
     """The result of a check."""
 
     platform: str
@@ -435,12 +435,12 @@ class Proof(Record, frozen=True):
     message: str
 
 
-def prove(fetch: Fetch, platform: Platform, credential: Credential) -> Proof:
+def prove(fetch: Fetch, platform: Platform, credential: Credential) -> CredentialCheck:
     """Sends a request with this credential, and logs in with it where that is needed.
 
     The result counts for the credential, like the answer to any request. Errors that are not about it are raised.
     """
-    proof = partial(Proof, credential.platform, credential.name)
+    proof = partial(CredentialCheck, credential.platform, credential.name)
     probe: Request | None = getattr(platform, "PROBE", None)
     if probe is None:
         helps = "collect a source that names it, and see"

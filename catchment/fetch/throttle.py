@@ -21,7 +21,7 @@ from catchment.messages import Message, message
 from catchment.model import Answer, Budget, FailureScope
 
 
-class Turns:
+class HostPacing:
     """When each host may be requested next: a burst at once, then one by one."""
 
     def __init__(self, per_second: float, burst: int, longest_wait: timedelta) -> None:
@@ -45,7 +45,7 @@ class Turns:
             return wait
 
 
-class Pauses:
+class Cooldowns:
     """Cooldowns (of a host, a credential, a platform), with their ends."""
 
     def __init__(self) -> None:
@@ -139,9 +139,9 @@ class Throttle:
         self._settings, self._clock, self._stop = settings, clock, stop
         self._longest_wait = timedelta(seconds=settings.longest_wait_seconds)
         self._pause = timedelta(seconds=settings.pause_seconds)
-        self._pauses = Pauses()
+        self._pauses = Cooldowns()
         self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
-        self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
+        self._turns = HostPacing(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
         self._tokens = Tokens(budgets, clock)
 
     @contextmanager

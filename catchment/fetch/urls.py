@@ -136,7 +136,7 @@ class Step(Record, frozen=True):
     """Every redirect up to here was a permanent one."""
 
 
-class Way(Record, frozen=True):
+class RedirectRules(Record, frozen=True):
     """What holds for all steps of one request."""
 
     base_url: str | None
@@ -181,7 +181,7 @@ class Way(Record, frozen=True):
         return parsed.with_params(self.secret_params) if parsed.site == self.owner.site else parsed
 
 
-def next_step(step: Step, status: int, location: str, way: Way) -> Step:
+def next_step(step: Step, status: int, location: str, way: RedirectRules) -> Step:
     """Returns the step that a redirect asks for. Refuses those that no honest server needs."""
     target = way.target(step.place, location)
     is_same_site = target.site == step.place.site

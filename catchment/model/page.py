@@ -173,7 +173,7 @@ class Point(Record, frozen=True):
     view_count: int | None = None
 
 
-class Earlier(Record, frozen=True):
+class PastContent(Record, frozen=True):
     """An earlier content of an item."""
 
     fingerprint: bytes
@@ -191,7 +191,7 @@ class PageFacts(Record, frozen=True):
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
     forgotten: frozenset[Key] = frozenset()
     """Items of the page that were deleted for good."""
-    earlier: Mapping[int, tuple[Earlier, ...]] = {}
+    earlier: Mapping[int, tuple[PastContent, ...]] = {}
     """The earlier contents of stored items whose content or marks differ from what the page shows."""
     points: Mapping[int, Point] = {}
     """The newest history point of each stored item whose counters or content differ from what the page shows."""
@@ -289,7 +289,7 @@ class VisitEnd(Record, frozen=True):
     new_name: str | None = None
 
 
-class Narrowed(Record, frozen=True):
+class GapRemainder(Record, frozen=True):
     """A gap whose upper part was repaired: what is left, and the items at its upper edge."""
 
     gap_id: int
@@ -309,7 +309,7 @@ class PageWrite(Record, frozen=True):
     gap: Gap | None = None
     closed: tuple[tuple[int, Message], ...] = ()
     """Gaps that are closed, by id, with the reason."""
-    narrowed: Narrowed | None = None
+    narrowed: GapRemainder | None = None
     is_seen: bool = True
     """False: the answer is stale, and no sighting is updated."""
     is_raw_kept: bool = True
@@ -364,7 +364,7 @@ class History(Record, frozen=True):
         return self.versions[-1].since
 
 
-class How(StrEnum):
+class CorrectionKind(StrEnum):
     MENDED = "mended"
     """The version that this answer produced was parsed wrongly."""
     ADDED = "added"
@@ -376,7 +376,7 @@ class How(StrEnum):
 class Correction(Record, frozen=True):
     """What a reparsed answer corrects in the history of one item."""
 
-    how: How
+    how: CorrectionKind
     version: Version
     """The version that is corrected, or in which the new one begins; the first, for what was shown before all of
     them."""

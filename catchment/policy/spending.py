@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
 from catchment.messages import message
-from catchment.model import Alarm, Record, Severity
+from catchment.model import AlertRequest, Record, Severity
 
 DOLLAR = 1_000_000
 NEARLY = 0.8
@@ -96,7 +96,7 @@ def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> i
     return spent_in_month + round(lately * ((ends_at(Period.MONTH, today.isoformat()) - now) / span))
 
 
-def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> list[Alarm]:
+def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> list[AlertRequest]:
     """Returns the alerts: P1 from 80 % of a cap on, P0 where it allows no further call. One for each cap."""
     found = []
     for service, limits in sorted(caps.items()):
@@ -111,7 +111,7 @@ def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> 
                 }
                 word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
                 subject = f"service {service} {period} {word}{ENDING}"
-                found.append(Alarm(subject, message(f"{code}_{period}", **facts), severity))
+                found.append(AlertRequest(subject, message(f"{code}_{period}", **facts), severity))
     return found
 
 

@@ -21,7 +21,7 @@ from catchment.errors import (
     NoFeed,
     Unreadable,
 )
-from catchment.fetch.auth import bound_host, is_for, mismatch, place_of
+from catchment.fetch.auth import bound_host, is_for, mismatch, parsed_source_url
 from catchment.lazy import pattern
 from catchment.logs import redact
 from catchment.messages import Message, as_message, message
@@ -39,8 +39,8 @@ from catchment.model import (
     options,
 )
 from catchment.platforms import Platforms, no_platform, services_of
-from catchment.sources.list_formats import UNTOLD_KIND
-from catchment.sources.preview import Preview, preview, unfollowed
+from catchment.sources.list_formats import DEFAULT_KIND
+from catchment.sources.preview import Preview, draft_source, preview
 from catchment.store import Store
 from catchment.store.credentials import Terms
 from catchment.store.sources.sources import SourceRequest, key_of, refuse_twice
@@ -142,7 +142,7 @@ def follow_checked(
     if known is not None:
         return known, None
     try:
-        previewed = preview(visitor, unfollowed(source, now))
+        previewed = preview(visitor, draft_source(source, now))
     except CatchmentError:
         _undo(store, safe, source, now, more, hosts_before)
         raise
@@ -180,7 +180,7 @@ def tried(
     hosts_before = _hosts(store, more)
     new_source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
     try:
-        source = unfollowed(new_source, now)
+        source = draft_source(new_source, now)
         found = preview(visitor, source)
         twin = _twin(store, kind, found)
         return (source, found) if twin is None else (twin, None)
@@ -287,7 +287,7 @@ def _is_understood(platform: Platform, kind: str, text: str) -> bool:
 
 def _unlikely(platform: Platform, kind: Kind) -> tuple[bool, bool, int]:
     # Platforms whose sources have their own hosts accept any URL; among them, most people mean a feed.
-    return not platform.HOSTS, kind.name != UNTOLD_KIND, len(kind.fields)
+    return not platform.HOSTS, kind.name != DEFAULT_KIND, len(kind.fields)
 
 
 def source_request(
@@ -415,7 +415,7 @@ def bind_credential(
     Binds a credential that has no host yet to the source's; a list, which may come from a stranger, binds none. Raises
     NotFound if there is none of that name, and InvalidInput if it is for another platform or another host.
     """
-    credential, parsed = store.credentials.get(name), place_of(address)
+    credential, parsed = store.credentials.get(name), parsed_source_url(address)
     if credential.platform not in ([service.name for service in services_of(platform)] or [platform.NAME]):
         raise InvalidInput(*mismatch(credential, platform, parsed), "credential")
     if platform.HOSTS or parsed is None:
@@ -458,7 +458,7 @@ def _keep_secret(
     known = store.sources.of_target(target.kind, target.address) if is_from_list else None
     if known is not None and known.state != SourceState.REMOVED:
         return known.credential
-    parsed = place_of(target.address)
+    parsed = parsed_source_url(target.address)
     name = f"{urlsplit(target.address).hostname or target.kind}-{key_of(platform.NAME, target.address)[:6]}"
     hosts = (bound_host(parsed),) if parsed is not None and not platform.HOSTS else ()
     safe.add(platform.NAME, name, secret, now, replace=True, terms=Terms(hosts=hosts))
@@ -550,7 +550,7 @@ COLLECT_REQUESTED = "collect-requested"
 """The job that collects requested sources."""
 
 
-def ask_now(store: Store, source_id: int, now: datetime) -> None:
+def request_collection(store: Store, source_id: int, now: datetime) -> None:
     """Requests immediate collection by the collecting process, whatever the schedule says."""
     source = store.sources.get(source_id)
     if source.state != SourceState.ACTIVE:

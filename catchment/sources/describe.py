@@ -13,6 +13,7 @@ from catchment.model import (
     ADDED,
     ON_PROBATION,
     OWN_INTERVAL,
+    CoverageState,
     Kind,
     Order,
     Progress,
@@ -20,16 +21,15 @@ from catchment.model import (
     SettingValues,
     Source,
     SourceState,
-    Standing,
     View,
 )
 from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform, platform_named
 from catchment.policy import coverage, schedule
-from catchment.policy.coverage import REPAIRED, Day, Hole, Outlook, Stretch, outlook_of, said_of
+from catchment.policy.coverage import REPAIRED, Day, Hole, Repairability, Stretch, outlook_of, repair_message
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
 from catchment.policy.spending import Period, day_of, ends_at
 from catchment.settings import Settings
-from catchment.sources.kinds import Names
+from catchment.sources.kinds import NameResolver
 from catchment.store import Store
 from catchment.store.sources.gaps import GapView
 
@@ -141,7 +141,7 @@ def all_sources(
     store: Store, kind: str | None = None, state: SourceState | None = None, category: str | None = None
 ) -> list[tuple[Source, Progress]]:
     """Returns the matching sources, in order of id. Raises InvalidInput if the kind or the category does not exist."""
-    names = Names(store, installed)
+    names = NameResolver(store, installed)
     if kind is not None:
         names.source_kind(kind)
     if category is not None:
@@ -310,7 +310,7 @@ def _overdue(source: Source, due_at: datetime, around: DeploymentFacts) -> Laten
 class GapReport(GapView, frozen=True):
     """A gap, and whether it can be repaired."""
 
-    outlook: Outlook
+    outlook: Repairability
     repair_note: Message | None
     """What a repair cannot find, what the last attempt came to, or why there is none."""
 
@@ -325,7 +325,7 @@ def gap_reports(gaps: Sequence[GapView], platforms: Platforms | None = None) -> 
 
 def _gap_report(gap: GapView, kind: Kind | None) -> GapReport:
     outlook = outlook_of(kind, gap.attempt_count, gap.closed_because)
-    note = said_of(outlook, kind, gap.stopped_by, gap.last_error)
+    note = repair_message(outlook, kind, gap.stopped_by, gap.last_error)
     return GapReport(**asdict(gap), outlook=outlook, repair_note=note)
 
 
@@ -337,7 +337,7 @@ class CoverageView(View, frozen=True):
     order: Order
     from_at: datetime
     to_at: datetime
-    seconds: Mapping[Standing, int]
+    seconds: Mapping[CoverageState, int]
     """How much of the time is in each state."""
     stretches: tuple[Stretch, ...]
     calendar: tuple[Day, ...]
@@ -356,7 +356,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
         order,
         since,
         now,
-        {standing: _seconds(stretches, standing) for standing in Standing},
+        {standing: _seconds(stretches, standing) for standing in CoverageState},
         tuple(stretches),
         tuple(coverage.calendar(stretches, coverage.known_until(stretches, progress, now))),
     )
@@ -378,6 +378,6 @@ def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:
     return listing_of(kind, schedule.walk_plans(kind, source, progress)[0].listing).order if kind else Order.SNAPSHOT
 
 
-def _seconds(stretches: list[Stretch], standing: Standing) -> int:
+def _seconds(stretches: list[Stretch], standing: CoverageState) -> int:
     lengths = [stretch.to_at - stretch.from_at for stretch in stretches if stretch.standing == standing]
     return round(sum(length.total_seconds() for length in lengths))

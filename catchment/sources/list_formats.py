@@ -32,7 +32,7 @@ MOST_BYTES = 20_000_000
 MOST_ROWS = 100_000
 FEED_KINDS = ("rss", "digest_feed")
 """The kinds OPML can hold."""
-UNTOLD_KIND = "rss"
+DEFAULT_KIND = "rss"
 """The kind of a row that names none: lists of feeds are what most programs exchange."""
 UNTOLD_PRIORITY = "medium"
 COMMUNITY_KIND = "reddit"
@@ -52,7 +52,7 @@ class ListedSource(Record, frozen=True):
     """One source as a list names it."""
 
     target: str
-    kind: str = UNTOLD_KIND
+    kind: str = DEFAULT_KIND
     name: str | None = None
     categories: tuple[str, ...] = ()
     priority: str | None = None
@@ -145,7 +145,7 @@ def _listed(row: Row, place: str) -> ListedSource:
         raise ValueError("no target: the address, or what its kind calls it, is missing")
     return ListedSource(
         target=target,
-        kind=kind or UNTOLD_KIND,
+        kind=kind or DEFAULT_KIND,
         name=name or None,
         categories=_categories(_first(row, "categories", "category", "folder", "tags")),
         priority=_text(row, "priority", "tier").lower() or None,

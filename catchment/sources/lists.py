@@ -20,7 +20,7 @@ from catchment.platforms import Platforms
 from catchment.sources import add, list_formats
 from catchment.sources.list_formats import UNTOLD_PRIORITY, BadRow, ListedSource, SourceList
 from catchment.store import Store
-from catchment.store.sources.sources import Described, SourceRequest
+from catchment.store.sources.sources import ListedChanges, SourceRequest
 
 NAMES_CREDENTIAL = (
     "it names a credential",
@@ -114,10 +114,10 @@ def _follow_batch(
     )
 
 
-def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -> dict[int, Described]:
+def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -> dict[int, ListedChanges]:
     """Returns the pool's values for its communities that exist already. Whether they are paused does not change."""
     return {
-        source_id: Described(entry.categories, entry.priority, entry.quality_score)
+        source_id: ListedChanges(entry.categories, entry.priority, entry.quality_score)
         for entry, (source_id, is_new) in zip(listed, results, strict=True)
         if entry.is_of_pool and not is_new
     }

@@ -14,7 +14,7 @@ from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.lazy import lazy_imports
 from catchment.messages import Message, encode, message
-from catchment.model import Alarm, Credential, Record, View
+from catchment.model import AlertRequest, Credential, Record, View
 from catchment.store.database import StorePart, Transaction, placeholders, writes
 from catchment.store.item_fields import to_json, to_micros
 from catchment.store.row_mappers import columns, values
@@ -72,7 +72,7 @@ class Decided(NamedTuple, Generic[T_co]):
     result: T_co
     steps: Sequence[Credential] = ()
     """The changed credentials, one entry per state change, in order."""
-    alarms: Sequence[Alarm] | None = None
+    alarms: Sequence[AlertRequest] | None = None
     """The problems of these credentials; their other alerts are closed. None: not checked."""
 
 

@@ -199,10 +199,10 @@ SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
 _STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at"}
 """Columns that hold what the platform stated, as it stated it."""
-GIVEN = frozenset(COLUMNS.keys() - _STATED)
+WRITER_COLUMNS = frozenset(COLUMNS.keys() - _STATED)
 """Columns whose values the writer decides."""
-item_row = row_builder(Item, tuple(COLUMNS), GIVEN)
-"""Makes the row of a new item: from the item, and from the values of `GIVEN`, encoded."""
+item_row = row_builder(Item, tuple(COLUMNS), WRITER_COLUMNS)
+"""Makes the row of a new item: from the item, and from the values of `WRITER_COLUMNS`, encoded."""
 
 
 _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS and name != "applied_at"} | {
@@ -210,20 +210,20 @@ _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in
     "is_partial": "i.is_brief",
     "is_withheld": "i.is_deleted AND i.text IS NULL AND i.html IS NULL",
 }
-KNOWN_COLUMNS = ", ".join(_STORED.values())
-"""SELECT list for `known_from`."""
+STORED_COLUMNS = ", ".join(_STORED.values())
+"""SELECT list for `stored_item`."""
 _stored_item = mapper(StoredItem, (*_STORED, "applied_at", "is_shown_by_source", "is_seen_by_others"))
 
 
-def known_place(column: str) -> int:
-    """Returns the index of that column in a row of `KNOWN_COLUMNS`."""
+def column_index(column: str) -> int:
+    """Returns the index of that column in a row of `STORED_COLUMNS`."""
     return list(_STORED).index(column)
 
 
-_TOLD_AT = known_place("told_at")
+_TOLD_AT = column_index("told_at")
 
 
-def known_from(
+def stored_item(
     row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool, is_seen_by_others: bool = False
 ) -> StoredItem:
     """Returns the stored item, seen at that time and by these sources."""

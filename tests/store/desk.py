@@ -14,7 +14,7 @@ from catchment.credentials.cipher import Cipher
 from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.pool import CredentialPool
-from catchment.credentials.secret_store import Lent, SecretStore
+from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.model import (
     Closing,
     Item,
@@ -220,7 +220,7 @@ USUAL_RULES = LifecycleRules()
 
 
 def pool_of(
-    desk: Desk, keys: str = MASTER_KEY, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()
+    desk: Desk, keys: str = MASTER_KEY, rules: LifecycleRules = USUAL_RULES, lent: Sequence[EnvironmentCredential] = ()
 ) -> CredentialPool:
     """The credentials as one more process of the deployment uses them."""
     safe = SecretStore(desk.store.credentials, Cipher(keys), lent)

@@ -16,7 +16,7 @@ from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager, CredentialView, credential_view
 from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secret import Secret
-from catchment.credentials.secret_store import Lent, SecretStore
+from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.errors import (
     CredentialsExhausted,
     LoginNeeded,
@@ -36,7 +36,9 @@ def keep(desk: Desk, name: str, platform: str = "reddit", key: str = MASTER_KEY,
     safe.add(platform, name, secret, desk.now, terms=Terms(**({"is_shared": True} | terms)))
 
 
-def keeper_of(desk: Desk, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> CredentialManager:
+def keeper_of(
+    desk: Desk, rules: LifecycleRules = USUAL_RULES, lent: Sequence[EnvironmentCredential] = ()
+) -> CredentialManager:
     safe = SecretStore(desk.store.credentials, Cipher(MASTER_KEY), lent)
     return CredentialManager(desk.store.credentials, safe, rules, desk.clock)
 
@@ -370,8 +372,8 @@ def test_an_end_that_is_known_is_told_of_in_advance(desk: Desk) -> None:
 # ── what stands in the environment ────────────────────────────────────────────────────────────────────────────────
 
 
-def lent(secret: str = "lent secret") -> list[Lent]:
-    return [Lent("reddit", "reddit-environment", Secret(basic=f"id:{secret}"))]
+def lent(secret: str = "lent secret") -> list[EnvironmentCredential]:
+    return [EnvironmentCredential("reddit", "reddit-environment", Secret(basic=f"id:{secret}"))]
 
 
 def test_one_of_the_environment_is_part_of_the_pool_and_never_written_down(desk: Desk) -> None:

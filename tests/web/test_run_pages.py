@@ -10,7 +10,7 @@ import pytest
 
 from catchment.errors import Missing, SlowDown
 from catchment.messages import Message
-from catchment.model import Alarm, Source
+from catchment.model import AlertRequest, Source
 from catchment.store.credentials import about_credential, about_pool
 from catchment.store.sources.alerts import raise_alert
 from catchment.web.pages.locale.names import NAMES
@@ -194,7 +194,7 @@ def test_alerts_say_what_is_wrong_and_what_helps_and_where_to_go(both: Desk) -> 
 def test_an_alert_is_shown_in_words_with_a_remedy_and_never_as_its_key(
     desk: Desk, subject: str, english: tuple[str, str], chinese: str
 ) -> None:
-    desk.here.app.store.database.write(lambda tx: raise_alert(tx, Alarm(subject, Message("so it is")), 1))
+    desk.here.app.store.database.write(lambda tx: raise_alert(tx, AlertRequest(subject, Message("so it is")), 1))
     said = plain(opened(desk, "/alerts"))
     assert [part for part in english if part not in said] == []
     assert subject not in said

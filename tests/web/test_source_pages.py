@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from catchment.collect.source_client import Cooldowns
+from catchment.collect.source_client import SharedCooldowns
 from catchment.errors import (
     Gone,
     Missing,
@@ -357,7 +357,7 @@ def test_who_is_late_because_its_platform_is_left_alone_is_told_so_and_until_whe
     here.clock.advance(3600)
     now = here.clock.now()
     assert "left alone" not in plain(opened(both, f"/sources/{source.id}"))
-    Cooldowns(here.app.store.budgets).start("reddit", now + timedelta(minutes=10), now)
+    SharedCooldowns(here.app.store.budgets).start("reddit", now + timedelta(minutes=10), now)
     said = plain(opened(both, f"/sources/{source.id}"))
     assert f"Reddit is not used until {now + timedelta(minutes=10):%Y-%m-%d %H:%M}" in said
     assert "其请求额度已用完，或对方要求等待" in opened(both, f"/sources/{source.id}", language="zh")

@@ -8,7 +8,7 @@ from datetime import datetime
 from catchment.cli import context, output
 from catchment.cli.commands.sources import NO_SOURCES_HINT
 from catchment.cli.params import AsJson, Limit, OfPlatform
-from catchment.collect.budget_plan import PlanView, plan_view, said, said_late
+from catchment.collect.budget_plan import PlanView, late_summary, plan_view, summary
 from catchment.installation import as_typed
 from catchment.messages import without_subject
 from catchment.policy.budget_plan import PlatformPlan
@@ -148,10 +148,10 @@ def plan(platform: OfPlatform = None, limit: Limit = 20, as_json: AsJson = False
 
 def _show_plan(plan: PlatformPlan, limit: int) -> None:
     share = "" if plan.share is None else f" ({output.share(plan.share)})"
-    output.say(f"{said(plan)}{share}")
+    output.say(f"{summary(plan)}{share}")
     if plan.besides:
         output.say(f"  {plan.besides:.3g} of them for rechecks and extra runs")
     for late in plan.late[:limit]:
-        output.say(f"  {said_late(late)} ({late.need.priority}, every {late.need.interval_minutes:,} min)")
+        output.say(f"  {late_summary(late)} ({late.need.priority}, every {late.need.interval_minutes:,} min)")
     if len(plan.late) > limit:
         output.say(f"  and {len(plan.late) - limit:,} more; a larger --limit shows them")

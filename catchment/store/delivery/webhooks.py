@@ -13,7 +13,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.messages import Message, encode, message
-from catchment.model import Alarm, Event, Lease, Record, Severity, View
+from catchment.model import AlertRequest, Event, Lease, Record, Severity, View
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.delivery.events import head
@@ -273,7 +273,7 @@ class Deliveries(StorePart):
             """
             tx.run(sql, encode(error), micros(next_attempt_at), micros(now), delivery.id)
             if alert is not None:
-                alerts.raise_alert(tx, Alarm(delivery.alert_subject, alert, Severity.P2), micros(now))
+                alerts.raise_alert(tx, AlertRequest(delivery.alert_subject, alert, Severity.P2), micros(now))
 
         self._db.write(change)
         return delivery.replace(failures_in_a_row=delivery.failures_in_a_row + 1)
@@ -284,7 +284,7 @@ class Deliveries(StorePart):
     ) -> None:
         _switch(tx, "id = ?", delivery_id, because)
         if alert is not None:
-            alerts.raise_alert(tx, Alarm(f"listener {delivery_id} failing", alert, Severity.P2), micros(now))
+            alerts.raise_alert(tx, AlertRequest(f"listener {delivery_id} failing", alert, Severity.P2), micros(now))
         else:
             alerts.close(tx, f"listener {delivery_id} failing", micros(now))
 

@@ -42,7 +42,7 @@ with lazy_imports():
     from catchment.text import tokens
 
 
-class Described(Record, frozen=True):
+class ListedChanges(Record, frozen=True):
     """What an imported list says about one source; None: nothing."""
 
     categories: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def with_progress(tx: Transaction, rows: Sequence[Row]) -> list[tuple[Source, Pr
     return [*zip(tx.as_records(Source, rows), tx.as_records(Progress, rows), strict=True)]
 
 
-def merge(tx: Transaction, described: Mapping[int, Described]) -> set[int]:
+def merge(tx: Transaction, described: Mapping[int, ListedChanges]) -> set[int]:
     """Add categories to the existing ones, replace priority and score; returns the ids that changed."""
     sql = f"""
         SELECT id, categories, priority, quality_score FROM sources WHERE id IN {{values}} ORDER BY id {tx.lock_rows()}
@@ -79,7 +79,7 @@ def merge(tx: Transaction, described: Mapping[int, Described]) -> set[int]:
     return {row[0] for row in changed}
 
 
-def _merged(stored: Sequence[Any], described: Described) -> tuple[str, str, float | None]:
+def _merged(stored: Sequence[Any], described: ListedChanges) -> tuple[str, str, float | None]:
     categories, priority, quality_score = stored
     united = dict.fromkeys((*decode(categories), *described.categories))
     score = quality_score if described.quality_score is None else described.quality_score
@@ -327,7 +327,7 @@ class Sources(StorePart):
             raise Conflict("{address} is already another source", "remove this one", address=address)
         return self.get(source.id)
 
-    def merge(self, described: Mapping[int, Described]) -> set[int]:
+    def merge(self, described: Mapping[int, ListedChanges]) -> set[int]:
         """Apply what a list says about existing sources, in one transaction; returns those that changed."""
         return self._db.write(lambda tx: merge(tx, described)) if described else set()
 
@@ -343,7 +343,7 @@ class Sources(StorePart):
         return self._db.read(lambda tx: requested(tx, now, limit))
 
     @writes
-    def forget_the_future(self, tx: Transaction, now: datetime) -> int:
+    def reset_future_times(self, tx: Transaction, now: datetime) -> int:
         """Make sources due that were visited, added or requested in the future: the clock was wrong then, and they
         should not wait for that day."""
         at, ahead = micros(now), micros(now) + _CLOCKS_DIFFER

@@ -280,7 +280,7 @@ def resume(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
 
 @router.post("/sources/{source_id}/run")
 def run_now(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
-    add.ask_now(app.store, source_id, app.clock.now())
+    add.request_collection(app.store, source_id, app.clock.now())
     return done(source_id, "asked")
 
 
