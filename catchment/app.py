@@ -258,7 +258,7 @@ class App:
         )
 
     @property
-    def measuring(self) -> MetricsRecorder:
+    def metrics_recorder(self) -> MetricsRecorder:
         return metrics.MetricsRecorder(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
 
     def spending(self, most_sources: int = 20) -> SpendingView:

@@ -124,7 +124,7 @@ def clear_old(app: App) -> None:
 
 
 def measure(app: App, span: MetricSpan) -> None:
-    app.measuring.measure(span, app.clock.now(), app.stop.is_set)
+    app.metrics_recorder.measure(span, app.clock.now(), app.stop.is_set)
 
 
 def clear_expired(app: App) -> None:
@@ -187,7 +187,7 @@ def run_watches(app: App) -> None:
 
 
 def deliver_events(app: App) -> None:
-    app.deliverer.round()
+    app.deliverer.deliver_pending()
 
 
 def watch_credentials(app: App) -> None:

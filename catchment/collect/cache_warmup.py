@@ -84,7 +84,7 @@ class CacheWarmup:
     def kinds_in_cooldown(self) -> Mapping[str, datetime]:
         return self.by.kinds_in_cooldown()
 
-    def rest(self, platform: Platform, error: SlowDown) -> None:
+    def start_cooldown(self, platform: Platform, error: SlowDown) -> None:
         """Puts the platform into cooldown if all its sources share a host: a wait for one source then holds for all."""
         if platform.HOSTS:
             with self._lock:
@@ -119,7 +119,7 @@ class _CacheCrawl:
             items = self._read(platform, kind)
             self.cached = self._by.by.context.cache.cache(self._source, items, self._at or self._began)
         except SlowDown as error:
-            self._by.rest(platform, error)
+            self._by.start_cooldown(platform, error)
             return self.failed(error)
         except CatchmentError as error:
             return self.failed(error)

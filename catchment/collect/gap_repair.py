@@ -220,7 +220,7 @@ class SourceGapRepair:
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
             counts_replies=self._kind.collects_replies(self._source.settings),
-            is_kept_hot=has_cached_kinds(self._platform),
+            invalidates_cache=has_cached_kinds(self._platform),
         )
         decide = partial(
             decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages

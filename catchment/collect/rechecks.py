@@ -255,7 +255,7 @@ class _SourceRechecks:
             outcomes=self._client.new_attempts(),
             bookings=tuple(self._client.costs.unbooked),
             counts_replies=self._counts_replies,
-            is_kept_hot=has_cached_kinds(self._platform),
+            invalidates_cache=has_cached_kinds(self._platform),
         )
         rechecks = (
             *(after_seeing(recheck, self._ages, at) for recheck in seen),

@@ -352,7 +352,7 @@ class PageFlags(TypedDict):
     may_have_new_ids: bool
     item_kind: str | None
     needs_rhythm: bool
-    is_kept_hot: bool
+    invalidates_cache: bool
 
 
 def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
@@ -361,7 +361,7 @@ def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
         "may_have_new_ids": platform.IS_SCOPED and position is not None and position.watermark is not None,
         "item_kind": state.walk.rhythm_kind,
         "needs_rhythm": needs_rhythm(state),
-        "is_kept_hot": has_cached_kinds(platform),
+        "invalidates_cache": has_cached_kinds(platform),
     }
 
 

@@ -83,7 +83,7 @@ class Deliverer:
         self._threads: dict[int, Thread] = {}
         self._lock = Lock()
 
-    def round(self, seconds: float = ROUND_SECONDS) -> None:
+    def deliver_pending(self, seconds: float = ROUND_SECONDS) -> None:
         """Serve all listeners with pending events, and wait for them up to `seconds`."""
         self._store.deliveries.know_hooks(sorted(self._hooks))
         free = max(0, MOST_LISTENERS - len(self._busy()))

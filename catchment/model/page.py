@@ -104,7 +104,7 @@ class Page(Record, frozen=True):
     """The floors that a page of a thread should show."""
     counts_replies: bool = False
     """Replies of its source are collected: the platform's own counts are compared with those stored."""
-    is_kept_hot: bool = False
+    invalidates_cache: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
     is_continuable: bool = False
     """Its walk costs money: if it is cut short, the next visit continues below this page."""

@@ -42,7 +42,7 @@ from catchment.store.cache import CacheCounts, CachedSet, CacheKey
 from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
-from catchment.store.items.item_writer import owe
+from catchment.store.items.item_writer import queue_follow_ups
 from catchment.store.items.shown_entries import keep_shown
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
@@ -109,7 +109,9 @@ def fill(desk: Desk) -> None:
     store.metrics.keep_standing(MetricSpan.HOUR, MetricSpan.HOUR.start(now), GlobalMetrics(3, 1, {"tier1": 2}))
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
-    store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1))
+    store.database.write(
+        lambda tx: queue_follow_ups(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1)
+    )
     store.database.write(lambda tx: raise_alert(tx, AlertRequest("source 1 failing", "so it is", source_id=feed.id), 1))
 
 

@@ -48,7 +48,7 @@ from catchment.store.item_fields import ItemView
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
 from catchment.store.items.floor_audits import IncompleteThread
-from catchment.store.items.item_writer import owe, update_follow_ups
+from catchment.store.items.item_writer import queue_follow_ups, update_follow_ups
 from catchment.store.items.items import ExportFilter
 from catchment.store.items.reparse import ReparseFilter
 from catchment.store.items.reply_counts import count_replies
@@ -222,7 +222,7 @@ QUESTIONS: dict[str, Asking] = {
     "what is owed about items": lambda desk: [desk.store.follow_ups.of_source(2, 3), desk.store.follow_ups.count(2)],
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
-            owe(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
+            queue_follow_ups(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
             update_follow_ups(
                 tx,
                 desk.store.sources.get(2),
@@ -641,9 +641,9 @@ def kept_hot(desk: Desk) -> object:
 
 def hot_page(desk: Desk) -> object:
     """A page of a community: what it changes is learnt by the hot store."""
-    desk.is_kept_hot = True
+    desk.invalidates_cache = True
     desk.show(desk.store.sources.get(2), post("t3_c", score=13), post("t3_new"))
-    desk.is_kept_hot = False
+    desk.invalidates_cache = False
     return None
 
 

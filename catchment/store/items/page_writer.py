@@ -142,7 +142,7 @@ class PageWriter:
         )
         count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
         settle(tx, [booking for page, _ in tasks for booking in page.bookings])
-        if hot := [(page, write) for page, write in written if page.is_kept_hot]:
+        if hot := [(page, write) for page, write in written if page.invalidates_cache]:
             # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
             shown = [change.stored.id for _, write in hot for change in write.changes if change.stored]
             cache.changed_items(tx, [*shown, *answered], [page.source.id for page, _ in hot])

@@ -70,7 +70,7 @@ def overview_page(context: WebContext, reader: Reader) -> Response:
     closed = [alert for alert in lately if alert.closed_at and alert.closed_at > status.now - _DAY]
     gaps, budgets = store.gaps.by_source(_MOST_PROBLEMS), status.budgets()
     needs = list(_needs(app, status, gaps, budgets, locale))
-    hours = app.measuring.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
+    hours = app.metrics_recorder.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
     delays = store.rhythm_stats.delays([hour.starts_at for hour in hours], _HOUR)
     # The hours since the first visit, with a minimum: a new deployment fills its charts, too.
     first = next((index for index, hour in enumerate(hours) if hour.kinds), len(hours))
