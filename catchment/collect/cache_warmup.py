@@ -17,8 +17,8 @@ from catchment.collect.visit import Visited, Visitor
 from catchment.errors import (
     CatchmentError,
     LeaseLost,
-    PlatformError,
     SlowDown,
+    internal_error,
 )
 from catchment.logs import logger, redact
 from catchment.messages import about, message
@@ -37,7 +37,7 @@ from catchment.model import (
 )
 from catchment.platforms import Platforms, no_platform
 from catchment.policy.schedule import Wish
-from catchment.policy.visit import outcome_of
+from catchment.policy.visit import failed_with
 from catchment.store.sources.sources import Claimed
 
 log = logger(__name__)
@@ -70,8 +70,7 @@ class CacheWarmup:
             result, cached = crawl.crawl(), crawl.cached
         except Exception as error:
             log.error("internal error during a cache-only crawl", source=claimed.source.id, exc_info=error)
-            inside = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
-            result, cached = crawl.failed(inside), None
+            result, cached = crawl.failed(internal_error(error)), None
         crawl.client.book()
         try:
             self.store.cached_sources.ended(
@@ -135,13 +134,8 @@ class _CacheCrawl:
             if subject_of(self._source) in error.message
             else about(subject_of(self._source), error.message)
         )
-        return self._result(outcome_of(error)).replace(
-            error_code=error.code,
-            error=redact(what),
-            is_retryable=error.retryable,
-            http_status=error.status if isinstance(error, PlatformError) else None,
-            deferred_until=error.retry_at if isinstance(error, SlowDown) else None,
-        )
+        result = failed_with(self._result(Outcome.FAILED), error, redact(what))
+        return result.replace(deferred_until=error.retry_at if isinstance(error, SlowDown) else None)
 
     def _skip(self, words: str) -> VisitResult:
         return self._result(Outcome.SKIPPED).replace(notes=(words,))

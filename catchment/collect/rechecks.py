@@ -25,6 +25,7 @@ from catchment.errors import (
     SlowDown,
     Stopped,
     StoreError,
+    internal_error,
 )
 from catchment.logs import redact
 from catchment.messages import message
@@ -42,11 +43,12 @@ from catchment.model import (
     RefinedItem,
     VisitResult,
     options,
+    scope_of,
 )
 from catchment.policy import schedule
 from catchment.policy.page import decide_rechecks
 from catchment.policy.threads import is_old_copy
-from catchment.policy.visit import VisitRules, outcome_of
+from catchment.policy.visit import VisitRules, failed_with
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
 from catchment.text.clean import FINGERPRINT_RULE, clean_id
@@ -184,7 +186,7 @@ class _SourceRechecks:
             broke = error
         except Exception as error:  # a bug of ours or in the platform's module that one source triggers
             log.error("internal error during a recheck", source=self._source.id, exc_info=error)
-            broke = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
+            broke = internal_error(error)
         if broke is None and len(self._waiting) == asked:
             # Nothing but failures: a few of them do not end the requests, and do not count as success either.
             broke = self._trouble
@@ -237,7 +239,7 @@ class _SourceRechecks:
             detail.error for detail in batch.details if detail.error and not isinstance(detail.error, Missing | Gone)
         )
         self._trouble = self._trouble or next(troubles, None)
-        scope = self._source.key if self._platform.IS_SCOPED else ""
+        scope = scope_of(self._platform, self._source)
         clean = self._client.clean(reading, self._platform, self._source.target, batch.size)
         items = [item for item in clean.items if item.key in self._waiting]
         seen = [self._waiting.pop(item.key) for item in items]
@@ -305,15 +307,7 @@ class _SourceRechecks:
             finished_at=self._clock.now(),
             notes=tuple(notes),
         )
-        if broke is None:
-            return result
-        return result.replace(
-            outcome=outcome_of(broke),
-            error_code=broke.code,
-            error=redact(broke.message),
-            is_retryable=broke.retryable,
-            http_status=broke.status if isinstance(broke, PlatformError) else None,
-        )
+        return result if broke is None else failed_with(result, broke, redact(broke.message))
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
         self._store.page_writer.keep_raw(self._source, self._lease, self._run_id, at, raw)

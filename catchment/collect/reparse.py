@@ -21,6 +21,7 @@ from catchment.model import (
     Record,
     Request,
     Source,
+    scope_of,
 )
 from catchment.platforms import Platforms
 from catchment.policy.reparse import decide_reparse
@@ -102,7 +103,7 @@ class Reparsing:
     def _apply(
         self, kept: StoredAnswer, source: Source, platform: Platform, reading: Reading, url: str
     ) -> ReparseCounts:
-        scope = source.key if platform.IS_SCOPED else ""
+        scope = scope_of(platform, source)
         page = Page(
             source,
             _UNCLAIMED,

@@ -369,7 +369,7 @@ class Scheduler:
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
         except BaseException as error:  # whatever it is, even an exit, must not keep the run waiting forever
-            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
             inside = StoreError(
                 "{source}: internal error ({error_type})",
                 source=claimed.source.name,

@@ -50,6 +50,7 @@ from catchment.model import (
     Request,
     Source,
     options,
+    scope_of,
 )
 from catchment.platforms import Platforms
 from catchment.policy.outages import UNREACHABLE, Site, site_of
@@ -331,7 +332,7 @@ class SourceClient:
 
     def clean(self, reading: Reading, platform: Platform, url: str, size: int) -> Refined:
         """Returns what was read from an answer of `size` bytes, cleaned for storage."""
-        scope = self._source.key if platform.IS_SCOPED else ""
+        scope = scope_of(platform, self._source)
         with self.reading(size):
             return refine(reading, scope=scope, answer_url=url, text_limit=text_limit_of(platform, self._text_limit))
 

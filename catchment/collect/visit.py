@@ -34,6 +34,7 @@ from catchment.errors import (
     StoreError,
     Unreadable,
     VaultError,
+    internal_error,
 )
 from catchment.logs import redact
 from catchment.messages import about, counted_reasons, message
@@ -49,6 +50,7 @@ from catchment.model import (
     SettingValues,
     Source,
     VisitResult,
+    recheck_ages_of,
 )
 from catchment.platforms import ANNOUNCED, no_platform, services_of
 from catchment.policy.page import decide_follow_ups
@@ -261,8 +263,7 @@ class Visitor:
             self._fail(visit, error)
         except Exception as error:  # a bug of ours that one source triggers must not stop the others
             log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
-            details = {"error_type": type(error).__name__}
-            self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
+            self._fail(visit, internal_error(error))
         if visit.is_paid:
             visit.client.book()
         if visit.wait is not None:
@@ -279,9 +280,7 @@ class Visitor:
         if platform is None or kind is None:
             visit.finish(skip(visit.state, self._no_platform(visit.source), self.clock.now()))
             return
-        # Only items that can be requested by id are rechecked.
-        recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
-        visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages)
+        visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages_of(platform, kind))
         if kind.forum is not None:
             visit.wait = collect_board(visit, platform, kind, kind.forum, self.context)
             return

@@ -36,6 +36,7 @@ from catchment.model import (
     RefinedItem,
     Request,
     WalkPlan,
+    scope_of,
 )
 from catchment.platforms import listing_of
 from catchment.policy.page import (
@@ -365,10 +366,6 @@ def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
     }
 
 
-def _scope(visit: Visit, platform: Platform) -> str:
-    return visit.source.key if platform.IS_SCOPED else ""
-
-
 def _write(
     visit: Visit,
     state: VisitState,
@@ -382,7 +379,7 @@ def _write(
     """Cleans what was read, writes it, and sets the state after it. `waiting`: requests for further pages; None: there
     are some."""
     state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
-    reading, scope = read.reading, _scope(visit, exchange.platform)
+    reading, scope = read.reading, scope_of(exchange.platform, visit.source)
     rest = reading.replace(items=read.rest()) if read.repeated else reading
     clean = visit.client.clean(rest, exchange.platform, exchange.answer.url, len(exchange.answer.body))
     items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))

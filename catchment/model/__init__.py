@@ -85,6 +85,8 @@ from catchment.model.protocol import (
     Usage,
     WalkPlan,
     options,
+    recheck_ages_of,
+    scope_of,
 )
 from catchment.model.record import CLOCKS_DIFFER, JsonObject, Record, View, as_dict, as_json
 from catchment.model.source import (
@@ -210,4 +212,6 @@ __all__ = [
     "floor_key",
     "options",
     "precedence",
+    "recheck_ages_of",
+    "scope_of",
 ]

@@ -511,6 +511,16 @@ class PlatformOptions(Protocol):
         """Returns the name of a source whose settings decide what is read."""
 
 
+def scope_of(platform: Platform, source: Source) -> str:
+    """Returns where the ids of a source's items are unique: in the source, or on the whole platform (empty)."""
+    return source.key if platform.IS_SCOPED else ""
+
+
+def recheck_ages_of(platform: Platform, kind: Kind) -> tuple[timedelta, ...]:
+    """Returns the ages at which items are rechecked; empty if the platform cannot request them by id."""
+    return kind.recheck_ages if hasattr(platform, "recheck") else ()
+
+
 def options(platform: object) -> PlatformOptions:
     """Returns a platform with the types of its optional names, for code that has found one of them with `hasattr`."""
     return cast(PlatformOptions, platform)

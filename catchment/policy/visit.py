@@ -17,6 +17,7 @@ from catchment.errors import (
     Gone,
     LeaseLost,
     LoginNeeded,
+    PlatformError,
     SlowDown,
     SpendingCapReached,
     StaleAnswer,
@@ -591,6 +592,17 @@ def outcome_of(error: CatchmentError) -> Outcome:
     if isinstance(error, Stopped):
         return Outcome.SKIPPED
     return Outcome.DEFERRED if isinstance(error, SlowDown) and error.is_own_limit else Outcome.FAILED
+
+
+def failed_with(result: VisitResult, error: CatchmentError, message: str) -> VisitResult:
+    """Returns the result of a run over items or pages that ended with this error; `message`: what is told of it."""
+    return result.replace(
+        outcome=outcome_of(error),
+        error_code=error.code,
+        error=message,
+        is_retryable=error.retryable,
+        http_status=error.status if isinstance(error, PlatformError) else None,
+    )
 
 
 def _ended(
