@@ -72,21 +72,15 @@ SENTENCES: dict[str, Text] = {
     ),
     "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
     "alert.beat": "no beat is running: workers finish their tasks and get no new ones — start `catchment beat`",
-    "spending.cap_of_day": "the daily spending cap of {service} ({cap}) allows no further call until {until} UTC",
-    "spending.cap_of_month": "the monthly spending cap of {service} ({cap}) allows no further call until {until} UTC",
+    "period.day": "daily",
+    "period.month": "monthly",
+    "spending.cap": "the {period} spending cap of {service} ({cap}) allows no further call until {until} UTC",
     "spending.wait_or_raise": "raise the cap, or wait; collecting continues automatically",
-    "alert.cap_near_day": (
-        "{service}: {spent} of the daily spending cap of {cap} are used; at the cap, its sources wait until {until}"
+    "alert.cap_near": (
+        "{service}: {spent} of the {period} spending cap of {cap} used; at the cap, its sources wait until {until}"
     ),
-    "alert.cap_near_month": (
-        "{service}: {spent} of the monthly spending cap of {cap} are used; at the cap, its sources wait until {until}"
-    ),
-    "alert.cap_reached_day": (
-        "{service}: the daily spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
-        "exceed it is made before {until} — raise the cap, or wait"
-    ),
-    "alert.cap_reached_month": (
-        "{service}: the monthly spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
+    "alert.cap_reached": (
+        "{service}: the {period} spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
         "exceed it is made before {until} — raise the cap, or wait"
     ),
     "alert.success": (

@@ -68,18 +68,11 @@ ANNOUNCED = {
 """Kinds that catchment's specifications name, and whose platform need not be installed, with its name and an example of
 a target. Such sources are kept, and skipped until there is a platform for them."""
 NAMES: dict[str, dict[str, str]] = {
-    "kind": {
-        "twitter_feed": "X user",
-        "twitter_list": "X list",
-        "twitter_bookmarks": "X bookmarks",
-        "nga_forum": "NGA board",
-        "xhs_keyword": "Xiaohongshu search",
-        "xhs_note": "Xiaohongshu note",
-    },
-    "platform": {"x": "X", "nga": "NGA", "xiaohongshu": "Xiaohongshu"},
+    "kind": {"xhs_keyword": "Xiaohongshu search", "xhs_note": "Xiaohongshu note"},
+    "platform": {"xiaohongshu": "Xiaohongshu"},
     "what": {"absent": "Stored now; collected once a platform for it is installed"},
 }
-"""Texts of those kinds."""
+"""Texts of those kinds whose platform does not ship with catchment."""
 WAITS_FOR_PLATFORM = NAMES["what"]["absent"]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from catchment.messages import message
+from catchment.messages import MessageParam, message
 from catchment.model import AlertRequest, Record, Severity
 
 DOLLAR = 1_000_000
@@ -103,15 +103,16 @@ def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> 
         for period in Period:
             cap, total = limits.of(period), totals.get(service, {}).get(period, Total())
             if cap is not None and (severity := _severity(total, cap)) is not None:
-                facts = {
+                facts: dict[str, MessageParam] = {
                     "service": service,
+                    "period": message(f"period.{period}"),
                     "spent": dollars(total.committed),
                     "cap": dollars(cap),
                     "until": f"{ends_at(period, day):%Y-%m-%d %H:%M} UTC",
                 }
                 word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
                 subject = f"service {service} {period} {word}{ENDING}"
-                found.append(AlertRequest(subject, message(f"{code}_{period}", **facts), severity))
+                found.append(AlertRequest(subject, message(code, **facts), severity))
     return found
 
 

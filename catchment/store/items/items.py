@@ -169,9 +169,7 @@ class Items(StorePart):
     @reads
     def stored_after(self, tx: Transaction, item_id: int, limit: int = 500) -> list[ItemView]:
         """Returns what was stored after this item, in the order of storing, whatever its date."""
-        after = item_id
-        batch = limit
-        rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
+        rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", item_id, limit)
         return shown(tx, rows)
 
     def edits_after(self, revision_id: int, limit: int = 500) -> list[EditView]:

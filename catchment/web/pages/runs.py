@@ -34,7 +34,7 @@ _PLACES = {
 """The page with more about an alert, by the first word of its type."""
 
 
-_NAMED_BY = {"platform": "platform", "pool": "platform", "warm-up": "kind", "task": "kind"}
+_NAMED_BY = {"platform": "platform", "pool": "platform", "service": "platform", "warm-up": "kind", "task": "kind"}
 """What the subject of such an alert names."""
 
 
@@ -71,6 +71,9 @@ def alert_rows(app: App, locale: Locale, alerts: Sequence[AlertView]) -> list[Al
     def row(alert: AlertView) -> AlertRow:
         type_, about = alert_type(alert.subject)
         name, group = names.get(alert.source_id or 0), type_.split(" ")[0]
+        if group == "service":
+            # Its subject names the period and the level as well; the message says them.
+            about = about.split(" ")[0]
         # A retired source is not tried again: its alert stays open until a user decides.
         if group == "source" and states.get(alert.source_id or 0) == "retired":
             type_ = "source retired"
