@@ -166,6 +166,7 @@ SENTENCES: dict[str, Text] = {
     "credential.paused_because": "paused: {why}",
     "credential.expired_on": "expired on {at}",
     "credential.used_up_today": "used up for today: its limit is {limit:,} a day",
+    "credential.used_up_until": "used up until {at} ({why})",
     "credential.is": "{name} is {state}",
     "credential.pool_exhausted": "no credential of {platform} is usable: {states}",
     "credential.pool_until": "{what}; {until}",

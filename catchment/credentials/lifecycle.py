@@ -211,12 +211,13 @@ def hindrance(credential: Credential, now: datetime) -> Message | None:
     return None
 
 
-def hindrance_of_named(credential: Credential, now: datetime) -> str | None:
-    """Returns, as text, why even a source that names it must not use it. Unlike one that was refused, an account that
+def hindrance_of_named(credential: Credential, now: datetime) -> Message | None:
+    """Returns why even a source that names it must not use it. Unlike one that was refused, an account that
     has nothing left to spend is not tried at every visit: each would be refused as well."""
     is_waiting = credential.state == COOLING or credential.state_until is not None
     if is_used_up(credential) and is_waiting:
-        return f"used up until {_at(credential.state_until or now)} ({credential.state_reason})"
+        at = _at(credential.state_until or now)
+        return message("credential.used_up_until", at=at, why=credential.state_reason)
     return hindrance(credential, now)
 
 

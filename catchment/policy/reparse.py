@@ -63,7 +63,7 @@ def decide_reparse(
             # changed itself.
             if item.item.lacks_text and not stored.is_partial:
                 title = _title_of_row(history, item, facts.page.retitled.get(stored.id), at)
-                corrected = Correction(How.MENDED, history.versions[-1]) if title else None
+                corrected = Correction(CorrectionKind.MENDED, history.versions[-1]) if title else None
                 whole = _item_correction(stored, item, history, corrected, at, is_stale=is_stale)
                 corrections.append(whole.replace(content=title))
                 continue

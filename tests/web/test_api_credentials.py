@@ -135,7 +135,7 @@ def vault(desk: Desk) -> None:
 
 def test_the_form_asks_about_what_looks_like_a_secret_and_stores_it_encrypted_if_that_is_wanted(desk: Desk) -> None:
     vault(desk)
-    given = {"kind": "rss", "target": f"https://a.example/feed?u={UNSURE}", "deed": "follow"}
+    given = {"kind": "rss", "target": f"https://a.example/feed?u={UNSURE}", "intent": "follow"}
     # A form comes back because of something else in it.
     form = sent(desk, "/sources/add", **given, interval="0").text
     assert 'name="keep_secret" value="yes">' in form
