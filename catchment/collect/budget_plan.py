@@ -13,8 +13,8 @@ from catchment.messages import Message, message
 from catchment.model import AlertRequest, Budget, Severity, View
 from catchment.platforms import Platforms
 from catchment.policy.budget_plan import (
-    LateSource,
     Need,
+    PlannedDelay,
     PlatformPlan,
     planned,
 )
@@ -124,7 +124,7 @@ def summary(plan: PlatformPlan) -> str:
     return f"{plan.platform}: {sources} {needed} {of}"
 
 
-def late_summary(late: LateSource) -> str:
+def late_summary(late: PlannedDelay) -> str:
     """Returns how late a source will be, as text."""
     if late.minutes is None:
         return f"{late.need.name} will not be collected: sources of higher priority use the whole budget"

@@ -13,7 +13,7 @@ from catchment.collect.budget_plan import (
     summary,
 )
 from catchment.model import PRIORITIES, Budget
-from catchment.policy.budget_plan import LateSource, Need, planned
+from catchment.policy.budget_plan import Need, PlannedDelay, planned
 
 REDDIT = Budget("reddit", limit=100, window_seconds=60)
 numbers = iter(range(1, 10**9))
@@ -103,7 +103,7 @@ def test_a_plan_is_told_in_a_line() -> None:
     ],
 )
 def test_who_is_late_is_told_by_name(minutes: int | None, words: str) -> None:
-    assert late_summary(LateSource(need(), minutes)) == words
+    assert late_summary(PlannedDelay(need(), minutes)) == words
 
 
 def test_a_budget_is_tight_before_it_is_used_up_and_alarming_when_it_does_not_suffice() -> None:

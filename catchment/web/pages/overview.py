@@ -16,7 +16,7 @@ from catchment.errors import SlowDown
 from catchment.fetch.budgets import Level
 from catchment.health.metrics import MetricPoint
 from catchment.messages import without_subject
-from catchment.policy.budget_plan import LateSource
+from catchment.policy.budget_plan import PlannedDelay
 from catchment.policy.outages import OFFLINE, OutageLevel
 from catchment.status import MOST_WAITING, BudgetStatus, CacheFigures, DeploymentStatus
 from catchment.store.sources.gaps import SourceGaps
@@ -341,7 +341,7 @@ def _level(level: Level, locale: Locale) -> str:
     return f"{text} – {locale.gettext('used up; next request {when}', when=locale.next(level.opens_at))}"
 
 
-def _lateness(late: LateSource, locale: Locale) -> str:
+def _lateness(late: PlannedDelay, locale: Locale) -> str:
     if late.minutes is None:
         return locale.gettext("never collected")
     return locale.gettext("{span} late", span=locale.span(late.minutes * 60))
