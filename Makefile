@@ -8,16 +8,16 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make run     serve http://127.0.0.1:8700 (SQLite, embedded engine)"
-	@echo "make demo    watch it at work on a made-up internet; no account, no network"
-	@echo "make check   style, types, and every test that starts no process and is not long: for while you work"
+	@echo "make demo    run the demo on a simulated internet; no account or network needed"
+	@echo "make check   quick checks while you work: style, types, short tests"
 	@echo "make test    check style and types, run every test"
 	@echo "make lint    check style and types"
 	@echo "make bench   run the benchmarks"
 	@echo "make endure  100,000 mutated answers; a simulated week under faults and kills, on both databases"
-	@echo "make docs    build the pages that come from the code's own words"
+	@echo "make docs    generate the reference pages"
 	@echo "make messages  update the catalogue of translations from the code, and compile it"
 	@echo "make audit   look up known vulnerabilities of the installed packages (needs the internet)"
-	@echo "make clean   remove what these targets made; data stays"
+	@echo "make clean   remove build output; your data stays"
 
 run: .venv/ready-to-run
 	$(BIN)/catchment serve
@@ -28,7 +28,7 @@ demo: .venv/ready-to-run
 # Types are checked beside the tests: on two cores both are done sooner. Errors in types are printed as soon as they are
 # found; without any, the last line is the summary of the tests.
 with_types = $(BIN)/mypy --no-error-summary & types=$$!; $(1); tests=$$?; \
-	wait $$types || { echo "mypy found errors: they stand above"; exit 1; }; exit $$tests
+	wait $$types || { echo "mypy found errors (see above)"; exit 1; }; exit $$tests
 
 test: style
 	tools/get-chromium

@@ -65,14 +65,14 @@ if TYPE_CHECKING:
     from catchment.fetch.budgets import Asked, Budgets, Level
     from catchment.fetch.client import Fetch
     from catchment.fetch.settings import FetchSettings, PlatformSettings
-    from catchment.health.metrics import Measuring
+    from catchment.health.metrics import MetricsRecorder
     from catchment.health.monitors import Monitors
     from catchment.health.spending import SpendingView
     from catchment.policy.budget_plan import PlatformPlan
     from catchment.policy.visit import VisitRules
     from catchment.redis import RedisLink
-    from catchment.sources.kinds import Names
-    from catchment.store.sources.stats import Taken
+    from catchment.sources.kinds import NameResolver
+    from catchment.store.sources.stats import RequestsUsed
 
 X_USERS = "twitter_feed"
 """The kind that the settings SCRAPER_… are about."""
@@ -204,13 +204,11 @@ class App:
         """The message broker of the distributed engine; None: the jobs run inside `serve`."""
         if self.settings.broker_url is None:
             return None
-        return redis_link.RedisLink(
-            self.settings.broker_url, "", away="the message broker is away, no worker gets anything to do"
-        )
+        return redis_link.RedisLink(self.settings.broker_url, "", away="message broker unavailable; workers are idle")
 
     @part
-    def names(self) -> Names:
-        return kinds.Names(self.store, lambda: self.platforms)
+    def names(self) -> NameResolver:
+        return kinds.NameResolver(self.store, lambda: self.platforms)
 
     @part
     def tiers(self) -> Tiers:
@@ -247,7 +245,7 @@ class App:
         )
         return {name: list(islice(found, len(budgets))) for name, budgets in asked.items()}
 
-    def plans(self, taken: Taken | None = None) -> list[PlatformPlan]:
+    def plans(self, taken: RequestsUsed | None = None) -> list[PlatformPlan]:
         """Whether the budgets suffice for the sources. `taken`: requests used by past visits, where that is known."""
         intervals, now = self.intervals(), self.clock.now()
         return budget_plan.plans(
@@ -260,8 +258,8 @@ class App:
         )
 
     @property
-    def measuring(self) -> Measuring:
-        return metrics.Measuring(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
+    def metrics_recorder(self) -> MetricsRecorder:
+        return metrics.MetricsRecorder(self.store.metrics, self.cache.counts, self.store.tier_stats.counts)
 
     def spending(self, most_sources: int = 20) -> SpendingView:
         """What paid services cost today and this month."""
@@ -270,12 +268,12 @@ class App:
         )
 
     def keyed_services(self) -> set[str]:
-        """The paid services that there is a credential for."""
+        """Paid services that have a credential."""
         paid = {name for name, service in self.platforms.services.items() if hasattr(service, "PRICES")}
         return paid & self.credential_manager.platforms()
 
     def monitor_spending(self) -> None:
-        """Keeps the alerts about spending caps up to date, and books what dead processes had reserved."""
+        """Updates the alerts about spending caps, and books reservations of dead processes."""
         now = self.clock.now()
         self.store.spending.recover(now)
         self.monitors().spending(spending_caps(self.settings))
@@ -474,7 +472,7 @@ def open_app(
     connections: int | None = None,
 ) -> App:
     """Open the database and build the app. `creates`: set up the database if there is none. `connections`: at most this
-    many, plus one that shows that the process is alive. Nothing is claimed or requested yet."""
+    many, plus one for the process lock. Nothing is claimed or requested yet."""
     clock = clock or clock_from(settings.clock, settings.home)
     # One connection for each worker, and a few for requests in the meantime.
     pool_size = connections or settings.concurrency + SERVER_POOL

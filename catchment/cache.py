@@ -22,7 +22,7 @@ from catchment.model import LABELS, Item, Kind, Ordering, Platform, RefinedItem,
 from catchment.redis import Away, RedisLink
 from catchment.settings import Settings
 from catchment.store import Store
-from catchment.store.cache import MOST, CachedSet, CacheKey, HotCounts
+from catchment.store.cache import MOST, CacheCounts, CachedSet, CacheKey
 from catchment.store.item_fields import SHOWN, ItemView, decode, to_json
 from catchment.store.items.deletion import Forget, ForgottenView
 from catchment.store.items.items import ItemPage, page_of
@@ -131,7 +131,7 @@ def _seen_entry(refined: RefinedItem, source: Source, at: datetime) -> dict[str,
     }
 
 
-def is_kept_hot(kind: Kind) -> bool:
+def is_cached(kind: Kind) -> bool:
     """Whether the newest items of such a source are cached.
 
     Communities are: they are read again and again between two visits, and a visit costs a request of a scarce budget,
@@ -141,9 +141,9 @@ def is_kept_hot(kind: Kind) -> bool:
     return kind.is_tiered
 
 
-def keeps_hot(platform: Platform) -> bool:
+def has_cached_kinds(platform: Platform) -> bool:
     """Whether any source of the platform may be cached, so that its items may be in cached sets."""
-    return any(is_kept_hot(kind) for kind in platform.KINDS)
+    return any(is_cached(kind) for kind in platform.KINDS)
 
 
 def open_cache(settings: Settings, store: Store, clock: Clock, link: RedisLink | None) -> Cache:
@@ -190,13 +190,13 @@ class Cache:
         self._store, self._clock = store, clock
         self._backends = [backend for backend in (redis, store.cache_table) if backend]
         self._lives, self._counts_kept = lives, counts_kept
-        self._counts: dict[datetime, HotCounts] = {}
+        self._counts: dict[datetime, CacheCounts] = {}
         self._counting = Lock()
 
     def refresh(self, source_id: int, kind: Kind | None) -> None:
         """Rebuild the cached set of a source from the archive, if its kind is cached. Store errors are logged, not
         raised."""
-        if kind is None or not is_kept_hot(kind):
+        if kind is None or not is_cached(kind):
             return
         try:
             # None: another process is writing at this moment; the set is built after that visit or the next.
@@ -204,8 +204,8 @@ class Cache:
                 stamp, items = made
                 self._put(CacheKey(source_id, False), CachedSet(stamp, [*map(to_json, items)]))
         except StoreError as error:
-            _warn("the hot set could not be written", source=source_id, error=str(error))
-            self._count(HotCounts(failures=1))
+            _warn("cached list could not be written", source=source_id, error=str(error))
+            self._count(CacheCounts(failures=1))
 
     def cache(self, source: Source, items: Sequence[RefinedItem], at: datetime) -> int:
         """Add what a cache-only crawl saw of a source to what earlier ones saw; returns how many. Items that were
@@ -240,7 +240,7 @@ class Cache:
                 backend.drop(source_ids)
             except Away:
                 hours = self._lives / timedelta(hours=1)
-                _warn("what was forgotten may lie in Redis until it is past its time", hours=hours)
+                _warn("deleted items may remain in Redis until they expire", hours=hours)
 
     def clear_expired(self) -> int:
         """Remove expired sets from every backend; returns how many entries were removed."""
@@ -267,16 +267,16 @@ class Cache:
             return None
         found = self._at_backend(lambda backend: backend.get(CacheKey(source_id, False), now))
         if found is None or found.stamp != stamp:
-            self._count(HotCounts(misses=1))
+            self._count(CacheCounts(misses=1))
             return None
-        self._count(HotCounts(hits=1))
+        self._count(CacheCounts(hits=1))
         return page_of([_decode_item(entry) for entry in found.entries[: limit + 1]], limit)
 
     def hit_rate(self, since: datetime) -> float | None:
         """Returns the share of cacheable reads that the cache answered; None: there were none."""
         return self._reads(since)["hit_rate"]
 
-    def counts(self, since: datetime, until: datetime | None = None) -> HotCounts:
+    def counts(self, since: datetime, until: datetime | None = None) -> CacheCounts:
         """Returns the counts since then (and before `until`) of all processes, each of which reports once a minute."""
         self._report_counts()
         return self._store.cached_sources.counted(since, until or self._clock.now() + timedelta(minutes=1))
@@ -306,13 +306,13 @@ class Cache:
     def close(self) -> None:
         self._report_counts()
 
-    def _count(self, counts: HotCounts) -> None:
+    def _count(self, counts: CacheCounts) -> None:
         minute = self._clock.now().replace(second=0, microsecond=0)
         if self._counts and minute not in self._counts:
             # Once a minute, by the first read after it: a write for every read would cost more than the read.
             self._report_counts()
         with self._counting:
-            self._counts[minute] = self._counts.get(minute, HotCounts()) + counts
+            self._counts[minute] = self._counts.get(minute, CacheCounts()) + counts
 
     def _report_counts(self) -> None:
         with self._counting:
@@ -322,14 +322,14 @@ class Cache:
                 self._store.cached_sources.count(minute, counts)
             except StoreError as error:
                 # Statistics are not worth a failed or slow read.
-                _warn("reads of the hot store were not counted", error=str(error))
+                _warn("cache statistics could not be saved", error=str(error))
 
     def _put(self, key: CacheKey, made: CachedSet) -> None:
         now = self._clock.now()
         try:
             self._backends[0].put(key, made, now, now + self._lives)
         except Away:
-            self._count(HotCounts(failures=1))
+            self._count(CacheCounts(failures=1))
             self._backends[-1].put(key, made, now, now + self._lives)
 
     def _at_backend(self, call: Callable[[Backend], T]) -> T:

@@ -61,8 +61,8 @@ class WorkLimit:
         """Count an item that is too expensive to parse; raises TooComplex if there are too many."""
         self._heavy += 1
         if self._heavy > MOST_HEAVY:
-            what = f"more than {MOST_HEAVY} items of the answer have HTML too deeply nested to be cleaned"
-            raise TooComplex(what, _HELPS)
+            what = "more than {most} items of the answer have HTML too deeply nested to be cleaned"
+            raise TooComplex(what, _HELPS, most=MOST_HEAVY)
 
 
 _HELPS = "check the address in a browser: it may be broken, or designed to waste a crawler's resources"

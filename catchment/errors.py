@@ -63,6 +63,11 @@ class CatchmentError(Exception):
         super().__init__(str(self.message))
 
 
+def internal_error(error: Exception) -> CatchmentError:
+    """Returns what is recorded about a bug of ours, or of a platform's module, that one piece of work triggered."""
+    return CatchmentError("internal error ({error_type})", "the log has the details", error_type=type(error).__name__)
+
+
 class InvalidInput(CatchmentError):
     """Correct the input as the message says. Nothing was changed."""
 

@@ -10,12 +10,12 @@ from catchment import logs
 from catchment.app import App
 from catchment.clock import EPOCH
 from catchment.collect import outages
-from catchment.collect.budget_plan import alarms_of, keep_taken
+from catchment.collect.budget_plan import budget_alerts, keep_taken
 from catchment.collect.cache_warmup import warmable
 from catchment.collect.scheduler import emptiness
 from catchment.errors import StoreError
 from catchment.events import watches
-from catchment.health.monitors import HITS_LOOKED_AT, alarms_for, canaries_among
+from catchment.health.monitors import HITS_LOOKED_AT, canaries_among, silence_alerts
 from catchment.model import Record, View, VisitResult, as_dict
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES
 from catchment.settings import Settings
@@ -41,6 +41,7 @@ class Job(Record, frozen=True):
     run: Callable[[App], object]
     queue: str
     why: str
+    """What it does, as pages and JSON name it."""
     is_off: bool = False
     """Runs only if a setting gives it a period."""
     is_on_the_clock: bool = False
@@ -94,18 +95,18 @@ def index_items(app: App) -> None:
 
 def crawl_low_quality(app: App) -> None:
     settings, since = app.settings, app.clock.now() - timedelta(hours=app.settings.low_quality_hours)
-    ids = app.store.tier_stats.left_alone(
+    ids = app.store.tier_stats.neglected(
         communities(app), settings.low_quality_below, since, settings.low_quality_sources
     )
     results = app.scheduler().these(ids, "crawl-low-quality", "schedule") if ids else []
     if results:
-        log.info("visited communities that were left alone", visited=len(results), **emptiness(results))
+        log.info("collected low-activity communities", visited=len(results), **emptiness(results))
 
 
 def assign_tiers(app: App) -> None:
     changed = source_intervals.assign_tiers(app.store, app.tiers, app.stop.is_set)
     if changed:
-        log.info("communities are in other tiers now", communities=len(changed))
+        log.info("communities changed tier", communities=len(changed))
 
 
 def clear_old(app: App) -> None:
@@ -119,16 +120,16 @@ def clear_old(app: App) -> None:
     )
     cleared["items"] = app.store.retention.clear(app.settings.retention_days, app.clock.now(), app.stop.is_set)
     if any(cleared.values()):
-        log.info("cleared what is past its time", **cleared)
+        log.info("deleted expired records", **cleared)
 
 
 def measure(app: App, span: MetricSpan) -> None:
-    app.measuring.measure(span, app.clock.now(), app.stop.is_set)
+    app.metrics_recorder.measure(span, app.clock.now(), app.stop.is_set)
 
 
 def clear_expired(app: App) -> None:
     if cleared := app.cache.clear_expired():
-        log.info("cleared what is no longer hot", entries=cleared)
+        log.info("deleted expired cache entries", entries=cleared)
 
 
 def warm(app: App, job: str, every: timedelta, *, is_forced: bool = False) -> list[VisitResult]:
@@ -153,9 +154,9 @@ def notice_silence(app: App) -> None:
     # Where sources bring their own hosts, one of them says nothing about the others.
     single_host = {platform.NAME for platform in app.platforms if platform.HOSTS}
     canaries = canaries_among(rhythms, single_host, app.settings.canaries)
-    opened, closed = alerts.keep_open(" silent", alarms_for(alerts.late_sources(now), rhythms, canaries), now)
+    opened, closed = alerts.keep_open(" silent", silence_alerts(alerts.late_sources(now), rhythms, canaries), now)
     if opened or closed:
-        log.warning("silence", opened=opened, closed=closed)
+        log.warning("silence alerts changed", opened=opened, closed=closed)
 
 
 def monitor_cache_health(app: App) -> None:
@@ -171,14 +172,14 @@ def monitor_crawler_health(app: App) -> None:
 
 def plan_budgets(app: App) -> None:
     taken = keep_taken(app.store, app.clock.now())
-    app.monitors().budgets(alarms_of(app.plans(taken)))
+    app.monitors().budgets(budget_alerts(app.plans(taken)))
 
 
 def recover_leases(app: App) -> None:
     now = app.clock.now()
-    freed, ahead = app.presence.bury(now), app.store.sources.forget_the_future(now)
+    freed, ahead = app.presence.bury(now), app.store.sources.reset_future_times(now)
     if freed or ahead:
-        log.warning("recovered", dead_processes=freed, sources_visited_in_the_future=ahead)
+        log.warning("recovered", dead_processes=freed, times_reset=ahead)
 
 
 def run_watches(app: App) -> None:
@@ -186,7 +187,7 @@ def run_watches(app: App) -> None:
 
 
 def deliver_events(app: App) -> None:
-    app.deliverer.round()
+    app.deliverer.deliver_pending()
 
 
 def watch_credentials(app: App) -> None:
@@ -197,93 +198,97 @@ def watch_credentials(app: App) -> None:
 JOBS = (
     Job(
         COLLECT_DUE, None, lambda app: app.scheduler().due(COLLECT_DUE, "schedule"), "crawler",
-        "the tick; silent when nothing is due",
+        "Collect due sources",
     ),
     Job(
         COLLECT_REQUESTED, None, lambda app: app.scheduler().requested(COLLECT_REQUESTED, "request"), "crawler",
-        "what somebody has just added, or wants to be collected now",
+        "Collect new and requested sources",
     ),
     Job(
         "read-threads", None, lambda app: app.visitor().read_threads("read-threads", "schedule", app.presence.owner_id),
-        "crawler", "threads of forums that a visit had no time left for",
+        "crawler", "Read forum threads that a collection left unread",
     ),
     Job(
         "audit-floors", None, lambda app: app.floor_audit().requested(), "crawler",
-        "audits of threads that somebody asked for",
+        "Audit threads on request",
     ),
     Job(
         "repair-floors", DAY, lambda app: app.floor_audit().run("schedule", is_repairing=True), "crawler",
-        "floors of threads that are missing are found and requested again, and items of gaps in time",
+        "Find and repair missing floors and gaps",
     ),
-    Job("run-tasks", None, lambda app: app.task_runner().run(), "crawler", "what a task was requested for"),
-    Job("index-items", None, index_items, "maintenance", "what came is found by words and facets, soon after"),
-    Job("run-watches", None, run_watches, "events", "what came in is held against the rules of those who watch"),
-    Job("deliver-events", None, deliver_events, "events", "what happened reaches those who listen"),
+    Job("run-tasks", None, lambda app: app.task_runner().run(), "crawler", "Run requested tasks"),
+    Job("index-items", None, index_items, "maintenance", "Index new items for search and filters"),
+    Job("run-watches", None, run_watches, "events", "Match new items against watches"),
+    Job("deliver-events", None, deliver_events, "events", "Deliver events to webhooks, notifications and hooks"),
     Job(
-        INCREMENTAL, 30 * MINUTE, crawl_incremental, "crawler", "communities that are due, at :00 and :30",
+        INCREMENTAL, 30 * MINUTE, crawl_incremental, "crawler", "Collect due communities",
         is_on_the_clock=True, task="tasks.crawler.crawl_seed_communities_incremental", expires=30 * MINUTE,
     ),
     Job(
         "crawl-low-quality", 4 * HOUR, crawl_low_quality, "crawler",
-        "quiet communities that nobody has visited for long", is_on_the_clock=True,
+        "Collect low-activity communities", is_on_the_clock=True,
         task="tasks.crawler.crawl_low_quality_communities", expires=HOUR,
     ),
-    Job("assign-tiers", DAY, assign_tiers, "maintenance", "communities where their visits put them"),
+    Job("assign-tiers", DAY, assign_tiers, "maintenance", "Assign communities to tiers"),
     Job(
         "look-again", 5 * MINUTE, lambda app: app.rechecks().run("look-again", "schedule"), "crawler",
-        "edits and removals after an item left its listing",
+        "Recheck older items for edits and deletions",
     ),
-    Job("recover-leases", 15 * MINUTE, recover_leases, "maintenance", "what the dead and wrong clocks left"),
-    Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "stale but green is a failure"),
+    Job(
+        "recover-leases", 15 * MINUTE, recover_leases, "maintenance",
+        "Free leases of dead processes, and correct times in the future",
+    ),
+    Job("notice-silence", 5 * MINUTE, notice_silence, "monitoring", "Detect silent sources"),
     Job(
         "monitor-api-calls", MINUTE, lambda app: app.monitors().api_calls(app.budgets()), "monitoring",
-        "a budget that is nearly used up", task="tasks.monitoring.monitor_api_calls",
+        "Monitor requests to platforms", task="tasks.monitoring.monitor_api_calls",
     ),
     Job(
-        "monitor-cache-health", 5 * MINUTE, monitor_cache_health, "monitoring", "a hot store that is cold",
+        "monitor-cache-health", 5 * MINUTE, monitor_cache_health, "monitoring", "Monitor the hit rate of the cache",
         task="tasks.monitoring.monitor_cache_health",
     ),
     Job(
         "monitor-success", 5 * MINUTE, lambda app: app.monitors().success(app.collecting_monitor().explained),
-        "monitoring", "a platform where too much fails",
+        "monitoring", "Monitor the success rate",
     ),
     Job(
         outages.JOB, outages.PERIOD, monitor_crawler_health, "monitoring",
-        "hosts, platforms or the network do not answer; nothing is collected",
+        "Monitor outages, and whether collecting continues",
         task="tasks.monitoring.monitor_crawler_health",
     ),
     Job(
         "monitor-warmup-metrics", 15 * MINUTE, lambda app: app.monitors().warm_up(), "monitoring",
-        "first visits that were begun and do not go on", task="tasks.monitoring.monitor_warmup_metrics",
+        "Monitor first collections", task="tasks.monitoring.monitor_warmup_metrics",
     ),
     Job(
         "watch-credentials", MINUTE, watch_credentials, "monitoring",
-        "who has rested is used again; who ends soon, or is missing, is told of",
+        "End cooldowns of credentials, and check which expire or are missing",
     ),
     Job(
         "monitor-spending", MINUTE, lambda app: app.monitor_spending(), "monitoring",
-        "spending caps that are nearly or wholly used up",
+        "Monitor spending",
     ),
-    Job("plan-budgets", HOUR, plan_budgets, "monitoring", "budgets that do not suffice for all"),
+    Job("plan-budgets", HOUR, plan_budgets, "monitoring", "Check that request budgets cover all sources"),
     Job(
         "measure-hours", HOUR, lambda app: measure(app, MetricSpan.HOUR), "monitoring",
-        "what each full hour came to", is_on_the_clock=True,
+        "Compute hourly metrics", is_on_the_clock=True,
     ),
     Job(
         "daily-metrics", DAY, lambda app: measure(app, MetricSpan.DAY), "monitoring",
-        "what each full day came to", is_on_the_clock=True, task="tasks.metrics.generate_daily",
+        "Compute daily metrics", is_on_the_clock=True, task="tasks.metrics.generate_daily",
     ),
-    Job("clear-old", HOUR, clear_old, "cleanup", "what we keep about running, and of some kinds, is bounded"),
+    Job("clear-old", HOUR, clear_old, "cleanup", "Delete expired records and items"),
     Job(
         "warm-up", WARM_UP, lambda app: warm(app, "warm-up", WARM_UP), "crawler",
-        "what ranked listings show, kept hot and not stored", is_off=True, is_on_the_clock=True, task=CRAWL_SEEDS,
+        "Read ranked listings into the cache, without storing them", is_off=True, is_on_the_clock=True,
+        task=CRAWL_SEEDS,
     ),
     Job(
         "crawl-seed-communities", SEEDS, lambda app: warm(app, "crawl-seed-communities", SEEDS), "crawler",
-        "the same, more often", is_off=True, is_on_the_clock=True, task=CRAWL_SEEDS,
+        "Read ranked listings into the cache, more often", is_off=True, is_on_the_clock=True, task=CRAWL_SEEDS,
     ),
     Job(
-        "clear-expired", 6 * HOUR, clear_expired, "cleanup", "what is hot is hot for its time only",
+        "clear-expired", 6 * HOUR, clear_expired, "cleanup", "Delete expired cache entries",
         task="tasks.maintenance.cleanup_expired_posts_hot",
     ),
 )  # fmt: skip

@@ -31,7 +31,7 @@ SENTENCES: dict[str, Text] = {
     ),
     "visit.cached": "{count} posts cached, none stored",
     "visit.rechecked": ("rechecked {count} item", "rechecked {count} items"),
-    "visit.rechecks_deferred": "{count} of them are deferred",
+    "visit.rechecks_deferred": "{count} of them deferred",
     "visit.follow_ups_pending": (
         "follow-up requests for {count} item are pending",
         "follow-up requests for {count} items are pending",
@@ -51,6 +51,8 @@ SENTENCES: dict[str, Text] = {
         "{count} listed item could not be fetched: {why}",
         "{count} listed items could not be fetched: {why}",
     ),
+    "visit.too_many_pages": "too many follow-up pages",
+    "visit.counted": "{why} ({times})",
     "visit.deferred": "postponed to the next run: {why}",
     "visit.no_platform": "no platform is installed for kind {kind!r}",
     "alert.calls": (
@@ -70,21 +72,15 @@ SENTENCES: dict[str, Text] = {
     ),
     "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
     "alert.beat": "no beat is running: workers finish their tasks and get no new ones — start `catchment beat`",
-    "spending.cap_of_day": "the daily spending cap of {service} ({cap}) allows no further call until {until} UTC",
-    "spending.cap_of_month": "the monthly spending cap of {service} ({cap}) allows no further call until {until} UTC",
+    "period.day": "daily",
+    "period.month": "monthly",
+    "spending.cap": "the {period} spending cap of {service} ({cap}) allows no further call until {until} UTC",
     "spending.wait_or_raise": "raise the cap, or wait; collecting continues automatically",
-    "alert.cap_near_day": (
-        "{service}: {spent} of the daily spending cap of {cap} are used; at the cap, its sources wait until {until}"
+    "alert.cap_near": (
+        "{service}: {spent} of the {period} spending cap of {cap} used; at the cap, its sources wait until {until}"
     ),
-    "alert.cap_near_month": (
-        "{service}: {spent} of the monthly spending cap of {cap} are used; at the cap, its sources wait until {until}"
-    ),
-    "alert.cap_reached_day": (
-        "{service}: the daily spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
-        "exceed it is made before {until} — raise the cap, or wait"
-    ),
-    "alert.cap_reached_month": (
-        "{service}: the monthly spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
+    "alert.cap_reached": (
+        "{service}: the {period} spending cap of {cap} is reached ({spent} spent or reserved); no call that could "
         "exceed it is made before {until} — raise the cap, or wait"
     ),
     "alert.success": (
@@ -145,6 +141,33 @@ SENTENCES: dict[str, Text] = {
     "budget.late": "{late:,} will be late",
     "budget.never": "{never:,} will not be collected at all",
     "budget.late_never": "{late:,} will be late and {never:,} will not be collected at all",
+    # Why a credential is in its state.
+    "credential.added": "added",
+    "credential.replaced": "replaced",
+    "credential.removed": "removed",
+    "credential.in_environment": "found in the environment",
+    "credential.replaced_in_environment": "replaced in the environment",
+    "credential.accepted": "it is accepted again",
+    "credential.cooldown_ended": "its cooldown ended",
+    "credential.ban_ended": "its ban ended; the next request decides",
+    "credential.refused_in_cooldown": "refused during its cooldown: {why}",
+    "credential.refused_on_probation": "refused on probation: {why}",
+    "credential.errors_in_total": "{errors} errors in total: {why}",
+    "credential.errors_in_a_row": "{errors} errors in a row: {why}",
+    # The state of a credential, within a sentence.
+    "credential.state.active": "active",
+    "credential.state.cooling": "cooling down",
+    "credential.state.banned": "banned",
+    "credential.state.invalid": "invalid",
+    "credential.state.probation": "on probation",
+    "credential.state.paused": "paused",
+    "credential.until": "{state} until {at}",
+    "credential.because": "{state} ({why})",
+    "credential.paused_because": "paused: {why}",
+    "credential.expired_on": "expired on {at}",
+    "credential.used_up_today": "used up for today: its limit is {limit:,} a day",
+    "credential.used_up_until": "used up until {at} ({why})",
+    "credential.is": "{name} is {state}",
     "credential.pool_exhausted": "no credential of {platform} is usable: {states}",
     "credential.pool_until": "{what}; {until}",
     "credential.person": "action needed: `catchment credentials list` shows their state",
@@ -161,12 +184,13 @@ SENTENCES: dict[str, Text] = {
     "credential.expires": "credential {name} of {platform} expires on {at}; {renew}",
     "credential.correct": "correct the settings that it comes from",
     "credential.replace": "give a new one: `catchment credentials add {platform} {name} --replace`",
-    "delivery.failing": "{name} has not accepted its events {failures} times in a row: {why}",
+    "delivery.failing": "{name} has rejected its events {failures} times in a row: {why}",
     "delivery.given_up": (
-        "{name} has not accepted its events {failures} times in a row; {lost:,} events were too old and have been "
+        "{name} has rejected its events {failures} times in a row; {lost:,} events were too old and have been "
         "dropped: {why}"
     ),
     "delivery.gone": "the receiver answered 410 and accepts no more events",
+    "delivery.not_installed": "it is not installed any more",
     "delivery.off": "{name} is switched off: {why} — resume it, or remove it",
     "notification.title": ("catchment: {count} message", "catchment: {count} messages"),
     "notification.alert.opened": "{severity}: {message}",
@@ -183,14 +207,47 @@ SENTENCES: dict[str, Text] = {
     "visit.another_process": "another process",
     "visit.taken_over": "another process has taken over {name}",
     "visit.not_started": "not collected: a stop was requested, or the database was unavailable",
+    "visit.cut_off": "the process ended before this visit did; what it had stored is kept",
     "visit.removed": "removed in the meantime",
-    "task.cancelled": "cancelled by a person",
+    "task.cancelled": "cancelled by a user",
     "task.refused": "{name} was refused, and all other targets would be refused, too: {why}",
     "task.timed_out": "not finished within {minutes} minutes: {done} of {total} done",
     "task.all_failed": "every target failed, the first one: {why}",
     "task.failed": "a task for {kind} failed: {why}",
     "task.partly_failed": "a task for {kind} could not collect {failed} of {total} targets; the first one: {why}",
     "task.source": "added for a task; resume it to collect it on schedule",
+    # What the status of an answer means, and what helps.
+    "http.status": "{what} (HTTP {status})",
+    "http.too_many": "too many requests",
+    "http.trouble": "the server reports an error",
+    "http.partial": "the server sent only a part of the content",
+    "http.login": "a login is needed, or the one given is not accepted",
+    "http.payment": "payment is required",
+    "http.refused": "access is refused",
+    "http.missing": "nothing is there",
+    "http.proxy": "the proxy requires a login",
+    "http.gone": "it is gone for good",
+    "http.legal": "access is refused for legal reasons",
+    "http.redirect": "a redirect without a target",
+    "http.not_accepted": "the request is not accepted",
+    "http.helps.longer_interval": "it is retried later; a longer interval avoids this",
+    "http.helps.retried": "it is retried later",
+    "http.helps.server": "the server is at fault",
+    "http.helps.credential": "add or renew the credential",
+    "http.helps.account": "check the account at the platform",
+    "http.helps.public": "check in a browser whether it is public; it may need a credential",
+    "http.helps.address": "check the address; it is retried at growing intervals",
+    "http.helps.proxy": "add it to the proxy setting",
+    "http.helps.remove": "remove the source, or give it a new address",
+    "http.helps.country": "it may be reachable from another country",
+    "http.helps.settings": "check the source's target and settings",
+    # Why no request is sent before a time.
+    "wait.asked": "{name} asked us to wait",
+    "wait.busy": "{name} is being requested by others",
+    "wait.between_pages": "{name} asks for a pause between two pages",
+    "wait.enough": "enough requests are in progress",
+    "wait.budget": "the budget of {name} is used up",
+    "robots.unreadable": "its robots.txt cannot be read: {why}",
     # Why a source was retired.
     "source.moved_to_known": "it has moved to {target}, which is another source already",
     "source.final": "the source says that it will never change again",
@@ -201,19 +258,45 @@ SENTENCES: dict[str, Text] = {
     ),
     "thread.stale": "the page of the thread is older than the list of threads",
     "thread.stale_helps": (
-        "a cache may be stuck; the page is requested again in the next round, and accepted if it stays the same"
+        "a cache may be stuck; the page is requested again in the next run, and accepted if it stays the same"
     ),
+    # Why a source is due when it is.
+    "due.interval_of_kind": "the interval of its kind",
+    "due.first": "never visited: first in line",
+    "due.own_interval": "own interval",
+    "due.probation": "probation",
+    "due.told_to_wait": "told to wait",
+    "due.not_stored": "our database could not store it",
+    "due.deferred": "deferred",
+    "due.cap_of_day": "the daily spending cap",
+    "due.cap_of_month": "the monthly spending cap",
+    "due.no_connection": "no connection",
+    "due.no_answer": "its host does not answer",
+    "due.less_often": "the source asks to be polled less often",
+    "due.added": "added",
+    "due.requested": "asked for",
+    "due.clock_set_back": "the clock was set back",
+    "due.not_active": "not due: {state}",
+    "due.not_active_because": "not due: {state} ({why})",
+    # What users did.
+    "paused_by_user": "paused by a user",
+    "resumed_by_user": "resumed by a user",
+    "removed_by_user": "removed by a user",
+    "source.paused_in_list": "paused in the list that it came from",
     # Whether a gap can be repaired, and what the last attempt came to.
     "gap.impossible": "cannot be repaired: the platform offers no way to request this period",
     "gap.possible": "can be repaired: `catchment audit --repair`",
     "gap.tried": "not repaired yet: {why}",
     "gap.given_up": "cannot be repaired: {count} attempts failed, the last one: {why}",
     "gap.ended": "the search ended before it reached what is stored",
-    "gap.repeats": "the pages of the search repeat themselves",
+    "gap.repeats": "the search returns the same pages again",
     "gap.torn": "an answer was cut off",
     "gap.cap": "our own page limit ended the search; the next attempt continues there",
     "gap.unreachable": "the platform offers no way to request this period",
-    "gap.cut": "it was cut off",
+    "gap.cut": "the attempt was interrupted",
+    # Why a gap was closed.
+    "gap.shown_again": "shown again",
+    "gap.repaired": "repaired",
     # Why an item has a revision.
     "content_fingerprint_changed": "content changed",
     "marked_deleted_by_source": "deleted by its source",
@@ -257,6 +340,11 @@ def about(subject: str, what: str) -> Message:
     return message("error.about", subject=subject, what=what)
 
 
+def counted_reasons(counts: Mapping[str, int]) -> list[Message]:
+    """Returns each reason with how often it applied."""
+    return [message("visit.counted", why=reason, times=count) for reason, count in sorted(counts.items())]
+
+
 def without_subject(text: str) -> str:
     """Returns a message without what it is about, for places where that is known."""
     if isinstance(text, Message) and text.code == "error.about":
@@ -266,16 +354,20 @@ def without_subject(text: str) -> str:
     return text
 
 
+_JSON = '{"code":'
+"""How a message with parameters begins where it is stored."""
+
+
 def encode(text: str) -> str:
     """Returns a text as it is stored. A message with parameters is JSON; any other text is itself."""
-    if isinstance(text, Message) and text.params:
+    if isinstance(text, Message) and (text.params or text.code.startswith(_JSON)):
         return msgspec.json.encode(plain(text)).decode()
     return text.code if isinstance(text, Message) else text
 
 
 def decode(stored: str) -> Message:
     """Returns the message that was stored."""
-    return restored(Message, msgspec.json.decode(stored) if stored.startswith('{"code":') else stored)
+    return restored(Message, msgspec.json.decode(stored) if stored.startswith(_JSON) else stored)
 
 
 def plain(value: Any) -> Any:

@@ -120,7 +120,7 @@ class RedisLink:
 
     def _unusable(self, why: str, helps: str) -> None:
         self.trouble, self.is_refused = logs.redact(f"{why} — {helps}"), True
-        log.warning("Redis is not used, the database is", redis=self.shown_url, why=self.trouble)
+        log.warning("Redis unavailable, falling back to the database", redis=self.shown_url, why=self.trouble)
 
 
 def _is_refusal(error: Exception) -> bool:

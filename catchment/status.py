@@ -11,11 +11,11 @@ from msgspec.structs import asdict
 
 from catchment import __version__
 from catchment.app import App
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.clock import Clock
 from catchment.collect import outages
 from catchment.collect.budget_plan import PlanView, is_tight, plan_view, taken_of_late
-from catchment.collect.source_client import Cooldowns
+from catchment.collect.source_client import SharedCooldowns
 from catchment.credentials.manager import credential_view, rules_from
 from catchment.errors import StoreError
 from catchment.fetch.budgets import Level
@@ -267,7 +267,7 @@ class DeploymentStatus:
     @cached_property
     def facts(self) -> DeploymentFacts:
         """What may keep sources waiting."""
-        cooldowns = Cooldowns(self._store.budgets)
+        cooldowns = SharedCooldowns(self._store.budgets)
         return DeploymentFacts(
             now=self.now,
             patience=self._patience,
@@ -385,7 +385,7 @@ class DeploymentStatus:
     def cache(self) -> CacheFigures | None:
         """None if no source is cached."""
         platforms = self._store.sources.platforms()
-        if not any(keeps_hot(platform) for platform in self._app.platforms if platform.NAME in platforms):
+        if not any(has_cached_kinds(platform) for platform in self._app.platforms if platform.NAME in platforms):
             return None
         counts = self._app.cache.counts(self.now - timedelta(days=1))
         home, entries = self._app.cache.standing()

@@ -75,6 +75,11 @@ def test_a_text_without_parameters_is_stored_as_it_is() -> None:
     assert decode("probation").code == "probation"
 
 
+def test_a_text_that_looks_like_a_stored_message_is_kept() -> None:
+    text = '{"code": no'
+    assert decode(encode(Message(text))) == text
+
+
 def test_a_message_can_be_shown_without_what_it_is_about() -> None:
     message = Missing(about("Gazette (source 2)", Message("not {what}", {"what": "found"})), "look again").message
     assert message == "Gazette (source 2): not found — look again"

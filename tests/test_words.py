@@ -13,9 +13,9 @@ import pytest
 from catchment.cli.main import commands
 from catchment.errors import CatchmentError
 from catchment.jobs import JOBS
-from catchment.model import (
-    Kind,
-)
+from catchment.messages import Translator
+from catchment.model import EndCode, Kind
+from catchment.policy.tasks import ENDS_TASK, NOT_ALARMING, UNSETTLED
 from catchment.settings import DEFINED
 from catchment.web.pages.locale.names import NAMES
 from tools.docs import PAGES, REPOSITORY
@@ -50,12 +50,9 @@ def test_the_tree_of_errors_shows_the_classes_there_are_in_their_order() -> None
     assert list(meanings()) == [error.__name__ for error in ERRORS]
 
 
-def test_a_code_that_is_written_anywhere_in_the_product_is_explained() -> None:
-    code = re.compile(r"""error_code\s*=\s*["']([A-Z_]+)["']""")
-    source = "".join(path.read_text() for path in sorted((REPOSITORY / "catchment").rglob("*.py")))
-    written = set(code.findall(source))
-    assert written
-    assert written <= {*(error.code for error in ERRORS), *OTHERS}
+def test_codes_of_visits_that_no_error_has_are_explained_and_rules_name_no_other() -> None:
+    assert set(EndCode) <= OTHERS.keys()
+    assert {*(error.code for error in ERRORS), *OTHERS} >= UNSETTLED | ENDS_TASK | NOT_ALARMING
 
 
 @pytest.mark.parametrize("platform", ours(), ids=lambda platform: platform.NAME)
@@ -72,8 +69,8 @@ def test_a_kind_and_each_of_its_settings_say_what_they_are(kind: Kind) -> None:
 
 @pytest.mark.parametrize("job", JOBS, ids=lambda job: job.name)
 def test_a_job_says_why_it_is_there_and_has_a_name_in_every_language(job: Any) -> None:
-    assert job.why
-    assert job.name in NAMES["job"]
+    assert NAMES["job"][job.name] == job.why
+    assert Translator("zh").gettext(job.why) != job.why
 
 
 @pytest.mark.parametrize(

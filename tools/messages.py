@@ -1,7 +1,7 @@
 """The catalogue of translations: extracts the English texts from code and templates, updates the Chinese, compiles it.
 
 `make messages` runs it. Texts are found in calls of `gettext`, `ngettext` and `_`, in the dictionaries that hold texts
-by code, and in the table of settings.
+by code, and in the tables of settings and of jobs.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from babel.messages.pofile import read_po, write_po
 
 from catchment import errors
 from catchment.clock import EPOCH
+from catchment.jobs import JOBS
 from catchment.settings import DEFINED
 from tools.docs import REPOSITORY
 
@@ -56,6 +57,11 @@ def texts_of_settings() -> Iterator[tuple[str, Text]]:
         for text in (setting.what, setting.default_words):
             if text:
                 yield "catchment/settings/table.py", text
+
+
+def texts_of_jobs() -> Iterator[tuple[str, Text]]:
+    for job in JOBS:
+        yield "catchment/jobs.py", job.why
 
 
 def texts_of_code() -> Iterator[tuple[str, Text]]:
@@ -119,7 +125,7 @@ def _literals(node: ast.expr, tree: ast.Module) -> Iterator[str]:
 def extracted() -> Catalog:
     """The catalogue of all texts there are, without translations."""
     catalogue = Catalog(locale="zh", project="catchment", fuzzy=False)
-    for place, text in [*texts_of_templates(), *texts_of_settings(), *texts_of_code()]:
+    for place, text in [*texts_of_templates(), *texts_of_settings(), *texts_of_jobs(), *texts_of_code()]:
         # Braces are parameters, percent signs are not.
         catalogue.add(text, locations=[(place, 0)], flags=["python-brace-format"])
     return catalogue

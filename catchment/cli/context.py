@@ -52,9 +52,9 @@ def opened_store(settings: Settings, *, creates: bool = False) -> Iterator[tuple
         opened.close()
 
 
-def names(archive: store.Store) -> kinds.Names:
+def names(archive: store.Store) -> kinds.NameResolver:
     """Resolves names of sources, kinds, categories and platforms; loads the platforms only if the archive lacks one."""
-    return kinds.Names(archive, platforms.installed)
+    return kinds.NameResolver(archive, platforms.installed)
 
 
 def source_id(archive: store.Store, text: str | None) -> int | None:

@@ -71,16 +71,14 @@ ByAuthor = Annotated[
 WithTag = Annotated[str | None, typer.Option("--tag", metavar="TAG", help="Only items with exactly this tag.")]
 IsDeleted = Annotated[
     bool | None,
-    typer.Option("--deleted/--not-deleted", help="Only items that were deleted at the source, or only the others."),
+    typer.Option("--deleted/--not-deleted", help="Only items deleted at the source, or only items that are not."),
 ]
-OnlyThreads = Annotated[
-    bool, typer.Option("--threads", help="Only opening posts of threads, of forums whose posts are numbered.")
-]
+OnlyThreads = Annotated[bool, typer.Option("--threads", help="Only the opening posts of forum threads.")]
 Limit = Annotated[int, typer.Option(metavar="N", callback=countable, help="How many to show at most.")]
 Since = Annotated[
     datetime | None,
     typer.Option(
-        metavar="TIME", parser=moment, help="Only from this time on: a day, a time (UTC), yesterday, 2d or 12h."
+        metavar="TIME", parser=moment, help="Only items since this time: a date, a time (UTC), yesterday, 2d or 12h."
     ),
 ]
 Until = Annotated[

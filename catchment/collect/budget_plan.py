@@ -10,16 +10,16 @@ from statistics import fmean
 from catchment.fetch.budgets import AIM
 from catchment.health.monitors import BUDGET
 from catchment.messages import Message, message
-from catchment.model import Alarm, Budget, Severity, View
+from catchment.model import AlertRequest, Budget, Severity, View
 from catchment.platforms import Platforms
 from catchment.policy.budget_plan import (
-    Late,
     Need,
+    PlannedDelay,
     PlatformPlan,
     planned,
 )
 from catchment.store import Store
-from catchment.store.sources.stats import BudgetedSource, Taken
+from catchment.store.sources.stats import BudgetedSource, RequestsUsed
 
 COLLECT_DUE = "collect-due"
 """The job that visits sources at the intervals planned here; requests of other jobs come on top."""
@@ -30,28 +30,32 @@ _BESIDES_LOOKED_AT = timedelta(days=1)
 _DAY_MINUTES = 24 * 60
 
 
-def taken_lately(store: Store, now: datetime) -> Taken:
+def taken_lately(store: Store, now: datetime) -> RequestsUsed:
     """Counts the requests in the visits of the last few days."""
-    return Taken(
+    return RequestsUsed(
         store.plan_stats.requests_per_visit(now - _LOOKED_AT),
         store.plan_stats.requests_besides(COLLECT_DUE, now - _BESIDES_LOOKED_AT),
     )
 
 
-def keep_taken(store: Store, now: datetime) -> Taken:
+def keep_taken(store: Store, now: datetime) -> RequestsUsed:
     """Counts the requests and stores the result, which is needed often: an open page refreshes every few seconds."""
     taken = taken_lately(store, now)
     store.plan_stats.keep(taken, now)
     return taken
 
 
-def taken_of_late(store: Store, now: datetime) -> Taken:
+def taken_of_late(store: Store, now: datetime) -> RequestsUsed:
     """Returns the stored count; counts now if none is stored yet, when there are few visits to go through."""
     return store.plan_stats.kept() or taken_lately(store, now)
 
 
 def plans(
-    store: Store, platforms: Platforms, minutes: Callable[[str], int], budgets: Mapping[str, Budget], taken: Taken
+    store: Store,
+    platforms: Platforms,
+    minutes: Callable[[str], int],
+    budgets: Mapping[str, Budget],
+    taken: RequestsUsed,
 ) -> list[PlatformPlan]:
     """Returns the plan of each platform that has sources. `minutes` are the intervals per kind."""
     followed = store.plan_stats.followed()
@@ -88,10 +92,10 @@ def _at_first(kind_name: str, platforms: Platforms) -> float:
     return 2.0 if kind is not None and kind.newest is not None else 1.0
 
 
-def alarms_of(plans: Sequence[PlatformPlan]) -> list[Alarm]:
+def budget_alerts(plans: Sequence[PlatformPlan]) -> list[AlertRequest]:
     """Returns alerts for insufficient budgets: nothing fails, but some sources are late, and that does not end by
     itself."""
-    return [Alarm(f"platform {plan.platform}{BUDGET}", _alert(plan), Severity.P2) for plan in plans if plan.late]
+    return [AlertRequest(f"platform {plan.platform}{BUDGET}", _alert(plan), Severity.P2) for plan in plans if plan.late]
 
 
 def _alert(plan: PlatformPlan) -> Message:
@@ -110,7 +114,7 @@ def is_tight(plan: PlatformPlan) -> bool:
     return plan.share is not None and plan.share > TIGHT
 
 
-def said(plan: PlatformPlan) -> str:
+def summary(plan: PlatformPlan) -> str:
     """Returns a plan as one line of text."""
     needed = _figure(plan.needed + plan.besides)
     of = "requests per minute; no budget is declared"
@@ -120,7 +124,7 @@ def said(plan: PlatformPlan) -> str:
     return f"{plan.platform}: {sources} {needed} {of}"
 
 
-def said_late(late: Late) -> str:
+def late_summary(late: PlannedDelay) -> str:
     """Returns how late a source will be, as text."""
     if late.minutes is None:
         return f"{late.need.name} will not be collected: sources of higher priority use the whole budget"
@@ -173,7 +177,7 @@ def plan_view(plan: PlatformPlan, limit: int) -> PlanView:
         besides_per_minute=round(plan.besides, 4),
         allowed_per_minute=plan.allowed,
         share=None if plan.share is None else round(plan.share, 4),
-        summary=said(plan),
+        summary=summary(plan),
         late_count=len(plan.late),
         late=tuple(
             LateSourceView(
@@ -183,7 +187,7 @@ def plan_view(plan: PlatformPlan, limit: int) -> PlanView:
                 late.need.interval_minutes,
                 round(late.need.requests, 2),
                 late.minutes,
-                said_late(late),
+                late_summary(late),
             )
             for late in plan.late[:limit]
         ),

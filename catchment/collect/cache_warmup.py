@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from threading import Lock
 
-from catchment.cache import is_kept_hot
+from catchment.cache import is_cached
 from catchment.collect.source_client import SourceClient, subject_of
 from catchment.collect.visit import Visited, Visitor
 from catchment.errors import (
     CatchmentError,
     LeaseLost,
-    PlatformError,
     SlowDown,
+    internal_error,
 )
 from catchment.logs import logger, redact
 from catchment.messages import about, message
@@ -37,7 +37,7 @@ from catchment.model import (
 )
 from catchment.platforms import Platforms, no_platform
 from catchment.policy.schedule import Wish
-from catchment.policy.visit import outcome_of
+from catchment.policy.visit import failed_with
 from catchment.store.sources.sources import Claimed
 
 log = logger(__name__)
@@ -65,13 +65,12 @@ class CacheWarmup:
 
     def visit(self, claimed: Claimed, run_id: int) -> Visited:
         """Crawls one source. A failure is recorded, but counts against no source."""
-        crawl = _Crawling(self, claimed.source)
+        crawl = _CacheCrawl(self, claimed.source)
         try:
             result, cached = crawl.crawl(), crawl.cached
         except Exception as error:
-            log.error("a cache-only crawl failed inside", source=claimed.source.id, exc_info=error)
-            inside = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
-            result, cached = crawl.failed(inside), None
+            log.error("internal error during a cache-only crawl", source=claimed.source.id, exc_info=error)
+            result, cached = crawl.failed(internal_error(error)), None
         crawl.client.book()
         try:
             self.store.cached_sources.ended(
@@ -84,7 +83,7 @@ class CacheWarmup:
     def kinds_in_cooldown(self) -> Mapping[str, datetime]:
         return self.by.kinds_in_cooldown()
 
-    def rest(self, platform: Platform, error: SlowDown) -> None:
+    def start_cooldown(self, platform: Platform, error: SlowDown) -> None:
         """Puts the platform into cooldown if all its sources share a host: a wait for one source then holds for all."""
         if platform.HOSTS:
             with self._lock:
@@ -95,7 +94,7 @@ class CacheWarmup:
             return self._resting.get(platform.NAME)
 
 
-class _Crawling:
+class _CacheCrawl:
     """One cache-only crawl of one source."""
 
     def __init__(self, by: CacheWarmup, source: Source) -> None:
@@ -119,7 +118,7 @@ class _Crawling:
             items = self._read(platform, kind)
             self.cached = self._by.by.context.cache.cache(self._source, items, self._at or self._began)
         except SlowDown as error:
-            self._by.rest(platform, error)
+            self._by.start_cooldown(platform, error)
             return self.failed(error)
         except CatchmentError as error:
             return self.failed(error)
@@ -135,13 +134,8 @@ class _Crawling:
             if subject_of(self._source) in error.message
             else about(subject_of(self._source), error.message)
         )
-        return self._result(outcome_of(error)).replace(
-            error_code=error.code,
-            error=redact(what),
-            is_retryable=error.retryable,
-            http_status=error.status if isinstance(error, PlatformError) else None,
-            deferred_until=error.retry_at if isinstance(error, SlowDown) else None,
-        )
+        result = failed_with(self._result(Outcome.FAILED), error, redact(what))
+        return result.replace(deferred_until=error.retry_at if isinstance(error, SlowDown) else None)
 
     def _skip(self, words: str) -> VisitResult:
         return self._result(Outcome.SKIPPED).replace(notes=(words,))
@@ -187,4 +181,4 @@ class _Crawling:
 
 def warmable(platforms: Platforms) -> list[str]:
     """Returns the kinds whose sources can be crawled cache-only: those that are cached."""
-    return [kind.name for kind in platforms.kinds() if is_kept_hot(kind)]
+    return [kind.name for kind in platforms.kinds() if is_cached(kind)]

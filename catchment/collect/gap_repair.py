@@ -13,7 +13,7 @@ from functools import partial
 from itertools import groupby
 
 from catchment import logs
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
 from catchment.errors import (
     CatchmentError,
@@ -24,6 +24,7 @@ from catchment.errors import (
     SlowDown,
     Stopped,
     StoreError,
+    internal_error,
 )
 from catchment.logs import redact
 from catchment.messages import message, without_subject
@@ -40,9 +41,10 @@ from catchment.model import (
     SourceState,
     VisitResult,
     options,
+    recheck_ages_of,
 )
 from catchment.platforms import listing_of
-from catchment.policy.coverage import MOST_ATTEMPTS, Outlook, outlook_of
+from catchment.policy.coverage import MOST_ATTEMPTS, Repairability, outlook_of
 from catchment.policy.gap_repair import (
     RepairPage,
     RepairResult,
@@ -51,7 +53,7 @@ from catchment.policy.gap_repair import (
     decide_repair_page,
     result_of,
 )
-from catchment.policy.visit import VisitRules, outcome_of
+from catchment.policy.visit import VisitRules, failed_with
 from catchment.store.sources.gaps import ClaimedGap, GapView, RepairEnd
 from catchment.text.clean import FINGERPRINT_RULE
 
@@ -101,7 +103,7 @@ class GapRepairs:
     def _counted(self, gaps: Sequence[GapView], counts: Counter[str]) -> list[GapView]:
         """Counts the gaps of a source; returns those that can be repaired."""
         kind = self._platforms.kind(gaps[0].source_kind)
-        reachable = [gap for gap in gaps if outlook_of(kind, gap.attempt_count, None) == Outlook.POSSIBLE]
+        reachable = [gap for gap in gaps if outlook_of(kind, gap.attempt_count, None) == Repairability.POSSIBLE]
         counts["gap_count"] += len(gaps)
         counts["unreachable_gap_count"] += len(gaps) - len(reachable)
         return reachable
@@ -140,7 +142,7 @@ class SourceGapRepair:
     ) -> None:
         self._context, self._rules, self._store, self._clock = context, rules, context.store, context.clock
         self._platform, self._kind, self._source, self._run_id = platform, kind, source, run_id
-        self._recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
+        self._recheck_ages = recheck_ages_of(platform, kind)
         self._lease: Lease | None = None
         self.client = SourceClient(context, rules, source, keep=self._keep)
         self._began = context.clock.now()
@@ -158,8 +160,10 @@ class SourceGapRepair:
         except CatchmentError as caught:
             error = caught
         except Exception as caught:  # a bug of ours or of a platform that one gap triggers must not stop the others
-            log.error("repairing a gap failed inside", source=self._source.id, gap=claimed.gap.id, exc_info=caught)
-            error = CatchmentError("internal error ({error_type})", error_type=type(caught).__name__)
+            log.error(
+                "internal error while repairing a gap", source=self._source.id, gap=claimed.gap.id, exc_info=caught
+            )
+            error = internal_error(caught)
         self.client.book()
         return self._end(claimed, error, self.client.requests - before)
 
@@ -176,15 +180,7 @@ class SourceGapRepair:
             finished_at=self._clock.now(),
             notes=tuple(message(f"visit.gaps_{result}", count=count) for result, count in self._results.items()),
         )
-        if self._error is None:
-            return result
-        return result.replace(
-            outcome=outcome_of(self._error),
-            error_code=self._error.code,
-            error=redact(self._error.message),
-            is_retryable=self._error.retryable,
-            http_status=self._error.status if isinstance(self._error, PlatformError) else None,
-        )
+        return result if self._error is None else failed_with(result, self._error, redact(self._error.message))
 
     def _walk_down(self) -> None:
         """Requests and writes page by page, until the lower edge is reached or nothing leads further down."""
@@ -218,7 +214,7 @@ class SourceGapRepair:
             outcomes=self.client.new_attempts(),
             bookings=tuple(self.client.costs.unbooked),
             counts_replies=self._kind.collects_replies(self._source.settings),
-            is_kept_hot=keeps_hot(self._platform),
+            invalidates_cache=has_cached_kinds(self._platform),
         )
         decide = partial(
             decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages

@@ -18,10 +18,10 @@ from catchment.policy.outages import (
     STALLED,
     UNREACHABLE,
     CommonCause,
+    FailedVisit,
     OutageReport,
     OutageRules,
     SourceStanding,
-    Trouble,
     causes_of,
     is_local,
     judge_outages,
@@ -38,7 +38,7 @@ JOB, PERIOD = "monitor-crawler-health", timedelta(minutes=5)
 _LEAST_BREAK = timedelta(minutes=15)
 
 
-class Watched(Record, frozen=True):
+class MonitorState(Record, frozen=True):
     """What the monitor found at its last run; shared by all processes of a deployment."""
 
     looked_at: datetime
@@ -49,12 +49,12 @@ class Watched(Record, frozen=True):
     is_offline: bool = False
 
 
-def watched(store: Store) -> Watched | None:
+def watched(store: Store) -> MonitorState | None:
     kept: Any | None = store.settings.get(_NAME)
     looked_at = store.jobs.last_started_at(JOB)
     if kept is None or looked_at is None:
         return None
-    return Watched(looked_at, moment(kept["awake_since"]), kept["is_silent"], kept["is_offline"])
+    return MonitorState(looked_at, moment(kept["awake_since"]), kept["is_silent"], kept["is_offline"])
 
 
 def longest_break(period: timedelta) -> timedelta:
@@ -81,7 +81,7 @@ def causes_among(store: Store, platforms: Platforms, failing: Sequence[FailingSo
     Reads the failing sources only, so its cost does not grow with the number of sources.
     """
     troubles = [
-        Trouble(
+        FailedVisit(
             source.id,
             site_of(source, platforms.of_one_site),
             source.last_error_code,
@@ -164,14 +164,14 @@ class CollectingMonitor:
             row.failures_in_a_row,
         )
 
-    def _awake_since(self, before: Watched | None) -> datetime:
+    def _awake_since(self, before: MonitorState | None) -> datetime:
         if before is None or not timedelta() <= self._now - before.looked_at <= longest_break(self._period):
             return self._now
         return before.awake_since
 
-    def _keep(self, before: Watched | None, awake_since: datetime, *, is_silent: bool, is_offline: bool) -> None:
+    def _keep(self, before: MonitorState | None, awake_since: datetime, *, is_silent: bool, is_offline: bool) -> None:
         # While all is well nothing is written: the job's own record has the time of its last run.
-        is_same = before is not None and before.replace(looked_at=self._now) == Watched(
+        is_same = before is not None and before.replace(looked_at=self._now) == MonitorState(
             self._now, awake_since, is_silent, is_offline
         )
         if not is_same:

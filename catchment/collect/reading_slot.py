@@ -1,7 +1,7 @@
 """Serializes parsing and cleaning: one thread of a process at a time, the smallest answer first.
 
-Threads are for waiting; where they compute in parallel, they only compete for the interpreter, and the same work
-costs a fifth more. Small answers go first, so that a large one delays the others by no more than its own time.
+Threads overlap I/O; CPU-bound work in parallel only contends for the interpreter, and costs a fifth more. Small
+answers go first, so that a large one delays the others by no more than its own time.
 `cost_limits.WorkLimit` limits the cost of parsing one answer; time limits are the last resort.
 """
 

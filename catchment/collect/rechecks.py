@@ -12,7 +12,7 @@ from functools import partial
 from threading import Event
 
 from catchment import logs
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import Batch, Detail, Details
 from catchment.collect.source_client import CollectContext, SourceClient
 from catchment.collect.threads import old_copy
@@ -25,6 +25,7 @@ from catchment.errors import (
     SlowDown,
     Stopped,
     StoreError,
+    internal_error,
 )
 from catchment.logs import redact
 from catchment.messages import message
@@ -42,11 +43,12 @@ from catchment.model import (
     RefinedItem,
     VisitResult,
     options,
+    scope_of,
 )
 from catchment.policy import schedule
 from catchment.policy.page import decide_rechecks
 from catchment.policy.threads import is_old_copy
-from catchment.policy.visit import VisitRules, outcome_of
+from catchment.policy.visit import VisitRules, failed_with
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
 from catchment.text.clean import FINGERPRINT_RULE, clean_id
@@ -172,7 +174,7 @@ class _SourceRechecks:
         self._counts, self._began = Counts(), context.clock.now()
         self.is_told_to_wait = False
         self._trouble: PlatformError | None = None
-        """The first error because of which an item could not be had."""
+        """The first error that prevented fetching an item."""
 
     def run(self) -> VisitResult:
         """Runs all of them, whatever happens: what could not be requested is postponed, never lost."""
@@ -183,8 +185,8 @@ class _SourceRechecks:
         except CatchmentError as error:
             broke = error
         except Exception as error:  # a bug of ours or in the platform's module that one source triggers
-            log.error("a second look failed inside", source=self._source.id, exc_info=error)
-            broke = CatchmentError("internal error ({error_type})", error_type=type(error).__name__)
+            log.error("internal error during a recheck", source=self._source.id, exc_info=error)
+            broke = internal_error(error)
         if broke is None and len(self._waiting) == asked:
             # Nothing but failures: a few of them do not end the requests, and do not count as success either.
             broke = self._trouble
@@ -237,7 +239,7 @@ class _SourceRechecks:
             detail.error for detail in batch.details if detail.error and not isinstance(detail.error, Missing | Gone)
         )
         self._trouble = self._trouble or next(troubles, None)
-        scope = self._source.key if self._platform.IS_SCOPED else ""
+        scope = scope_of(self._platform, self._source)
         clean = self._client.clean(reading, self._platform, self._source.target, batch.size)
         items = [item for item in clean.items if item.key in self._waiting]
         seen = [self._waiting.pop(item.key) for item in items]
@@ -255,7 +257,7 @@ class _SourceRechecks:
             outcomes=self._client.new_attempts(),
             bookings=tuple(self._client.costs.unbooked),
             counts_replies=self._counts_replies,
-            is_kept_hot=keeps_hot(self._platform),
+            invalidates_cache=has_cached_kinds(self._platform),
         )
         rechecks = (
             *(after_seeing(recheck, self._ages, at) for recheck in seen),
@@ -305,15 +307,7 @@ class _SourceRechecks:
             finished_at=self._clock.now(),
             notes=tuple(notes),
         )
-        if broke is None:
-            return result
-        return result.replace(
-            outcome=outcome_of(broke),
-            error_code=broke.code,
-            error=redact(broke.message),
-            is_retryable=broke.retryable,
-            http_status=broke.status if isinstance(broke, PlatformError) else None,
-        )
+        return result if broke is None else failed_with(result, broke, redact(broke.message))
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
         self._store.page_writer.keep_raw(self._source, self._lease, self._run_id, at, raw)

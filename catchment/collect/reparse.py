@@ -21,11 +21,12 @@ from catchment.model import (
     Record,
     Request,
     Source,
+    scope_of,
 )
 from catchment.platforms import Platforms
 from catchment.policy.reparse import decide_reparse
 from catchment.store import Store
-from catchment.store.items.reparse import KeptAnswer, Mended, ReparseFilter, StoredAnswer
+from catchment.store.items.reparse import KeptAnswer, ReparseCounts, ReparseFilter, StoredAnswer
 from catchment.text.clean import FINGERPRINT_RULE, refine
 
 log = logs.logger(__name__)
@@ -40,7 +41,7 @@ class Reparsed(Record, frozen=True):
     """How many answers were examined."""
     unreadable: int = 0
     """How many of these the current parser cannot parse; they are kept for a better one."""
-    done: Mended = Mended()
+    done: ReparseCounts = ReparseCounts()
     is_cut_off: bool = False
 
 
@@ -93,14 +94,16 @@ class Reparsing:
 
     def _unreadable(self, kept: StoredAnswer, platform: Platform, error: Exception, so_far: Reparsed) -> Reparsed:
         why = str(error) if isinstance(error, Unreadable) else f"{type(error).__name__}: {error}"
-        log.warning("a kept answer cannot be read", answer=kept.id, source=kept.source_id, why=why)
+        log.warning("stored answer could not be parsed", answer=kept.id, source=kept.source_id, why=why)
         if not self._is_dry:
             # What an older parser made of it stays; the next parser tries it again, or this one if it was never parsed.
             self._store.reparses.read(kept.id, platform.PARSER_VERSION, is_read=kept.is_read)
         return so_far.replace(unreadable=so_far.unreadable + 1)
 
-    def _apply(self, kept: StoredAnswer, source: Source, platform: Platform, reading: Reading, url: str) -> Mended:
-        scope = source.key if platform.IS_SCOPED else ""
+    def _apply(
+        self, kept: StoredAnswer, source: Source, platform: Platform, reading: Reading, url: str
+    ) -> ReparseCounts:
+        scope = scope_of(platform, source)
         page = Page(
             source,
             _UNCLAIMED,

@@ -20,6 +20,7 @@ from catchment.collect.visit import Visited
 from catchment.errors import LeaseLost, NotFound, StoreError
 from catchment.messages import about, message
 from catchment.model import (
+    EndCode,
     Lease,
     Outcome,
     Record,
@@ -58,9 +59,9 @@ class KindLimit(Record, frozen=True):
 class Queue:
     """The claimed sources of a run: in progress, or waiting for a worker. Decides which may begin; uses no threads."""
 
-    def __init__(self, hands: int, lanes: Mapping[str, KindLimit]) -> None:
-        """`lanes` are the limits by kind; sources of other kinds take any free worker."""
-        self.hands, self._lanes = hands, lanes
+    def __init__(self, hands: int, kind_limits: Mapping[str, KindLimit]) -> None:
+        """`kind_limits` are the limits by kind; sources of other kinds take any free worker."""
+        self.hands, self._kind_limits = hands, kind_limits
         self._waiting: deque[Claimed] = deque()
         self._at_work: Counter[str] = Counter()
         """By kind."""
@@ -73,17 +74,17 @@ class Queue:
     def free(self) -> int:
         """How many more workers are free; sources that wait for their kind's limit need none yet."""
         waiting = len(self._waiting)
-        if self._lanes:
+        if self._kind_limits:
             waiting = sum(1 for claim in self._waiting if self._lane(claim) is None)
         return max(0, self.hands - self.at_work - waiting)
 
     def room(self) -> dict[str, int]:
         """Returns how many sources of each limited kind may be claimed: a batch, once all of the last have begun."""
-        if not self._lanes:
+        if not self._kind_limits:
             return {}
         waiting = {claim.source.kind for claim in self._waiting}
         is_full = self.at_work >= self.hands
-        return {kind: 0 if is_full or kind in waiting else lane.batch for kind, lane in self._lanes.items()}
+        return {kind: 0 if is_full or kind in waiting else lane.batch for kind, lane in self._kind_limits.items()}
 
     def join(self, claimed: Sequence[Claimed]) -> None:
         self._waiting.extend(claimed)
@@ -105,7 +106,7 @@ class Queue:
         return begun
 
     def _lane(self, claimed: Claimed) -> KindLimit | None:
-        return self._lanes.get(claimed.source.kind)
+        return self._kind_limits.get(claimed.source.kind)
 
     def done(self, kind: str) -> None:
         self._at_work[kind] -= 1
@@ -166,12 +167,12 @@ class Scheduler:
         presence: Presence,
         stop: Event,
         concurrency: int,
-        lanes: Mapping[str, KindLimit] = MappingProxyType({}),
+        kind_limits: Mapping[str, KindLimit] = MappingProxyType({}),
         readers: Callable[[], int] = lambda: 0,
     ) -> None:
         """`readers` returns how many visits are reading an answer or waiting to read one."""
         self.visitor, self.presence, self.stop, self.concurrency = visitor, presence, stop, concurrency
-        self._lanes, self._readers = lanes, readers
+        self._kind_limits, self._readers = kind_limits, readers
         self.store, self.clock = visitor.store, visitor.clock
         self._heard_at = self.clock.now()
 
@@ -290,7 +291,7 @@ class Scheduler:
         task_id: int | None = None,
     ) -> tuple[list[VisitResult], list[int]]:
         """Returns the results, and the sources that were claimed and not visited because a stop was requested."""
-        queue = Queue(self.concurrency, self._lanes)
+        queue = Queue(self.concurrency, self._kind_limits)
         queue.join([] if self.stop.is_set() else claim(queue))
         if not queue:
             return [], []
@@ -368,7 +369,7 @@ class Scheduler:
         except StoreError as error:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, error)))
         except BaseException as error:  # whatever it is, even an exit, must not keep the run waiting forever
-            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
+            log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
             inside = StoreError(
                 "{source}: internal error ({error_type})",
                 source=claimed.source.name,
@@ -429,7 +430,7 @@ class Scheduler:
 
     def _not_visited(self, source_id: int) -> VisitResult:
         words = message("visit.not_started")
-        return _skipped(source_id, "NOT_VISITED", words)
+        return _skipped(source_id, EndCode.NOT_VISITED, words)
 
     def _held_by_another(self, source_id: int) -> VisitResult:
         try:
@@ -443,7 +444,7 @@ class Scheduler:
             else message("visit.another_process")
         )
         words = message("visit.held", name=source.name, holder=holder_name)
-        return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code="HELD", error=words)
+        return VisitResult(source.id, source.name, source.kind, Outcome.SKIPPED, error_code=EndCode.HELD, error=words)
 
 
 def _waited_for(done: SimpleQueue[Visited]) -> list[Visited]:

@@ -53,7 +53,7 @@ class ReadPage(NamedTuple):
 
 
 def read_page(client: SourceClient, exchange: Exchange, stored: Stored) -> ReadPage:
-    """Parses an answer, but for the entries that it repeats."""
+    """Parses an answer except for the entries repeated from the last one."""
     pieces = options(exchange.platform).pieces(exchange.answer) if hasattr(exchange.platform, "pieces") else None
     marks = _marks(exchange, pieces) if pieces is not None else ()
     if pieces is not None and (repeated := _repeated(marks, stored)):

@@ -34,7 +34,7 @@ from catchment.errors import (
 from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import keepable_headers
 from catchment.fetch.settings import Attempt
-from catchment.fetch.throttle import Pauses
+from catchment.fetch.throttle import Cooldowns
 from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.messages import about
 from catchment.model import (
@@ -50,6 +50,7 @@ from catchment.model import (
     Request,
     Source,
     options,
+    scope_of,
 )
 from catchment.platforms import Platforms
 from catchment.policy.outages import UNREACHABLE, Site, site_of
@@ -61,18 +62,18 @@ from catchment.text.clean import refine
 log = logs.logger(__name__)
 
 
-class Cooldowns:
+class SharedCooldowns:
     """Stored beside the budgets in the database. Thread-safe."""
 
     def __init__(self, rows: BudgetRows) -> None:
         self._rows = rows
-        self._own = Pauses()
+        self._own = Cooldowns()
         """Cooldowns set in this process; they hold even while the database is unavailable."""
 
     def start(self, platform: str, until: datetime, now: datetime) -> None:
         """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
         if not self._own.until(platform, now):
-            log.info("a platform is left alone", platform=platform, until=until.isoformat())
+            log.info("platform cooldown started", platform=platform, until=until.isoformat())
         self._own.begin(platform, until)
 
         def later_end(kept: Any | None) -> tuple[Any, None]:
@@ -83,7 +84,9 @@ class Cooldowns:
             self._rows.change(_name(platform), now, later_end)
         except StoreError as error:
             if not error.is_logged:
-                log.error("the others do not know that a platform is left alone", platform=platform, error=str(error))
+                log.error(
+                    "platform cooldown could not be shared with other processes", platform=platform, error=str(error)
+                )
 
     def until(self, platforms: Iterable[str], now: datetime) -> dict[str, datetime]:
         """Returns those of the given platforms that are in cooldown, with its end."""
@@ -150,14 +153,14 @@ class Reachability:
             is_shared = any(at > now - _MEANWHILE for at in others)
             if site.is_local:
                 # It says nothing about our connection; but without one, it may be out of reach as well.
-                if not is_reached and self._unconnected and not self._is_line_up(now):
+                if not is_reached and self._unconnected and not self._is_network_up(now):
                     return Cause.NETWORK
             elif self._missed[site] < _OFTEN:
                 self._unanswered.add(site)
                 is_shared = is_shared or len(self._unanswered) > 1
                 if not is_reached:
                     self._unconnected.add(site)
-                    if not self._is_line_up(now):
+                    if not self._is_network_up(now):
                         return Cause.NETWORK
             return Cause.SITE if is_shared else Cause.SOURCE
 
@@ -175,7 +178,7 @@ class Reachability:
         self._reached_at = now
         self._unconnected.clear()
 
-    def _is_line_up(self, now: datetime) -> bool:
+    def _is_network_up(self, now: datetime) -> bool:
         """Whether a site was reached lately and at most one could not be reached since."""
         is_lately = self._reached_at is not None and self._reached_at > now - _LATELY
         return is_lately and len(self._unconnected) < 2
@@ -216,7 +219,7 @@ class CollectContext:
         self.owed: deque[Lease] = deque()
         """Leases of threads that could not be released because the database was unavailable."""
         self.reachability = Reachability()
-        self.cooldowns = Cooldowns(store.budgets)
+        self.cooldowns = SharedCooldowns(store.budgets)
         self._warned_kinds: set[str] = set()
 
     def release_owed(self) -> None:
@@ -286,8 +289,12 @@ class SourceClient:
         self._context.reachability.answered(self._context.site(self._source), answer.answered_at)
         self._bytes += len(answer.body)
         if self._bytes > MOST_BYTES_A_VISIT:
-            what = f"{self.subject}: one visit brought more than {MOST_BYTES_A_VISIT:,} bytes"
-            raise TooLarge(what, "ask for fewer pages, or for smaller ones")
+            raise TooLarge(
+                "{subject}: one visit downloaded more than {most:,} bytes",
+                "request fewer or smaller pages",
+                subject=self.subject,
+                most=MOST_BYTES_A_VISIT,
+            )
         return Exchange(platform, request, answer, hashlib.sha256(answer.body).digest())
 
     def read(self, exchange: Exchange) -> Reading:
@@ -325,7 +332,7 @@ class SourceClient:
 
     def clean(self, reading: Reading, platform: Platform, url: str, size: int) -> Refined:
         """Returns what was read from an answer of `size` bytes, cleaned for storage."""
-        scope = self._source.key if platform.IS_SCOPED else ""
+        scope = scope_of(platform, self._source)
         with self.reading(size):
             return refine(reading, scope=scope, answer_url=url, text_limit=text_limit_of(platform, self._text_limit))
 

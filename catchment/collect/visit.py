@@ -34,9 +34,10 @@ from catchment.errors import (
     StoreError,
     Unreadable,
     VaultError,
+    internal_error,
 )
 from catchment.logs import redact
-from catchment.messages import about, message
+from catchment.messages import about, counted_reasons, message
 from catchment.model import (
     Closing,
     Field,
@@ -49,6 +50,7 @@ from catchment.model import (
     SettingValues,
     Source,
     VisitResult,
+    recheck_ages_of,
 )
 from catchment.platforms import ANNOUNCED, no_platform, services_of
 from catchment.policy.page import decide_follow_ups
@@ -91,8 +93,7 @@ def send_follow_ups(visit: Visit, platform: Platform) -> None:
     if still_pending := visit.store.follow_ups.count(visit.source.id):
         visit.state = visit.state.noted(message("visit.follow_ups_pending", count=still_pending))
     if shortfall:
-        why = ", ".join(f"{reason} ({count})" for reason, count in sorted(shortfall.items()))
-        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=why))
+        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=counted_reasons(shortfall)))
 
 
 def _named(follow_up: FollowUp) -> FollowUp:
@@ -111,7 +112,7 @@ def _settled(
         pending[key], given_up = after_answer(pending[key], detail)
         about[key] = pending[key]
         if given_up:
-            shortfall["it leads on and on"] += given_up
+            shortfall[message("visit.too_many_pages")] += given_up
         if _is_to_come(detail):
             put_off.add(key)
         elif detail.error is not None:
@@ -261,9 +262,8 @@ class Visitor:
         except CatchmentError as error:
             self._fail(visit, error)
         except Exception as error:  # a bug of ours that one source triggers must not stop the others
-            log.error("a visit failed inside", source=claimed.source.id, exc_info=error)
-            details = {"error_type": type(error).__name__}
-            self._fail(visit, CatchmentError("internal error ({error_type})", "the log has the details", **details))
+            log.error("internal error during a visit", source=claimed.source.id, exc_info=error)
+            self._fail(visit, internal_error(error))
         if visit.is_paid:
             visit.client.book()
         if visit.wait is not None:
@@ -280,9 +280,7 @@ class Visitor:
         if platform is None or kind is None:
             visit.finish(skip(visit.state, self._no_platform(visit.source), self.clock.now()))
             return
-        # Only items that can be requested by id are rechecked.
-        recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
-        visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages)
+        visit.state = visit.state.replace(kind=kind, recheck_ages=recheck_ages_of(platform, kind))
         if kind.forum is not None:
             visit.wait = collect_board(visit, platform, kind, kind.forum, self.context)
             return

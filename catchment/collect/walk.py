@@ -11,7 +11,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from catchment.cache import keeps_hot
+from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
 from catchment.collect.shown_entries import ReadPage, read_page
 from catchment.collect.source_client import CollectContext, Exchange, SourceClient
@@ -36,13 +36,14 @@ from catchment.model import (
     RefinedItem,
     Request,
     WalkPlan,
+    scope_of,
 )
 from catchment.platforms import listing_of
 from catchment.policy.page import (
-    ChangedSinceMark,
+    StaleEntryMark,
     VisitPage,
-    decide_end_without_money,
     decide_page,
+    decide_spending_cap_end,
     ends_without_money,
     needs_rhythm,
     suspects_staleness,
@@ -190,7 +191,7 @@ def walk(visit: Visit, platform: Platform, kind: Kind, planned: PlannedWalk) -> 
         if page.is_walk_over or not waiting:
             return
     raise Unreadable(
-        "{subject}: page after page without a single item",
+        "{subject}: several pages in a row contain no items",
         "check it in a browser",
         subject=visit.client.subject,
     )
@@ -226,7 +227,7 @@ def continued(
 
 def _end_without_money(visit: Visit, platform: Platform, error: SpendingCapReached) -> None:
     at = visit.clock.now()
-    decide = partial(decide_end_without_money, visit.counted(), error, redact(error.message), at)
+    decide = partial(decide_spending_cap_end, visit.counted(), error, redact(error.message), at)
     page = visit.page(at, is_continuable=True)
     visit.state = visit.store.page_writer.write(page, decide).state
     visit.client.costs.forget(page.bookings)
@@ -264,7 +265,7 @@ def _is_not_modified(state: VisitState, exchange: Exchange) -> bool:
 
 
 def _only_leads_on(state: VisitState, reading: Reading) -> bool:
-    """Whether the page only links on (a site's page that names its feed): there is nothing to write yet."""
+    """Whether the page only links to the real source (a site that names its feed): there is nothing to write yet."""
     is_empty = not reading.items and not reading.skipped and not listed_ids(reading)
     return state.walk.pages == 0 and is_empty and bool(reading.follow)
 
@@ -305,7 +306,7 @@ def _write_page(
     )
     try:
         return _write(visit, state, page, exchange, read, waiting)
-    except ChangedSinceMark:
+    except StaleEntryMark:
         whole = ReadPage(visit.client.read(exchange))
         return _write(visit, state, page.replace(shown=None), exchange, whole, waiting)
 
@@ -324,8 +325,12 @@ def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request]
             broke = batch.broke
             if not batch.left and unreadable == len(requests) >= _FEW:
                 # One unreadable item is the item's fault, all of them are the parser's.
-                what = f"{visit.client.subject}: none of {len(requests)} items could be read"
-                broke = broke or Unreadable(what, "the platform may have changed its form")
+                broke = broke or Unreadable(
+                    "{subject}: none of {total} items could be read",
+                    "the platform may have changed its format",
+                    subject=visit.client.subject,
+                    total=len(requests),
+                )
             if batch.details:
                 is_last = is_queue_empty and not batch.left and broke is None
                 page = _write_batch(visit, exchange, batch, is_queue_empty=is_last)
@@ -348,7 +353,7 @@ class PageFlags(TypedDict):
     may_have_new_ids: bool
     item_kind: str | None
     needs_rhythm: bool
-    is_kept_hot: bool
+    invalidates_cache: bool
 
 
 def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
@@ -357,12 +362,8 @@ def _page_flags(state: VisitState, platform: Platform) -> PageFlags:
         "may_have_new_ids": platform.IS_SCOPED and position is not None and position.watermark is not None,
         "item_kind": state.walk.rhythm_kind,
         "needs_rhythm": needs_rhythm(state),
-        "is_kept_hot": keeps_hot(platform),
+        "invalidates_cache": has_cached_kinds(platform),
     }
-
-
-def _scope(visit: Visit, platform: Platform) -> str:
-    return visit.source.key if platform.IS_SCOPED else ""
 
 
 def _write(
@@ -378,7 +379,7 @@ def _write(
     """Cleans what was read, writes it, and sets the state after it. `waiting`: requests for further pages; None: there
     are some."""
     state = state.replace(walk=state.walk.replace(is_queue_empty=waiting is not None and not waiting))
-    reading, scope = read.reading, _scope(visit, exchange.platform)
+    reading, scope = read.reading, scope_of(exchange.platform, visit.source)
     rest = reading.replace(items=read.rest()) if read.repeated else reading
     clean = visit.client.clean(rest, exchange.platform, exchange.answer.url, len(exchange.answer.body))
     items = (*clean.items, *read.unchanged(scope), *listed(reading, scope))

@@ -102,9 +102,7 @@ class Cipher:
             if (loss := self.loss) is not None:
                 raise loss
             key_file(self.file, lambda: new_key().encode())
-            log.warning(
-                "a master key was made: keep a copy of it, without it no secret can be read", file=str(self.file)
-            )
+            log.warning("master key created; keep a copy, secrets cannot be decrypted without it", file=str(self.file))
         key_id, fernet = next(iter(self._keys().items()))
         return Sealed(key_id, fernet.encrypt(text.encode()).decode())
 

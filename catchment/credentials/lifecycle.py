@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 
-from catchment.messages import Message, MessageParam, message
-from catchment.model import Alarm, Credential, CredentialState, Record, Severity
+from catchment.messages import Message, MessageParam, as_message, message
+from catchment.model import AlertRequest, Credential, CredentialState, Record, Severity
 from catchment.store.credentials import about_credential, about_pool
 
 ACTIVE, COOLING, BANNED = CredentialState.ACTIVE, CredentialState.COOLING, CredentialState.BANNED
@@ -54,14 +54,14 @@ def after_elapsed_time(credential: Credential, rules: LifecycleRules, now: datet
     if credential.state_until is None or now < credential.state_until:
         return credential
     if is_used_up(credential) and credential.state == COOLING:
-        return _became(credential, PROBATION, credential.state_reason or "", credential.state_until)
+        return _became(credential, PROBATION, credential.state_reason or Message(""), credential.state_until)
     if credential.state == COOLING:
-        active = _became(credential, ACTIVE, "the time to cool down is over", credential.state_until)
+        active = _became(credential, ACTIVE, message("credential.cooldown_ended"), credential.state_until)
         return active.replace(errors_in_a_row=0)
     if credential.state == PROBATION:
         # The process that was to try it never reported the result: another one may.
         return credential.replace(state_until=None)
-    return _became(credential, PROBATION, "it has rested; the next request decides", credential.state_until)
+    return _became(credential, PROBATION, message("credential.ban_ended"), credential.state_until)
 
 
 def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now: datetime, error: str) -> Credential:
@@ -70,34 +70,38 @@ def failed(credential: Credential, rules: LifecycleRules, sent_at: datetime, now
     Requests that were in flight when its state began are part of what led to it, and count no further: ten that fail
     together are one failure.
     """
-    credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
+    why = _shortened(error)
+    credential = credential.replace(last_error=str(why), last_error_at=now)
     if credential.state in (COOLING, PROBATION) and _is_sent_in(credential, sent_at):
-        what = "while it was to cool down" if credential.state == COOLING else "on probation"
-        return _fell(credential, BANNED, f"refused {what}: {error}", rules, now)
+        is_cooling = credential.state == COOLING
+        code = "credential.refused_in_cooldown" if is_cooling else "credential.refused_on_probation"
+        return _fell(credential, BANNED, message(code, why=why), rules, now)
     if credential.state != ACTIVE:
         return credential
     in_a_row, in_all = credential.errors_in_a_row + 1, credential.errors_in_all + 1
     credential = credential.replace(errors_in_a_row=in_a_row, errors_in_all=in_all)
     if in_all >= rules.most_in_all:
-        return _fell(credential, INVALID, f"{in_all} errors in all: {credential.last_error}", rules, now)
+        total = message("credential.errors_in_total", errors=in_all, why=why)
+        return _fell(credential, INVALID, total, rules, now)
     if in_a_row >= rules.most_in_a_row:
-        cooling = _became(credential, COOLING, f"{in_a_row} errors in a row: {credential.last_error}", now)
+        cooling = _became(credential, COOLING, message("credential.errors_in_a_row", errors=in_a_row, why=why), now)
         return cooling.replace(state_until=now + rules.cooling)
     return credential
 
 
 def used_up(credential: Credential, until: datetime, now: datetime, error: str) -> Credential:
     """Returns the credential after its account had nothing left to spend: there is no use in trying it before then.
-    After that, it is on probation: one request tells whether somebody has paid in."""
-    credential = credential.replace(last_error=error[:_LONGEST_REASON], last_error_at=now)
+    After that, it is on probation: one request shows whether the account was topped up."""
+    why = _shortened(error)
+    credential = credential.replace(last_error=str(why), last_error_at=now)
     if credential.state not in (ACTIVE, PROBATION):
         return credential
-    return _became(credential, COOLING, error, now).replace(state_until=until, errors_in_a_row=0)
+    return _became(credential, COOLING, why, now).replace(state_until=until, errors_in_a_row=0)
 
 
 def is_used_up(credential: Credential) -> bool:
-    """Whether its account had nothing left to spend when it was last used. Unlike one that cools down after errors, it
-    has none in a row; unlike one that was refused, it never fell."""
+    """Whether its account had nothing left to spend when it was last used. A cooldown after errors has consecutive
+    errors, and a ban is counted: it has neither."""
     if credential.falls_in_a_row:
         return False
     return credential.state == PROBATION or (credential.state == COOLING and not credential.errors_in_a_row)
@@ -108,7 +112,9 @@ def succeeded(credential: Credential, sent_at: datetime, now: datetime) -> Crede
     if credential.state != COOLING:
         credential = credential.replace(errors_in_a_row=0)
     if credential.state in (*FALLEN, PROBATION) and _is_sent_in(credential, sent_at):
-        return _became(credential, ACTIVE, "it is accepted again", now).replace(errors_in_all=0, falls_in_a_row=0)
+        return _became(credential, ACTIVE, message("credential.accepted"), now).replace(
+            errors_in_all=0, falls_in_a_row=0
+        )
     return credential
 
 
@@ -117,18 +123,18 @@ def _is_sent_in(credential: Credential, sent_at: datetime) -> bool:
     return sent_at > credential.state_since or (credential.state == PROBATION and sent_at == credential.state_since)
 
 
-def paused(credential: Credential, reason: str, now: datetime) -> Credential:
-    if credential.state == PAUSED:
-        return credential.replace(state_reason=reason[:_LONGEST_REASON])
-    return _became(credential, PAUSED, reason, now)
+def paused(credential: Credential, reason: str | None, now: datetime) -> Credential:
+    """Returns the credential after a user paused it; `reason`: what the user gives as one, if anything."""
+    why = _shortened(reason) if reason else message("paused_by_user")
+    return credential.replace(state_reason=why) if credential.state == PAUSED else _became(credential, PAUSED, why, now)
 
 
 def resumed(credential: Credential, now: datetime) -> Credential:
-    """Returns the credential after a person resumed it. A banned or invalid one is proven by its next request."""
+    """Returns the credential after a user resumed it. A banned or invalid one is proven by its next request."""
     if credential.state == ACTIVE:
         return credential
     state = PROBATION if credential.falls_in_a_row else ACTIVE
-    return _became(credential, state, "resumed by a person", now).replace(errors_in_a_row=0, errors_in_all=0)
+    return _became(credential, state, message("resumed_by_user"), now).replace(errors_in_a_row=0, errors_in_all=0)
 
 
 def on_trial(credential: Credential, now: datetime) -> Credential:
@@ -154,12 +160,19 @@ def given_back(credential: Credential, count: int, taken_at: datetime) -> Creden
     )
 
 
-def _became(credential: Credential, state: CredentialState, reason: str, at: datetime) -> Credential:
-    return credential.replace(state=state, state_since=at, state_until=None, state_reason=reason[:_LONGEST_REASON])
+def _became(credential: Credential, state: CredentialState, reason: Message, at: datetime) -> Credential:
+    return credential.replace(state=state, state_since=at, state_until=None, state_reason=reason)
+
+
+def _shortened(text: str) -> Message:
+    """Returns a text as a message; a very long one is cut."""
+    if len(text) > _LONGEST_REASON:
+        return Message(str(text)[:_LONGEST_REASON])
+    return as_message(text)
 
 
 def _fell(
-    credential: Credential, state: CredentialState, reason: str, rules: LifecycleRules, now: datetime
+    credential: Credential, state: CredentialState, reason: Message, rules: LifecycleRules, now: datetime
 ) -> Credential:
     falls = credential.falls_in_a_row + 1
     # The exponent is capped: the cooldown reaches its maximum long before numbers grow too large.
@@ -187,23 +200,24 @@ def is_expired(credential: Credential, now: datetime) -> bool:
     return credential.expires_at is not None and now >= credential.expires_at
 
 
-def hindrance(credential: Credential, now: datetime) -> str | None:
-    """Returns, as text, why it must not be used at all (paused, expired, at its daily limit); None if it may."""
+def hindrance(credential: Credential, now: datetime) -> Message | None:
+    """Returns why it must not be used at all (paused, expired, at its daily limit); None if it may."""
     if credential.state == PAUSED:
-        return f"paused: {credential.state_reason}"
+        return message("credential.paused_because", why=credential.state_reason)
     if is_expired(credential, now):
-        return f"expired on {credential.expires_at:%Y-%m-%d %H:%M} UTC"
+        return message("credential.expired_on", at=f"{credential.expires_at:%Y-%m-%d %H:%M} UTC")
     if left_today(credential, now) == 0:
-        return f"used up for today: its limit is {credential.daily_limit:,} a day"
+        return message("credential.used_up_today", limit=credential.daily_limit)
     return None
 
 
-def hindrance_of_named(credential: Credential, now: datetime) -> str | None:
-    """Returns, as text, why even a source that names it must not use it. Unlike one that was refused, an account that
+def hindrance_of_named(credential: Credential, now: datetime) -> Message | None:
+    """Returns why even a source that names it must not use it. Unlike one that was refused, an account that
     has nothing left to spend is not tried at every visit: each would be refused as well."""
     is_waiting = credential.state == COOLING or credential.state_until is not None
     if is_used_up(credential) and is_waiting:
-        return f"used up until {_at(credential.state_until or now)} ({credential.state_reason})"
+        at = _at(credential.state_until or now)
+        return message("credential.used_up_until", at=at, why=credential.state_reason)
     return hindrance(credential, now)
 
 
@@ -224,8 +238,8 @@ def usable_from(credential: Credential, now: datetime) -> datetime | None:
 
 
 def best(pool: Iterable[Credential], now: datetime, avoid: Collection[str] = ()) -> Credential | None:
-    """Returns the one to take: by priority, then the one least used today. One on probation goes first, for a single
-    request: one that is never tried never comes back."""
+    """Returns the one to take: by priority, then the one least used today. A credential on probation is tried first,
+    with one request; otherwise it would never be reactivated."""
 
     def order(credential: Credential) -> tuple[bool, int, int, datetime, int]:
         last_used_at = credential.last_used_at or credential.created_at
@@ -244,7 +258,7 @@ def soonest(pool: Sequence[Credential], now: datetime) -> datetime | None:
 
 def alarms(
     platform: str, known: Sequence[Credential], pool: Sequence[Credential], rules: LifecycleRules, now: datetime
-) -> list[Alarm]:
+) -> list[AlertRequest]:
     """Returns alerts for all that is wrong with a platform's credentials, and with those of them that are its pool."""
     alerts = []
     for credential in known:
@@ -256,26 +270,26 @@ def alarms(
             else message("credential.replace", platform=platform, name=name)
         )
         if credential.falls_in_a_row and credential.state != PAUSED:
-            refused = message("credential.refused", **facts, state=standing(credential, now))
-            alerts.append(Alarm(about_credential(name, "refused"), refused, Severity.P1))
+            refused = message("credential.refused", **facts, state=state_text(credential, now))
+            alerts.append(AlertRequest(about_credential(name, "refused"), refused, Severity.P1))
         if is_used_up(credential):
-            why = credential.state_reason or ""
+            why = credential.state_reason
             spent = message("credential.used_up", name=name, platform=platform, why=why)
-            alerts.append(Alarm(about_credential(name, "used up"), spent, Severity.P0))
+            alerts.append(AlertRequest(about_credential(name, "used up"), spent, Severity.P0))
         if expires_at is not None and now >= expires_at - rules.told_before:
             code = "credential.expired" if is_expired(credential, now) else "credential.expires"
             expiring = message(code, **facts, at=_at(expires_at))
-            alerts.append(Alarm(about_credential(name, "expiring"), expiring, Severity.P2))
+            alerts.append(AlertRequest(about_credential(name, "expiring"), expiring, Severity.P2))
     # A credential on probation does not count: until it was accepted, nothing has changed.
     if pool and not any(credential.state == ACTIVE and is_usable(credential, now) for credential in pool):
         what = message("credential.pool_until", what=exhausted(platform, pool, now), until=until(pool, now))
-        alerts.append(Alarm(about_pool(platform), what, Severity.P0))
+        alerts.append(AlertRequest(about_pool(platform), what, Severity.P0))
     return alerts
 
 
 def exhausted(platform: str, pool: Sequence[Credential], now: datetime) -> Message:
     """Returns that none of them is usable, and why."""
-    states = "; ".join(f"{credential.name} is {standing(credential, now)}" for credential in pool)
+    states = [message("credential.is", name=credential.name, state=state_text(credential, now)) for credential in pool]
     return message("credential.pool_exhausted", platform=platform, states=states)
 
 
@@ -284,15 +298,17 @@ def until(pool: Sequence[Credential], now: datetime) -> Message:
     return message("credential.person") if at is None else message("credential.usable_from", at=_at(at))
 
 
-def standing(credential: Credential, now: datetime) -> str:
+def state_text(credential: Credential, now: datetime) -> Message:
     """Returns the credential's state in a few words."""
     hindered = hindrance(credential, now)
     if hindered is not None:
         return hindered
-    words = str(credential.state)
+    state = message(f"credential.state.{credential.state}")
     if credential.state_until is not None and credential.state != PROBATION:
-        words += f" until {_at(credential.state_until)}"
-    return f"{words} ({credential.state_reason})" if credential.state_reason and credential.state != ACTIVE else words
+        state = message("credential.until", state=state, at=_at(credential.state_until))
+    if not credential.state_reason or credential.state == ACTIVE:
+        return state
+    return message("credential.because", state=state, why=credential.state_reason)
 
 
 def _at(moment: datetime) -> str:

@@ -21,7 +21,8 @@ from catchment.credentials.lifecycle import (
 )
 from catchment.credentials.secret_store import SecretStore
 from catchment.logs import logger
-from catchment.model import Alarm, Credential, CredentialState, View
+from catchment.messages import Message
+from catchment.model import AlertRequest, Credential, CredentialState, View
 from catchment.settings import Settings
 from catchment.store.credentials import Credentials, Decided, StoredCredential, named
 
@@ -52,7 +53,7 @@ class CredentialManager:
         self._safe.announce(self._clock.now())
         return self.credentials.page()
 
-    def concerns(self) -> list[Alarm]:
+    def concerns(self) -> list[AlertRequest]:
         """Returns the current problems, whether or not an alert is open yet. Read-only."""
         now = self._clock.now()
         by_platform = defaultdict[str, list[Credential]](list)
@@ -77,7 +78,8 @@ class CredentialManager:
             names[self._safe.lent[name].platform].append(name)
         return names
 
-    def pause(self, name: str, reason: str) -> None:
+    def pause(self, name: str, reason: str | None) -> None:
+        """`reason`: what the user gives as one, if anything."""
         self._safe.announce(self._clock.now())
         self.change(name, lambda credential, now: paused(credential, reason, now))
 
@@ -121,7 +123,7 @@ class CredentialManager:
             if credential.is_shared and (not credential.is_from_environment or credential.name in self._safe.lent)
         ]
 
-    def alarms(self, platform: str, credentials: Sequence[Credential], now: datetime) -> list[Alarm]:
+    def alarms(self, platform: str, credentials: Sequence[Credential], now: datetime) -> list[AlertRequest]:
         return alarms(platform, credentials, self.pool(credentials), self.rules, now)
 
     def _decided(
@@ -137,7 +139,7 @@ class CredentialManager:
 def _log_moved(credentials: Sequence[Credential]) -> None:
     for credential in credentials:
         log.warning(
-            "a credential is not as it was",
+            "credential changed state",
             credential=credential.name,
             platform=credential.platform,
             state=str(credential.state),
@@ -154,7 +156,7 @@ class CredentialView(View, frozen=True):
     state: CredentialState
     state_since: datetime
     state_until: datetime | None
-    state_reason: str | None
+    state_reason: Message | None
     is_usable: bool
     usable_from: datetime | None
     hosts: tuple[str, ...]

@@ -19,7 +19,7 @@ ENDING = "-environment"
 _SALT = b"catchment environment 1"
 
 
-class Lent(Record, frozen=True):
+class EnvironmentCredential(Record, frozen=True):
     """A credential of this process's environment."""
 
     platform: str
@@ -34,7 +34,7 @@ class Lent(Record, frozen=True):
 
 @cache
 def _derived(secret: str) -> str:
-    """As slow as deriving an encryption key: a mark must be no way to test guesses."""
+    """Deliberately slow, so that the mark cannot be used to test guesses."""
     return scrypt(secret.encode(), salt=_SALT, n=2**15, r=8, p=1, maxmem=2**26, dklen=4).hex()
 
 
@@ -49,18 +49,18 @@ def names(settings: Iterable[CredentialSettings]) -> list[str]:
     return [field.name for setting in settings for field in setting.fields]
 
 
-def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[Lent]:
+def lent(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[EnvironmentCredential]:
     """Yields the credentials that are set."""
     for platform, credential_settings in settings.items():
         values = {field.name: given.get(field.name, field.default) for field in credential_settings.fields}
         if given.keys() & values.keys() and None not in values.values():
             basic = credential_settings.basic and credential_settings.basic.format_map(values)
             headers = {name: text.format_map(values) for name, text in credential_settings.headers.items()}
-            yield Lent(platform, f"{platform}{ENDING}", Secret(basic, headers))
+            yield EnvironmentCredential(platform, f"{platform}{ENDING}", Secret(basic, headers))
 
 
 def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, str]) -> Iterator[str]:
-    """Yields, as text, which settings are of no use because another one is missing."""
+    """Yields warnings about incomplete credential settings."""
     for setting in settings.values():
         missing = [field.name for field in setting.fields if field.default is None and field.name not in given]
         if missing and any(field.name in given for field in setting.fields):
@@ -71,7 +71,7 @@ def incomplete(settings: Mapping[str, CredentialSettings], given: Mapping[str, s
 class SecretStore:
     """The secrets of one deployment. A decrypted secret stays decrypted for this process."""
 
-    def __init__(self, credentials: Credentials, cipher: Cipher, lent: Iterable[Lent] = ()) -> None:
+    def __init__(self, credentials: Credentials, cipher: Cipher, lent: Iterable[EnvironmentCredential] = ()) -> None:
         self._credentials, self._box = credentials, cipher
         self.lent = {lent_credential.name: lent_credential for lent_credential in lent}
         """The credentials of this process's environment."""

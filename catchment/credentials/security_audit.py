@@ -19,7 +19,7 @@ import msgspec
 
 from catchment.credentials.cipher import FILE, Cipher, Sealed, cipher_of, encrypted_rows
 from catchment.credentials.secret import Secret, unsure_notes
-from catchment.credentials.secret_store import Lent
+from catchment.credentials.secret_store import EnvironmentCredential
 from catchment.errors import VaultError
 from catchment.logs import SHORTEST, looks_random, may_hold_traces, spellings, traces
 from catchment.model import Record
@@ -37,7 +37,7 @@ _A_FEW = 100
 _PLACE = re.compile(rb"hot:(?:set|cached|index)(?::\d+)?|[a-z]+")
 
 
-class Sought(Record, frozen=True):
+class KnownSecret(Record, frozen=True):
     """A known secret, in all its spellings."""
 
     what: str
@@ -60,7 +60,7 @@ class Finding(Record, frozen=True):
     """The first locations, as text."""
 
 
-class Audit(Record, frozen=True):
+class AuditReport(Record, frozen=True):
     """The result of an audit."""
 
     findings: tuple[Finding, ...]
@@ -75,24 +75,24 @@ class Audit(Record, frozen=True):
         return not self.findings
 
 
-def sought(what: str, values: Iterable[str]) -> Iterator[Sought]:
+def sought(what: str, values: Iterable[str]) -> Iterator[KnownSecret]:
     """Yields the values that can be distinguished from other text."""
     for value in dict.fromkeys(values):
         if len(value) >= SHORTEST:
             encoded = {spelling.encode("utf-8", "surrogatepass") for spelling in spellings(value)}
-            yield Sought(what, tuple(sorted(encoded)), is_word=not looks_random(value))
+            yield KnownSecret(what, tuple(sorted(encoded)), is_word=not looks_random(value))
 
 
 class SecretScan:
     """Searches for secrets, and collects the findings."""
 
-    def __init__(self, needles: Iterable[Sought] = ()) -> None:
-        self._needles: list[Sought] = []
+    def __init__(self, needles: Iterable[KnownSecret] = ()) -> None:
+        self._needles: list[KnownSecret] = []
         self._findings: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
         self.rows = self.files = self.bytes = 0
         self.look_for(needles)
 
-    def look_for(self, needles: Iterable[Sought]) -> None:
+    def look_for(self, needles: Iterable[KnownSecret]) -> None:
         self._needles.extend(needles)
         self._longest = max((len(text) for needle in self._needles for text in needle.spellings), default=1)
 
@@ -101,9 +101,9 @@ class SecretScan:
         count, examples = self._findings.get((where, what), (0, ()))
         self._findings[where, what] = count + 1, (*examples, place)[:_MOST_EXAMPLES]
 
-    def result(self) -> Audit:
+    def result(self) -> AuditReport:
         findings = [Finding(where, what, *counts) for (where, what), counts in sorted(self._findings.items())]
-        return Audit(tuple(findings), len(self._needles), self.rows, self.files, self.bytes)
+        return AuditReport(tuple(findings), len(self._needles), self.rows, self.files, self.bytes)
 
     def database(self, auditing: SecretScanRows, progress: Callable[[int, str], None]) -> None:
         for row in auditing.rows():
@@ -124,7 +124,7 @@ class SecretScan:
                 for what in traces(cell.text.decode("utf-8", "replace")):
                     self.add(f"{row.table}.{cell.column}", what, row.key)
 
-    def _in(self, text: bytes) -> list[Sought]:
+    def _in(self, text: bytes) -> list[KnownSecret]:
         return [needle for needle in self._needles if needle.is_in(text)]
 
     def file(self, path: Path) -> None:
@@ -202,7 +202,7 @@ class SecretScan:
         except Away as away:
             self.add("Redis", f"it cannot be searched: {away}", link.shown_url)
 
-    def _line(self, where: str, location: str, line: bytes, needles: Iterable[Sought], *, has_shape: bool) -> None:
+    def _line(self, where: str, location: str, line: bytes, needles: Iterable[KnownSecret], *, has_shape: bool) -> None:
         for needle in needles:
             if needle.is_in(line):
                 self.add(where, needle.what, location)
@@ -246,10 +246,10 @@ def audit(
     folder: Path,
     *,
     redis: RedisLink | None = None,
-    lent: Iterable[Lent] = (),
+    lent: Iterable[EnvironmentCredential] = (),
     logs: Iterable[Path] = (),
     progress: Callable[[int, str], None] = lambda count, where: None,
-) -> Audit:
+) -> AuditReport:
     """Searches the database, Redis where there is one, the whole data folder, the settings files of this folder and of
     the data folder, and these logs."""
     search, cipher = SecretScan(), cipher_of(settings, store.encrypted)
@@ -272,7 +272,7 @@ def audit(
     return search.result()
 
 
-def _sealed_secrets(things: EncryptedValues, cipher: Cipher, search: SecretScan) -> Iterator[Sought]:
+def _sealed_secrets(things: EncryptedValues, cipher: Cipher, search: SecretScan) -> Iterator[KnownSecret]:
     """Decrypts all encrypted secrets. What cannot be decrypted cannot be searched for, and that is a finding, too."""
     for rows in encrypted_rows(things):
         for row in rows:
@@ -294,7 +294,7 @@ def _leaves(value: Any) -> Iterator[str]:
         yield from (leaf for inner in value.values() for leaf in _leaves(inner))
 
 
-def _of_settings(settings: Settings, lent: Iterable[Lent]) -> Iterator[Sought]:
+def _of_settings(settings: Settings, lent: Iterable[EnvironmentCredential]) -> Iterator[KnownSecret]:
     for lent_credential in lent:
         yield from sought(f"the secret of {lent_credential.name!r}", lent_credential.secret.values())
     yield from sought("CATCHMENT_API_KEY", [settings.api_key or ""])
@@ -339,7 +339,7 @@ def _is_ours(name: str) -> bool:
 
 
 def _at_home(home: Path, database: Path | None, written: Mapping[Path, object]) -> Iterator[Path]:
-    """Yields all files of the data folder except those that rightly hold a secret; and the database, wherever it is."""
+    """Yields the files to scan: the data folder without the key files, and the database."""
     beside = [] if database is None else [database, database.with_name(f"{database.name}-wal")]
     known = {path.resolve() for path in written}
     for path in dict.fromkeys(path.resolve() for path in (*beside, *sorted(home.rglob("*")))):

@@ -30,7 +30,7 @@ class LiveSettings:
         try:
             fresh = settings.with_live_values_of(settings.read_again())
         except BadSetting as error:
-            log.error("the changed settings cannot be used, those from before stay", error=str(error))
+            log.error("invalid settings change ignored", error=str(error))
             return
         if fresh != settings:
             self._app.settings = fresh

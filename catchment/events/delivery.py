@@ -83,7 +83,7 @@ class Deliverer:
         self._threads: dict[int, Thread] = {}
         self._lock = Lock()
 
-    def round(self, seconds: float = ROUND_SECONDS) -> None:
+    def deliver_pending(self, seconds: float = ROUND_SECONDS) -> None:
         """Serve all listeners with pending events, and wait for them up to `seconds`."""
         self._store.deliveries.know_hooks(sorted(self._hooks))
         free = max(0, MOST_LISTENERS - len(self._busy()))
@@ -99,10 +99,10 @@ class Deliverer:
             thread.start()
         _join(threads.values(), seconds)
         if busy := self._busy():
-            log.warning("listeners have not come back yet", count=len(busy))
+            log.warning("listeners still busy", count=len(busy))
 
     def close(self) -> None:
-        """Abandon listeners that are still busy after a moment: their leases end with this process."""
+        """Stop waiting for busy listeners after a moment; their leases end with this process."""
         _join(self._busy(), LEAVING_SECONDS)
 
     def _busy(self) -> list[Thread]:
@@ -214,7 +214,7 @@ class Deliverer:
 
     def _pass_over(self, lease: Lease, delivery: Delivery, to: int, count: int) -> Delivery:
         if count:
-            log.warning("events are given up", listener=delivery.listener, count=count)
+            log.warning("events dropped", listener=delivery.listener, count=count)
         return self._store.deliveries.skip_to(lease, delivery, to, given_up=count)
 
     def _note_failure(self, lease: Lease, delivery: Delivery, error: CatchmentError, given_up: int = 0) -> None:
@@ -227,7 +227,7 @@ class Deliverer:
         elif failures >= ALARMING_FAILURES:
             alert = message("delivery.failing", **facts)
         self._store.deliveries.failed(lease, delivery, why, now, next_attempt(failures, now, asked_for), alert=alert)
-        log.warning("an event was not taken", listener=delivery.listener, failures=failures, error=why)
+        log.warning("event not accepted", listener=delivery.listener, failures=failures, error=why)
 
 
 def _join(threads: Iterable[Thread], seconds: float) -> None:

@@ -9,10 +9,9 @@ from typing import Any
 from catchment.credentials.cipher import Cipher, Sealed
 from catchment.errors import InvalidInput
 from catchment.events.webhooks import TEST_EVENT, checked_events, checked_name
-from catchment.fetch.messenger import Message, Messenger
+from catchment.fetch.messenger import ChatMessage, Messenger
 from catchment.logs import redact
-from catchment.messages import Message as Sentence
-from catchment.messages import Translator
+from catchment.messages import Message, Translator
 from catchment.model import Event, Severity
 from catchment.store.delivery.webhooks import SealedWebhook, Webhooks
 from catchment.text.markup import bare_link, without_markup
@@ -27,7 +26,7 @@ _LONGEST_LINE = 600
 _SHORTEST_LINE = 80
 """Lines are cut to fit more events into one message, but not below this."""
 
-AlertMessage = Callable[[int], Sentence | None]
+AlertMessage = Callable[[int], Message | None]
 
 
 class Notification:
@@ -78,7 +77,7 @@ def line_of(event: Event, translator: Translator) -> str:
     return f"{sentence} {bare_link(item.get('url'))}".strip()
 
 
-def composed(lines: Sequence[str], limit: int, title: Callable[[int], str]) -> tuple[Message, int]:
+def composed(lines: Sequence[str], limit: int, title: Callable[[int], str]) -> tuple[ChatMessage, int]:
     """Returns a message of at most `limit` characters with the first of these lines, and how many are in it. Lines are
     cut if that makes room for more of them."""
     room = max(limit - len(title(len(lines))) - 1, 1)
@@ -90,7 +89,7 @@ def composed(lines: Sequence[str], limit: int, title: Callable[[int], str]) -> t
     while count < len(whole) and (count == 0 or size + len(whole[count]) + 1 <= room):
         size += len(whole[count]) + 1
         count += 1
-    return Message(title(count), "\n".join(whole[:count])), count
+    return ChatMessage(title(count), "\n".join(whole[:count])), count
 
 
 def _cut(line: str, length: int) -> str:

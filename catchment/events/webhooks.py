@@ -63,7 +63,7 @@ _SHORTEST_SECRET = 16
 _MOST_CHARACTERS = 1_000
 
 
-class Locked(Record, frozen=True, omit_defaults=True):
+class SecretPart(Record, frozen=True, omit_defaults=True):
     """The encrypted part of a webhook."""
 
     signing: str
@@ -97,7 +97,7 @@ class Webhook:
 
     def __init__(self, sealed: SealedWebhook, box: Cipher, fetch: Fetch, now: Callable[[], datetime]) -> None:
         self._sealed, self._fetch, self._now = sealed, fetch, now
-        self._locked = json_decoder(Locked).decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())))
+        self._locked = json_decoder(SecretPart).decode(box.open(Sealed(sealed.key_id, sealed.sealed.decode())))
         _know(self._locked)
 
     def wants(self, event: Event) -> bool:
@@ -163,7 +163,7 @@ def add(
     parts = urlsplit(address)
     # Only scheme and host may be shown.
     shown = address if parts.path in ("", "/") and not parts.query else f"{parts.scheme}://{parts.netloc}/…"
-    locked = Locked(secret, of_address, None if shown == address else address)
+    locked = SecretPart(secret, of_address, None if shown == address else address)
     _know(locked)
     sealed = box.seal(msgspec.json.encode(locked).decode())
     return webhooks.add(SealedWebhook(0, name, shown, chosen, sealed.key_id, sealed.token.encode()), now), secret
@@ -195,7 +195,7 @@ def is_gone(error: Exception) -> bool:
     return isinstance(error, Gone) and error.status == 410
 
 
-def _know(locked: Locked) -> None:
+def _know(locked: SecretPart) -> None:
     """Register the secrets with the logs, so that they are redacted."""
     for value in (locked.signing, *(locked.of_address.values() if locked.of_address else ())):
         know_secret(value)

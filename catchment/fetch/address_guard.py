@@ -52,7 +52,7 @@ _TEREDO = IPv6Network("2001::/32")
 
 @lru_cache(maxsize=4096)
 def objection(address: str, allows_private: bool) -> str | None:
-    """Returns why this address must not be connected to, in a word or two; None if it may be."""
+    """Returns why the address is blocked, in a word or two; None if it is allowed."""
     ip = _meant(ip_address(address.partition("%")[0]))
     if _is_in(ip, _METADATA):
         # Before the private ranges, some of which contain these: no setting allows them.

@@ -86,8 +86,8 @@ def without_secrets(
 
 
 def _redacted(secret: str, text: bytes) -> bytes:
-    """Hides a secret where it is surely ours: a long one anywhere, a short one as a whole word, and one that is an
-    ordinary word or number only as a value: behind a name and a sign, or behind the user."""
+    """Redacts a secret of ours: a long one anywhere, a short one as a whole word, and an ordinary word or number only
+    as a value: after a name and a sign, or after the user."""
     value = re.escape(secret.encode())
     if len(secret) >= _SURELY_OURS and looks_random(secret):
         pattern = rb"(?P<before>)" + value
@@ -225,7 +225,7 @@ def host_of(text: str) -> str:
         raise InvalidInput("this is not a host", "give one as in example.org or example.org:8443", "host") from None
 
 
-def place_of(address: str) -> ParsedUrl | None:
+def parsed_source_url(address: str) -> ParsedUrl | None:
     """Returns the parsed URL of a source; None if it is not a web URL, or is invalid."""
     try:
         return parse_url(address)

@@ -91,12 +91,12 @@ def key(budget: Budget, credential: str | None) -> str:
 
 
 def life(budget: Budget) -> timedelta:
-    """Returns within which time after it was granted the requests of a block reach the server."""
+    """Returns the longest time between a grant and the arrival of its requests."""
     return timedelta(seconds=min(budget.window_seconds / 12, 5.0))
 
 
 def use(budget: Budget) -> timedelta:
-    """Returns how long the tokens of a block may be handed out: the rest of its life is for the requests' way."""
+    """Returns how long the tokens of a block may be issued; the rest of its life allows for latency."""
     return life(budget) / 2
 
 

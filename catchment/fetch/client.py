@@ -44,8 +44,8 @@ from catchment.fetch.responses import http_refusal, told_to_wait_until
 from catchment.fetch.robots import Robots
 from catchment.fetch.settings import Attempt, FetchPlatform, FetchSettings
 from catchment.fetch.throttle import Slot, Throttle
-from catchment.fetch.transport import COMMON_HEADERS, RawResponse, Wires, header_line
-from catchment.fetch.urls import REDIRECTS, Step, Way, next_step, parse_url, without_params
+from catchment.fetch.transport import COMMON_HEADERS, CurlConnections, RawResponse, header_line
+from catchment.fetch.urls import REDIRECTS, RedirectRules, Step, next_step, parse_url, without_params
 from catchment.logs import know_secret
 from catchment.model import (
     Answer,
@@ -82,7 +82,7 @@ class Call(Struct):
     """The credential that it is sent with."""
     token: Token | None = None
     """The token from a login with that credential."""
-    cures_tried: int = 0
+    changes_tried: int = 0
     is_renewal_tried: bool = False
     bookings: list[Booking] = []
     """What its exchanges cost, one by one, at services that cost money."""
@@ -111,7 +111,7 @@ class Fetch:
         self._throttle = Throttle(settings, clock, stop, budgets)
         self._robots: dict[str, Robots] = {}
         """By user agent: a site may have a rule for that name."""
-        self._wires = Wires(settings, (cut or Event()).is_set)
+        self._wires = CurlConnections(settings, (cut or Event()).is_set)
         self._logins = Logins()
         self._cured_cookies: dict[tuple[str, str | None, str], str] = {}
 
@@ -140,7 +140,7 @@ class Fetch:
                         raise
                     self._wait_before_next(error, seconds)
         except PlatformError as error:
-            raise _retold(error, about=subject) from error
+            raise _with_detail(error, about=subject) from error
 
     def close(self) -> None:
         self._wires.close()
@@ -155,7 +155,7 @@ class Fetch:
         if error.retry_at is not None:
             seconds = max(seconds, (error.retry_at - now).total_seconds())
         if seconds > self._settings.longest_wait_seconds:
-            raise _retold(error, retry_at=now + timedelta(seconds=seconds))
+            raise _with_detail(error, retry_at=now + timedelta(seconds=seconds))
         self._throttle.wait(seconds)
 
     def _attempt(self, call: Call) -> Answer:
@@ -164,7 +164,7 @@ class Fetch:
             answer, slot = self._send(call)
             while (refusal := _refusal(answer, call.request, slot)) is not None:
                 # Each can help only so often, so this ends.
-                if not (self._is_cured(refusal, call) or self._is_token_given_up(refusal, call)):
+                if not (self._retries_with_change(refusal, call) or self._is_token_given_up(refusal, call)):
                     raise self._blamed(refusal, slot)
                 answer, slot = self._follow(call)
         except PlatformError as error:
@@ -219,15 +219,15 @@ class Fetch:
         error.is_credentials = is_refused and slot.credential is not None
         return error
 
-    def _is_cured(self, refusal: Refusal, call: Call) -> bool:
+    def _retries_with_change(self, refusal: Refusal, call: Call) -> bool:
         """Whether the call continues with a changed request. Its cookies are kept, so that the next one is not
         refused."""
-        if refusal.cure is None or call.cures_tried >= refusal.cure.most_retries:
+        if refusal.cure is None or call.changes_tried >= refusal.cure.most_retries:
             return False
-        call.cures_tried += 1
+        call.changes_tried += 1
         cure, request = refusal.cure, refusal.cure.repeat or call.request
         if cure.wait_seconds:
-            self._throttle.wait(cure.wait_seconds * cure.growth ** (call.cures_tried - 1))
+            self._throttle.wait(cure.wait_seconds * cure.growth ** (call.changes_tried - 1))
         call.request = request.replace(headers={**request.headers, **cure.headers})
         if cure.cookies:
             self._cured_cookies[_jar(call)] = cookie_header(cure.cookies)
@@ -249,7 +249,7 @@ class Fetch:
         if request.params is not params:
             secret_params = {name: value for name, value in request.params.items() if params.get(name) != value}
         place = parse_url(request.url).with_params(request.params)
-        way = Way(settings.base_urls.get(platform.NAME), platform.HOSTS, secret_params, place)
+        way = RedirectRules(settings.base_urls.get(platform.NAME), platform.HOSTS, secret_params, place)
         step = way.step(place, request.method, request.headers, request.body)
         timeout = request.timeout_seconds or settings.of(platform).timeout_seconds or settings.timeout_seconds
         begun, seen = time.monotonic(), {(step.method, place.url)}
@@ -277,8 +277,8 @@ class Fetch:
                 )
             seen.add((step.method, step.place.url))
         most = settings.max_redirects
-        what = f"more than {most} redirects" if most else f"{step.place.host}: redirects are not followed here"
-        raise AddressRefused(what, "check the address in a browser")
+        what = "more than {most} redirects" if most else "{host}: redirects are not followed here"
+        raise AddressRefused(what, "check the address in a browser", most=most, host=step.place.host)
 
     def _obey(self, step: Step, call: Call) -> None:
         """Obeys the site's robots.txt, which is fetched first."""
@@ -388,7 +388,7 @@ class Fetch:
 
 
 def _jar(call: Call) -> tuple[str, str | None, str]:
-    """Returns what the cookies of a cure are kept for."""
+    """Returns the key of the cookie jar for retries."""
     return call.platform.NAME, call.request.credential, parse_url(call.request.url).site
 
 
@@ -405,7 +405,7 @@ def _refusal(answer: Answer, request: Request, slot: Slot) -> Refusal | None:
     if retry_at is None and isinstance(refusal.error, SlowDown):
         retry_at = told_to_wait_until(answer.headers, answer.answered_at)
     status = refusal.error.status or answer.status
-    return refusal.replace(error=_retold(refusal.error, status=status, retry_at=retry_at))
+    return refusal.replace(error=_with_detail(refusal.error, status=status, retry_at=retry_at))
 
 
 def _how_to_log_in(platform: FetchPlatform) -> str:
@@ -416,7 +416,7 @@ def _how_to_log_in(platform: FetchPlatform) -> str:
     return f"add a credential: `catchment credentials add {platform.NAME} NAME`{also}"
 
 
-def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
+def _with_detail(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:
     """Returns a copy of the error with more detail: a platform may raise the same instance again and again."""
     what = messages.about(about, error.what) if about else error.what
     retold = type(error)(what, error.helps, **{"status": error.status, "retry_at": error.retry_at, **changes})
@@ -425,7 +425,7 @@ def _retold(error: PlatformError, about: str = "", **changes: Any) -> PlatformEr
     return retold
 
 
-class Proof(Record, frozen=True):
+class CredentialCheck(Record, frozen=True):
     """The result of a check."""
 
     platform: str
@@ -435,12 +435,12 @@ class Proof(Record, frozen=True):
     message: str
 
 
-def prove(fetch: Fetch, platform: Platform, credential: Credential) -> Proof:
+def prove(fetch: Fetch, platform: Platform, credential: Credential) -> CredentialCheck:
     """Sends a request with this credential, and logs in with it where that is needed.
 
     The result counts for the credential, like the answer to any request. Errors that are not about it are raised.
     """
-    proof = partial(Proof, credential.platform, credential.name)
+    proof = partial(CredentialCheck, credential.platform, credential.name)
     probe: Request | None = getattr(platform, "PROBE", None)
     if probe is None:
         helps = "collect a source that names it, and see"

@@ -27,12 +27,12 @@ _SHORTEST_TOKEN = 16
 _LONGEST_BODY = 20_000
 
 
-class Message(NamedTuple):
+class ChatMessage(NamedTuple):
     title: str
     body: str
 
 
-Send = Callable[[Message], None]
+Send = Callable[[ChatMessage], None]
 
 
 class Messenger:
@@ -54,7 +54,7 @@ class Messenger:
         """How many characters the service takes in one message."""
         return min(int(self._service.body_maxlen), _LONGEST_BODY)
 
-    def send(self, message: Message) -> None:
+    def send(self, message: ChatMessage) -> None:
         """Send the message as plain text. Raises PlatformError if the service did not take it."""
         from apprise import NotifyFormat
 

@@ -116,8 +116,11 @@ def charged(platform: FetchPlatform, request: Request, answer: Answer, reservati
 
 def _cap_reached(call: PaidCall, period: Period, cap: int) -> SpendingCapReached:
     until = ends_at(period, call.day)
-    facts = {"service": call.service, "cap": dollars(cap), "until": f"{until:%Y-%m-%d %H:%M}"}
-    helps = message("spending.wait_or_raise")
-    if period is Period.DAY:
-        return SpendingCapReached(message("spending.cap_of_day", **facts), helps, retry_at=until)
-    return SpendingCapReached(message("spending.cap_of_month", **facts), helps, retry_at=until)
+    what = message(
+        "spending.cap",
+        period=message(f"period.{period}"),
+        service=call.service,
+        cap=dollars(cap),
+        until=f"{until:%Y-%m-%d %H:%M}",
+    )
+    return SpendingCapReached(what, message("spending.wait_or_raise"), retry_at=until)

@@ -11,6 +11,7 @@ from http import HTTPStatus
 
 from catchment.errors import Gone, LoginNeeded, Missing, PlatformError, Refused, ServerTrouble, SlowDown, Unreadable
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import Answer
 
 
@@ -110,25 +111,27 @@ def http_refusal(answer: Answer, now: datetime) -> PlatformError | None:
         error, what, helps = _MEANINGS.get(status) or (_REDIRECT_TO_NOWHERE if 300 <= status < 400 else _NOT_ACCEPTED)
     retry_at = told_to_wait_until(headers, now) if error in (SlowDown, ServerTrouble) else None
     phrase = f" {HTTPStatus(status).phrase}" if status in _STATUSES else ""
-    return error(f"{what} (HTTP {status}{phrase})", helps, status=status, retry_at=retry_at)
+    told = message("http.status", what=message(f"http.{what}"), status=f"{status}{phrase}")
+    return error(told, message(f"http.helps.{helps}"), status=status, retry_at=retry_at)
 
 
 _Meaning = tuple[type[PlatformError], str, str]
+"""An error, and the codes of what it says and of what helps."""
 _STATUSES = frozenset(HTTPStatus)
-_TOO_MANY: _Meaning = (SlowDown, "too many requests", "it is asked again later; a longer interval avoids this")
-_TROUBLE: _Meaning = (ServerTrouble, "the server is in trouble", "it is asked again later")
+_TOO_MANY: _Meaning = (SlowDown, "too_many", "longer_interval")
+_TROUBLE: _Meaning = (ServerTrouble, "trouble", "retried")
 _MEANINGS: dict[int, _Meaning] = {
-    206: (Unreadable, "only a part came, though the whole was asked for", "the server is at fault"),
-    401: (LoginNeeded, "a login is needed, or the one given is not accepted", "add or renew the credential"),
-    402: (Refused, "payment is demanded", "check the account at the platform"),
-    403: (Refused, "access is refused", "check in a browser whether it is public; it may need a credential"),
-    404: (Missing, "nothing is there", "check the address; it is asked again with growing pauses"),
-    407: (Refused, "the proxy wants a login", "put it into the proxy setting"),
-    410: (Gone, "it is gone for good", "remove the source, or give it a new address"),
-    451: (Refused, "access is refused for legal reasons", "it may be reachable from another country"),
+    206: (Unreadable, "partial", "server"),
+    401: (LoginNeeded, "login", "credential"),
+    402: (Refused, "payment", "account"),
+    403: (Refused, "refused", "public"),
+    404: (Missing, "missing", "address"),
+    407: (Refused, "proxy", "proxy"),
+    410: (Gone, "gone", "remove"),
+    451: (Refused, "legal", "country"),
 }
-_REDIRECT_TO_NOWHERE: _Meaning = (Unreadable, "a redirect that does not say where to", "the server is at fault")
-_NOT_ACCEPTED: _Meaning = (Refused, "the request is not accepted", "check the source's target and settings")
+_REDIRECT_TO_NOWHERE: _Meaning = (Unreadable, "redirect", "server")
+_NOT_ACCEPTED: _Meaning = (Refused, "not_accepted", "settings")
 
 
 def is_used_up(headers: dict[str, str]) -> bool:

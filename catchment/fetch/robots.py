@@ -15,9 +15,10 @@ from protego import Protego
 
 from catchment.errors import Disallowed, PlatformError, ServerTrouble, SlowDown
 from catchment.fetch.responses import http_refusal
-from catchment.fetch.throttle import Turns
+from catchment.fetch.throttle import HostPacing
 from catchment.fetch.urls import ParsedUrl
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import Answer, Identity, Record, Request
 
 KEPT = timedelta(days=1)
@@ -38,7 +39,7 @@ class RobotsRules(Record, frozen=True):
     """The rules of one site."""
 
     rules: Protego
-    turns: Turns | None
+    turns: HostPacing | None
     """Spacing by its Crawl-delay; None: it has none."""
     until: datetime
 
@@ -87,13 +88,13 @@ class Robots:
         try:
             text = text_of(ask(request), now)
         except PlatformError as error:
-            what = f"its robots.txt cannot be read: {error.what}"
+            what = message("robots.unreadable", why=error.what)
             retold = type(error)(what, error.helps, status=error.status, retry_at=error.retry_at)
             retold.is_contact = error.is_contact
             raise retold from error
         rules = Protego.parse(addressed(text, self._user_agent))
         delay = min(rules.crawl_delay(US) or 0.0, LONGEST_DELAY_SECONDS)
-        turns = Turns(1 / delay, 1, self._longest_wait) if delay > 0 else None
+        turns = HostPacing(1 / delay, 1, self._longest_wait) if delay > 0 else None
         return RobotsRules(rules, turns, now + KEPT)
 
 

@@ -17,10 +17,11 @@ from catchment.fetch.budgets import Budgets, Tokens, key
 from catchment.fetch.responses import is_used_up, told_to_wait_until
 from catchment.fetch.settings import FetchPlatform, FetchSettings
 from catchment.fetch.urls import ParsedUrl
+from catchment.messages import Message, message
 from catchment.model import Answer, Budget, FailureScope
 
 
-class Turns:
+class HostPacing:
     """When each host may be requested next: a burst at once, then one by one."""
 
     def __init__(self, per_second: float, burst: int, longest_wait: timedelta) -> None:
@@ -44,7 +45,7 @@ class Turns:
             return wait
 
 
-class Pauses:
+class Cooldowns:
     """Cooldowns (of a host, a credential, a platform), with their ends."""
 
     def __init__(self) -> None:
@@ -138,9 +139,9 @@ class Throttle:
         self._settings, self._clock, self._stop = settings, clock, stop
         self._longest_wait = timedelta(seconds=settings.longest_wait_seconds)
         self._pause = timedelta(seconds=settings.pause_seconds)
-        self._pauses = Pauses()
+        self._pauses = Cooldowns()
         self._slots = Slots(settings.longest_wait_seconds, stop.is_set)
-        self._turns = Turns(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
+        self._turns = HostPacing(settings.per_host_per_second, settings.per_host_burst, self._longest_wait)
         self._tokens = Tokens(budgets, clock)
 
     @contextmanager
@@ -163,7 +164,7 @@ class Throttle:
             if not is_held:
                 if self._stop.is_set():
                     raise _stopped()
-                raise _not_now("enough requests are under way", self._clock.now() + self._longest_wait)
+                raise _not_now(message("wait.enough"), self._clock.now() + self._longest_wait)
             if budget is None and not (is_operators or is_own(slot.place.host)):
                 self._wait_for_turn(slot.place.site)
             # The tokens come last: they live for a few seconds only.
@@ -176,7 +177,7 @@ class Throttle:
         if not wait or is_operators or is_own(place.host):
             return
         if wait > self._longest_wait:
-            raise _not_now(f"{place.site} asks for a pause between two pages", self._clock.now() + wait)
+            raise _not_now(message("wait.between_pages", name=place.site), self._clock.now() + wait)
         self.wait(wait.total_seconds())
 
     def wait(self, seconds: float) -> None:
@@ -192,7 +193,7 @@ class Throttle:
             self._pauses.begin(slot.pausable[blamed], until)
 
     def note_limits(self, slot: Slot, answer: Answer) -> None:
-        """Believes a good answer that says "this was the last one for now", before the next one is refused."""
+        """Starts a cooldown when the rate-limit headers of a good answer say that the window is exhausted."""
         if is_used_up(answer.headers):
             until = told_to_wait_until(answer.headers, answer.answered_at)
             if until is not None:
@@ -204,13 +205,13 @@ class Throttle:
             until = self._pauses.until(name, now)
             if until is not None:
                 is_credentials = blamed is FailureScope.CREDENTIAL and slot.credential is not None
-                raise _not_now(f"{name} asked to be left alone", until, is_credentials=is_credentials)
+                raise _not_now(message("wait.asked", name=name), until, is_credentials=is_credentials)
 
     def _wait_for_turn(self, site: str) -> None:
         now = self._clock.now()
         wait = self._turns.take(site, now)
         if wait > self._longest_wait:
-            raise _not_now(f"{site} is asked by others just now", now + wait)
+            raise _not_now(message("wait.busy", name=site), now + wait)
         if wait:
             self.wait(wait.total_seconds())
 
@@ -225,11 +226,11 @@ class Throttle:
             # requested.
             if until > max(now, give_up_at):
                 is_credentials = budget.is_per_credential and credential is not None
-                raise _not_now(f"the budget of {budget.name} is used up", until, is_credentials=is_credentials)
+                raise _not_now(message("wait.budget", name=budget.name), until, is_credentials=is_credentials)
             self.wait((until - now).total_seconds())
 
 
-def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> SlowDown:
+def _not_now(what: Message, until: datetime, *, is_credentials: bool = False) -> SlowDown:
     error = SlowDown(
         "{subject} until {until} UTC",
         "collecting then continues automatically",
@@ -242,4 +243,4 @@ def _not_now(what: str, until: datetime, *, is_credentials: bool = False) -> Slo
 
 
 def _stopped() -> Stopped:
-    return Stopped("a stop was asked for", "the work goes on next time")
+    return Stopped("a stop was requested", "the work continues next time")

@@ -241,7 +241,7 @@ class Transfer:
         return self.is_too_large or self.is_too_slow or self.is_stopped
 
 
-class Wire:
+class CurlConnection:
     """One curl handle with its connections. Belongs to one thread of one process."""
 
     def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool], is_guarded: bool) -> None:
@@ -463,20 +463,20 @@ _UNSENT = frozenset(
 _ANY_FAILURE = (NetworkError, "the transfer from {host} failed ({words})", _AGAIN)
 
 
-class Wires:
-    """A `Wire` for each thread, made in the process that uses it."""
+class CurlConnections:
+    """A `CurlConnection` for each thread, made in the process that uses it."""
 
     def __init__(self, settings: FetchSettings, is_cut: Callable[[], bool]) -> None:
         self._settings, self._is_cut = settings, is_cut
         self._local = threading.local()
 
-    def mine(self, is_guarded: bool) -> Wire:
-        """Returns this thread's `Wire`. Guarded and unguarded ones are separate: a connection that was opened to an
-        operator's own address must never serve a request that has no right to go there."""
+    def mine(self, is_guarded: bool) -> CurlConnection:
+        """Returns this thread's `CurlConnection`. Guarded and unguarded ones are separate: a connection that was opened
+        to an operator's own address must never serve a request that has no right to go there."""
         attribute = "guarded" if is_guarded else "operators"
-        wire: Wire | None = getattr(self._local, attribute, None)
+        wire: CurlConnection | None = getattr(self._local, attribute, None)
         if wire is None or wire.pid != os.getpid():
-            wire = Wire(self._settings, self._is_cut, is_guarded)
+            wire = CurlConnection(self._settings, self._is_cut, is_guarded)
             setattr(self._local, attribute, wire)
         return wire
 
@@ -485,8 +485,8 @@ class Wires:
         self._local = threading.local()
 
 
-_ALIVE: weakref.WeakSet[Wire] = weakref.WeakSet()
-_KEPT_FROM_PARENT: list[Wire] = []
+_ALIVE: weakref.WeakSet[CurlConnection] = weakref.WeakSet()
+_KEPT_FROM_PARENT: list[CurlConnection] = []
 _FORKING = threading.Lock()
 
 

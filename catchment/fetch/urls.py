@@ -60,7 +60,9 @@ def parse_url(url: str) -> ParsedUrl:
             raise ValueError("no port")
         if scheme not in _DEFAULT_PORTS:
             raise AddressRefused(
-                "{scheme}: is not http", "only http and https are supported", scheme=scheme[:20] or "no scheme"
+                "{scheme} is not supported",
+                "only http and https are",
+                scheme=f"{scheme[:20]}:" if scheme else "an address without a scheme",
             )
         if parts.username is not None or parts.password is not None:
             raise AddressRefused("the address has a login in it", "store the login as a credential")
@@ -134,7 +136,7 @@ class Step(Record, frozen=True):
     """Every redirect up to here was a permanent one."""
 
 
-class Way(Record, frozen=True):
+class RedirectRules(Record, frozen=True):
     """What holds for all steps of one request."""
 
     base_url: str | None
@@ -179,7 +181,7 @@ class Way(Record, frozen=True):
         return parsed.with_params(self.secret_params) if parsed.site == self.owner.site else parsed
 
 
-def next_step(step: Step, status: int, location: str, way: Way) -> Step:
+def next_step(step: Step, status: int, location: str, way: RedirectRules) -> Step:
     """Returns the step that a redirect asks for. Refuses those that no honest server needs."""
     target = way.target(step.place, location)
     is_same_site = target.site == step.place.site

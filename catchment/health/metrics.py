@@ -17,15 +17,15 @@ from typing import Any, TypeVar
 
 from catchment.clock import EPOCH
 from catchment.model import View
-from catchment.store.cache import HotCounts
+from catchment.store.cache import CacheCounts
 from catchment.store.sources.metrics import SUMS, GlobalMetrics, Measure, Metrics, MetricSpan
 
 NOTHING, UNKNOWN = Measure("", ""), GlobalMetrics()
-_MADE_UP_FOR = timedelta(days=7)
+_BACKFILLED_FOR = timedelta(days=7)
 """How far back cache reads are queried: their counts are kept no longer."""
 _DAY = timedelta(days=1)
 
-HotCounted = Callable[[datetime, datetime], HotCounts]
+HotCounted = Callable[[datetime, datetime], CacheCounts]
 """Returns the counts of cache reads in that time."""
 Tiers = Callable[[], Mapping[str | None, int]]
 """Returns how many communities there are in each tier at present; None: those without a tier."""
@@ -83,7 +83,7 @@ def _figures(view: type[F], measure: Measure, **others: Any) -> F:
     return view(**sums, success_rate=success_rate, mean_seconds=mean_seconds, **others)
 
 
-class Measuring:
+class MetricsRecorder:
     def __init__(self, metrics: Metrics, hot: HotCounted, tiers: Tiers) -> None:
         self._metrics, self._hot, self._tiers = metrics, hot, tiers
 
@@ -99,7 +99,7 @@ class Measuring:
                 break
             self._metrics.keep(span, starts_at, measures, now)
             count += 1
-        last, since = span.start(now) - span.length, span.start(now - _MADE_UP_FOR)
+        last, since = span.start(now) - span.length, span.start(now - _BACKFILLED_FOR)
         # The last stored one, again: processes report their reads with a delay.
         starts_at = max(self._metrics.standings(span, since, last), default=since)
         while starts_at <= last:
@@ -121,7 +121,7 @@ class Measuring:
         standings: dict[datetime, GlobalMetrics] = {}
         if kind is None:
             standings = self._metrics.standings(span, spans[0], newest)
-            last = max(standings, default=now - _MADE_UP_FOR)
+            last = max(standings, default=now - _BACKFILLED_FOR)
             standings |= {at: self._standing(span, at) for at in spans if at > last}
             standings[newest] = standings[newest].replace(tiers=self._assigned())
         points = []

@@ -10,7 +10,7 @@ from typing import TypedDict
 
 from catchment import logs
 from catchment.messages import MessageParam, message
-from catchment.model import Alarm, Budget, Record, Severity
+from catchment.model import AlertRequest, Budget, Record, Severity
 from catchment.policy import spending
 from catchment.policy.spending import Caps
 from catchment.settings import Settings
@@ -46,7 +46,7 @@ def calls_looked_at(budgets: Iterable[Budget]) -> timedelta:
 
 def too_many_calls(
     calls: Mapping[str, Mapping[datetime, int]], budgets: Mapping[str, Budget], threshold: int, now: datetime
-) -> list[Alarm]:
+) -> list[AlertRequest]:
     """Returns alerts for platforms with too many calls for their budget; `calls` are counts by platform and minute.
 
     The threshold is meant for 60 a minute, and scales up where more are allowed. An hourly budget is checked by the
@@ -57,7 +57,7 @@ def too_many_calls(
         most, allowed, minutes = busiest(budget, calls.get(platform, {}), now)
         if most > threshold * max(1.0, allowed / minutes / _USUAL_PER_MINUTE) * minutes:
             what = message("alert.calls", platform=platform, most=most, minutes=minutes, allowed=allowed)
-            alarms.append(Alarm(f"platform {platform}{CALLS}", what, Severity.P2))
+            alarms.append(AlertRequest(f"platform {platform}{CALLS}", what, Severity.P2))
     return alarms
 
 
@@ -73,14 +73,14 @@ def busiest(budget: Budget, by_minute: Mapping[datetime, int], now: datetime) ->
 # Cache
 
 
-def too_few_hits(hits: int, misses: int, threshold: float) -> list[Alarm]:
+def too_few_hits(hits: int, misses: int, threshold: float) -> list[AlertRequest]:
     """Returns an alert if the hit rate is below the threshold; none without reads: then nothing is known."""
     reads = hits + misses
     if not reads or hits / reads >= threshold:
         return []
     minutes = HITS_LOOKED_AT // _MINUTE
     what = message("alert.cache_hits", hits=hits, reads=reads, minutes=minutes, share=threshold)
-    return [Alarm(HITS, what, Severity.P2)]
+    return [AlertRequest(HITS, what, Severity.P2)]
 
 
 # Visits
@@ -121,7 +121,7 @@ def success_of(platforms: Collection[str], outcomes: Iterable[tuple[str, int, bo
     return [Success(platform, succeeded[platform], failed[platform]) for platform in sorted(succeeded)]
 
 
-def too_little_success(successes: Iterable[Success], errors: Mapping[str, Mapping[str, int]]) -> list[Alarm]:
+def too_little_success(successes: Iterable[Success], errors: Mapping[str, Mapping[str, int]]) -> list[AlertRequest]:
     """Returns alerts for platforms that fail too often; `errors` are counts by platform and code, to name the most
     frequent."""
     alarms = []
@@ -136,13 +136,13 @@ def too_little_success(successes: Iterable[Success], errors: Mapping[str, Mappin
             }
             worst = max(codes, key=lambda code: codes[code], default="")
             what = message("alert.success_most", **facts, code=worst) if worst else message("alert.success", **facts)
-            alarms.append(Alarm(success.subject, what))
+            alarms.append(AlertRequest(success.subject, what))
     return alarms
 
 
 def standing_still(
     waiting: Sequence[DueSources], stale: timedelta, now: datetime, awake_since: datetime, *, has_visited: bool
-) -> list[Alarm]:
+) -> list[AlertRequest]:
     """Returns an alert if something has been due for `stale` and no visit succeeded in all that time.
 
     Time in which no process was collecting (before `awake_since`) does not count.
@@ -156,15 +156,15 @@ def standing_still(
         due=sum(due.due for due in waiting),
         since=f"{since:%Y-%m-%d %H:%M} UTC",
     )
-    return [Alarm(STALLED, what, Severity.P0)]
+    return [AlertRequest(STALLED, what, Severity.P0)]
 
 
 # First visits
 
 
-def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[Alarm]:
-    """Returns alerts for kinds whose first visits were begun and do not go on. Where none was made, collecting itself
-    is stalled."""
+def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[AlertRequest]:
+    """Returns alerts for kinds whose first collections have stalled. Without any first collection, collecting itself is
+    stalled."""
     alarms = []
     for warm_up in warm_ups:
         last = warm_up.last_first_at
@@ -173,7 +173,7 @@ def not_warming_up(warm_ups: Iterable[WarmUp], now: datetime) -> list[Alarm]:
             what = message(
                 "alert.first_visits", kind=kind, visited=warm_up.visited, followed=warm_up.followed, since=since
             )
-            alarms.append(Alarm(f"{kind}{WARM_UP}", what))
+            alarms.append(AlertRequest(f"{kind}{WARM_UP}", what))
     return alarms
 
 
@@ -227,25 +227,27 @@ class Monitors:
 
     def redis(self, trouble: str | None) -> None:
         """`trouble`: why Redis is unavailable, or None."""
-        alarms = [] if trouble is None else [Alarm(REDIS, message("alert.redis", why=trouble), Severity.P2)]
+        alarms = [] if trouble is None else [AlertRequest(REDIS, message("alert.redis", why=trouble), Severity.P2)]
         self._keep(REDIS, alarms)
 
     def broker(self, trouble: str | None) -> None:
         """`trouble`: why the message broker is unavailable, or None."""
-        alarms = [] if trouble is None else [Alarm(BROKER, message("alert.broker", why=trouble), Severity.P1)]
+        alarms = [] if trouble is None else [AlertRequest(BROKER, message("alert.broker", why=trouble), Severity.P1)]
         self._keep(BROKER, alarms)
 
     def queues(self, unconsumed: Mapping[str, Sequence[str]]) -> None:
         """`unconsumed`: queues of the distributed engine without a worker, with the jobs that wait there."""
         alarms = [
-            Alarm(f"queue {queue}{QUEUE}", message("alert.queue", queue=queue, jobs=", ".join(jobs)), Severity.P1)
+            AlertRequest(
+                f"queue {queue}{QUEUE}", message("alert.queue", queue=queue, jobs=", ".join(jobs)), Severity.P1
+            )
             for queue, jobs in unconsumed.items()
         ]
         self._keep(QUEUE, alarms)
 
     def beat(self, *, is_missing: bool) -> None:
         """`is_missing`: no beat has led for a while."""
-        self._keep(BEAT, [Alarm(BEAT, message("alert.beat"), Severity.P0)] if is_missing else [])
+        self._keep(BEAT, [AlertRequest(BEAT, message("alert.beat"), Severity.P0)] if is_missing else [])
 
     def success(self, explained: Callable[[], Collection[int]]) -> None:
         """`explained` are sources whose failures the outage monitor already reports."""
@@ -273,7 +275,7 @@ class Monitors:
             log.info("first visits", kind=warm_up.kind, visited=warm_up.visited, followed=warm_up.followed)
         self._keep(WARM_UP, not_warming_up(warm_ups, self._now))
 
-    def budgets(self, alarms: Sequence[Alarm]) -> None:
+    def budgets(self, alarms: Sequence[AlertRequest]) -> None:
         """Keep exactly these alerts about budget plans open."""
         self._keep(BUDGET, alarms)
 
@@ -294,10 +296,10 @@ class Monitors:
         noted: WrongKeys | None = self._store.settings.get(_GUESSING)
         alarms = []
         if noted is not None and self._now - datetime.fromisoformat(noted["at"]) < GUESSES_LOOKED_AT:
-            alarms = [Alarm(GUESSING, message("alert.guessing", count=noted["count"], address=noted["address"]))]
+            alarms = [AlertRequest(GUESSING, message("alert.guessing", count=noted["count"], address=noted["address"]))]
         self._keep(GUESSING, alarms)
 
-    def _keep(self, ending: str, alarms: Sequence[Alarm], undecided: Sequence[str] = ()) -> None:
+    def _keep(self, ending: str, alarms: Sequence[AlertRequest], undecided: Sequence[str] = ()) -> None:
         opened, closed = self._store.alerts.keep_open(ending, alarms, self._now, undecided=undecided)
         if opened or closed:
             log.warning("alerts", about=ending.strip(), opened=opened, closed=closed)
@@ -317,15 +319,15 @@ def canaries_among(
     return canaries | {rhythm.platform: rhythm for rhythm in followed if named.get(rhythm.platform) == rhythm.source_id}
 
 
-def alarms_for(
+def silence_alerts(
     late: Sequence[StaleSource], followed: Sequence[PostingRhythm], canaries: Mapping[str, PostingRhythm]
-) -> list[Alarm]:
+) -> list[AlertRequest]:
     """Returns the alerts about silence.
 
     A silent platform gets one alert, not a thousand: if all its sources with a rhythm are late, or if its canary is and
     no other source has shown anything new since it should have.
     """
-    alarms: list[Alarm] = []
+    alarms: list[AlertRequest] = []
     counts = Counter(rhythm.platform for rhythm in followed)
     for platform in sorted({stale.platform for stale in late}):
         of_it = [stale for stale in late if stale.platform == platform]
@@ -334,17 +336,17 @@ def alarms_for(
         if canary is not None and is_canary_late and _has_silent_neighbours(canary, followed):
             at = f"{canary.expected_by:%Y-%m-%d %H:%M} UTC"
             what = message("alert.canary_silent", platform=platform, name=canary.name, id=canary.source_id, at=at)
-            alarms.append(Alarm(f"platform {platform} silent", what))
+            alarms.append(AlertRequest(f"platform {platform} silent", what))
         elif len(of_it) >= _LEAST_OF_A_PLATFORM and len(of_it) >= counts[platform]:
             what = message("alert.platform_silent", count=len(of_it), platform=platform)
-            alarms.append(Alarm(f"platform {platform} silent", what))
+            alarms.append(AlertRequest(f"platform {platform} silent", what))
         else:
             for stale in of_it:
                 facts: dict[str, MessageParam] = {"name": stale.name, "at": f"{stale.expected_by:%Y-%m-%d %H:%M} UTC"}
                 what = message("alert.source_silent", **facts)
                 if canary is not None and not is_canary_late:
                     what = message("alert.source_silent_alone", **facts, platform=platform, other=canary.name)
-                alarms.append(Alarm(f"source {stale.source_id} silent", what, source_id=stale.source_id))
+                alarms.append(AlertRequest(f"source {stale.source_id} silent", what, source_id=stale.source_id))
     return alarms
 
 

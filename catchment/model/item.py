@@ -151,7 +151,7 @@ class Item(Labels, frozen=True):
     def all_tags(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys((*self.tags, *self.title_prefixes))) if self.title_prefixes else self.tags
 
-    def told_reply(self, answered_at: datetime) -> datetime | None:
+    def reply_time_as_of(self, answered_at: datetime) -> datetime | None:
         """Returns the time of the last reply as of an answer of that time. A reply dated in the future counts as none:
         it would stay at the top of lists until then."""
         at = self.last_reply_at

@@ -32,7 +32,7 @@ class Gap(Record, frozen=True):
         return self.to_at if self.repaired_from_at is None else self.repaired_from_at
 
 
-class Standing(StrEnum):
+class CoverageState(StrEnum):
     """How certain it is that nothing is missing; from best to worst."""
 
     VERIFIED = "verified"
@@ -47,7 +47,7 @@ class Standing(StrEnum):
     """Something is missing or cannot be requested."""
 
     @classmethod
-    def of_gap(cls, is_certain: bool, is_closed: bool) -> Standing:
+    def of_gap(cls, is_certain: bool, is_closed: bool) -> CoverageState:
         if is_closed:
             return cls.REPAIRED
         return cls.UNREACHABLE if is_certain else cls.SUSPECT
@@ -82,6 +82,17 @@ class Outcome(StrEnum):
     DEFERRED = "deferred"
     """Our own limits (a budget, politeness, a cooldown) allow no request yet. Neither a success nor a failure."""
     SKIPPED = "skipped"
+
+
+class EndCode(StrEnum):
+    """Error codes of visits that ended without an error."""
+
+    HELD = "HELD"
+    """Another process was collecting the source."""
+    CUT_OFF = "CUT_OFF"
+    """The process ended before the visit did."""
+    NOT_VISITED = "NOT_VISITED"
+    """The run ended before the source's turn."""
 
 
 class VisitResult(Record, frozen=True):
@@ -151,7 +162,7 @@ class Severity(StrEnum):
     """When there is time: nothing is lost, but it will not improve automatically."""
 
 
-class Alarm(Record, frozen=True):
+class AlertRequest(Record, frozen=True):
     """A present problem: it opens an alert, which closes automatically when the problem ends."""
 
     subject: str

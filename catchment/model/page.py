@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
+from catchment.messages import Message
 from catchment.model.item import Key, Labels, Media, RefinedItem
 from catchment.model.outcome import Counts, Gap, Lease, VisitResult
 from catchment.model.protocol import Request
@@ -103,7 +104,7 @@ class Page(Record, frozen=True):
     """The floors that a page of a thread should show."""
     counts_replies: bool = False
     """Replies of its source are collected: the platform's own counts are compared with those stored."""
-    is_kept_hot: bool = False
+    invalidates_cache: bool = False
     """Sources of its platform are cached: changes by this page invalidate their cached sets."""
     is_continuable: bool = False
     """Its walk costs money: if it is cut short, the next visit continues below this page."""
@@ -172,7 +173,7 @@ class Point(Record, frozen=True):
     view_count: int | None = None
 
 
-class Earlier(Record, frozen=True):
+class PastContent(Record, frozen=True):
     """An earlier content of an item."""
 
     fingerprint: bytes
@@ -190,7 +191,7 @@ class PageFacts(Record, frozen=True):
     """The newest items of the source that the page does not show; loaded if the page may show them under new ids."""
     forgotten: frozenset[Key] = frozenset()
     """Items of the page that were deleted for good."""
-    earlier: Mapping[int, tuple[Earlier, ...]] = {}
+    earlier: Mapping[int, tuple[PastContent, ...]] = {}
     """The earlier contents of stored items whose content or marks differ from what the page shows."""
     points: Mapping[int, Point] = {}
     """The newest history point of each stored item whose counters or content differ from what the page shows."""
@@ -231,7 +232,7 @@ class ItemChange(Record, frozen=True):
     stored: StoredItem | None
     change: Change
     reasons: tuple[str, ...] = ()
-    """Why a revision is written, in the order that SEMANTICS gives."""
+    """Why a revision is written, in an order that clients may rely on."""
     values: ItemValues = {}
     """The columns that change, with their new values; for a new item, those that are not simply what it states."""
     is_reindexed: bool = False
@@ -288,7 +289,7 @@ class VisitEnd(Record, frozen=True):
     new_name: str | None = None
 
 
-class Narrowed(Record, frozen=True):
+class GapRemainder(Record, frozen=True):
     """A gap whose upper part was repaired: what is left, and the items at its upper edge."""
 
     gap_id: int
@@ -306,9 +307,9 @@ class PageWrite(Record, frozen=True):
     backlog: int = 0
     """How many of the valid ones a first visit found already there."""
     gap: Gap | None = None
-    closed: tuple[tuple[int, str], ...] = ()
+    closed: tuple[tuple[int, Message], ...] = ()
     """Gaps that are closed, by id, with the reason."""
-    narrowed: Narrowed | None = None
+    narrowed: GapRemainder | None = None
     is_seen: bool = True
     """False: the answer is stale, and no sighting is updated."""
     is_raw_kept: bool = True
@@ -363,7 +364,7 @@ class History(Record, frozen=True):
         return self.versions[-1].since
 
 
-class How(StrEnum):
+class CorrectionKind(StrEnum):
     MENDED = "mended"
     """The version that this answer produced was parsed wrongly."""
     ADDED = "added"
@@ -375,7 +376,7 @@ class How(StrEnum):
 class Correction(Record, frozen=True):
     """What a reparsed answer corrects in the history of one item."""
 
-    how: How
+    how: CorrectionKind
     version: Version
     """The version that is corrected, or in which the new one begins; the first, for what was shown before all of
     them."""

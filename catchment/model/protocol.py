@@ -239,7 +239,7 @@ class Reading(Record, frozen=True):
     cursor: JsonObject | None = None
     """Platform-specific state to store with the progress; None: unchanged."""
     notes: tuple[str, ...] = ()
-    """What had to be repaired, in a few words each."""
+    """Short notes on repairs the parser made."""
 
 
 class Pieces(Record, frozen=True):
@@ -413,7 +413,7 @@ class Recheck(Record, frozen=True):
     thread_id: str | None = None
     floor_number: int | None = None
     is_unconfirmed: bool = False
-    """The last time it was not there, or could not be had: it has to be requested by its own id."""
+    """The last recheck did not find or could not fetch it; it is requested by id."""
 
 
 class Platform(Protocol):
@@ -484,8 +484,8 @@ class PlatformOptions(Protocol):
         item of the list's row, complete."""
 
     def reach(self, source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Request]:
-        """Requests the items of a gap, which the usual listing does not reach any more; empty: this one cannot be
-        reached. `read` returns them newest first, from `gap.open_to_at` on, and follows down to items that are older
+        """Returns requests for the items of a gap that the normal listing no longer reaches; empty if there is no
+        way. `read` returns them newest first, from `gap.open_to_at` on, and follows down to items that are older
         than `gap.from_at`: these prove that everything in between was shown."""
 
     def login(self, secret: Any) -> Request | None:
@@ -499,7 +499,7 @@ class PlatformOptions(Protocol):
 
     def usage(self, request: Request, answer: Answer | None) -> Usage | None:
         """Returns what an answer is charged for; without an answer, the most that a call may be charged for. None: the
-        answer does not tell. Without this function, every answer with a status below 400 is one call."""
+        answer does not say. Without this function, every answer with a status below 400 is one call."""
 
     def accepts(self, answer: Answer, request: Request) -> bool:
         """Whether an answer can be read although its status means an error (a page beyond the last)."""
@@ -509,6 +509,16 @@ class PlatformOptions(Protocol):
 
     def name_of(self, address: str, settings: SettingValues) -> str:
         """Returns the name of a source whose settings decide what is read."""
+
+
+def scope_of(platform: Platform, source: Source) -> str:
+    """Returns where the ids of a source's items are unique: in the source, or on the whole platform (empty)."""
+    return source.key if platform.IS_SCOPED else ""
+
+
+def recheck_ages_of(platform: Platform, kind: Kind) -> tuple[timedelta, ...]:
+    """Returns the ages at which items are rechecked; empty if the platform cannot request them by id."""
+    return kind.recheck_ages if hasattr(platform, "recheck") else ()
 
 
 def options(platform: object) -> PlatformOptions:

@@ -74,7 +74,9 @@ class Watermark(Record, frozen=True):
     ids: tuple[str, ...] = ()
 
 
-REQUESTED, ADDED = "asked for", "added"
+OWN_INTERVAL, ON_PROBATION = Message("due.own_interval"), Message("due.probation")
+CLOCK_SET_BACK = Message("due.clock_set_back")
+REQUESTED, ADDED = Message("due.requested"), Message("due.added")
 """The `due_reason` of a source that a user asked to collect now or has just added: the user is waiting for it."""
 
 
@@ -180,7 +182,7 @@ class Credential(Record, frozen=True):
     expires_at: datetime | None = None
     state_until: datetime | None = None
     """When the state ends automatically; None: it does not."""
-    state_reason: str | None = None
+    state_reason: Message | None = None
     errors_in_a_row: int = 0
     errors_in_all: int = 0
     falls_in_a_row: int = 0

@@ -52,9 +52,9 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _LONGEST = 50
+"""How much of an unknown name an error repeats."""
 _MOST_DIFFERENT = 0.15
 """The share of different characters up to which a constant is taken for a misspelt one of the protocol."""
-"""How much of an unknown name an error repeats."""
 
 
 ANNOUNCED = {
@@ -68,18 +68,11 @@ ANNOUNCED = {
 """Kinds that catchment's specifications name, and whose platform need not be installed, with its name and an example of
 a target. Such sources are kept, and skipped until there is a platform for them."""
 NAMES: dict[str, dict[str, str]] = {
-    "kind": {
-        "twitter_feed": "X user",
-        "twitter_list": "X list",
-        "twitter_bookmarks": "X bookmarks",
-        "nga_forum": "NGA board",
-        "xhs_keyword": "Xiaohongshu search",
-        "xhs_note": "Xiaohongshu note",
-    },
-    "platform": {"x": "X", "nga": "NGA", "xiaohongshu": "Xiaohongshu"},
+    "kind": {"xhs_keyword": "Xiaohongshu search", "xhs_note": "Xiaohongshu note"},
+    "platform": {"xiaohongshu": "Xiaohongshu"},
     "what": {"absent": "Stored now; collected once a platform for it is installed"},
 }
-"""Texts of those kinds."""
+"""Texts of those kinds whose platform does not ship with catchment."""
 WAITS_FOR_PLATFORM = NAMES["what"]["absent"]
 
 
@@ -129,7 +122,7 @@ class Platforms:
     def needed(self, kind: str) -> Platform:
         platform = self.of_kind(kind)
         if platform is None and kind in ANNOUNCED:
-            raise InvalidInput(no_platform(kind), "it works once a package that brings it is installed", "kind")
+            raise InvalidInput(no_platform(kind), "install a package that provides it", "kind")
         if platform is None:
             raise unknown("kind", kind, {*self._by_kind, *ANNOUNCED})
         return platform
@@ -237,8 +230,8 @@ def platform_named(name: str) -> Platform | None:
 def installed() -> Platforms:
     """Returns all platforms: our modules, then those of installed packages.
 
-    Raises CatchmentError for a module of ours that cannot be loaded or does not follow the protocol; such a package is
-    logged and left out.
+    Raises CatchmentError for a module of ours that cannot be loaded or does not follow the protocol; a
+    third-party package of that sort is logged and ignored.
     """
     loaded: list[Platform] = []
     for info in pkgutil.iter_modules(__path__):

@@ -20,7 +20,7 @@ from catchment.playground.rng import chance_of
 from catchment.playground.sites import (
     STRAIGHT,
     Ask,
-    Bend,
+    Distortion,
     Page,
 )
 
@@ -49,7 +49,7 @@ class Mood(Record, frozen=True):
     weight: float = 1.0
     """Its share of the random faults; 0: only by cue."""
     wire: Wire = Wire.WHOLE
-    bend: Bend = STRAIGHT
+    bend: Distortion = STRAIGHT
     status: int | None = None
     """The status sent instead of the listing."""
     retry_after: timedelta | None = None
@@ -105,12 +105,15 @@ MOODS = {
         Mood("empty", "200 and no body", spoils="empty"),
         Mood("html_page", "an HTML page instead of data", spoils="html_page"),
         Mood("captcha", "a page that wants to see a browser", 0.5, spoils="captcha"),
-        Mood("stale", "200 with the listing of some hours ago", bend=Bend(ago=timedelta(hours=6))),
-        Mood("reordered", "the entries in disorder", bend=Bend(is_reordered=True)),
-        Mood("repeated", "every entry twice", bend=Bend(is_repeated=True)),
-        Mood("clock_skew", "all dates are off by hours", 0.5, bend=Bend(skew=timedelta(hours=5))),
+        Mood("stale", "200 with the listing of some hours ago", bend=Distortion(ago=timedelta(hours=6))),
+        Mood("reordered", "the entries in disorder", bend=Distortion(is_reordered=True)),
+        Mood("repeated", "every entry twice", bend=Distortion(is_repeated=True)),
+        Mood("clock_skew", "all dates are off by hours", 0.5, bend=Distortion(skew=timedelta(hours=5))),
         Mood(
-            "looping_cursor", "the next page leads back to the first", bend=Bend(is_looping=True), paths=("*.json", *XS)
+            "looping_cursor",
+            "the next page leads back to the first",
+            bend=Distortion(is_looping=True),
+            paths=("*.json", *XS),
         ),
         Mood("outage", "for an hour the host closes every connection at once", 0, wire=Wire.RESET),
     )
@@ -135,7 +138,7 @@ OF_REDDIT = {
             "deleted_anchor",
             "the post from which to go on is gone: an empty page, and no way on",
             0.5,
-            bend=Bend(is_anchor_gone=True),
+            bend=Distortion(is_anchor_gone=True),
             paths=REDDITS,
         ),
     )

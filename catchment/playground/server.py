@@ -122,7 +122,7 @@ class Heard(Record, frozen=True):
     body: bytes = b""
 
 
-class Going(Record, frozen=True):
+class PendingAnswer(Record, frozen=True):
     """An answer being sent."""
 
     head: bytes
@@ -141,7 +141,7 @@ class Site:
         self._asked_before: Counter[tuple[str, str | None]] = Counter()
         self._number = log.last_number if log else 0
 
-    def answer(self, asked: Heard, at: datetime) -> Going:
+    def answer(self, asked: Heard, at: datetime) -> PendingAnswer:
         path, _, query = asked.target.partition("?")
         headers, (voice, place) = asked.headers, self._found(path)
         if (board := getattr(voice, "board", None)) is not None:
@@ -217,7 +217,7 @@ def _credential(voice: Voice | None, headers: Mapping[str, str]) -> str | None:
     return sha256(secret.encode()).hexdigest()[:12] if secret else None
 
 
-def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> Going:
+def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> PendingAnswer:
     wire = mood.wire if mood else Wire.WHOLE
     body, response_headers = page.body, dict(page.headers)
     # Half of a compressed body cannot be taken for a whole one.
@@ -232,7 +232,7 @@ def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, st
         response_headers["Content-Length"] = str(len(body))
     lines = "".join(f"{name}: {value}\r\n" for name, value in response_headers.items())
     head = f"HTTP/1.1 {page.status} {HTTPStatus(page.status).phrase}\r\n{lines}\r\n"
-    return Going(head.encode("latin-1"), body, wire, asked, is_last)
+    return PendingAnswer(head.encode("latin-1"), body, wire, asked, is_last)
 
 
 class Connection(asyncio.Protocol):
@@ -242,7 +242,7 @@ class Connection(asyncio.Protocol):
         self._playground, self._site = playground, site
         self._loop = asyncio.get_running_loop()
         self._received = b""
-        self._going: Going | None = None
+        self._going: PendingAnswer | None = None
         """What is being sent; its log line is written before its last byte."""
         self._pieces: list[bytes] = []
 
@@ -273,7 +273,7 @@ class Connection(asyncio.Protocol):
         if len(self._received) > MOST_WAITING_BYTES:
             self.transport.abort()
 
-    def _send(self, going: Going) -> None:
+    def _send(self, going: PendingAnswer) -> None:
         self._going = going
         if going.wire == Wire.WHOLE:
             self._finish([going.head + going.body])
@@ -332,14 +332,14 @@ class Connection(asyncio.Protocol):
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         self.transport.abort()
 
-    def _break_off(self, going: Going) -> None:
+    def _break_off(self, going: PendingAnswer) -> None:
         self._site.note(going.asked)
         self._going = None
         self.transport.write(going.head + going.body[: len(going.body) // 2])
         self.transport.close()
 
 
-def _pieces(going: Going) -> list[bytes]:
+def _pieces(going: PendingAnswer) -> list[bytes]:
     whole = going.head + going.body
     size = max(1, len(whole) // PIECES)
     return [whole[begin : begin + size] for begin in range(0, len(whole), size)]

@@ -29,7 +29,7 @@ class Need(Record, frozen=True):
         return self.requests / self.interval_minutes
 
 
-class Late(Record, frozen=True):
+class PlannedDelay(Record, frozen=True):
     """A source for which the budget does not suffice."""
 
     need: Need
@@ -48,7 +48,7 @@ class PlatformPlan(Record, frozen=True):
     """Requests per minute for everything else: rechecks, extra runs."""
     allowed: float | None = None
     """Requests per minute; None: no budget is declared."""
-    late: tuple[Late, ...] = ()
+    late: tuple[PlannedDelay, ...] = ()
     """Sorted by delay, the longest first."""
 
     @property
@@ -68,13 +68,13 @@ def planned(
     return plan.replace(allowed=allowed, late=tuple(_late(needs, allowed * aim - besides)))
 
 
-def _late(needs: Iterable[Need], left: float) -> list[Late]:
-    late: list[Late] = []
+def _late(needs: Iterable[Need], left: float) -> list[PlannedDelay]:
+    late: list[PlannedDelay] = []
     for _, group in groupby(sorted(needs, key=_precedence), key=_precedence):
         same_priority = list(group)
         wanted = fsum(need.per_minute for need in same_priority)
         if wanted > left:
-            late += [Late(need, _minutes_late(need, wanted, left)) for need in same_priority]
+            late += [PlannedDelay(need, _minutes_late(need, wanted, left)) for need in same_priority]
         left = max(0.0, left - wanted)
     return sorted(
         late,

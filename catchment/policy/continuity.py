@@ -13,6 +13,7 @@ from enum import StrEnum
 from itertools import pairwise
 
 from catchment.clock import moment
+from catchment.messages import Message
 from catchment.model import (
     Change,
     Gap,
@@ -28,6 +29,7 @@ from catchment.model import (
     Watermark,
 )
 
+_SHOWN_AGAIN = Message("gap.shown_again")
 # Limits the ids stored per watermark: a platform may give thousands of items the same time.
 _MOST_TIES = 200
 # A feed of one or two entries says nothing about what it omits.
@@ -261,11 +263,11 @@ def _oldest_after(walk: Walk, mark: Watermark) -> datetime | None:
     return min((at for at in walk.anchors.values() if at is not None and at > mark.at), default=None)
 
 
-def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, str], ...]:
+def closed_gaps(walk: Walk, gaps: Sequence[Gap]) -> tuple[tuple[int, Message], ...]:
     """Returns the open gaps that this walk has covered from end to end."""
     if walk.listing.order != Order.NEWEST_FIRST or walk.newest is None:
         return ()
-    return tuple((gap.id, "shown again") for gap in gaps if gap.id is not None and _spans(walk, gap))
+    return tuple((gap.id, _SHOWN_AGAIN) for gap in gaps if gap.id is not None and _spans(walk, gap))
 
 
 def _spans(walk: Walk, gap: Gap) -> bool:

@@ -12,20 +12,20 @@ from itertools import pairwise
 
 from catchment.messages import Message, message
 from catchment.model import (
+    CoverageState,
     Kind,
     Order,
     Progress,
     Record,
     Source,
     SourceState,
-    Standing,
 )
 
 MOST_ATTEMPTS = 3
 """Per gap, without any progress. A part that was repaired gives what is left as many again."""
-REPAIRED = "repaired"
+REPAIRED = Message("gap.repaired")
 """Why a gap was closed."""
-_WORSE = list(Standing)
+_WORSE = list(CoverageState)
 _CAUSES = {
     "window": "the feed turned over completely between two visits",
     "reach": "the platform shows no more than this",
@@ -43,7 +43,7 @@ class Hole(Record, frozen=True):
     from_at: datetime
     to_at: datetime
     cause: str
-    closed_because: str | None = None
+    closed_because: Message | None = None
     """None: it is open."""
 
 
@@ -52,7 +52,7 @@ class Stretch(Record, frozen=True):
 
     from_at: datetime
     to_at: datetime
-    standing: Standing
+    standing: CoverageState
     why: str
     gap_id: int | None = None
 
@@ -61,7 +61,7 @@ class Day(Record, frozen=True):
     """A day in UTC: its worst standing, and the share of it that is verified or repaired."""
 
     day: date
-    standing: Standing
+    standing: CoverageState
     share: float
 
 
@@ -84,7 +84,7 @@ def stretches(
 
 def calendar(found: Sequence[Stretch], until: datetime) -> list[Day]:
     """Returns the standing per day, up to the time until which something is known."""
-    days: dict[date, list[tuple[Standing, timedelta]]] = {}
+    days: dict[date, list[tuple[CoverageState, timedelta]]] = {}
     for stretch in found:
         for day, part in _by_day(stretch.from_at, min(stretch.to_at, until)):
             days.setdefault(day, []).append((stretch.standing, part))
@@ -94,7 +94,7 @@ def calendar(found: Sequence[Stretch], until: datetime) -> list[Day]:
 def known_until(found: Sequence[Stretch], progress: Progress, now: datetime) -> datetime:
     """Returns the last success: time after it is still open and does not count against the day, unless it is
     unreachable."""
-    if found and found[-1].standing == Standing.UNREACHABLE:
+    if found and found[-1].standing == CoverageState.UNREACHABLE:
         return now
     return progress.last_success_at or now
 
@@ -105,25 +105,25 @@ def _ground(source: Source, progress: Progress, order: Order, since: datetime, n
     if began is None or last is None:
         yield _tail(source, progress, since, now, "never read")
         return
-    yield Stretch(since, max(began, since), Standing.UNPROVEN, "before the first visit")
+    yield Stretch(since, max(began, since), CoverageState.UNPROVEN, "before the first visit")
     if order == Order.NEWEST_FIRST:
-        yield Stretch(began, last, Standing.VERIFIED, "walked down to what was stored before")
+        yield Stretch(began, last, CoverageState.VERIFIED, "walked down to what was stored before")
     else:
-        yield Stretch(began, last, Standing.UNPROVEN, f"a {order} listing shows some, and proves nothing")
+        yield Stretch(began, last, CoverageState.UNPROVEN, f"a {order} listing shows some, and proves nothing")
     yield _tail(source, progress, max(last, since), now, "not asked since")
 
 
 def _tail(source: Source, progress: Progress, start: datetime, now: datetime, fallback: str) -> Stretch:
     if source.state != SourceState.ACTIVE:
         why = f"{source.state}: {source.state_reason}" if source.state_reason else str(source.state)
-        return Stretch(start, now, Standing.UNREACHABLE, why)
+        return Stretch(start, now, CoverageState.UNREACHABLE, why)
     if progress.last_error is not None:
-        return Stretch(start, now, Standing.UNREACHABLE, progress.last_error)
-    return Stretch(start, now, Standing.UNPROVEN, fallback)
+        return Stretch(start, now, CoverageState.UNREACHABLE, progress.last_error)
+    return Stretch(start, now, CoverageState.UNPROVEN, fallback)
 
 
 def _stretch_of(hole: Hole) -> Stretch:
-    standing = Standing.of_gap(hole.is_certain, hole.closed_because is not None)
+    standing = CoverageState.of_gap(hole.is_certain, hole.closed_because is not None)
     why = _CAUSES.get(hole.cause, hole.cause)
     if hole.closed_because is not None:
         why += f"; {hole.closed_because}"
@@ -160,11 +160,11 @@ def _by_day(start: datetime, end: datetime) -> Iterator[tuple[date, timedelta]]:
         start = part
 
 
-def _day(day: date, parts: Sequence[tuple[Standing, timedelta]]) -> Day:
+def _day(day: date, parts: Sequence[tuple[CoverageState, timedelta]]) -> Day:
     worst = max((standing for standing, _ in parts), key=_WORSE.index)
     whole = sum((part for _, part in parts), timedelta())
     good = sum(
-        (part for standing, part in parts if standing in (Standing.VERIFIED, Standing.REPAIRED)),
+        (part for standing, part in parts if standing in (CoverageState.VERIFIED, CoverageState.REPAIRED)),
         timedelta(),
     )
     return Day(day, worst, round(good / whole, 4))
@@ -173,7 +173,7 @@ def _day(day: date, parts: Sequence[tuple[Standing, timedelta]]) -> Day:
 # Repair of gaps
 
 
-class Outlook(StrEnum):
+class Repairability(StrEnum):
     """Whether a gap can be repaired."""
 
     CLOSED = "closed"
@@ -184,25 +184,27 @@ class Outlook(StrEnum):
     IMPOSSIBLE = "impossible"
 
 
-def outlook_of(kind: Kind | None, attempt_count: int, closed_because: str | None) -> Outlook:
+def outlook_of(kind: Kind | None, attempt_count: int, closed_because: Message | None) -> Repairability:
     if closed_because is not None:
-        return Outlook.REPAIRED if closed_because == REPAIRED else Outlook.CLOSED
+        return Repairability.REPAIRED if closed_because == REPAIRED else Repairability.CLOSED
     if kind is None or not kind.gap_repair:
-        return Outlook.IMPOSSIBLE
-    return Outlook.GIVEN_UP if attempt_count >= MOST_ATTEMPTS else Outlook.POSSIBLE
+        return Repairability.IMPOSSIBLE
+    return Repairability.GIVEN_UP if attempt_count >= MOST_ATTEMPTS else Repairability.POSSIBLE
 
 
-def said_of(outlook: Outlook, kind: Kind | None, stopped_by: str | None, error: str | None) -> Message | None:
+def repair_message(
+    outlook: Repairability, kind: Kind | None, stopped_by: str | None, error: str | None
+) -> Message | None:
     """Returns a sentence about the repair of a gap: what may be missing although it is closed, what the last attempt
     came to, or why there is none."""
     why = error or (message(f"gap.{stopped_by}") if stopped_by else None)
     match outlook:
-        case Outlook.REPAIRED:
+        case Repairability.REPAIRED:
             return Message(kind.gap_repair) if kind and kind.gap_repair else None
-        case Outlook.IMPOSSIBLE:
+        case Repairability.IMPOSSIBLE:
             return message("gap.impossible")
-        case Outlook.GIVEN_UP:
+        case Repairability.GIVEN_UP:
             return message("gap.given_up", count=MOST_ATTEMPTS, why=why or message("gap.cut"))
-        case Outlook.POSSIBLE:
+        case Repairability.POSSIBLE:
             return message("gap.tried", why=why) if why else message("gap.possible")
     return None

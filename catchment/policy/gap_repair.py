@@ -12,9 +12,9 @@ from enum import StrEnum
 
 from catchment.model import (
     Gap,
+    GapRemainder,
     ItemChange,
     Listing,
-    Narrowed,
     Order,
     PageFacts,
     PageWrite,
@@ -117,7 +117,7 @@ def decide_repair_page(
         walk = walk.replace(is_repaired=True, open_to_at=walk.gap.from_at)
         return RepairPage(changes, counts, is_raw_kept=is_raw_kept, closed=closed, walk=walk)
     edge = None if reading.is_torn or is_repeat else _lowest(walk, changes, at)
-    narrowed = Narrowed(gap_id, *edge) if edge is not None and edge[0] < walk.open_to_at else None
+    narrowed = GapRemainder(gap_id, *edge) if edge is not None and edge[0] < walk.open_to_at else None
     walk = walk.replace(
         open_to_at=narrowed.to_at if narrowed else walk.open_to_at,
         stopped_by=_stopped_by(walk, reading, has_pages=bool(pages), is_repeat=is_repeat),

@@ -10,10 +10,10 @@ from catchment.model import (
     CLOCKS_DIFFER,
     LABELS,
     Change,
-    Earlier,
     Item,
     ItemChange,
     ItemValues,
+    PastContent,
     Point,
     RefinedItem,
     StoredItem,
@@ -121,7 +121,7 @@ def _new(item: RefinedItem, at: datetime, recheck_ages: Sequence[timedelta]) -> 
         "is_created_at_guessed": created_at is None,
         # A future date must not stay at the top of the list.
         "ordered_at": min(created_at or at, at),
-        "last_reply_at": item.item.told_reply(at),
+        "last_reply_at": item.item.reply_time_as_of(at),
     }
     shown = item.item
     point = Point(at, shown.score, shown.reply_count, shown.view_count) if shown.is_counted else None
@@ -156,7 +156,7 @@ def gone(stored: StoredItem, item: RefinedItem, at: datetime) -> ItemChange:
     return ItemChange(item, stored, Change.EDITED, ("marked_deleted_by_source",), values, is_reindexed=True)
 
 
-def calmed(change: ItemChange, earlier: Sequence[Earlier], at: datetime) -> ItemChange:
+def calmed(change: ItemChange, earlier: Sequence[PastContent], at: datetime) -> ItemChange:
     """Suppresses an edit that flips between known contents for the fourth time in a day."""
     contents = [content.fingerprint for content in earlier]
     stored, item = change.stored, change.item
@@ -256,7 +256,7 @@ def _updates(stored: StoredItem, item: Item, at: datetime) -> ItemValues:
     """Returns the columns that are updated in place. What the platform did not state stays as it was."""
     values = new_counters(stored, item)
     # In either direction: an earlier time says that the last reply was deleted.
-    if (replied_at := item.told_reply(at)) not in (None, stored.last_reply_at):
+    if (replied_at := item.reply_time_as_of(at)) not in (None, stored.last_reply_at):
         values["last_reply_at"] = replied_at
     for name in LABELS:
         if (mark := getattr(item, name)) not in (None, getattr(stored, name)):

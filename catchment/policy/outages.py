@@ -29,7 +29,7 @@ from catchment.errors import (
 )
 from catchment.lazy import pattern
 from catchment.messages import Message, about, message
-from catchment.model import Alarm, Record, Severity, View
+from catchment.model import AlertRequest, Record, Severity, View
 from catchment.policy import schedule
 
 UNREACHABLE = frozenset((NetworkError.code, TimedOut.code, ServerTrouble.code))
@@ -122,7 +122,7 @@ class SourceStanding(Record, frozen=True):
     last_polled_at: datetime | None = None
     error_code: str | None = None
     """Error of its last visit."""
-    due_reason: str | None = None
+    due_reason: Message | None = None
     next_due_at: datetime | None = None
     failures_in_a_row: int = 0
 
@@ -282,8 +282,8 @@ def without_success(
     """Returns the sources whose success is overdue by the limit, if nothing has succeeded meanwhile and most are
     overdue.
 
-    Sources that were failing already when others last succeeded are not counted: a few broken sources among many are no
-    standstill.
+    Sources that were failing already when others last succeeded are not counted: a few broken sources are not an
+    outage.
     """
     last = _latest(source.last_success_at for source in standings)
     measured = [source for source in standings if source.is_due_since(last)]
@@ -294,13 +294,13 @@ def without_success(
 # Current common causes
 
 
-class Trouble(Record, frozen=True):
+class FailedVisit(Record, frozen=True):
     """A source whose last visit got no connection or no proper answer."""
 
     source_id: int
     site: Site
     error_code: str
-    due_reason: str | None
+    due_reason: Message | None
     polled_at: datetime
 
 
@@ -340,10 +340,10 @@ class CommonCause(Record, frozen=True):
         return f"{self.name} does not answer: {count} ({self.error_code})"
 
 
-def causes_of(troubles: Sequence[Trouble], has_succeeded: Callable[[datetime], bool]) -> list[CommonCause]:
+def causes_of(troubles: Sequence[FailedVisit], has_succeeded: Callable[[datetime], bool]) -> list[CommonCause]:
     """Returns the causes that several of these share. `has_succeeded` says whether any visit outside our own
     network has succeeded since a time."""
-    groups: dict[tuple[OutageLevel, str], list[Trouble]] = {}
+    groups: dict[tuple[OutageLevel, str], list[FailedVisit]] = {}
     unconnected = [trouble for trouble in troubles if trouble.due_reason == schedule.NO_CONNECTION]
     are_several = len({trouble.site for trouble in unconnected if not trouble.site.is_local}) > 1
     if are_several and not has_succeeded(min(trouble.polled_at for trouble in unconnected)):
@@ -354,7 +354,7 @@ def causes_of(troubles: Sequence[Trouble], has_succeeded: Callable[[datetime], b
     return [_cause(level, name, group) for (level, name), group in groups.items() if len(group) > 1]
 
 
-def _cause(level: OutageLevel, name: str, troubles: Sequence[Trouble]) -> CommonCause:
+def _cause(level: OutageLevel, name: str, troubles: Sequence[FailedVisit]) -> CommonCause:
     code = Counter(trouble.error_code for trouble in troubles).most_common(1)[0][0]
     ids = tuple(trouble.source_id for trouble in troubles)
     return CommonCause(level, name, ids, len({trouble.site for trouble in troubles}), code)
@@ -373,12 +373,12 @@ class OutageRules(Record, frozen=True):
 class OutageReport(Record, frozen=True):
     """The alerts that a deployment should have open at a moment."""
 
-    alarms: tuple[Alarm, ...] = ()
+    alarms: tuple[AlertRequest, ...] = ()
     """Alerts of the network, platforms and hosts."""
-    of_sources: tuple[Alarm, ...] = ()
+    of_sources: tuple[AlertRequest, ...] = ()
     explained: frozenset[int] = frozenset()
     """The sources that are covered by an alert other than their own."""
-    stalled: tuple[Alarm, ...] = ()
+    stalled: tuple[AlertRequest, ...] = ()
     is_silent: bool = False
     """Nothing has succeeded for longer than the limit, or nothing outside our own network."""
 
@@ -447,12 +447,12 @@ def _is_alarming(outage: Outage, rules: OutageRules, awake_since: datetime) -> b
     return outage.failed_for(awake_since) >= patience
 
 
-def _alarm(outage: Outage, now: datetime) -> Alarm:
-    span, count = spelled(now - outage.since), sources(len(outage.sources))
+def _alarm(outage: Outage, now: datetime) -> AlertRequest:
+    span, count = format_span(now - outage.since), sources(len(outage.sources))
     if outage.level is OutageLevel.NETWORK:
         sites = len({source.site for source in outage.sources})
         offline = message("alert.offline", hosts=sites, span=span, sources=count, code=outage.code)
-        return Alarm(outage.subject, offline, Severity.P0)
+        return AlertRequest(outage.subject, offline, Severity.P0)
     if outage.level is OutageLevel.SOURCE:
         first = outage.sources[0]
         if first.is_held_off:
@@ -460,26 +460,26 @@ def _alarm(outage: Outage, now: datetime) -> Alarm:
         else:
             what = message("alert.source_unreachable", host=outage.name, span=span, code=outage.code)
         subject = f"{first.name} (source {first.source_id})"
-        return Alarm(outage.subject, about(subject, what), source_id=first.source_id)
+        return AlertRequest(outage.subject, about(subject, what), source_id=first.source_id)
     if outage.code == SlowDown.code:
-        return Alarm(outage.subject, message("alert.held_off", host=outage.name, span=span, sources=count))
-    return Alarm(
+        return AlertRequest(outage.subject, message("alert.held_off", host=outage.name, span=span, sources=count))
+    return AlertRequest(
         outage.subject, message("alert.unreachable", host=outage.name, span=span, sources=count, code=outage.code)
     )
 
 
-def _stalled(standings: Sequence[SourceStanding], overdue: Sequence[SourceStanding], now: datetime) -> Alarm:
+def _stalled(standings: Sequence[SourceStanding], overdue: Sequence[SourceStanding], now: datetime) -> AlertRequest:
     last = _latest(source.last_success_at for source in standings) or min(source.active_since for source in overdue)
     code = Counter(source.error_code or "not visited" for source in overdue).most_common(1)[0][0]
-    what = message("alert.stalled", span=spelled(now - last), sources=sources(len(overdue)), code=code)
-    return Alarm(STALLED, what, Severity.P0)
+    what = message("alert.stalled", span=format_span(now - last), sources=sources(len(overdue)), code=code)
+    return AlertRequest(STALLED, what, Severity.P0)
 
 
 def sources(count: int) -> Message:
     return message("sources", count=count)
 
 
-def spelled(span: timedelta) -> Message:
+def format_span(span: timedelta) -> Message:
     """Returns 45 min, 3 h, 4 days."""
     minutes = max(0, span // timedelta(minutes=1))
     if minutes < 120:

@@ -34,7 +34,7 @@ from catchment.text.clean import clean_id, listed_ids, told_apart_by_date, told_
 _MOST_WINDOW_PAGES = 10
 
 
-class ChangedSinceMark(Exception):
+class StaleEntryMark(Exception):
     """An unchanged entry is no longer stored as it was then: the whole page has to be read again."""
 
 
@@ -65,13 +65,13 @@ def changes_of(
     stored_ids = [change.stored.id for change in changes if change.stored]
     if facts.unchanged and len({*stored_ids}) < len(stored_ids):
         # Another entry has the id of an unchanged one: only the whole page tells them apart.
-        raise ChangedSinceMark
+        raise StaleEntryMark
     return tuple(changes)
 
 
 def _unchanged(item: RefinedItem, stored: StoredItem | None) -> ItemChange:
     if stored is None or stored.is_seen_by_others or not stored.is_shown_by_source:
-        raise ChangedSinceMark
+        raise StaleEntryMark
     return ItemChange(item.replace(item=item.item.replace(external_id=stored.external_id)), stored, Change.SAME)
 
 
@@ -323,11 +323,10 @@ def _end(state: VisitState, position: Walk, reading: Reading, goes_on: bool, is_
     return End.LAST_PAGE if reading.is_end or leads_on else End.CAP
 
 
-def decide_end_without_money(
+def decide_spending_cap_end(
     state: VisitState, error: SpendingCapReached, message: str, at: datetime, facts: PageFacts
 ) -> VisitPage:
-    """Ends a walk that has read some pages, because a spending cap allows no more: what lies between them and what was
-    stored before is a gap."""
+    """Ends a walk at a spending cap; the unread part becomes a gap."""
     position = state.walk.position
     assert position is not None
     state = end_without_money(state, completed(state, at, is_owed=True), error, message, at)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from catchment.model import (
     LABELS,
     Correction,
+    CorrectionKind,
     History,
-    How,
     Item,
     ItemCorrection,
     ItemValues,
@@ -63,7 +63,7 @@ def decide_reparse(
             # changed itself.
             if item.item.lacks_text and not stored.is_partial:
                 title = _title_of_row(history, item, facts.page.retitled.get(stored.id), at)
-                corrected = Correction(How.MENDED, history.versions[-1]) if title else None
+                corrected = Correction(CorrectionKind.MENDED, history.versions[-1]) if title else None
                 whole = _item_correction(stored, item, history, corrected, at, is_stale=is_stale)
                 corrections.append(whole.replace(content=title))
                 continue
@@ -99,10 +99,10 @@ def correction(
     if not reasons or (item.item.is_short and version.since != answered_at):
         return None
     if version.since == answered_at:
-        return Correction(How.MENDED, version, is_content_kept=is_kept)
+        return Correction(CorrectionKind.MENDED, version, is_content_kept=is_kept)
     # A flicker that was left out on purpose, or an old copy, must not get in this way.
     all_reasons = (*reasons, MENDED) if is_read else reasons
-    return Correction(How.ADDED, version, all_reasons, is_content_kept=is_kept) if may_add else None
+    return Correction(CorrectionKind.ADDED, version, all_reasons, is_content_kept=is_kept) if may_add else None
 
 
 def _before_all(first: Version, item: RefinedItem, is_withheld: bool) -> Correction | None:
@@ -110,7 +110,7 @@ def _before_all(first: Version, item: RefinedItem, is_withheld: bool) -> Correct
     if is_withheld:
         return None
     reasons = () if item.item.is_short else why_changed(first, item, False)
-    return Correction(How.ADDED, first, reasons) if reasons else Correction(How.EARLIER, first)
+    return Correction(CorrectionKind.ADDED, first, reasons) if reasons else Correction(CorrectionKind.EARLIER, first)
 
 
 def _item_correction(
@@ -148,7 +148,7 @@ def _details(
     if values:
         rounded = set(stored.rounded) - values.keys() | (set(shown.rounded) & values.keys())
         values["rounded"] = tuple(name for name in COUNTERS if name in rounded)
-    replied_at = shown.told_reply(at)
+    replied_at = shown.reply_time_as_of(at)
     if replied_at is not None and (is_newest or stored.last_reply_at is None):
         values["last_reply_at"] = replied_at
     if is_newest or at == history.content_last_changed_at:

@@ -15,6 +15,8 @@ from typing import Any
 from catchment.clock import EPOCH
 from catchment.messages import Message
 from catchment.model import (
+    ON_PROBATION,
+    OWN_INTERVAL,
     Counts,
     Kind,
     Order,
@@ -32,14 +34,14 @@ SURELY_GONE = timedelta(hours=1)
 UNKNOWN_KIND_MINUTES = 240
 # Used if the server does not say how long to wait.
 _SLOW_DOWN = timedelta(minutes=15)
-_OWN, ASKED_FOR = Message("own interval"), Message("the source asks to be polled less often")
-TOLD, DEFERRED = Message("told to wait"), Message("deferred")
-NO_MONEY_TODAY, NO_MONEY_THIS_MONTH = Message("the daily spending cap"), Message("the monthly spending cap")
-NO_CONNECTION, NO_ANSWER = Message("no connection"), Message("its host does not answer")
+ASKED_FOR = Message("due.less_often")
+TOLD, DEFERRED = Message("due.told_to_wait"), Message("due.deferred")
+NO_MONEY_TODAY, NO_MONEY_THIS_MONTH = Message("due.cap_of_day"), Message("due.cap_of_month")
+NO_CONNECTION, NO_ANSWER = Message("due.no_connection"), Message("due.no_answer")
 """Why a source is retried soon: no connection to anything lately; or its host fails it, and perhaps others."""
 # Minutes: the first wait, its growth factor, and the longest wait.
 _RETRIES = {NO_CONNECTION: (2, 1.5, 15), NO_ANSWER: (5, 2.0, 60)}
-_NOT_STORED = "our database could not store it"
+_NOT_STORED = Message("due.not_stored")
 # A database is usually back within minutes; each attempt sends a request to the platform again.
 _STORE_RETRY = timedelta(minutes=5)
 _FIRST_PUT_OFF = timedelta(minutes=15)
@@ -88,14 +90,14 @@ class NextDue(Record, frozen=True):
     """When a source is due next, and why; no time: by the interval of its kind."""
 
     at: datetime | None = None
-    reason: str | None = None
+    reason: Message | None = None
 
 
 class Interval(Record, frozen=True):
     """Time between visits, and what decided it; no reason: its kind."""
 
     minutes: int
-    reason: str | None = None
+    reason: Message | None = None
 
     @property
     def span(self) -> timedelta:
@@ -109,7 +111,7 @@ class Interval(Record, frozen=True):
 def interval(source: Source, progress: Progress, kind_minutes: int) -> Interval:
     """Returns the effective interval: the source's own, else its tier's, else its kind's."""
     if source.interval_minutes is not None:
-        return Interval(source.interval_minutes, _OWN)
+        return Interval(source.interval_minutes, OWN_INTERVAL)
     if progress.tier_minutes is not None:
         return Interval(progress.tier_minutes, progress.tier_reason)
     return Interval(kind_minutes)
@@ -232,7 +234,7 @@ def next_due_after_failure(
     if failures_in_a_row >= limit:
         # The exponent is capped: the wait reaches a day long before the numbers overflow.
         wait = interval.span * 2 ** min(failures_in_a_row - limit + 1, 16)
-        due = NextDue(now + max(interval.span, min(wait, LONGEST)), "probation")
+        due = NextDue(now + max(interval.span, min(wait, LONGEST)), ON_PROBATION)
     server_at = None if retry_at is None else min(retry_at, now + LONGEST)
     return NextDue(server_at, TOLD) if server_at and server_at > (due.at or now + interval.span) else due
 

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
 
-from catchment.messages import message
-from catchment.model import Alarm, Record, Severity
+from catchment.messages import MessageParam, message
+from catchment.model import AlertRequest, Record, Severity
 
 DOLLAR = 1_000_000
 NEARLY = 0.8
@@ -96,22 +96,23 @@ def forecast(spent_in_month: int, by_day: Mapping[str, int], now: datetime) -> i
     return spent_in_month + round(lately * ((ends_at(Period.MONTH, today.isoformat()) - now) / span))
 
 
-def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> list[Alarm]:
+def alarms(totals: Mapping[str, Totals], caps: Mapping[str, Caps], day: str) -> list[AlertRequest]:
     """Returns the alerts: P1 from 80 % of a cap on, P0 where it allows no further call. One for each cap."""
     found = []
     for service, limits in sorted(caps.items()):
         for period in Period:
             cap, total = limits.of(period), totals.get(service, {}).get(period, Total())
             if cap is not None and (severity := _severity(total, cap)) is not None:
-                facts = {
+                facts: dict[str, MessageParam] = {
                     "service": service,
+                    "period": message(f"period.{period}"),
                     "spent": dollars(total.committed),
                     "cap": dollars(cap),
                     "until": f"{ends_at(period, day):%Y-%m-%d %H:%M} UTC",
                 }
                 word, code = ("cap", "alert.cap_reached") if severity is Severity.P0 else ("nearly", "alert.cap_near")
                 subject = f"service {service} {period} {word}{ENDING}"
-                found.append(Alarm(subject, message(f"{code}_{period}", **facts), severity))
+                found.append(AlertRequest(subject, message(code, **facts), severity))
     return found
 
 

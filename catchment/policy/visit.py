@@ -12,10 +12,12 @@ from enum import StrEnum
 
 from catchment.errors import (
     CatchmentError,
+    Conflict,
     CredentialsExhausted,
     Gone,
     LeaseLost,
     LoginNeeded,
+    PlatformError,
     SlowDown,
     SpendingCapReached,
     StaleAnswer,
@@ -23,7 +25,7 @@ from catchment.errors import (
     StoreError,
     VaultError,
 )
-from catchment.messages import Message, about, message
+from catchment.messages import Message, about, counted_reasons, message
 from catchment.model import (
     Counts,
     JsonObject,
@@ -140,7 +142,7 @@ class WalkState(Record, frozen=True):
     def shortfall_notes(self) -> tuple[str, ...]:
         if not self.shortfall:
             return ()
-        why = ", ".join(f"{reason} ({count})" for reason, count in sorted(self.shortfall.items()))
+        why = counted_reasons(self.shortfall)
         return (message("visit.details_failed", count=sum(self.shortfall.values()), why=why),)
 
 
@@ -467,12 +469,12 @@ def pause(state: VisitState, at: datetime) -> VisitState:
 
 def retire_as_twin(state: VisitState, message: str, at: datetime) -> VisitState:
     """Retires the source because the source that it leads to exists already: its items would be stored twice."""
-    result = state.result.replace(error_code="CONFLICT", error=message)
+    result = state.result.replace(error_code=Conflict.code, error=message)
     return _ended(state.replace(result=result), Outcome.SKIPPED, _polled(state.progress, at), at, retire=message)
 
 
 def skip(state: VisitState, why: str, at: datetime) -> VisitState:
-    """Ends a visit for which there is nothing to send a request with."""
+    """Ends a visit to a source whose platform is not installed."""
     due = schedule.next_due(state.interval(state.progress), None, at)
     return _ended(state.noted(why), Outcome.SKIPPED, _polled(state.progress, at), at, due)
 
@@ -554,7 +556,7 @@ def end_without_money(
 
 
 def _due_when_deferred(state: VisitState, progress: Progress, error: SlowDown, at: datetime) -> schedule.NextDue:
-    """Returns when a source is tried again that our own limits made wait."""
+    """Returns when a source deferred by our own limits is retried."""
     if isinstance(error, SpendingCapReached):
         return schedule.next_due_without_money(state.interval(progress), error.retry_at, at)
     return schedule.next_due_when_deferred(state.interval(progress), error.retry_at, at)
@@ -590,6 +592,17 @@ def outcome_of(error: CatchmentError) -> Outcome:
     if isinstance(error, Stopped):
         return Outcome.SKIPPED
     return Outcome.DEFERRED if isinstance(error, SlowDown) and error.is_own_limit else Outcome.FAILED
+
+
+def failed_with(result: VisitResult, error: CatchmentError, message: str) -> VisitResult:
+    """Returns the result of a run over items or pages that ended with this error; `message`: what is told of it."""
+    return result.replace(
+        outcome=outcome_of(error),
+        error_code=error.code,
+        error=message,
+        is_retryable=error.retryable,
+        http_status=error.status if isinstance(error, PlatformError) else None,
+    )
 
 
 def _ended(

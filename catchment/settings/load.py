@@ -62,7 +62,8 @@ def toml(file: Path) -> dict[str, str]:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         at = re.search(r"line \d+, column \d+", str(error))
-        raise BadSetting(f"{file} is not TOML" + (f": see {at[0]}" if at else "")) from None
+        what = "{file} is not TOML: see {at}" if at else "{file} is not TOML"
+        raise BadSetting(what, file=str(file), at=at[0] if at else None) from None
     return dict(_flat(table, file))
 
 

@@ -352,20 +352,20 @@ class Settings:
         "CATCHMENT_TIER1",
         tier,
         (20.0, 2.0, "new", "week", 50),
-        "Active communities, as a row: the lowest average of valid posts per collection, hours between "
-        "collections, the listing to read (besides `new`), its period, the number of posts.",
+        "Tier 1 (active communities), as five values: the minimum average of valid posts per collection, hours "
+        "between collections, the listing to read (besides `new`), its period, the number of posts.",
     )
     tier2: tuple[float, float, str, str, int] = setting(
         "CATCHMENT_TIER2",
         tier,
         (10.0, 6.0, "top", "week", 80),
-        "Medium communities, as a row like CATCHMENT_TIER1.",
+        "Tier 2 (communities of medium activity), in the format of CATCHMENT_TIER1.",
     )
     tier3: tuple[float, float, str, str, int] = setting(
         "CATCHMENT_TIER3",
         tier,
         (0.0, 24.0, "top", "month", 100),
-        "Quiet communities, as a row like CATCHMENT_TIER1; no community is too quiet for it.",
+        "Tier 3 (all other communities), in the format of CATCHMENT_TIER1.",
     )
     tier_crawls: int = setting(
         "CATCHMENT_TIER_CRAWLS",
@@ -431,8 +431,8 @@ class Settings:
         "<PLATFORM>_USER_AGENT",
         line,
         "User agent for one platform; if not set, CATCHMENT_USER_AGENT. Reddit wants to know who sends "
-        "requests: REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME); without either, a user agent of this "
-        "form says that no name was given.",
+        "requests: REDDIT_USER_AGENT=linux:my-archive:1.0 (by /u/NAME); if neither is set, a default in "
+        "this format without a name is sent.",
     )
     prices: Mapping[str, Mapping[str, int]] = members(
         "CATCHMENT_<PLATFORM>_PRICES",
@@ -572,7 +572,7 @@ class Settings:
         "CATCHMENT_CLOCK",
         line,
         None,
-        "For tests and the demo only: <start>,<rate>, a clock with another start that runs faster.",
+        "For tests and the demo only: <start>,<rate>, a simulated clock: start time and speed factor.",
     )
 
     declared: Mapping[str, str] = field(default_factory=dict)

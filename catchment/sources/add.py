@@ -21,9 +21,10 @@ from catchment.errors import (
     NoFeed,
     Unreadable,
 )
-from catchment.fetch.auth import bound_host, is_for, mismatch, place_of
+from catchment.fetch.auth import bound_host, is_for, mismatch, parsed_source_url
 from catchment.lazy import pattern
 from catchment.logs import redact
+from catchment.messages import Message, as_message, message
 from catchment.model import (
     ADDED,
     PRIORITIES,
@@ -38,8 +39,8 @@ from catchment.model import (
     options,
 )
 from catchment.platforms import Platforms, no_platform, services_of
-from catchment.sources.list_formats import UNTOLD_KIND
-from catchment.sources.preview import Preview, preview, unfollowed
+from catchment.sources.list_formats import DEFAULT_KIND
+from catchment.sources.preview import Preview, draft_source, preview
 from catchment.store import Store
 from catchment.store.credentials import Terms
 from catchment.store.sources.sources import SourceRequest, key_of, refuse_twice
@@ -56,7 +57,7 @@ _LONGEST_ADDRESS = 2_000
 
 
 def understand(platforms: Platforms, kind: str, text: str) -> Target:
-    """Returns the target a person meant; raises an error that says what would be right. Sends no request."""
+    """Returns the target a person meant; raises InvalidInput with what is allowed. Sends no request."""
     platform = platforms.needed(kind)
     return platform.understand(text, kind).replace(kind=kind)
 
@@ -83,7 +84,7 @@ def add_typed(
     """Adds a source as a person types it: a kind and a target, or an address alone. Raises Conflict if it exists.
 
     An address alone is recognised, and its platform is asked first; `check` decides that in either case. `settings`
-    are `key=value` texts; `more` is passed to `wanted`.
+    are `key=value` texts; `more` is passed to `source_request`.
     """
     recognised_kind, text = (None, target) if target is not None else recognised(visitor.platforms, kind)
     name = recognised_kind.name if recognised_kind else kind
@@ -121,7 +122,7 @@ def settings_from(platforms: Platforms, kind: str, texts: Sequence[str]) -> Sett
 def follow(
     store: Store, safe: SecretStore, platforms: Platforms, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, bool]:
-    """Adds a source. Returns it and whether it is new; `more` is passed to `wanted`."""
+    """Adds a source. Returns it and whether it is new; `more` is passed to `source_request`."""
     source = source_request(store, safe, platforms, kind, text, now, **more)
     ((source_id, is_new),) = store.sources.follow_many([source], now)
     return _added(store, source_id, now) if is_new else store.sources.get(source_id), is_new
@@ -130,7 +131,7 @@ def follow(
 def follow_checked(
     visitor: Visitor, safe: SecretStore, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, Preview | None]:
-    """Asks the platform first, and adds the source only if it answers; `more` is passed to `wanted`.
+    """Asks the platform first, and adds the source only if it answers; `more` is passed to `source_request`.
 
     Returns the source and what it would store; without a preview, the source exists already, perhaps under another
     URL.
@@ -141,7 +142,7 @@ def follow_checked(
     if known is not None:
         return known, None
     try:
-        previewed = preview(visitor, unfollowed(source, now))
+        previewed = preview(visitor, draft_source(source, now))
     except CatchmentError:
         _undo(store, safe, source, now, more, hosts_before)
         raise
@@ -169,8 +170,8 @@ def _added(store: Store, source_id: int, now: datetime) -> Source:
 def tried(
     visitor: Visitor, safe: SecretStore, kind: str, text: str, now: datetime, **more: Any
 ) -> tuple[Source, Preview | None]:
-    """Returns what a first visit would store; adds and keeps nothing. `more` is passed to `wanted`. Without a preview,
-    the source exists already, perhaps under another URL."""
+    """Returns what a first visit would store; adds and keeps nothing. `more` is passed to `source_request`. Without a
+    preview, the source exists already, perhaps under another URL."""
     store = visitor.store
     plain, _ = strip_url(text, takes_unsure=more.get("keep_secret", False))
     known = store.sources.of_target(kind, understand(visitor.platforms, kind, plain).address)
@@ -179,7 +180,7 @@ def tried(
     hosts_before = _hosts(store, more)
     new_source = source_request(store, safe, visitor.platforms, kind, text, now, **more)
     try:
-        source = unfollowed(new_source, now)
+        source = draft_source(new_source, now)
         found = preview(visitor, source)
         twin = _twin(store, kind, found)
         return (source, found) if twin is None else (twin, None)
@@ -286,7 +287,7 @@ def _is_understood(platform: Platform, kind: str, text: str) -> bool:
 
 def _unlikely(platform: Platform, kind: Kind) -> tuple[bool, bool, int]:
     # Platforms whose sources have their own hosts accept any URL; among them, most people mean a feed.
-    return not platform.HOSTS, kind.name != UNTOLD_KIND, len(kind.fields)
+    return not platform.HOSTS, kind.name != DEFAULT_KIND, len(kind.fields)
 
 
 def source_request(
@@ -328,7 +329,9 @@ def source_request(
         target = target.replace(name=own_name(platform, target.address, {**target.settings, **checked}) or target.name)
         check_pace(interval_minutes, priority)
         if secret is not None and credential is not None:
-            raise InvalidInput("the address holds a secret, and a credential is named as well", "give one of the two")
+            raise InvalidInput(
+                "the address contains a secret, but a credential is given as well", "give one of the two"
+            )
         if secret is not None:
             credential = _keep_secret(store, safe, platform, target, secret, now, is_from_list=is_from_list)
         elif credential is None and declared.is_personal:
@@ -366,10 +369,14 @@ def _target_as_typed(kind: str, text: str, credential: str | None) -> Target:
     """Returns a target that only a platform that is not installed understands: kept as typed until there is one."""
     plain, secret = strip_url(" ".join(text.split()))
     if secret is not None or credential is not None:
-        what = f"{no_platform(kind)}: a credential cannot be checked"
-        raise InvalidInput(what, "add the source without one, and give it one later", "credential")
+        raise InvalidInput(
+            "{problem}: a credential cannot be checked",
+            "add the source without one, and give it one later",
+            "credential",
+            problem=no_platform(kind),
+        )
     if not plain or not plain.isprintable():
-        raise InvalidInput("it needs an address or a name", "as @NAME, or its address", field="target")
+        raise InvalidInput("the target is missing", "give a name, as in @NAME, or an address", field="target")
     target = Target(kind, plain)
     _check_length(target)
     return target
@@ -408,7 +415,7 @@ def bind_credential(
     Binds a credential that has no host yet to the source's; a list, which may come from a stranger, binds none. Raises
     NotFound if there is none of that name, and InvalidInput if it is for another platform or another host.
     """
-    credential, parsed = store.credentials.get(name), place_of(address)
+    credential, parsed = store.credentials.get(name), parsed_source_url(address)
     if credential.platform not in ([service.name for service in services_of(platform)] or [platform.NAME]):
         raise InvalidInput(*mismatch(credential, platform, parsed), "credential")
     if platform.HOSTS or parsed is None:
@@ -426,8 +433,14 @@ def _with_service(store: Store, platform: Platform, settings: SettingValues, cre
         return settings
     service = store.credentials.get(credential).platform
     if settings.get(SERVICE, service) != service:
-        what = f"the credential {credential!r} is for {service}, and the source is read through {settings[SERVICE]}"
-        raise InvalidInput(what, f"set service={service}, or name another credential", "credential")
+        raise InvalidInput(
+            "the credential {credential!r} is for {service}, and the source is read through {other}",
+            "set service={service}, or name another credential",
+            "credential",
+            credential=credential,
+            service=service,
+            other=settings[SERVICE],
+        )
     return {**settings, SERVICE: service}
 
 
@@ -445,7 +458,7 @@ def _keep_secret(
     known = store.sources.of_target(target.kind, target.address) if is_from_list else None
     if known is not None and known.state != SourceState.REMOVED:
         return known.credential
-    parsed = place_of(target.address)
+    parsed = parsed_source_url(target.address)
     name = f"{urlsplit(target.address).hostname or target.kind}-{key_of(platform.NAME, target.address)[:6]}"
     hosts = (bound_host(parsed),) if parsed is not None and not platform.HOSTS else ()
     safe.add(platform.NAME, name, secret, now, replace=True, terms=Terms(hosts=hosts))
@@ -525,7 +538,8 @@ def check_pace(interval_minutes: int | None, priority: str = "medium") -> None:
 
 
 def pause(store: Store, source_id: int, reason: str | None, now: datetime) -> Source:
-    return store.sources.set_state(source_id, SourceState.PAUSED, reason or "paused by a person", now)
+    why = as_message(reason) if reason else message("paused_by_user")
+    return store.sources.set_state(source_id, SourceState.PAUSED, why, now)
 
 
 def resume(store: Store, source_id: int, now: datetime) -> Source:
@@ -536,7 +550,7 @@ COLLECT_REQUESTED = "collect-requested"
 """The job that collects requested sources."""
 
 
-def ask_now(store: Store, source_id: int, now: datetime) -> None:
+def request_collection(store: Store, source_id: int, now: datetime) -> None:
     """Requests immediate collection by the collecting process, whatever the schedule says."""
     source = store.sources.get(source_id)
     if source.state != SourceState.ACTIVE:
@@ -550,11 +564,11 @@ def ask_now(store: Store, source_id: int, now: datetime) -> None:
     _request(store, source_id, now, REQUESTED)
 
 
-def _request(store: Store, source_id: int, now: datetime, reason: str) -> None:
+def _request(store: Store, source_id: int, now: datetime, reason: Message) -> None:
     store.sources.mark_due(source_id, now, reason)
     store.jobs.wake(COLLECT_REQUESTED, now)
 
 
 def remove(store: Store, source_id: int, now: datetime) -> Source:
     """Removes the source; its items stay."""
-    return store.sources.set_state(source_id, SourceState.REMOVED, "removed by a person", now)
+    return store.sources.set_state(source_id, SourceState.REMOVED, message("removed_by_user"), now)

@@ -8,9 +8,12 @@ from enum import StrEnum
 
 from msgspec.structs import asdict
 
-from catchment.messages import Message
+from catchment.messages import Message, message
 from catchment.model import (
     ADDED,
+    ON_PROBATION,
+    OWN_INTERVAL,
+    CoverageState,
     Kind,
     Order,
     Progress,
@@ -18,16 +21,15 @@ from catchment.model import (
     SettingValues,
     Source,
     SourceState,
-    Standing,
     View,
 )
 from catchment.platforms import ANNOUNCED, Platforms, installed, listing_of, no_platform, platform_named
 from catchment.policy import coverage, schedule
-from catchment.policy.coverage import REPAIRED, Day, Hole, Outlook, Stretch, outlook_of, said_of
+from catchment.policy.coverage import REPAIRED, Day, Hole, Repairability, Stretch, outlook_of, repair_message
 from catchment.policy.schedule import UNKNOWN_KIND_MINUTES, interval, kind_intervals
 from catchment.policy.spending import Period, day_of, ends_at
 from catchment.settings import Settings
-from catchment.sources.kinds import Names
+from catchment.sources.kinds import NameResolver
 from catchment.store import Store
 from catchment.store.sources.gaps import GapView
 
@@ -56,7 +58,7 @@ class SourceView(View, frozen=True):
     target: str
     name: str
     state: SourceState
-    state_reason: str | None
+    state_reason: Message | None
     settings: SettingValues
     credential: str | None
     interval_minutes: int | None
@@ -70,7 +72,7 @@ class SourceView(View, frozen=True):
     last_success_at: datetime | None
     last_new_at: datetime | None
     next_fetch_at: datetime | None
-    next_fetch_reason: str
+    next_fetch_reason: Message
     note: str | None
     """What is special about how it is read at present."""
     has_platform: bool
@@ -139,7 +141,7 @@ def all_sources(
     store: Store, kind: str | None = None, state: SourceState | None = None, category: str | None = None
 ) -> list[tuple[Source, Progress]]:
     """Returns the matching sources, in order of id. Raises InvalidInput if the kind or the category does not exist."""
-    names = Names(store, installed)
+    names = NameResolver(store, installed)
     if kind is not None:
         names.source_kind(kind)
     if category is not None:
@@ -189,12 +191,14 @@ def _is_new(progress: Progress) -> bool:
     return progress.last_polled_at is None and progress.due_reason == ADDED
 
 
-def _why(source: Source, progress: Progress) -> str:
+def _why(source: Source, progress: Progress) -> Message:
+    if source.state != SourceState.ACTIVE and source.state_reason:
+        return message("due.not_active_because", state=str(source.state), why=source.state_reason)
     if source.state != SourceState.ACTIVE:
-        return f"not due: {source.state} ({source.state_reason})" if source.state_reason else f"not due: {source.state}"
+        return message("due.not_active", state=str(source.state))
     if progress.next_due_at is None or _is_new(progress):
-        return "the interval of its kind" if progress.last_polled_at else "never visited: first in line"
-    return progress.due_reason or "own interval"
+        return message("due.interval_of_kind" if progress.last_polled_at else "due.first")
+    return progress.due_reason or OWN_INTERVAL
 
 
 def _rounded(number: float | None) -> float | None:
@@ -232,7 +236,7 @@ class Why(StrEnum):
     """It is visited, and shows nothing new, against its own rhythm."""
 
 
-_PUT_OFF = {"probation": Why.PROBATION, "told to wait": Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
+_PUT_OFF = {ON_PROBATION: Why.PROBATION, schedule.TOLD: Why.TOLD, schedule.DEFERRED: Why.DEFERRED}
 _NO_MONEY = {schedule.NO_MONEY_TODAY: Period.DAY, schedule.NO_MONEY_THIS_MONTH: Period.MONTH}
 LATE = frozenset((Why.NOBODY, Why.BUDGET, Why.CROWDED, Why.STUCK, Why.SILENT))
 
@@ -306,7 +310,7 @@ def _overdue(source: Source, due_at: datetime, around: DeploymentFacts) -> Laten
 class GapReport(GapView, frozen=True):
     """A gap, and whether it can be repaired."""
 
-    outlook: Outlook
+    outlook: Repairability
     repair_note: Message | None
     """What a repair cannot find, what the last attempt came to, or why there is none."""
 
@@ -321,7 +325,7 @@ def gap_reports(gaps: Sequence[GapView], platforms: Platforms | None = None) -> 
 
 def _gap_report(gap: GapView, kind: Kind | None) -> GapReport:
     outlook = outlook_of(kind, gap.attempt_count, gap.closed_because)
-    note = said_of(outlook, kind, gap.stopped_by, gap.last_error)
+    note = repair_message(outlook, kind, gap.stopped_by, gap.last_error)
     return GapReport(**asdict(gap), outlook=outlook, repair_note=note)
 
 
@@ -333,7 +337,7 @@ class CoverageView(View, frozen=True):
     order: Order
     from_at: datetime
     to_at: datetime
-    seconds: Mapping[Standing, int]
+    seconds: Mapping[CoverageState, int]
     """How much of the time is in each state."""
     stretches: tuple[Stretch, ...]
     calendar: tuple[Day, ...]
@@ -352,7 +356,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
         order,
         since,
         now,
-        {standing: _seconds(stretches, standing) for standing in Standing},
+        {standing: _seconds(stretches, standing) for standing in CoverageState},
         tuple(stretches),
         tuple(coverage.calendar(stretches, coverage.known_until(stretches, progress, now))),
     )
@@ -360,7 +364,7 @@ def coverage_of(store: Store, platforms: Platforms, source_id: int, now: datetim
 
 def _holes(gap: GapView) -> list[Hole]:
     """Returns a gap for the coverage: in two parts, if its upper part was repaired."""
-    closed_because = (gap.closed_because or "closed") if gap.closed_at else None
+    closed_because = (gap.closed_because or Message("closed")) if gap.closed_at else None
     hole = Hole(gap.id, gap.is_certain, gap.from_at, gap.to_at, gap.cause, closed_because)
     edge = gap.repaired_from_at
     if edge is None or closed_because is not None:
@@ -374,6 +378,6 @@ def _order(platforms: Platforms, source: Source, progress: Progress) -> Order:
     return listing_of(kind, schedule.walk_plans(kind, source, progress)[0].listing).order if kind else Order.SNAPSHOT
 
 
-def _seconds(stretches: list[Stretch], standing: Standing) -> int:
+def _seconds(stretches: list[Stretch], standing: CoverageState) -> int:
     lengths = [stretch.to_at - stretch.from_at for stretch in stretches if stretch.standing == standing]
     return round(sum(length.total_seconds() for length in lengths))

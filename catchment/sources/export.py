@@ -16,7 +16,7 @@ from catchment.errors import InvalidInput
 from catchment.model import as_json
 from catchment.store import Store
 from catchment.store.item_fields import ItemView, extended
-from catchment.store.items.items import Chosen
+from catchment.store.items.items import ExportFilter
 from catchment.store.items.views import RevisionView
 from catchment.store.row_mappers import field_types
 
@@ -64,7 +64,7 @@ def export(
     store: Store,
     file: IO[bytes],
     format: str,
-    chosen: Chosen,
+    chosen: ExportFilter,
     *,
     with_revisions: bool = False,
     seen: Callable[[int], None] = lambda _: None,

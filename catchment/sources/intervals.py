@@ -13,7 +13,7 @@ from catchment.platforms import Platforms
 from catchment.policy.schedule import kind_intervals
 from catchment.policy.tiers import Tiers, tiered
 from catchment.sources.add import check_pace
-from catchment.sources.kinds import Names
+from catchment.sources.kinds import NameResolver
 from catchment.store import Store
 
 FROM_DATABASE, FROM_SETTINGS, FROM_DEFAULT = "database", "settings", "default"
@@ -29,8 +29,8 @@ def minutes_from(text: str, unset: str = "") -> int | None:
     if text == unset:
         return None
     if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
-        helps = f"give a whole number, such as 60, or {unset}" if unset else "give a whole number, such as 60"
-        raise InvalidInput("{text!r} is not a number of minutes", helps, field="interval", text=text[:50])
+        helps = "give a whole number, such as 60, or {unset}" if unset else "give a whole number, such as 60"
+        raise InvalidInput("{text!r} is not a number of minutes", helps, field="interval", text=text[:50], unset=unset)
     return int(text)
 
 
@@ -64,7 +64,7 @@ def interval_views(
     ]
 
 
-def set_interval(store: Store, names: Names, kind: str, minutes: int | None, now: datetime) -> None:
+def set_interval(store: Store, names: NameResolver, kind: str, minutes: int | None, now: datetime) -> None:
     """Stores the interval of a kind in the database; None removes it. It applies from the next tick on."""
     names.source_kind(kind)
     check_pace(minutes)

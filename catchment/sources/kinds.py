@@ -30,7 +30,7 @@ _LONGEST_NUMBER = 18
 _LISTED = "`catchment sources list` shows them all"
 
 
-class Names:
+class NameResolver:
     """The names of an archive and of an installation. The archive is asked first: loading all platforms takes longer
     than most commands."""
 

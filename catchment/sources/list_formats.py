@@ -32,7 +32,7 @@ MOST_BYTES = 20_000_000
 MOST_ROWS = 100_000
 FEED_KINDS = ("rss", "digest_feed")
 """The kinds OPML can hold."""
-UNTOLD_KIND = "rss"
+DEFAULT_KIND = "rss"
 """The kind of a row that names none: lists of feeds are what most programs exchange."""
 UNTOLD_PRIORITY = "medium"
 COMMUNITY_KIND = "reddit"
@@ -52,7 +52,7 @@ class ListedSource(Record, frozen=True):
     """One source as a list names it."""
 
     target: str
-    kind: str = UNTOLD_KIND
+    kind: str = DEFAULT_KIND
     name: str | None = None
     categories: tuple[str, ...] = ()
     priority: str | None = None
@@ -145,7 +145,7 @@ def _listed(row: Row, place: str) -> ListedSource:
         raise ValueError("no target: the address, or what its kind calls it, is missing")
     return ListedSource(
         target=target,
-        kind=kind or UNTOLD_KIND,
+        kind=kind or DEFAULT_KIND,
         name=name or None,
         categories=_categories(_first(row, "categories", "category", "folder", "tags")),
         priority=_text(row, "priority", "tier").lower() or None,
@@ -282,8 +282,11 @@ def _opml_rows(text: str) -> Iterable[PlacedRow]:
         # URLs with a bare & are the usual reason; &amp; was meant.
         outlines = _Outlines()
         if (ampersands := text.count("&")) > MOST_AMPERSANDS:
-            what = f"the list is not well-formed OPML, and has {ampersands:,} times &, too many to be corrected"
-            raise InvalidInput(what, "export it anew, or write &amp; for each &") from None
+            raise InvalidInput(
+                "the list is not well-formed OPML: too many unescaped & ({ampersands:,})",
+                "export it again, or write &amp; for each &",
+                ampersands=ampersands,
+            ) from None
         try:
             _parse(_NOT_XML.sub("", _BARE_AMPERSAND.sub("&amp;", text)), outlines)
         except expat.ExpatError as error:
@@ -323,8 +326,12 @@ class _Outlines:
         if len(self._above) >= _DEEPEST:
             raise InvalidInput("the list is nested more than {deepest} deep", HELPS, deepest=_DEEPEST)
         if (longest := max(map(len, attributes.values()), default=0)) > LONGEST_ATTRIBUTE:
-            what = f"an attribute of the list has {longest:,} characters; {LONGEST_ATTRIBUTE:,} is the most"
-            raise InvalidInput(what, "export the list anew")
+            raise InvalidInput(
+                "an attribute of the list has {longest:,} characters; the limit is {most:,}",
+                "export the list again",
+                longest=longest,
+                most=LONGEST_ATTRIBUTE,
+            )
         fields = {key.lower(): value.strip() for key, value in attributes.items()}
         is_feed = name.lower() == "outline" and bool(fields.get("xmlurl") or fields.get("type", "").lower() == "rss")
         label = fields.get("text") or fields.get("title") or None

@@ -9,6 +9,7 @@ from importlib.resources import files
 from catchment.credentials.secret_store import SecretStore
 from catchment.errors import InvalidInput, NotFound, VaultError
 from catchment.logs import redact
+from catchment.messages import message
 from catchment.model import (
     Progress,
     Record,
@@ -19,11 +20,11 @@ from catchment.platforms import Platforms
 from catchment.sources import add, list_formats
 from catchment.sources.list_formats import UNTOLD_PRIORITY, BadRow, ListedSource, SourceList
 from catchment.store import Store
-from catchment.store.sources.sources import Described, SourceRequest
+from catchment.store.sources.sources import ListedChanges, SourceRequest
 
 NAMES_CREDENTIAL = (
     "it names a credential",
-    "whoever wrote the list would decide where your secret is sent; if you trust it, import it with "
+    "the author of the list could send your secret to any host; if you trust it, import it with "
     "`--allow-credentials`, or with that box ticked",
 )
 # Per transaction: few enough that a running collector never waits for long.
@@ -101,7 +102,7 @@ def _follow_batch(
     results = store.sources.follow_many([request for _, request in taken], now)
     for (entry, _), (source_id, is_new) in zip(taken, results, strict=True):
         if is_new and entry.is_paused:
-            add.pause(store, source_id, "paused in the list that it came from", now)
+            add.pause(store, source_id, message("source.paused_in_list"), now)
     listed = [entry for entry, _ in taken]
     changed = store.sources.merge(_told(listed, results))
     known = [source_id for source_id, is_new in results if not is_new]
@@ -113,10 +114,10 @@ def _follow_batch(
     )
 
 
-def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -> dict[int, Described]:
+def _told(listed: Sequence[ListedSource], results: Sequence[tuple[int, bool]]) -> dict[int, ListedChanges]:
     """Returns the pool's values for its communities that exist already. Whether they are paused does not change."""
     return {
-        source_id: Described(entry.categories, entry.priority, entry.quality_score)
+        source_id: ListedChanges(entry.categories, entry.priority, entry.quality_score)
         for entry, (source_id, is_new) in zip(listed, results, strict=True)
         if entry.is_of_pool and not is_new
     }

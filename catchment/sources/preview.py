@@ -61,7 +61,7 @@ class Preview(Record, frozen=True):
     """Its true URL, where the request found another one than given: the feed of a site."""
 
 
-def unfollowed(request: SourceRequest, now: datetime) -> Source:
+def draft_source(request: SourceRequest, now: datetime) -> Source:
     """Returns the requested source as a record, before it is added."""
     target = request.target
     return Source(

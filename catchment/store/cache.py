@@ -33,15 +33,15 @@ _SHAPE = crc32(f"{__version__} {COLUMNS}".encode())
 _LOCK_KEY = 0x686F7473  # "hots": starting to cache a source, against concurrent writers
 
 
-class HotCounts(Record, frozen=True):
+class CacheCounts(Record, frozen=True):
     """Hits and misses of reads that the cache could answer, and failed writes."""
 
     hits: int = 0
     misses: int = 0
     failures: int = 0
 
-    def __add__(self, other: HotCounts) -> HotCounts:
-        return HotCounts(self.hits + other.hits, self.misses + other.misses, self.failures + other.failures)
+    def __add__(self, other: CacheCounts) -> CacheCounts:
+        return CacheCounts(self.hits + other.hits, self.misses + other.misses, self.failures + other.failures)
 
 
 class CacheKey(NamedTuple):
@@ -178,7 +178,7 @@ class CachedSources(StorePart):
         items = self._items.newest(MOST, source_id=source_id)
         return None if before is None or self.stamp(source_id) != before else (before, items)
 
-    def count(self, minute: datetime, counts: HotCounts) -> None:
+    def count(self, minute: datetime, counts: CacheCounts) -> None:
         sql = """
             INSERT INTO hot_counts (minute, hit_count, miss_count, failure_count) VALUES (?, ?, ?, ?)
             ON CONFLICT (minute) DO UPDATE SET
@@ -188,7 +188,7 @@ class CachedSources(StorePart):
         """
         self._run(sql, micros(minute), counts.hits, counts.misses, counts.failures)
 
-    def counted(self, since: datetime, until: datetime) -> HotCounts:
+    def counted(self, since: datetime, until: datetime) -> CacheCounts:
         """Returns the sum of the counts from the minute of `since` on, before `until`."""
         sql = """
             SELECT coalesce(sum(hit_count), 0), coalesce(sum(miss_count), 0), coalesce(sum(failure_count), 0)
@@ -196,7 +196,7 @@ class CachedSources(StorePart):
         """
         row = self._one(sql, micros(since.replace(second=0, microsecond=0)), micros(until))
         assert row is not None
-        return HotCounts(*(int(count) for count in row))
+        return CacheCounts(*(int(count) for count in row))
 
     def clear_counts(self, before: datetime) -> None:
         self._run("DELETE FROM hot_counts WHERE minute < ?", micros(before))

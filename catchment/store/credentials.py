@@ -13,7 +13,8 @@ from typing import Generic, NamedTuple, TypeVar
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.lazy import lazy_imports
-from catchment.model import Alarm, Credential, Record, View
+from catchment.messages import Message, encode, message
+from catchment.model import AlertRequest, Credential, Record, View
 from catchment.store.database import StorePart, Transaction, placeholders, writes
 from catchment.store.item_fields import to_json, to_micros
 from catchment.store.row_mappers import columns, values
@@ -62,7 +63,7 @@ class CredentialChangeView(View, frozen=True):
     """None: it was added."""
     to_state: str | None
     """None: it was removed."""
-    reason: str
+    reason: Message
 
 
 class Decided(NamedTuple, Generic[T_co]):
@@ -71,7 +72,7 @@ class Decided(NamedTuple, Generic[T_co]):
     result: T_co
     steps: Sequence[Credential] = ()
     """The changed credentials, one entry per state change, in order."""
-    alarms: Sequence[Alarm] | None = None
+    alarms: Sequence[AlertRequest] | None = None
     """The problems of these credentials; their other alerts are closed. None: not checked."""
 
 
@@ -110,13 +111,18 @@ class Credentials(StorePart):
         `replace`."""
         stored = tx.one("SELECT platform, state FROM credentials WHERE name = ?", name)
         if stored and not replace:
-            message = f"there is a credential named {name!r} already (for {stored[0]})"
-            raise Conflict(message, "choose another name, or give --replace to put this one in its place")
+            raise Conflict(
+                "there is a credential named {name!r} already (for {platform})",
+                "choose another name, or give --replace to put this one in its place",
+                name=name,
+                platform=stored[0],
+            )
         if stored:
             _renew(tx, platform, name, key_id, sealed, now, terms)
         else:
             _insert(tx, platform, name, key_id, sealed, now, terms, is_from_environment=False)
-        _note(tx, platform, name, stored[1] if stored else None, "active", "replaced" if stored else "added", now)
+        reason = message("credential.replaced" if stored else "credential.added")
+        _note(tx, platform, name, stored[1] if stored else None, "active", reason, now)
 
     def announce(self, platform: str, name: str, mark: str, now: datetime, terms: Terms) -> None:
         """Register a secret from the environment; `mark` identifies it. A new one resets the state."""
@@ -125,10 +131,10 @@ class Credentials(StorePart):
             stored = tx.one("SELECT key_id, state FROM credentials WHERE name = ?", name)
             if stored is None:
                 _insert(tx, platform, name, mark, b"", now, terms, is_from_environment=True)
-                _note(tx, platform, name, None, "active", "found in the environment", now)
+                _note(tx, platform, name, None, "active", message("credential.in_environment"), now)
             elif stored[0] != mark:
                 _renew(tx, platform, name, mark, b"", now, terms)
-                _note(tx, platform, name, stored[1], "active", "another one stands in the environment", now)
+                _note(tx, platform, name, stored[1], "active", message("credential.replaced_in_environment"), now)
 
         row = self._one("SELECT key_id FROM credentials WHERE name = ?", name)
         if row is None or row[0] != mark:
@@ -140,7 +146,7 @@ class Credentials(StorePart):
         row = tx.one("DELETE FROM credentials WHERE name = ? RETURNING platform, state", name)
         if row is None:
             raise _missing(name)
-        _note(tx, row[0], name, row[1], None, "removed", now)
+        _note(tx, row[0], name, row[1], None, message("credential.removed"), now)
         for subject in _about_credential(name):
             alerts.close(tx, subject, micros(now))
         return str(row[0])
@@ -217,7 +223,7 @@ def _decided(tx: Transaction, platform: str, now: datetime, decide: Callable[[li
     for step in decided.steps:
         before = written[step.id]
         if step.state != before.state:
-            _note(tx, platform, step.name, before.state, step.state, step.state_reason or "", step.state_since)
+            _note(tx, platform, step.name, before.state, step.state, step.state_reason or Message(""), step.state_since)
         written[step.id] = step
     for credential in written.values():
         if credential != credentials[credential.id]:
@@ -294,13 +300,13 @@ def _renew(tx: Transaction, platform: str, name: str, key_id: str, sealed: bytes
 
 
 def _note(
-    tx: Transaction, platform: str, name: str, before: str | None, after: str | None, reason: str, at: datetime
+    tx: Transaction, platform: str, name: str, before: str | None, after: str | None, reason: Message, at: datetime
 ) -> None:
     sql = """
         INSERT INTO credential_changes (platform, credential, changed_at, from_state, to_state, reason)
         VALUES (?, ?, ?, ?, ?, ?)
     """
-    tx.run(sql, platform, name, micros(at), before, after, reason)
+    tx.run(sql, platform, name, micros(at), before, after, encode(reason))
 
 
 def _missing(name: str) -> NotFound:

@@ -86,9 +86,7 @@ class ItemView(Record, frozen=True):
     author: Annotated[str | None, LABEL]
     title: Annotated[str | None, CONTENT]
     text: Annotated[str | None, ItemColumn(Group.CONTENT, is_large=True)]
-    html: Annotated[
-        str | None, ItemColumn(Group.CONTENT, "Sanitised, but somebody else's: treat it as such.", is_large=True)
-    ]
+    html: Annotated[str | None, ItemColumn(Group.CONTENT, "Sanitised, but untrusted.", is_large=True)]
     url: Annotated[str | None, LABEL]
     created_at: Annotated[datetime, IDENTITY]
     edited_at: Annotated[datetime | None, LABEL]
@@ -99,7 +97,7 @@ class ItemView(Record, frozen=True):
         datetime | None,
         ItemColumn(
             Group.COUNTER,
-            "When it was last answered: by the platform's word, or by replies that are stored. Null: unknown.",
+            "Time of the last reply, as stated by the platform or taken from stored replies. Null: unknown.",
         ),
     ]
     thread_id: Annotated[str | None, IDENTITY]
@@ -109,7 +107,7 @@ class ItemView(Record, frozen=True):
     ]
     is_deleted: Annotated[bool, CONTENT]
     deleted_by: Annotated[
-        str | None, ItemColumn(Group.LABEL, "Who took it away, where the platform says so: author or moderator.")
+        str | None, ItemColumn(Group.LABEL, "Who removed it, if the platform says so: author or moderator.")
     ]
     is_folded: Annotated[bool, CONTENT]
     is_pinned: Annotated[bool, LABEL]
@@ -124,7 +122,7 @@ class ItemView(Record, frozen=True):
     tags: Annotated[tuple[str, ...], LABEL]
     title_prefixes: Annotated[
         tuple[str, ...],
-        ItemColumn(Group.LABEL, "Those of its tags that stand in brackets before its title."),
+        ItemColumn(Group.LABEL, "Tags in brackets at the beginning of the title."),
     ]
     parent_id: Annotated[
         str | None,
@@ -135,20 +133,20 @@ class ItemView(Record, frozen=True):
         ),
     ]
     scope: Annotated[str, IDENTITY]
-    target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "What it points to, if that is not the item itself.")]
+    target_url: Annotated[str | None, ItemColumn(Group.CONTENT, "The URL it links to, if that is not the item itself.")]
     is_adult: Annotated[bool, LABEL]
     is_created_at_guessed: Annotated[bool, IDENTITY]
     is_zone_guessed: Annotated[bool, IDENTITY]
     is_text_cut: Annotated[bool, INTERNAL]
     is_brief: Annotated[
-        bool, ItemColumn(Group.INTERNAL, "Only a short form was told so far; the whole one takes its place.")
+        bool, ItemColumn(Group.INTERNAL, "Only a short form has been seen so far; the complete form will replace it.")
     ]
     language: Annotated[str | None, IDENTITY]
     ordered_at: Annotated[
         datetime,
         ItemColumn(
             Group.INTERNAL,
-            "What lists are ordered by, unless by replies: created or first seen, whichever was earlier.",
+            "Sort key of lists: the earlier of the creation time and the first-seen time.",
         ),
     ]
     change_number: Annotated[int, ItemColumn(Group.INTERNAL, "Grows with every change, counters included.")]
@@ -201,10 +199,10 @@ SHOWN = tuple(name for name in ItemView.__struct_fields__ if name in COLUMNS)
 """The columns that are shown."""
 _STATED = {name for name in COLUMNS if name in Item.__struct_fields__} - {"created_at", "last_reply_at"}
 """Columns that hold what the platform stated, as it stated it."""
-GIVEN = frozenset(COLUMNS.keys() - _STATED)
+WRITER_COLUMNS = frozenset(COLUMNS.keys() - _STATED)
 """Columns whose values the writer decides."""
-item_row = row_builder(Item, tuple(COLUMNS), GIVEN)
-"""Makes the row of a new item: from the item, and from the values of `GIVEN`, encoded."""
+item_row = row_builder(Item, tuple(COLUMNS), WRITER_COLUMNS)
+"""Makes the row of a new item: from the item, and from the values of `WRITER_COLUMNS`, encoded."""
 
 
 _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in COLUMNS and name != "applied_at"} | {
@@ -212,20 +210,20 @@ _STORED = {name: f"i.{name}" for name in StoredItem.__struct_fields__ if name in
     "is_partial": "i.is_brief",
     "is_withheld": "i.is_deleted AND i.text IS NULL AND i.html IS NULL",
 }
-KNOWN_COLUMNS = ", ".join(_STORED.values())
-"""SELECT list for `known_from`."""
+STORED_COLUMNS = ", ".join(_STORED.values())
+"""SELECT list for `stored_item`."""
 _stored_item = mapper(StoredItem, (*_STORED, "applied_at", "is_shown_by_source", "is_seen_by_others"))
 
 
-def known_place(column: str) -> int:
-    """Returns the index of that column in a row of `KNOWN_COLUMNS`."""
+def column_index(column: str) -> int:
+    """Returns the index of that column in a row of `STORED_COLUMNS`."""
     return list(_STORED).index(column)
 
 
-_TOLD_AT = known_place("told_at")
+_TOLD_AT = column_index("told_at")
 
 
-def known_from(
+def stored_item(
     row: tuple[Any, ...], last_seen_at: int, is_shown_by_source: bool, is_seen_by_others: bool = False
 ) -> StoredItem:
     """Returns the stored item, seen at that time and by these sources."""

@@ -21,7 +21,7 @@ from typing import Any
 
 from catchment.clock import Clock, micros, moment
 from catchment.errors import Conflict, LeaseLost, StoreError
-from catchment.model import Lease, Record, View
+from catchment.model import EndCode, Lease, Record, View
 from catchment.store import spending
 from catchment.store.connections import is_connection_error
 from catchment.store.database import Database, Row, Transaction
@@ -420,7 +420,7 @@ def _has_strays(tx: Transaction) -> bool:
 
 
 def _free_strays(tx: Transaction, now: datetime) -> None:
-    """Frees what a process claimed after it was presumed dead, before it noticed."""
+    """Frees leases that a process claimed after it was declared dead."""
     tx.run(f"UPDATE leases SET owner_id = NULL WHERE {_STRAY}")
     for (run_id,) in tx.all(f"SELECT id FROM runs WHERE finished_at IS NULL AND {_STRAY}"):
         close_run(tx, run_id, now, is_cut_off=True)
@@ -428,16 +428,11 @@ def _free_strays(tx: Transaction, now: datetime) -> None:
 
 def close_run(tx: Transaction, run_id: int, now: datetime, *, is_cut_off: bool) -> None:
     """Sum up the results of its sources: their records were written with their pages, so a kill loses none."""
-    tx.run(
-        """
-        UPDATE run_sources SET finished_at = ?, outcome = 'failed', error_code = 'CUT_OFF',
-               error = 'the process ended before this visit did; what it had stored is kept', is_retryable = ?
+    sql = """
+        UPDATE run_sources SET finished_at = ?, outcome = 'failed', error_code = ?, error = ?, is_retryable = ?
          WHERE run_id = ? AND finished_at IS NULL
-        """,
-        micros(now),
-        True,
-        run_id,
-    )
+    """
+    tx.run(sql, micros(now), str(EndCode.CUT_OFF), "visit.cut_off", True, run_id)
     sums = (
         tx.one(
             """

@@ -89,9 +89,7 @@ def remember(database: Database, home: Path) -> None:
             part.replace(home / "databases.json")
         except OSError as error:
             # It is written the next time the database is opened; reading must not need free disk space.
-            logs.logger(__name__).warning(
-                "the note about this database could not be written", file=str(part), error=error.strerror
-            )
+            logs.logger(__name__).warning("databases.json could not be updated", file=str(part), error=error.strerror)
             with suppress(OSError):
                 part.unlink(missing_ok=True)
 

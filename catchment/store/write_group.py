@@ -2,7 +2,7 @@
 
 A commit costs as much as a page of fifty items, and pages that were just written share index pages with the next ones.
 So the first thread that has a page to write waits for the others, for a quarter of a second at most, and writes for all
-of them. It waits for members only: threads that have an answer in hand, and are about to bring its page. Every page is
+of them. It waits for members only: threads that have received an answer and are about to write its page. Every page is
 still written whole, with the progress that it proves; if a group fails, each of its pages is written alone, so that
 only the faulty one fails. A database that is unavailable fails for all of them at once.
 """

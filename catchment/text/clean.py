@@ -237,10 +237,11 @@ def told_apart_by_date(
     """Returns the items, those with the same content under an id each. `held` has the dates of stored items, by scope
     and id.
 
-    Stored items keep their ids: an item whose id with a date is stored, and one that is stored without and has this
-    very date. Of the others one may be the item that is stored without a date, if it is alone in the answer: a feed
-    may date its entries anew. If nothing is stored, the oldest has the id without a date; newer ones are added above
-    it.
+    1. An item whose id with a date is stored keeps that id.
+    2. An item with the date of the stored item whose id has no date keeps that id.
+    3. An item that is alone in the answer takes the stored id without a date, even if its date differs: a feed may
+       change the dates of its entries.
+    4. If nothing is stored, the oldest item gets the id without a date; newer items are added above it.
     """
     alike: dict[tuple[str, str], list[int]] = defaultdict(list)
     for index, refined in enumerate(items):

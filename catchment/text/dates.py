@@ -1,8 +1,8 @@
 """Parses dates in the formats found in feeds and pages, and times that users ask for, to UTC.
 
 Nearly all dates are RFC 3339, RFC 822 or in the form of X, and take three fast paths. The rest is what programs made of
-them: localised months, missing zones, ISO dates in pubDate, Chinese and Korean forms, epoch seconds. What cannot be
-parsed is None, never a guess at today.
+them: localised months, missing zones, ISO dates in pubDate, Chinese and Korean forms, epoch seconds. Unparseable
+dates are None.
 """
 
 from __future__ import annotations

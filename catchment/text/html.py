@@ -133,7 +133,7 @@ def without_controls(text: str) -> str:
 
 
 def sanitise(html: str, base_url: str) -> str | None:
-    """Returns the HTML with nothing in it that acts, loads or posts; links and images absolute. Video and audio become
+    """Returns sanitised HTML: no scripts, embeds or forms; links and images absolute. Video and audio become
     links.
 
     None: parsing it could take longer than any post deserves; `strip_tags` still gives its text. Raises TooComplex

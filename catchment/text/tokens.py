@@ -201,7 +201,7 @@ def _pattern(phrase: Sequence[str]) -> str:
 
 
 def answers(said: str, query: Query) -> bool:
-    """Whether what `spoken` returned matches the query."""
+    """Whether the text, as `spoken` normalises it, matches the query."""
     return all(pattern in said for pattern in query.patterns)
 
 

@@ -115,11 +115,11 @@ def open_web_context(app: App, *, collects: bool, demo_rate: float | None = None
 
 def _report_guessing(app: App, address: str, count: int) -> None:
     """Write a log line and open an alert. A failure of either must not prevent the response."""
-    log.warning("wrong keys or links: the next tries from there have to wait", address=address, count=count)
+    log.warning("too many wrong keys or links; throttling this address", address=address, count=count)
     try:
         app.monitors().note_guessing(address, count)
     except CatchmentError as error:
-        log.error("guessing cannot be noted", code=error.code, error=str(error))
+        log.error("failed attempts could not be recorded", code=error.code, error=str(error))
 
 
 # Asynchronous although they await nothing: otherwise FastAPI would use a thread for each.

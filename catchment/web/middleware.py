@@ -79,7 +79,7 @@ class OuterMiddleware:
             self.cut_count += 1
             raise
         except ClientDisconnect:
-            log.debug("the client left before its request was whole", path=scope["path"])
+            log.debug("client disconnected before the request was complete", path=scope["path"])
         except Exception:
             # Any exception of a handler ends here: in the log, and as a plain 500.
             log.exception("a request failed", path=scope["path"])

@@ -40,6 +40,6 @@ def quick(redis_home: RedisBackend | None, tmp_path: Path) -> Iterator[Keeper]:
 
 def keeper_of(url: str, folder: Path, redis_home: RedisBackend | None) -> Iterator[Keeper]:
     desk = Desk(opened(url, folder))
-    desk.is_kept_hot = True
+    desk.invalidates_cache = True
     yield Keeper(desk, redis_home)
     desk.close()

@@ -1,4 +1,4 @@
-"""A site of communities with two listings, the newest and the top, ten posts a page; and a shop that follows them."""
+"""A site of communities with two listings, the newest and the top, ten posts a page; and an app that follows them."""
 
 from __future__ import annotations
 

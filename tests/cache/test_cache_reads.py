@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from datetime import timedelta
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -213,22 +211,6 @@ def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
     beginning.join()
     assert keeper.is_hit(other)
     assert keeper.read(other).items[0].text == "edited"
-
-
-def test_whoever_writes_what_lists_show_tells_the_hot_store() -> None:
-    """Found in the source: who adds a place that writes these tables is reminded here."""
-    writes = re.compile(
-        r"""(?:INSERT INTO|UPDATE|DELETE FROM)\s+(?:items|sightings|item_references)\b"""
-        r"""|tx\.(?:insert|update)\(\s*"(?:items|sightings|item_references)\""""
-        r"""|_set\(tx, "items\""""
-    )
-    folder = Path(cache.__file__).parent
-    files = {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*.py")}
-    writing = {name for name, text in files.items() if writes.search(text) and not name.startswith("migrations/")}
-    telling = {"items/page_writer.py", "items/reparse.py", "items/deletion.py"}
-    # `item_writer` and `lists` have the steps of a page's transaction; `page_writer` and `reparse` take them, and tell.
-    assert writing == {*telling, "items/item_writer.py", "search/lists.py"}
-    assert {name for name in telling if " cache" in files[name]} == telling
 
 
 # ── any history ───────────────────────────────────────────────────────────────────────────────────────────────────

@@ -164,7 +164,7 @@ def test_an_address_that_redis_cannot_make_sense_of_is_said_once(own_redis: Redi
         link = RedisLink(f"{own_redis.url}?nonsense=1", "test:")
         for _ in range(2):
             assert link.check() is not None
-    assert [one["event"] for one in said] == ["Redis is not used, the database is"]
+    assert [one["event"] for one in said] == ["Redis unavailable, falling back to the database"]
 
 
 def test_a_redis_that_refuses_to_write_is_as_good_as_away(keeper: Keeper, own_redis: RedisServer) -> None:
@@ -188,7 +188,7 @@ def test_a_database_that_takes_no_hot_set_fails_no_visit_and_is_counted(
         quick.show(source, post("t3_1"))
     assert quick.read(source).items[0].external_id == "t3_1"
     assert quick.hot.counts(quick.clock.now() - timedelta(days=1)).failures == 1
-    assert [one["event"] for one in said] == ["the hot set could not be written"]
+    assert [one["event"] for one in said] == ["cached list could not be written"]
 
 
 def test_two_deployments_on_one_redis_do_not_meet(redis_server: RedisServer, tmp_path: Path) -> None:

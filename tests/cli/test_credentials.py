@@ -99,7 +99,7 @@ def test_pausing_and_resuming_are_told_with_the_reason(catchment: Catchment) -> 
     assert catchment("status", "--json").json["alerts"] == []
     changes = catchment("credentials", "show", "main", "--json").json["changes"]
     assert [(one["to_state"], one["reason"]) for one in changes] == [
-        ("active", "resumed by a person"),
+        ("active", "resumed by a user"),
         ("paused", "on leave"),
         ("active", "added"),
     ]

@@ -1,4 +1,4 @@
-"""A community, and a shop that follows it: a newest listing, ranked ones beside it, a feed for those without a key."""
+"""A community, and an app that follows it: a newest listing, ranked ones beside it, a feed for those without a key."""
 
 from __future__ import annotations
 

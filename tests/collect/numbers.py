@@ -1,4 +1,4 @@
-"""A site of numbered posts whose listings show ids alone, and a shop that follows it."""
+"""A site of numbered posts whose listings show ids alone, and an app that follows it."""
 
 from __future__ import annotations
 

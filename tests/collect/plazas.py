@@ -1,4 +1,4 @@
-"""Communities that a test fills by hand: a platform whose one kind is tiered, and a shop that follows it."""
+"""Communities that a test fills by hand: a platform whose one kind is tiered, and an app that follows it."""
 
 from __future__ import annotations
 

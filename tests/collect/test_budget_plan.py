@@ -18,7 +18,7 @@ from catchment.model import (
 from catchment.policy.budget_plan import PlatformPlan
 from catchment.store.credentials import Terms
 from catchment.store.sources.runs import note_results
-from catchment.store.sources.stats import Taken
+from catchment.store.sources.stats import RequestsUsed
 from tests.town import TownApp
 
 HOUR = timedelta(hours=1)
@@ -107,7 +107,7 @@ def test_for_a_page_visits_are_counted_by_the_job_and_what_is_followed_counts_at
     visited(here, source, 3)
     visited(here, source, 1440, job="look-again")
     store, now = here.app.store, here.clock.now()
-    assert taken_of_late(store, now) == taken_lately(store, now) == Taken({source.id: 3.0}, {"reddit": 1440})
+    assert taken_of_late(store, now) == taken_lately(store, now) == RequestsUsed({source.id: 3.0}, {"reddit": 1440})
     jobs.plan_budgets(here.app)
     visited(here, source, 9)
     communities(here, 1, priority="low")

@@ -8,7 +8,7 @@ import pytest
 
 from catchment.jobs import JOBS, recover_leases, run_if_due
 from catchment.model import Outcome
-from catchment.sources.add import ask_now
+from catchment.sources.add import request_collection
 from tests.town import TownApp
 
 HOUR = timedelta(hours=1)
@@ -62,7 +62,7 @@ def test_a_source_that_was_added_while_the_clock_ran_ahead_is_visited_once_it_is
     post(here, "a1", "a2", "a3")
     here.clock.advance((400 * DAY).total_seconds())
     source = here.follow(here.town.feed())
-    ask_now(here.app.store, source.id, here.clock.now())
+    request_collection(here.app.store, source.id, here.clock.now())
     here.clock.advance(-(400 * DAY).total_seconds())
     assert here.collect() == []
     recover_leases(here.app)

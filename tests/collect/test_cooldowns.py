@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from catchment.collect.source_client import Cooldowns
+from catchment.collect.source_client import SharedCooldowns
 from catchment.errors import PlatformError, SlowDown
 from catchment.model import Outcome, Request
 from tests.collect.crowd import Crowd
@@ -122,7 +122,7 @@ def test_what_one_process_was_told_all_obey(here: TownApp, why: Callable[[TownAp
 
 
 def test_the_later_end_wins_and_what_a_clock_that_was_wrong_has_told_is_not_believed(here: TownApp) -> None:
-    one, other = Cooldowns(here.app.store.budgets), Cooldowns(here.app.store.budgets)
+    one, other = SharedCooldowns(here.app.store.budgets), SharedCooldowns(here.app.store.budgets)
     now = here.clock.now()
     one.start("crowd", now + 10 * MINUTES, now)
     other.start("crowd", now + 5 * MINUTES, now)

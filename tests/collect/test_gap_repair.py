@@ -12,7 +12,7 @@ import pytest
 
 from catchment.errors import ServerTrouble, SlowDown
 from catchment.model import Answer, Gap, Item, Kind, Reading, Request, Source, SourceState, WalkPlan
-from catchment.policy.coverage import Outlook, outlook_of
+from catchment.policy.coverage import Repairability, outlook_of
 from catchment.store.items.floor_audits import AuditView
 from catchment.store.sources.gaps import GapRepairView, GapView
 from tests.collect.numbers import SITE, START, Numbers, Site, platform_of
@@ -187,7 +187,7 @@ def test_a_gap_that_fails_three_times_is_never_asked_for_again_whoever_asks(scen
         scene.here.app.presence.leave(scene.here.clock.now())
         scene.here.restart()
     assert found == [*[(1, 0, 1)] * 3, *[(0, 1, 0)] * 2]
-    assert outlook_of(scene.kind, scene.gap().attempt_count, None) == Outlook.GIVEN_UP
+    assert outlook_of(scene.kind, scene.gap().attempt_count, None) == Repairability.GIVEN_UP
     assert [(repair.result, repair.http_status) for repair in scene.repairs()] == [("failed", 500)] * 3
 
 
@@ -231,7 +231,7 @@ def test_a_gap_that_cannot_be_reached_is_said_to_be_so_and_nothing_is_asked(here
     gap = scene.overflow()
     audit = scene.repair()
     assert (audit.gap_count, audit.unreachable_gap_count, scene.site.searched) == (1, 1, [])
-    assert outlook_of(scene.kind, gap.attempt_count, None) == Outlook.IMPOSSIBLE
+    assert outlook_of(scene.kind, gap.attempt_count, None) == Repairability.IMPOSSIBLE
 
 
 def test_an_audit_without_repair_counts_gaps_and_asks_nothing(scene: Scene) -> None:

@@ -228,7 +228,7 @@ def unreadable() -> Exception:
 def test_a_look_that_fails_is_put_off_and_not_lost(numbers: Numbers, error: Callable[[], Exception]) -> None:
     numbers.site.fails[0] = error
     (result,) = numbers.look(HOUR)
-    assert (result.outcome, result.notes[-1]) == ("succeeded", "1 of them are deferred")
+    assert (result.outcome, result.notes[-1]) == ("succeeded", "1 of them deferred")
     assert planned(numbers, "1")["look_count"] == 1
     numbers.look(timedelta(minutes=14))
     assert numbers.site.asked == []
@@ -304,7 +304,7 @@ def test_where_a_platform_needs_a_key_and_there_is_none_the_looks_wait_without_a
     assert (told, numbers.site.asked) == ([{False}], [])
     assert (result.outcome, result.notes) == (
         Outcome.SUCCEEDED,
-        ("rechecked 3 items", "3 of them are deferred"),
+        ("rechecked 3 items", "3 of them deferred"),
     )
     assert numbers.look() == []
 

@@ -20,7 +20,7 @@ from catchment.model import (
     Request,
 )
 from catchment.platforms import Platforms, feeds
-from catchment.store.items.reparse import Mended
+from catchment.store.items.reparse import ReparseCounts
 from tests.town import TownApp
 
 Flaw = Callable[[Item], Item | None]
@@ -91,7 +91,7 @@ def test_the_version_that_an_answer_produced_is_corrected_and_dated_as_it_was(he
     here.clock.advance(3600)
 
     use(here, reader(2))
-    assert reparse(here) == Reparsed(1, done=Mended(mended=1))
+    assert reparse(here) == Reparsed(1, done=ReparseCounts(mended=1))
 
     after = here.item("a")
     assert (before["text"], after["text"]) == ("this", "this and that")
@@ -113,7 +113,7 @@ def test_an_old_version_is_corrected_where_it_stands(here: TownApp) -> None:
         times.append(here.clock.now().isoformat())
 
     use(here, reader(2))
-    assert reparse(here).done == Mended(mended=3)
+    assert reparse(here).done == ReparseCounts(mended=3)
 
     history = [one for one in here.revisions("a") if one["valid_from"] < one["valid_to"]]
     assert [(one["text"], one["valid_from"], one["valid_to"]) for one in history] == [
@@ -180,7 +180,7 @@ def test_items_that_only_now_can_be_read_are_added_as_of_their_answer(here: Town
     here.clock.advance(86_400)
 
     use(here, reader(2))
-    assert reparse(here).done == Mended(new=1)
+    assert reparse(here).done == ReparseCounts(new=1)
     assert here.item("b")["first_seen_at"] == here.item("b")["ordered_at"] == shown_at
     assert len(here.items(source)) == 2
 
@@ -196,7 +196,7 @@ def test_items_that_are_added_are_looked_at_again_at_the_ages_that_are_still_to_
     here.clock.advance(86_400)
 
     use(here, reader(2, **looking))
-    assert reparse(here).done == Mended(new=2)
+    assert reparse(here).done == ReparseCounts(new=2)
     planned = here.app.store.database.read(lambda tx: tx.all("SELECT item_id, next_look_at, look_count FROM looks"))
     assert planned == [(here.item("a")["id"], micros(posted_at + ages[1]), 0)]
 
@@ -213,7 +213,7 @@ def test_an_item_that_was_shown_before_it_could_be_read_begins_earlier(here: Tow
     second = here.clock.now().isoformat()
 
     use(here, reader(2))
-    assert reparse(here).done == Mended(mended=1)
+    assert reparse(here).done == ReparseCounts(mended=1)
     (before,) = here.revisions("a")
     assert (before["text"], before["valid_from"], before["valid_to"]) == ("long and longer", first, second)
     assert (here.item("a")["text"], here.item("a")["first_seen_at"]) == ("short", first)
@@ -233,7 +233,7 @@ def test_an_answer_that_could_not_be_read_is_read(here: TownApp) -> None:
     here.clock.advance(3600)
 
     use(here, reader(1))
-    assert reparse(here) == Reparsed(1, done=Mended(new=1))
+    assert reparse(here) == Reparsed(1, done=ReparseCounts(new=1))
     assert here.item("a")["first_seen_at"] == shown_at
     assert reparse(here) == Reparsed()
 
@@ -266,7 +266,7 @@ def test_a_reader_that_has_not_changed_changes_nothing(here: TownApp) -> None:
         feed.post(f"b{number % 5}", f"that and {number}", at=here.clock.now() - timedelta(minutes=30 - number))
         here.collect(source)
     settled = rows(here)
-    assert reparse(here, again=True).done == Mended()
+    assert reparse(here, again=True).done == ReparseCounts()
     assert rows(here) == settled
 
 
@@ -280,7 +280,7 @@ def test_a_date_that_is_read_at_last_moves_the_item_in_every_list(here: TownApp)
     here.collect(source)
 
     use(here, reader(2))
-    assert reparse(here).done == Mended(details=1)
+    assert reparse(here).done == ReparseCounts(details=1)
     assert here.item("a")["created_at"] == here.item("a")["ordered_at"] == old.isoformat()
     assert not here.item("a")["is_created_at_guessed"]
     assert [one["external_id"] for one in here.items(source)] == ["b", "a"]

@@ -80,7 +80,7 @@ def test_a_success_between_them_begins_the_row_anew() -> None:
 def test_an_error_of_a_request_sent_while_it_should_cool_down_bans_it() -> None:
     story = Story().error(3).wait(MINUTE).error()
     assert (story.state, story.one.state_until) == (BANNED, story.now + DAY)
-    assert story.one.state_reason == "refused while it was to cool down: HTTP 401"
+    assert story.one.state_reason == "refused during its cooldown: HTTP 401"
 
 
 def test_ten_requests_that_fail_together_are_one_mishap() -> None:
@@ -94,7 +94,7 @@ def test_ten_errors_in_all_make_it_invalid() -> None:
         story.error().success()
     assert story.state == ACTIVE
     assert story.error().state == INVALID
-    assert story.one.state_reason == "10 errors in all: HTTP 401"
+    assert story.one.state_reason == "10 errors in total: HTTP 401"
 
 
 def test_errors_in_all_are_counted_anew_after_seven_clean_days() -> None:
@@ -143,7 +143,7 @@ def test_a_pause_holds_until_a_person_ends_it() -> None:
     assert (lifecycle.is_usable(story.one, story.now), lifecycle.usable_from(story.one, story.now)) == (False, None)
     assert lifecycle.hindrance(story.one, story.now) == "paused: on leave"
     story.one = lifecycle.resumed(story.one, story.now)
-    assert (story.state, story.one.state_reason) == (ACTIVE, "resumed by a person")
+    assert (story.state, story.one.state_reason) == (ACTIVE, "resumed by a user")
 
 
 def test_a_clock_that_is_set_right_lets_nobody_rest_until_a_wrong_year() -> None:

@@ -17,7 +17,7 @@ from catchment.collect.tasks import request_task
 from catchment.engines.embedded import Embedded
 from catchment.jobs import NAMES, Job
 from catchment.model import Source
-from catchment.sources.add import ask_now, follow, resume
+from catchment.sources.add import follow, request_collection, resume
 from tests.feedsite import FeedSite
 
 WAIT_SECONDS = 600
@@ -76,7 +76,7 @@ def test_what_another_process_adds_or_asks_for_is_collected_without_waiting_for_
     with opened("serve") as serving, opened("sources add") as other, collecting(serving):
         source = added(other, feed.url)
         until(lambda: visits(serving, source) == 1)
-        ask_now(other.store, source.id, other.clock.now())
+        request_collection(other.store, source.id, other.clock.now())
         until(lambda: visits(serving, source) == 2)
         assert serving.store.items.count() == 1
 

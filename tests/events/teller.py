@@ -42,7 +42,7 @@ class Teller(TownApp):
 
     def round(self, after: timedelta = timedelta(0), **more: Any) -> None:
         self.clock.advance(after.total_seconds())
-        self.app.deliverer.round(**more)
+        self.app.deliverer.deliver_pending(**more)
 
     def state(self, name: str = "webhook mine") -> dict[str, Any]:
         (found,) = [one for one in self.store.deliveries.page() if one.listener == name]

@@ -10,7 +10,7 @@ import pytest
 
 from catchment.clock import micros
 from catchment.errors import Refused
-from catchment.model import Alarm
+from catchment.model import AlertRequest
 from catchment.store.database import Transaction
 from catchment.store.delivery.events import tell
 from catchment.store.sources.alerts import close, raise_alert
@@ -50,8 +50,8 @@ def test_a_source_that_fails_and_recovers_is_told_of_once_each(both: Teller) -> 
 
 def test_an_alert_is_told_of_when_it_opens_and_when_it_closes_and_not_when_it_is_said_anew(both: Teller) -> None:
     write = both.store.database.write
-    assert write(lambda tx: raise_alert(tx, Alarm("it", "first"), 1))
-    assert not write(lambda tx: raise_alert(tx, Alarm("it", "second"), 2))
+    assert write(lambda tx: raise_alert(tx, AlertRequest("it", "first"), 1))
+    assert not write(lambda tx: raise_alert(tx, AlertRequest("it", "second"), 2))
     assert write(lambda tx: close(tx, "it", 3))
     assert not write(lambda tx: close(tx, "it", 4))
     assert [(name, data["message"]) for name, data in both.events()] == [

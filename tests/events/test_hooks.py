@@ -94,7 +94,7 @@ def test_a_hook_that_is_taken_away_holds_nothing_up_and_goes_on_when_it_is_back(
     teller.happen("one")
     with monkeypatch.context() as patch, teller.another("without it") as without:
         patch.setattr(sys, "path", [one for one in sys.path if one != str(package.folder)])
-        without.deliverer.round()
+        without.deliverer.deliver_pending()
     state = teller.state("hook printer")
     assert (state.is_active, state.off_because) == (False, "it is not installed any more")
     teller.round()

@@ -18,7 +18,7 @@ from catchment.fetch.messenger import Messenger
 from catchment.jobs import run_watches
 from catchment.logs import redact
 from catchment.messages import Translator, message
-from catchment.model import Alarm, Event, Severity, Watch, as_json
+from catchment.model import AlertRequest, Event, Severity, Watch, as_json
 from catchment.store.sources.alerts import raise_alert
 from catchment.text.markup import bare_link, without_markup
 from tests.events.teller import Teller
@@ -35,7 +35,7 @@ def notify(teller: Teller, url: str, name: str = "team", **more: Any) -> int:
 
 
 def alert(teller: Teller, number: int, severity: Severity = Severity.P1) -> None:
-    alarm = Alarm(f"alert {number}", f"alert number {number} is open", severity)
+    alarm = AlertRequest(f"alert {number}", f"alert number {number} is open", severity)
     teller.store.database.write(lambda tx: raise_alert(tx, alarm, micros(teller.clock.now())))
 
 
@@ -130,7 +130,9 @@ def test_the_end_of_a_task_is_told_with_its_figures(
 
 def test_messages_are_in_the_chosen_language(teller: Teller, receiver: Hostile) -> None:
     notify(teller, receiver.on("/in", reply()), language="zh")
-    alarm = Alarm("host", message("alert.source_unreachable", host="a.example", span="1 h", code="TIMEOUT_ERROR"))
+    alarm = AlertRequest(
+        "host", message("alert.source_unreachable", host="a.example", span="1 h", code="TIMEOUT_ERROR")
+    )
     teller.store.database.write(lambda tx: raise_alert(tx, alarm, micros(teller.clock.now())))
     teller.round()
     (line,) = lines(receiver.seen)
@@ -168,9 +170,9 @@ def test_the_address_is_in_no_file_no_view_and_no_log_line(tmp_path: Path, telle
 def test_an_address_in_our_own_network_is_refused_unless_that_is_allowed(receiver: Hostile) -> None:
     address = f"json://{receiver.on('/in', reply()).removeprefix('http://')}"
     with pytest.raises(AddressRefused, match="loopback"):
-        Messenger(address).send(notifications.Message("a", "b"))
+        Messenger(address).send(notifications.ChatMessage("a", "b"))
     assert receiver.seen == []
-    Messenger(address, allows_private=True).send(notifications.Message("a", "b"))
+    Messenger(address, allows_private=True).send(notifications.ChatMessage("a", "b"))
     assert lines(receiver.seen) == ["b"]
 
 

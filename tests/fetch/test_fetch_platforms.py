@@ -120,7 +120,7 @@ def test_no_more_requests_are_under_way_at_once_than_it_is_set(door_with: Callab
 
     door.ask(server.on("/first", while_one_is_under_way))
     assert [seen.path for seen in server.seen] == ["/first"]
-    assert "under way" in str(refused[0])
+    assert "in progress" in str(refused[0])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.errors import SlowDown, Stopped
-from catchment.fetch.throttle import Pauses, Slots, Turns
+from catchment.fetch.throttle import Cooldowns, HostPacing, Slots
 from catchment.model import Budget
 from tests.fetch.surroundings import SomePlatform
 from tests.hostile import reply
@@ -25,20 +25,20 @@ def seconds(number: float) -> timedelta:
 
 
 def test_a_burst_is_free_and_then_turns_are_spaced():
-    turns = Turns(per_second=2, burst=3, longest_wait=seconds(5))
+    turns = HostPacing(per_second=2, burst=3, longest_wait=seconds(5))
     assert [turns.take("a", NOW).total_seconds() for _ in range(6)] == [0, 0, 0, 0.5, 1.0, 1.5]
     assert turns.take("b", NOW) == seconds(0)
     assert turns.take("a", NOW + seconds(60)) == seconds(0)
 
 
 def test_a_turn_that_is_too_far_away_is_not_taken():
-    turns = Turns(per_second=1, burst=1, longest_wait=seconds(2))
+    turns = HostPacing(per_second=1, burst=1, longest_wait=seconds(2))
     assert [turns.take("a", NOW).total_seconds() for _ in range(5)] == [0, 1, 2, 3, 3]
 
 
 @given(st.lists(st.floats(0, 3), max_size=40), st.integers(1, 5), st.sampled_from([0.5, 1.0, 2.0, 5.0]))
 def test_no_stretch_of_time_holds_more_than_a_burst_and_the_rate(pauses, burst, per_second):
-    turns, now, sent = Turns(per_second, burst, longest_wait=seconds(5)), NOW, []
+    turns, now, sent = HostPacing(per_second, burst, longest_wait=seconds(5)), NOW, []
     for pause in pauses:
         now += seconds(pause)
         wait = turns.take("a", now)
@@ -50,19 +50,19 @@ def test_no_stretch_of_time_holds_more_than_a_burst_and_the_rate(pauses, burst, 
 
 
 def test_a_clock_that_was_set_back_does_not_close_a_host_for_long():
-    turns = Turns(per_second=2, burst=4, longest_wait=seconds(5))
+    turns = HostPacing(per_second=2, burst=4, longest_wait=seconds(5))
     turns.take("a", NOW + timedelta(days=365))
     assert turns.take("a", NOW) == seconds(5.5)
     assert turns.take("a", NOW + seconds(1)) == seconds(4.5)
 
 
 def test_no_limit_means_that_every_turn_is_now():
-    turns = Turns(per_second=0, burst=1, longest_wait=seconds(5))
+    turns = HostPacing(per_second=0, burst=1, longest_wait=seconds(5))
     assert {turns.take("a", NOW) for _ in range(1000)} == {seconds(0)}
 
 
 def test_pauses_end_by_themselves_and_the_later_end_wins():
-    pauses = Pauses()
+    pauses = Cooldowns()
     pauses.begin("host a", NOW + seconds(60))
     pauses.begin("host a", NOW + seconds(5))
     assert pauses.until("host a", NOW + seconds(59)) == NOW + seconds(60)
@@ -155,7 +155,7 @@ def test_enough_under_way_at_a_host_is_enough(new_door, server):
     first = Thread(target=door.ask, args=(url,))
     first.start()
     server.arrived.wait()
-    with pytest.raises(SlowDown, match="enough requests are under way"):
+    with pytest.raises(SlowDown, match="enough requests are in progress"):
         door.ask(url)
     door.stop.set()
     with pytest.raises(Stopped):

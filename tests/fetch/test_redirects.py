@@ -6,14 +6,14 @@ import pytest
 
 from catchment.credentials.secret import Secret
 from catchment.errors import AddressRefused, Unreadable
-from catchment.fetch.urls import Step, Way, next_step, parse_url, without_params
+from catchment.fetch.urls import RedirectRules, Step, next_step, parse_url, without_params
 from tests.hostile import redirect, reply, status
 
-WAY = Way(None, (), {}, parse_url("https://example.org/"))
+WAY = RedirectRules(None, (), {}, parse_url("https://example.org/"))
 SECRET_WAY = WAY.replace(secret_params={"key": "s3cret"})
 
 
-def step_at(url: str, method: str = "GET", body: bytes | None = None, way: Way = WAY, **headers: str) -> Step:
+def step_at(url: str, method: str = "GET", body: bytes | None = None, way: RedirectRules = WAY, **headers: str) -> Step:
     return way.step(parse_url(url), method, headers, body)
 
 
@@ -70,7 +70,7 @@ def test_a_redirect_to_nonsense_is_refused(door, server, to):
 
 
 def test_a_redirect_to_nowhere_is_unreadable(door, server):
-    with pytest.raises(Unreadable, match="where to"):
+    with pytest.raises(Unreadable, match="without a target"):
         door.ask(server.on("/", status(302)))
 
 

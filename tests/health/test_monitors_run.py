@@ -14,7 +14,7 @@ from catchment.collect.outages import JOB
 from catchment.errors import ServerTrouble, SlowDown
 from catchment.jobs import JOBS
 from catchment.model import Target
-from catchment.store.cache import HotCounts
+from catchment.store.cache import CacheCounts
 from catchment.store.credentials import Terms
 from catchment.store.items.item_writer import count_attempts
 from tests.town import TownApp
@@ -78,11 +78,11 @@ def test_with_two_usable_credentials_twice_as_many_calls_are_as_usual(quick: Tow
 def test_a_cold_hot_store_is_told_and_silence_about_it_is_not(here: TownApp) -> None:
     home = here.app.store.cached_sources
     assert looked_at(here, "monitor-cache-health") == []
-    home.count(here.clock.now(), HotCounts(hits=69, misses=31))
+    home.count(here.clock.now(), CacheCounts(hits=69, misses=31))
     assert looked_at(here, "monitor-cache-health") == [("hot store hits", "P2")]
-    home.count(here.clock.now(), HotCounts(hits=10))
+    home.count(here.clock.now(), CacheCounts(hits=10))
     assert looked_at(here, "monitor-cache-health") == []
-    home.count(here.clock.now(), HotCounts(misses=99))
+    home.count(here.clock.now(), CacheCounts(misses=99))
     assert looked_at(here, "monitor-cache-health") == [("hot store hits", "P2")]
     assert looked_at(here, "monitor-cache-health", after=10 * MINUTE) == [], "nobody reads"
 
@@ -90,7 +90,7 @@ def test_a_cold_hot_store_is_told_and_silence_about_it_is_not(here: TownApp) -> 
 @pytest.mark.parametrize(("threshold", "is_alarming"), [(0.5, False), (0.51, True), (0.0, False)])
 def test_the_wanted_share_of_hits_can_be_set(quick: TownApp, threshold: float, is_alarming: bool) -> None:
     with_settings(quick, monitor_hit_threshold=threshold)
-    quick.app.store.cached_sources.count(quick.clock.now(), HotCounts(hits=5, misses=5))
+    quick.app.store.cached_sources.count(quick.clock.now(), CacheCounts(hits=5, misses=5))
     assert bool(looked_at(quick, "monitor-cache-health")) is is_alarming
 
 

@@ -9,8 +9,8 @@ import pytest
 from catchment.health.monitors import (
     PostingRhythm,
     StaleSource,
-    alarms_for,
     canaries_among,
+    silence_alerts,
 )
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -27,7 +27,7 @@ def told(*followed: PostingRhythm, named: dict[str, int] | None = None) -> dict[
     late = [
         StaleSource(one.source_id, one.name, one.platform, one.expected_by) for one in followed if one.expected_by < NOW
     ]
-    alarms = alarms_for(late, followed, canaries_among(followed, {"reddit"}, named or {}))
+    alarms = silence_alerts(late, followed, canaries_among(followed, {"reddit"}, named or {}))
     return {one.subject: one.message for one in alarms}
 
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from catchment.errors import ServerTrouble
 from catchment.health.metrics import Totals
-from catchment.store.cache import HotCounts
+from catchment.store.cache import CacheCounts
 from catchment.store.items.item_writer import count_attempts
 from tests.town import TownApp
 
@@ -57,7 +57,7 @@ def test_what_is_written_late_into_the_last_hour_is_counted(quick: TownApp) -> N
 
 def test_what_is_cleared_stays_counted(quick: TownApp) -> None:
     counting = totals(quick)
-    quick.app.store.cached_sources.count(quick.clock.now(), HotCounts(hits=2, misses=1))
+    quick.app.store.cached_sources.count(quick.clock.now(), CacheCounts(hits=2, misses=1))
     quick.collect(quick.follow(quick.town.feed()))
     before = counting.counted(quick.clock.now())
     assert (before["hot", "hit"], before["hot", "miss"]) == (2, 1)

@@ -340,7 +340,7 @@ def test_a_key_whose_share_is_used_up_rests_until_reddit_counts_anew_and_another
     last = {"x_ratelimit_used": "600", "x_ratelimit_remaining": "0.0", "x_ratelimit_reset": "82"}
     server.on(NEW, reply(sample("new.json"), **last), GOOD)
     door.ask(KEYED)
-    with pytest.raises(SlowDown, match="asked to be left alone") as failure:
+    with pytest.raises(SlowDown, match="asked us to wait") as failure:
         door.ask(KEYED)
     assert failure.value.retry_at == door.clock.now() + timedelta(seconds=82)
     door.ask(KEYED.replace(credential="other"))
@@ -371,7 +371,7 @@ def test_who_is_blocked_asks_nobody_else_there_for_an_hour(door: Door, server: H
     server.on(NEW, reply(sample("blocked.html"), 403), GOOD)
     with pytest.raises(Refused, match="blocks us"):
         door.ask(KEYED)
-    with pytest.raises(SlowDown, match="asked to be left alone"):
+    with pytest.raises(SlowDown, match="asked us to wait"):
         door.ask(LOOK)
     door.clock.advance(3601)
     door.ask(KEYED)

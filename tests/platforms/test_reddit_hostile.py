@@ -293,7 +293,7 @@ def test_stubs_that_lead_in_a_circle_come_to_an_end_and_it_is_said(server: Hosti
         app.clock.advance(3600)  # type: ignore[attr-defined]
     assert times(server, "/comments/a1") + times(server, "/api/morechildren") == MOST_ABOUT_ONE
     assert app.store.follow_ups.count(source) == 0
-    assert any("it leads on and on" in note for note in notes)
+    assert any("too many follow-up pages" in note for note in notes)
     assert {item.external_id for item in app.store.items.newest(10)} == {"t3_a1", "t1_1", "t1_2"}
 
 

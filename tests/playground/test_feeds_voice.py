@@ -16,7 +16,7 @@ from catchment.model import Answer, Item, Request
 from catchment.platforms import feeds as reader
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Page,
     voices,
 )
@@ -40,9 +40,9 @@ def voice(world: World) -> Voice:
     return Voice(world)
 
 
-def ask(place: Place, at: datetime, bend: Bend | None = None, **headers: str) -> Ask:
+def ask(place: Place, at: datetime, bend: Distortion | None = None, **headers: str) -> Ask:
     told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Ask(place.path_at(at), "", told, at, BASE, bend or Bend())
+    return Ask(place.path_at(at), "", told, at, BASE, bend or Distortion())
 
 
 def read(page: Page, place: Place, at: datetime) -> tuple[Item, ...]:
@@ -214,7 +214,7 @@ def busy(world: World) -> Place:
 def test_a_stale_page_is_the_page_of_that_time_with_its_validators(world: World, voice: Voice, busy: Place) -> None:
     at = START + timedelta(days=3)
     old = voice.answer(busy, ask(busy, at - timedelta(hours=7)))
-    stale = voice.answer(busy, ask(busy, at, Bend(ago=timedelta(hours=7))))
+    stale = voice.answer(busy, ask(busy, at, Distortion(ago=timedelta(hours=7))))
     assert stale == old
     assert stale != voice.answer(busy, ask(busy, at))
 
@@ -222,8 +222,8 @@ def test_a_stale_page_is_the_page_of_that_time_with_its_validators(world: World,
 def test_entries_in_disorder_or_twice_are_the_same_entries(voice: Voice, busy: Place) -> None:
     at = START + timedelta(days=3)
     straight = voice.answer(busy, ask(busy, at))
-    reordered = voice.answer(busy, ask(busy, at, Bend(is_reordered=True)))
-    repeated = voice.answer(busy, ask(busy, at, Bend(is_repeated=True)))
+    reordered = voice.answer(busy, ask(busy, at, Distortion(is_reordered=True)))
+    repeated = voice.answer(busy, ask(busy, at, Distortion(is_repeated=True)))
     assert reordered.entries != straight.entries
     assert sorted(entry.post for entry in reordered.entries) == sorted(entry.post for entry in straight.entries)
     assert repeated.entries[::2] == repeated.entries[1::2] == straight.entries
@@ -232,14 +232,14 @@ def test_entries_in_disorder_or_twice_are_the_same_entries(voice: Voice, busy: P
 def test_a_skewed_clock_shifts_every_date_and_nothing_else(voice: Voice, busy: Place) -> None:
     at, skew = START + timedelta(days=3), timedelta(hours=5)
     straight = read(voice.answer(busy, ask(busy, at)), busy, at)
-    skewed = read(voice.answer(busy, ask(busy, at, Bend(skew=skew))), busy, at)
+    skewed = read(voice.answer(busy, ask(busy, at, Distortion(skew=skew))), busy, at)
     assert [one.created_at for one in skewed] == [one.created_at + skew for one in straight if one.created_at]
     assert [(one.external_id, one.text) for one in skewed] == [(one.external_id, one.text) for one in straight]
 
 
 def test_a_looping_cursor_never_leads_anywhere_new(world: World, voice: Voice) -> None:
     place = some(world, lambda place: place.form == "jsonfeed" and not (place.gone_at or place.moves_at), "is JSON")
-    first = json.loads(voice.answer(place, ask(place, START, Bend(is_looping=True))).body)
+    first = json.loads(voice.answer(place, ask(place, START, Distortion(is_looping=True))).body)
     path, _, query = first["next_url"].removeprefix(BASE).partition("?")
     second = json.loads(voice.answer(place, ask(place, START).replace(path=path, query=query)).body)
     assert second["next_url"] == first["next_url"]

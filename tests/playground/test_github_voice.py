@@ -13,7 +13,7 @@ from catchment.model import Answer, Item, Request
 from catchment.platforms import github as reader
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Page,
     voices,
 )
@@ -57,11 +57,11 @@ def places(world: World) -> list[Place]:
     return [place for place in world.places if place.form == "github"]
 
 
-def page(voice: Voice, place: Place, at: datetime, since: str = "daily", bend: Bend | None = None) -> Page:
+def page(voice: Voice, place: Place, at: datetime, since: str = "daily", bend: Distortion | None = None) -> Page:
     address = reader.understand(voice.target(place)).address
     path = address.removeprefix(BASE)
     assert voice.find(path) is place
-    return voice.answer(place, Ask(path, f"since={since}", {}, at, BASE, bend or Bend()))
+    return voice.answer(place, Ask(path, f"since={since}", {}, at, BASE, bend or Distortion()))
 
 
 def read(told: Page) -> tuple[Item, ...]:
@@ -125,10 +125,10 @@ def test_bends_are_bent(world: World, voice: Voice) -> None:
     (place, *_) = places(world)
     at = START + timedelta(days=3)
     straight = page(voice, place, at).entries
-    assert set(page(voice, place, at, bend=Bend(is_reordered=True)).entries) == set(straight)
-    assert len(page(voice, place, at, bend=Bend(is_repeated=True)).entries) == 2 * len(straight)
+    assert set(page(voice, place, at, bend=Distortion(is_reordered=True)).entries) == set(straight)
+    assert len(page(voice, place, at, bend=Distortion(is_repeated=True)).entries) == 2 * len(straight)
     assert (
-        page(voice, place, at, bend=Bend(ago=timedelta(days=1))).entries
+        page(voice, place, at, bend=Distortion(ago=timedelta(days=1))).entries
         == page(voice, place, at - timedelta(days=1)).entries
     )
 

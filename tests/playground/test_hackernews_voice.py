@@ -18,7 +18,7 @@ from catchment.platforms import hackernews as reader
 from catchment.platforms.hackernews import algolia, firebase
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Page,
     voices,
 )
@@ -61,15 +61,15 @@ def voice(world: World) -> Voice:
     return Voice(world)
 
 
-def page(voice: Voice, request: Request, at: datetime = AT, bend: Bend | None = None) -> Page:
+def page(voice: Voice, request: Request, at: datetime = AT, bend: Distortion | None = None) -> Page:
     path = "/" + request.url.split("/", 3)[3]
     query = "&".join(f"{name}={value}" for name, value in request.params.items())
     found = voice.find(path)
     assert found is not None
-    return voice.answer(found, Ask(path, query, {}, at, BASE, bend or Bend()))
+    return voice.answer(found, Ask(path, query, {}, at, BASE, bend or Distortion()))
 
 
-def read(voice: Voice, request: Request, at: datetime = AT, bend: Bend | None = None) -> Reading:
+def read(voice: Voice, request: Request, at: datetime = AT, bend: Distortion | None = None) -> Reading:
     said = page(voice, request, at, bend)
     answer = Answer(said.status, {}, said.body, request.url, at)
     assert reader.refusal(answer, request) is None
@@ -252,7 +252,7 @@ def shown(reading: Reading) -> list[str]:
 @pytest.mark.parametrize("request_", [NEW, SEARCH], ids=["list", "search"])
 def test_a_stale_answer_is_that_of_its_time(voice: Voice, request_: Request) -> None:
     ago = timedelta(hours=9)
-    stale = read(voice, request_, AT, Bend(ago=ago))
+    stale = read(voice, request_, AT, Distortion(ago=ago))
     assert stale == read(voice, request_, AT - ago)
     assert stale != read(voice, request_, AT)
 
@@ -260,17 +260,17 @@ def test_a_stale_answer_is_that_of_its_time(voice: Voice, request_: Request) -> 
 @pytest.mark.parametrize("request_", [NEW, SEARCH], ids=["list", "search"])
 def test_in_disorder_or_twice_they_are_the_same_stories(voice: Voice, request_: Request) -> None:
     straight = shown(read(voice, request_))
-    reordered = shown(read(voice, request_, AT, Bend(is_reordered=True)))
+    reordered = shown(read(voice, request_, AT, Distortion(is_reordered=True)))
     assert reordered != straight
     assert sorted(reordered) == sorted(straight)
-    assert set(shown(read(voice, request_, AT, Bend(is_repeated=True)))) == set(straight)
-    assert page(voice, request_, AT, Bend(is_repeated=True)).body.count(straight[0].encode()) > page(
+    assert set(shown(read(voice, request_, AT, Distortion(is_repeated=True)))) == set(straight)
+    assert page(voice, request_, AT, Distortion(is_repeated=True)).body.count(straight[0].encode()) > page(
         voice, request_
     ).body.count(straight[0].encode())
 
 
 def test_a_skewed_clock_shifts_the_dates_of_items_and_hits(world: World, voice: Voice, place: Place) -> None:
-    skew = Bend(skew=timedelta(hours=5))
+    skew = Distortion(skew=timedelta(hours=5))
     straight, skewed = read(voice, SEARCH).items, read(voice, SEARCH, AT, skew).items
     assert [one.created_at for one in skewed] == [one.created_at + skew.skew for one in straight if one.created_at]
     post = living(world, place)[0]
@@ -280,7 +280,7 @@ def test_a_skewed_clock_shifts_the_dates_of_items_and_hits(world: World, voice: 
 
 def test_a_looping_search_leads_back_to_where_it_began(voice: Voice) -> None:
     request = SEARCH.replace(params=SEARCH.params | {"hitsPerPage": "10"})
-    loop = Bend(is_looping=True)
+    loop = Distortion(is_looping=True)
     first = read(voice, request, AT, loop)
     assert shown(read(voice, first.follow[0], AT, loop)) == shown(first)
 

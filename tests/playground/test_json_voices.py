@@ -25,7 +25,7 @@ from catchment.model import WalkPlan as Wish
 from catchment.platforms import discourse, installed
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Entry,
     voices,
 )
@@ -64,8 +64,8 @@ def world() -> World:
 class Reader:
     """Asks a place by way of our own platform, page after page, without a socket in between."""
 
-    def __init__(self, world: World, place: Place, at: datetime, bend: Bend | None = None) -> None:
-        self.place, self.at, self.bend = place, at, bend or Bend()
+    def __init__(self, world: World, place: Place, at: datetime, bend: Distortion | None = None) -> None:
+        self.place, self.at, self.bend = place, at, bend or Distortion()
         self.voice = voices(world)[place.form]
         kind = installed().kind(KINDS[place.form])
         platform = installed().of_kind(KINDS[place.form])
@@ -179,13 +179,13 @@ def test_the_entries_noted_for_the_log_are_those_in_the_pages(world: World, form
 def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> None:
     for place in places(world, form):
         straight = list(Reader(world, place, AT).items())
-        ago = Reader(world, place, AT + timedelta(hours=5), Bend(ago=timedelta(hours=5))).items()
+        ago = Reader(world, place, AT + timedelta(hours=5), Distortion(ago=timedelta(hours=5))).items()
         assert [next(ago).external_id for _ in range(10)] == [item.external_id for item in straight[:10]]
-        skewed = next(Reader(world, place, AT, Bend(skew=timedelta(hours=5))).items())
+        skewed = next(Reader(world, place, AT, Distortion(skew=timedelta(hours=5))).items())
         assert skewed.created_at == (straight[0].created_at or AT) + timedelta(hours=5)
-        shuffled = Reader(world, place, AT, Bend(is_reordered=True))
+        shuffled = Reader(world, place, AT, Distortion(is_reordered=True))
         assert {item.external_id for item in shuffled.items()} == {item.external_id for item in straight}
-        looping = Reader(world, place, AT, Bend(is_looping=True))
+        looping = Reader(world, place, AT, Distortion(is_looping=True))
         first_page = {item.external_id for item, _ in zip(straight, range(forum_voice.PAGE_SIZE), strict=False)}
         seen = set()
         # A page that repeats the one before it is refused by the JSON API's own parser.

@@ -15,7 +15,7 @@ from catchment.errors import CatchmentError, Gone, LoginNeeded, Missing, Refused
 from catchment.model import Answer, Item, Reading, Request, Source
 from catchment.platforms import nga
 from catchment.platforms.nga import requests
-from catchment.playground.sites import Ask, Bend
+from catchment.playground.sites import Ask, Distortion
 from catchment.playground.sites.nga import COOKIE, Voice
 from catchment.playground.sites.nga.threads import PENALTY, SUB_BOARDS, BoardThread, fid_of
 from catchment.playground.world import Habits, World
@@ -36,8 +36,8 @@ def world() -> World:
 class Guest:
     """Asks as a guest or with an account, the way fetching does: what a refusal proposes is done."""
 
-    def __init__(self, world: World, cookies: str = "", at: datetime = AT, bend: Bend | None = None) -> None:
-        self.voice, self.cookies, self.at, self.bend = Voice(world), cookies, at, bend or Bend()
+    def __init__(self, world: World, cookies: str = "", at: datetime = AT, bend: Distortion | None = None) -> None:
+        self.voice, self.cookies, self.at, self.bend = Voice(world), cookies, at, bend or Distortion()
         self.place = world.places[0]
         self.source = Source(1, "key", "nga", "nga_forum", str(fid_of(self.place)), "x", START)
         self.statuses: list[int] = []
@@ -279,7 +279,7 @@ def test_of_a_comment_that_is_requested_by_its_id_json_tells_neither_text_nor_sc
 
 
 def test_a_list_that_leads_back_to_its_start_ends(world: World) -> None:
-    guest = account(world, bend=Bend(is_looping=True))
+    guest = account(world, bend=Distortion(is_looping=True))
     _, readings = guest.board()
     assert [len(reading.items) > 0 for reading in readings] == [True, False]
     assert readings[-1].notes

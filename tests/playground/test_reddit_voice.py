@@ -29,7 +29,7 @@ from catchment.platforms.reddit import requests
 from catchment.playground.faults import ALL, MOODS, OF_REDDIT
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Page,
     voices,
 )
@@ -86,13 +86,13 @@ class Client:
     def __init__(self, world: World, number: int = 0) -> None:
         self.world, self.voice, self.number = world, Voice(world), number
 
-    def ask(self, method: str, path: str, at: datetime = AT, *, bend: Bend | None = None, **given: Any) -> Page:
+    def ask(self, method: str, path: str, at: datetime = AT, *, bend: Distortion | None = None, **given: Any) -> Page:
         headers, body = given.get("headers", {}), given.get("body", "")
         place = self.voice.find(path)
         assert place is not None
         query = urlencode(given.get("params", {}))
         return self.voice.answer(
-            place, Ask(path, query, AGENT | headers, at, BASE, bend or Bend(), method, body.encode())
+            place, Ask(path, query, AGENT | headers, at, BASE, bend or Distortion(), method, body.encode())
         )
 
     def login(
@@ -105,7 +105,7 @@ class Client:
         return str(json.loads(self.login(at).body)["access_token"])
 
     def get(
-        self, path: str, at: datetime = AT, *, token: str | None = None, bend: Bend | None = None, **p: Any
+        self, path: str, at: datetime = AT, *, token: str | None = None, bend: Distortion | None = None, **p: Any
     ) -> Page:
         headers = {"authorization": f"Bearer {token or self.token(at)}"}
         return self.ask("GET", path, at, headers=headers, bend=bend, params={"raw_json": "1", **p})
@@ -654,13 +654,13 @@ def test_bent_tellings_are_bent_as_their_mood_says(reddit: Client, crowd: Place)
     ago, here = timedelta(hours=5), path(crowd)
     bent: dict[str, Any] = {"limit": 50}
     straight = reddit.names(here, **bent)
-    assert reddit.names(here, AT, bend=Bend(ago=ago), **bent) == reddit.names(here, AT - ago, **bent)
-    assert sorted(reddit.names(here, bend=Bend(is_reordered=True), **bent)) == sorted(straight)
-    assert reddit.names(here, bend=Bend(is_repeated=True), **bent)[::2] == straight
+    assert reddit.names(here, AT, bend=Distortion(ago=ago), **bent) == reddit.names(here, AT - ago, **bent)
+    assert sorted(reddit.names(here, bend=Distortion(is_reordered=True), **bent)) == sorted(straight)
+    assert reddit.names(here, bend=Distortion(is_repeated=True), **bent)[::2] == straight
     behind = {**bent, "after": straight[-1]}
-    assert reddit.names(here, bend=Bend(is_looping=True), **behind) == straight
-    assert reddit.told(here, bend=Bend(is_anchor_gone=True), **behind)["data"]["children"] == []
-    skewed = reddit.told(here, bend=Bend(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
+    assert reddit.names(here, bend=Distortion(is_looping=True), **behind) == straight
+    assert reddit.told(here, bend=Distortion(is_anchor_gone=True), **behind)["data"]["children"] == []
+    skewed = reddit.told(here, bend=Distortion(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
     assert skewed - 3600 == reddit.told(here, limit=1)["data"]["children"][0]["data"]["created_utc"]
 
 

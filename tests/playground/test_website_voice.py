@@ -14,7 +14,7 @@ from catchment.platforms import website as reader
 from catchment.playground.sites import (
     ROBOTS,
     Ask,
-    Bend,
+    Distortion,
     Page,
 )
 from catchment.playground.sites.website import (
@@ -55,10 +55,10 @@ def places(world: World) -> list[Place]:
     return [place for place in world.places if place.form == "website"]
 
 
-def page(voice: Voice, path: str, at: datetime, bend: Bend | None = None) -> Page:
+def page(voice: Voice, path: str, at: datetime, bend: Distortion | None = None) -> Page:
     place = voice.find(path)
     assert place is not None
-    return voice.answer(place, Ask(path, "", {}, at, BASE, bend or Bend()))
+    return voice.answer(place, Ask(path, "", {}, at, BASE, bend or Distortion()))
 
 
 def read(told: Page, path: str, **state: str) -> tuple[Item, ...]:
@@ -115,7 +115,7 @@ def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, voice
 def test_an_old_copy_is_that_of_the_time(world: World, voice: Voice) -> None:
     at, ago = START + timedelta(days=5), timedelta(days=2)
     for place in places(world):
-        assert page(voice, place.path, at, Bend(ago=ago)).body == page(voice, place.path, at - ago).body
+        assert page(voice, place.path, at, Distortion(ago=ago)).body == page(voice, place.path, at - ago).body
 
 
 def test_a_page_that_breaks_off_is_not_taken_for_a_new_text(world: World, voice: Voice) -> None:

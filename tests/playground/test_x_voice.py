@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catchment.playground.sites import Ask, Bend, Page, x
+from catchment.playground.sites import Ask, Distortion, Page, x
 from catchment.playground.world import Place, World
 from tests.platforms.x_oracle import documents
 from tests.playground.shapes import Field, fields
@@ -27,7 +27,7 @@ def test_an_old_copy_is_possible_of_a_list_and_not_of_the_page_that_a_cursor_lea
 
     def answer(query: str, ago: timedelta) -> Page:
         path, headers = f"/2/users/{x.user_id(place)}/tweets", {"authorization": "Bearer AAAAkey"}
-        return voice.answer(place, Ask(path, f"max_results=5{query}", headers, AT, "http://x", Bend(ago=ago)))
+        return voice.answer(place, Ask(path, f"max_results=5{query}", headers, AT, "http://x", Distortion(ago=ago)))
 
     first = answer("", timedelta())
     assert answer("", timedelta(days=1)).entries != first.entries

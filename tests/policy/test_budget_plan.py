@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catchment.collect.budget_plan import (
-    alarms_of,
+    budget_alerts,
     is_tight,
-    said,
-    said_late,
+    late_summary,
+    summary,
 )
 from catchment.model import PRIORITIES, Budget
-from catchment.policy.budget_plan import Late, Need, planned
+from catchment.policy.budget_plan import Need, PlannedDelay, planned
 
 REDDIT = Budget("reddit", limit=100, window_seconds=60)
 numbers = iter(range(1, 10**9))
@@ -88,8 +88,8 @@ def test_stretched_by_their_lateness_all_that_are_visited_fit_into_the_budget(
 
 def test_a_plan_is_told_in_a_line() -> None:
     plan = planned("reddit", [need(100, 23) for _ in range(400)], REDDIT)
-    assert said(plan) == "reddit: 400 sources need 92 of 100 requests per minute"
-    assert said(planned("feeds", [need(240, 1)], None)) == (
+    assert summary(plan) == "reddit: 400 sources need 92 of 100 requests per minute"
+    assert summary(planned("feeds", [need(240, 1)], None)) == (
         "feeds: 1 source needs 0.00417 requests per minute; no budget is declared"
     )
 
@@ -103,11 +103,11 @@ def test_a_plan_is_told_in_a_line() -> None:
     ],
 )
 def test_who_is_late_is_told_by_name(minutes: int | None, words: str) -> None:
-    assert said_late(Late(need(), minutes)) == words
+    assert late_summary(PlannedDelay(need(), minutes)) == words
 
 
 def test_a_budget_is_tight_before_it_is_used_up_and_alarming_when_it_does_not_suffice() -> None:
     plans = [planned("it", [need() for _ in range(count)], REDDIT) for count in (80, 81, 101)]
     assert [is_tight(one) for one in plans] == [False, True, True]
-    (alarm,) = alarms_of(plans)
+    (alarm,) = budget_alerts(plans)
     assert alarm.message.startswith("it: 101 sources need 101 of 100 requests per minute: 101 will be late")

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from catchment.clock import micros
 from catchment.model import (
     Change,
-    Earlier,
     Gap,
     Item,
     ItemChange,
     Listing,
     Order,
     PageFacts,
+    PastContent,
     Progress,
     Reading,
     RefinedItem,
@@ -349,7 +349,7 @@ def edited(number: int, fingerprint: bytes) -> ItemChange:
 def stale(
     *changes: ItemChange, before: float | None = 5, is_body_seen_before: bool = False, stale_count: int = 0
 ) -> bool:
-    facts = PageFacts(earlier={1: (Earlier(b"old", at(60)),)}, is_body_seen_before=is_body_seen_before)
+    facts = PageFacts(earlier={1: (PastContent(b"old", at(60)),)}, is_body_seen_before=is_body_seen_before)
     shown_before = None if before is None else at(before)
     return is_stale(Progress(newest_shown_at=shown_before, stale_count=stale_count), changes, facts, NOW)
 
@@ -395,6 +395,6 @@ def test_the_fourth_time_in_a_day_going_back_and_forth_is_no_news(
     earlier: list[tuple[bytes, int]], is_calmed: bool
 ) -> None:
     one = edited(1, b"a").replace(stored=known(id=1, fingerprint=b"b"))
-    change = calmed(one, [Earlier(content, at(minute)) for content, minute in earlier], NOW)
+    change = calmed(one, [PastContent(content, at(minute)) for content, minute in earlier], NOW)
     assert (change.change, change.is_volatile) == ((Change.COUNTED, True) if is_calmed else (Change.EDITED, False))
     assert ("fingerprint" in change.values, "version" in change.values) == (False, False)

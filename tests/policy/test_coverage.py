@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from catchment.cli.commands.reports import weeks
 from catchment.model import (
+    CoverageState,
     Order,
     Progress,
     Source,
     SourceState,
-    Standing,
 )
 from catchment.policy.coverage import (
     Day,
@@ -93,8 +93,10 @@ def test_what_comes_after_the_last_good_visit_stands_as_the_source_does(
 def test_a_day_is_as_bad_as_its_worst_hour_and_today_is_judged_up_to_the_last_visit() -> None:
     found = stretches(SOURCE, READ, Order.NEWEST_FIRST, [hole(4, 3.75)], SINCE, NOW)
     days = calendar(found, known_until(found, READ, NOW))
-    assert days[-1] == Day(date(2026, 3, 11), Standing.VERIFIED, 1.0)
-    assert [one for one in days if one.standing == Standing.SUSPECT] == [Day(date(2026, 3, 7), Standing.SUSPECT, 0.75)]
+    assert days[-1] == Day(date(2026, 3, 11), CoverageState.VERIFIED, 1.0)
+    assert [one for one in days if one.standing == CoverageState.SUSPECT] == [
+        Day(date(2026, 3, 7), CoverageState.SUSPECT, 0.75)
+    ]
     assert len(days) == 11
     lines = list(weeks(days))
     assert lines == ["2026-02-23              ·", "2026-03-02  · · · · ■ ? ■", "2026-03-09  ■ ■ ■"]
@@ -111,5 +113,5 @@ def test_every_moment_has_exactly_one_standing(gaps: list[tuple[float, float, bo
 
 def test_nothing_is_said_twice_in_a_row() -> None:
     found = stretches(SOURCE, READ, Order.NEWEST_FIRST, [hole(4, 3), hole(3, 2)], SINCE, NOW)
-    assert [one.standing for one in found].count(Standing.SUSPECT) == 1
+    assert [one.standing for one in found].count(CoverageState.SUSPECT) == 1
     assert all(isinstance(one, Stretch) for one in found)

@@ -10,7 +10,7 @@ import pytest
 from catchment.errors import InvalidInput, NotFound
 from catchment.model import Target, Watch
 from catchment.platforms import Platforms, installed
-from catchment.sources.kinds import Names
+from catchment.sources.kinds import NameResolver
 from catchment.store.search.lists import Filter
 from tests.store.desk import Desk, opened, post
 
@@ -28,7 +28,7 @@ def desk(tmp_path: Path, database_url: str) -> Iterator[Desk]:
 def test_what_a_platform_brought_is_known_without_it_whether_it_is_indexed_or_not(desk: Desk) -> None:
     source = desk.follow("harbour", "wall")
     desk.show(source, post("1", kind="note"))
-    names = Names(desk.store, lambda: NOTHING)
+    names = NameResolver(desk.store, lambda: NOTHING)
     for _ in range(2):
         wanted = Filter(kind="note", platform="wall")
         assert names.checked(wanted) == wanted
@@ -40,7 +40,7 @@ def test_what_a_platform_brought_is_known_without_it_whether_it_is_indexed_or_no
 
 
 def test_what_is_installed_is_known_before_anything_is_stored(desk: Desk) -> None:
-    names = Names(desk.store, installed)
+    names = NameResolver(desk.store, installed)
     assert [names.kind(one) for one in ("rss", "entry", "comment", "job", "link")]
     assert names.platform("feeds") == "feeds"
     assert {"rss", "entry", "comment"} <= set(names.kinds())
@@ -52,12 +52,12 @@ def test_the_archive_answers_without_loading_the_platforms(desk: Desk) -> None:
     def never() -> Platforms:
         raise AssertionError("the platforms were loaded")
 
-    names = Names(desk.store, never)
+    names = NameResolver(desk.store, never)
     assert names.checked(Filter(kind="rss", platform="feeds")).kind == "rss"
 
 
 def test_an_unknown_name_is_told_with_the_nearest_one_and_with_all(desk: Desk) -> None:
-    names = Names(desk.store, installed)
+    names = NameResolver(desk.store, installed)
     with pytest.raises(InvalidInput, match=r"unknown kind 'Entyr' — did you mean entry\? known: .*rss") as kind:
         names.checked(Filter(kind="Entyr"))
     with pytest.raises(InvalidInput, match=r"unknown platform 'redit' — did you mean reddit\? known: .*feeds") as place:
@@ -69,7 +69,7 @@ def test_an_unknown_name_is_told_with_the_nearest_one_and_with_all(desk: Desk) -
 
 def test_a_kind_of_items_is_no_kind_of_sources(desk: Desk) -> None:
     with pytest.raises(InvalidInput, match=r"'entry' is a kind of items, not of sources — known: .*rss"):
-        Names(desk.store, installed).source_kind("entry")
+        NameResolver(desk.store, installed).source_kind("entry")
 
 
 def test_a_source_is_found_by_id_name_target_or_words_of_its_own(desk: Desk) -> None:
@@ -77,7 +77,7 @@ def test_a_source_is_found_by_id_name_target_or_words_of_its_own(desk: Desk) -> 
     news, _ = follow(Target("rss", "https://news.example/feed"), "feeds", desk.now, name="Daily news")
     web, _ = follow(Target("reddit", "r/webdev"), "reddit", desk.now)
     other, _ = follow(Target("rss", "https://other.example/feed"), "feeds", desk.now, name="News of others")
-    names = Names(desk.store, installed)
+    names = NameResolver(desk.store, installed)
     for text, source in (
         *((str(news.id), news), ("daily NEWS", news), ("https://news.example/feed", news), ("other.example", other)),
         *(("webdev", web), ("https://www.reddit.com/r/webdev/", web), ("News of others", other)),
@@ -91,5 +91,5 @@ def test_a_source_is_found_by_id_name_target_or_words_of_its_own(desk: Desk) -> 
 
 def test_what_is_typed_at_length_is_not_repeated_at_length(desk: Desk) -> None:
     with pytest.raises(InvalidInput) as error:
-        Names(desk.store, installed).kind("x" * 5000)
+        NameResolver(desk.store, installed).kind("x" * 5000)
     assert "x" * 51 not in str(error.value)

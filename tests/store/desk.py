@@ -14,7 +14,7 @@ from catchment.credentials.cipher import Cipher
 from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager
 from catchment.credentials.pool import CredentialPool
-from catchment.credentials.secret_store import Lent, SecretStore
+from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.model import (
     Closing,
     Item,
@@ -64,7 +64,7 @@ class Desk:
         """The ages at which new items are to be looked at again."""
         self.tiers: Tiers | None = None
         """Where sources are judged by how lively they are."""
-        self.is_kept_hot = False
+        self.invalidates_cache = False
         """Whether what pages change must be learnt by the hot store."""
 
     @property
@@ -150,7 +150,7 @@ class Desk:
             raws=() if body is None else (RawAnswer("list", {}, source.target, 200, {}, 1, True, body[:32], body),),
             outcomes={("200", at.replace(second=0, microsecond=0)): 1},
             needs_rhythm=needs_rhythm(state),
-            is_kept_hot=self.is_kept_hot,
+            invalidates_cache=self.invalidates_cache,
         )
 
         def decide(facts: PageFacts) -> VisitPage:
@@ -220,7 +220,7 @@ USUAL_RULES = LifecycleRules()
 
 
 def pool_of(
-    desk: Desk, keys: str = MASTER_KEY, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()
+    desk: Desk, keys: str = MASTER_KEY, rules: LifecycleRules = USUAL_RULES, lent: Sequence[EnvironmentCredential] = ()
 ) -> CredentialPool:
     """The credentials as one more process of the deployment uses them."""
     safe = SecretStore(desk.store.credentials, Cipher(keys), lent)

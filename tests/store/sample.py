@@ -17,7 +17,7 @@ from typing import Any
 
 from catchment.events.watches import run_watches
 from catchment.model import (
-    Alarm,
+    AlertRequest,
     Booking,
     Counts,
     Item,
@@ -38,11 +38,11 @@ from catchment.model import (
     Watch,
 )
 from catchment.policy.tiers import Tier, Tiers
-from catchment.store.cache import CachedSet, CacheKey, HotCounts
+from catchment.store.cache import CacheCounts, CachedSet, CacheKey
 from catchment.store.delivery.webhooks import SealedWebhook
 from catchment.store.item_fields import to_json
 from catchment.store.items.deletion import Forget
-from catchment.store.items.item_writer import owe
+from catchment.store.items.item_writer import queue_follow_ups
 from catchment.store.items.shown_entries import keep_shown
 from catchment.store.search.index import terms_of
 from catchment.store.sources.alerts import raise_alert
@@ -93,7 +93,7 @@ def fill(desk: Desk) -> None:
     assert newest
     made = CachedSet(newest[0], [*map(to_json, newest[1])])
     store.cache_table.put(CacheKey(board.id, False), made, now, now + timedelta(days=1))
-    store.cached_sources.count(now, HotCounts(2, 1))
+    store.cached_sources.count(now, CacheCounts(2, 1))
     store.sources.set_state(board.id, SourceState.PAUSED, "on leave", desk.now)
     desk.show(other, post("told in confidence", author="somebody"))
     store.deletion.forget(Forget("author", "feeds", "test", "asked for", author="somebody"), desk.now)
@@ -109,8 +109,10 @@ def fill(desk: Desk) -> None:
     store.metrics.keep_standing(MetricSpan.HOUR, MetricSpan.HOUR.start(now), GlobalMetrics(3, 1, {"tier1": 2}))
     store.index.advance()
     run_watches(store.watches, desk.clock.now, Event())
-    store.database.write(lambda tx: owe(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1))
-    store.database.write(lambda tx: raise_alert(tx, Alarm("source 1 failing", "so it is", source_id=feed.id), 1))
+    store.database.write(
+        lambda tx: queue_follow_ups(tx, board, [(1, (Request("https://r.example/replies", about_item="a"),))], 1)
+    )
+    store.database.write(lambda tx: raise_alert(tx, AlertRequest("source 1 failing", "so it is", source_id=feed.id), 1))
 
 
 _COUNTS = (

@@ -8,7 +8,7 @@ from threading import Barrier, Event
 import pytest
 
 from catchment.errors import InvalidInput
-from catchment.store.items.change_feed import ChangeCursor, place_from
+from catchment.store.items.change_feed import ChangeCursor, parse_cursor
 from tests.store.desk import Desk, post
 
 
@@ -28,7 +28,7 @@ class Following:
             page = self._desk.store.changes.after(self._place, self._limit, counters=self._counters)
             self.seen += [one.id for one in page.items]
             # Outside it is a text, and comes back as one.
-            self._place = place_from(str(page.next))
+            self._place = parse_cursor(str(page.next))
             if page.is_end:
                 return
 
@@ -176,4 +176,4 @@ def test_the_place_to_go_on_from_is_told_at_the_end_too_and_with_it_the_newest_n
 @pytest.mark.parametrize("text", ["", "-", "-1", "1-", "a", "1-2-3", "１", "1.5", f"{2**63}", f"1-{2**63}", "9" * 5000])
 def test_a_place_among_the_changes_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="not a place"):
-        place_from(text)
+        parse_cursor(text)

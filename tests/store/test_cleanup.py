@@ -11,7 +11,7 @@ import pytest
 
 from catchment.clock import micros
 from catchment.fetch.budgets import StoredBudgets
-from catchment.model import Alarm, Budget, Severity
+from catchment.model import AlertRequest, Budget, Severity
 from catchment.store.database import Transaction
 from catchment.store.sources.alerts import close, raise_alert
 from catchment.store.sources.metrics import GlobalMetrics, Measure, MetricSpan
@@ -46,7 +46,7 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
 def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None:
     def alert(tx: Transaction) -> None:
         for subject in ("over", "open"):
-            raise_alert(tx, Alarm(subject, "so it is"), micros(desk.now))
+            raise_alert(tx, AlertRequest(subject, "so it is"), micros(desk.now))
         close(tx, "over", micros(desk.now))
 
     desk.store.database.write(alert)
@@ -66,10 +66,10 @@ def test_metrics_of_hours_go_with_the_runs_and_those_of_days_after_a_time_of_the
 
 def test_alerts_of_which_nothing_is_known_at_the_moment_stay_as_they_are(desk: Desk) -> None:
     alerts = desk.store.alerts
-    assert alerts.keep_open(" low", [Alarm("a low", "so"), Alarm("b low", "so")], desk.now) == (2, 0)
+    assert alerts.keep_open(" low", [AlertRequest("a low", "so"), AlertRequest("b low", "so")], desk.now) == (2, 0)
     assert alerts.keep_open(" low", [], desk.now, undecided=["b low", "c low"]) == (0, 1)
     assert [one.subject for one in alerts.open()] == ["b low"]
-    assert alerts.keep_open(" low", [Alarm("b low", "worse", Severity.P0)], desk.now) == (0, 0)
+    assert alerts.keep_open(" low", [AlertRequest("b low", "worse", Severity.P0)], desk.now) == (0, 0)
     assert [(one.message, one.severity) for one in alerts.open()] == [("worse", "P0")]
     assert alerts.open_by_severity() == {"P0": 1, "P1": 0, "P2": 0}
 

@@ -16,7 +16,7 @@ from catchment.credentials.lifecycle import LifecycleRules
 from catchment.credentials.manager import CredentialManager, CredentialView, credential_view
 from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secret import Secret
-from catchment.credentials.secret_store import Lent, SecretStore
+from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.errors import (
     CredentialsExhausted,
     LoginNeeded,
@@ -36,7 +36,9 @@ def keep(desk: Desk, name: str, platform: str = "reddit", key: str = MASTER_KEY,
     safe.add(platform, name, secret, desk.now, terms=Terms(**({"is_shared": True} | terms)))
 
 
-def keeper_of(desk: Desk, rules: LifecycleRules = USUAL_RULES, lent: Sequence[Lent] = ()) -> CredentialManager:
+def keeper_of(
+    desk: Desk, rules: LifecycleRules = USUAL_RULES, lent: Sequence[EnvironmentCredential] = ()
+) -> CredentialManager:
     safe = SecretStore(desk.store.credentials, Cipher(MASTER_KEY), lent)
     return CredentialManager(desk.store.credentials, safe, rules, desk.clock)
 
@@ -227,7 +229,7 @@ def test_every_change_is_written_down_with_its_reason(desk: Desk) -> None:
     ]
     reasons = [one.reason for one in reversed(desk.store.credentials.changes("mine"))]
     assert reasons[1] == "3 errors in a row: a login is needed, or the one given is not accepted (HTTP 401)"
-    assert reasons[7:] == ["on leave", "resumed by a person", "removed"]
+    assert reasons[7:] == ["on leave", "resumed by a user", "removed"]
 
 
 def test_a_success_is_noted_where_it_is_news(desk: Desk) -> None:
@@ -313,7 +315,7 @@ def test_an_exhausted_pool_is_an_alert_of_the_highest_sort_that_closes_by_itself
     with pytest.raises(CredentialsExhausted) as caught:
         pool.take("reddit")
     assert (caught.value.code, caught.value.retryable) == ("COOKIE_EXHAUSTED", False)
-    assert "no credential of reddit is usable: mine is cooling until 2026-01-01 00:30 UTC" in str(caught.value)
+    assert "no credential of reddit is usable: mine is cooling down until 2026-01-01 00:30 UTC" in str(caught.value)
     assert "the next one is usable from 2026-01-01 00:30 UTC" in str(caught.value)
     desk.clock.advance(1800)
     keeper.apply_elapsed_time()
@@ -370,8 +372,8 @@ def test_an_end_that_is_known_is_told_of_in_advance(desk: Desk) -> None:
 # ── what stands in the environment ────────────────────────────────────────────────────────────────────────────────
 
 
-def lent(secret: str = "lent secret") -> list[Lent]:
-    return [Lent("reddit", "reddit-environment", Secret(basic=f"id:{secret}"))]
+def lent(secret: str = "lent secret") -> list[EnvironmentCredential]:
+    return [EnvironmentCredential("reddit", "reddit-environment", Secret(basic=f"id:{secret}"))]
 
 
 def test_one_of_the_environment_is_part_of_the_pool_and_never_written_down(desk: Desk) -> None:

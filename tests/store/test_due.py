@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from catchment.model import SourceState
+from catchment.model import ON_PROBATION, SourceState
 from catchment.store.database import Database, T, Transaction
 from catchment.store.sources.sources import Claimed, Sources
 from tests.store.desk import Desk
@@ -148,7 +148,7 @@ def test_only_active_sources_are_due(desk: Desk, state: SourceState) -> None:
 def test_a_source_that_is_resumed_starts_with_a_clean_slate(desk: Desk) -> None:
     source = desk.follow("one")
     later = desk.now + timedelta(days=1)
-    desk.give_back(desk.claim(source), failures_in_a_row=7, next_due_at=later, due_reason="probation")
+    desk.give_back(desk.claim(source), failures_in_a_row=7, next_due_at=later, due_reason=ON_PROBATION)
     desk.store.sources.set_state(source.id, SourceState.PAUSED, None, desk.now)
     desk.store.sources.set_state(source.id, SourceState.ACTIVE, None, desk.now)
     desk.clock.advance(3600)

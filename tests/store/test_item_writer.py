@@ -22,7 +22,7 @@ from catchment.model import (
 from catchment.store import Store
 from catchment.store.database import RETRIES, Database, Transaction
 from catchment.store.items.deletion import Forget
-from catchment.store.items.items import Chosen
+from catchment.store.items.items import ExportFilter
 from catchment.text.clean import FINGERPRINT_RULE, fingerprint
 from tests.store.desk import Desk, later, opened, post
 from tests.store.processes import Hand
@@ -294,7 +294,7 @@ def test_a_reader_never_keeps_the_log_of_a_sqlite_file_from_shrinking(tmp_path: 
     desk = Desk(opened(f"sqlite:///{tmp_path / 'catchment.db'}", tmp_path))
     source = desk.follow()
     desk.show(source, *(post(f"{number}") for number in range(20)))
-    export = desk.store.exports.of(Chosen(), batch=2)
+    export = desk.store.exports.of(ExportFilter(), batch=2)
     next(export)
     with closing(Database(desk.store.database.url)) as other:
         (is_busy, *_) = other.read(lambda tx: tx.one("PRAGMA wal_checkpoint(TRUNCATE)")) or (1,)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from catchment.health.metrics import Measuring
+from catchment.health.metrics import MetricsRecorder
 from catchment.model import (
     Counts,
     Outcome,
     Source,
     VisitResult,
 )
-from catchment.store.cache import HotCounts
+from catchment.store.cache import CacheCounts
 from catchment.store.sources.metrics import Measure, MetricSpan
 from catchment.store.sources.runs import note_results
 from tests.store.desk import Desk
@@ -39,8 +39,8 @@ def visited(
     desk.store.database.write(lambda tx: note_results(tx, [(run_id, result)]))
 
 
-def measuring(desk: Desk) -> Measuring:
-    return Measuring(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
+def measuring(desk: Desk) -> MetricsRecorder:
+    return MetricsRecorder(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
 
 
 def an_hour(desk: Desk) -> tuple[Source, Source]:
@@ -167,7 +167,7 @@ def in_tier(desk: Desk, source: Source, tier: str | None) -> None:
 def test_hits_and_tiers_are_noted_when_the_hour_is_over_and_stay_when_they_are_known_no_more(desk: Desk) -> None:
     source, home = desk.follow("r/one", "reddit"), desk.store.cached_sources
     in_tier(desk, source, "tier1")
-    home.count(NINE + MINUTE, HotCounts(hits=3, misses=1))
+    home.count(NINE + MINUTE, CacheCounts(hits=3, misses=1))
     now = NINE + HOUR
     measuring(desk).measure(MetricSpan.HOUR, now)
     in_tier(desk, source, "tier3")
@@ -181,13 +181,13 @@ def test_reads_that_are_told_late_or_while_nothing_was_measured_are_made_up_for(
     home = desk.store.cached_sources
     measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR)
     for hour in (0, 1, 2):
-        home.count(NINE + hour * HOUR, HotCounts(hits=hour, misses=1))
+        home.count(NINE + hour * HOUR, CacheCounts(hits=hour, misses=1))
     assert stood(desk, NINE + 3 * HOUR + MINUTE) == [(0.5, None), (0.6667, None), (None, {})], "counted here and now"
     measuring(desk).measure(MetricSpan.HOUR, NINE + 3 * HOUR)
     assert stood(desk, NINE + 3 * HOUR, 4) == [(0.0, {}), (0.5, None), (0.6667, {}), (None, {})]
 
 
 def test_what_belongs_to_no_kind_is_not_told_of_one(desk: Desk) -> None:
-    desk.store.cached_sources.count(NINE, HotCounts(hits=1))
+    desk.store.cached_sources.count(NINE, CacheCounts(hits=1))
     (shown,) = measuring(desk).latest(MetricSpan.HOUR, 1, NINE + MINUTE, "reddit")
     assert (shown.hit_rate, shown.tiers) == (None, None)

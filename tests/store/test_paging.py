@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from catchment.errors import InvalidInput
-from catchment.store.items.items import Chosen, key_from, key_of
+from catchment.store.items.items import ExportFilter, key_from, key_of
 from tests.store.desk import Desk, opened, post
 
 DAY = datetime(2025, 12, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def test_every_item_is_on_one_page_however_long_the_pages_are(desk: Desk) -> Non
         assert walked(desk, limit) == newest_first
         assert walked(desk, limit, sources[1].id) == newest_first
         assert sorted(walked(desk, limit, sources[0].id)) == sorted(list(wanted)[:6])
-    assert [one.external_id for one in desk.store.exports.of(Chosen(), batch=3)] == list(wanted)
+    assert [one.external_id for one in desk.store.exports.of(ExportFilter(), batch=3)] == list(wanted)
 
 
 def test_a_date_in_the_future_does_not_head_the_list_for_ever(desk: Desk) -> None:
@@ -82,7 +82,7 @@ def test_an_export_during_writing_has_every_item_that_was_there(desk: Desk) -> N
     source = desk.follow()
     desk.show(source, *(post(f"{number}") for number in range(10)))
     seen = []
-    for one in desk.store.exports.of(Chosen(), batch=2):
+    for one in desk.store.exports.of(ExportFilter(), batch=2):
         seen.append(one.id)
         if len(seen) < 15:
             desk.show(source, post(f"new {len(seen)}"))

@@ -12,7 +12,7 @@ from catchment.model import (
     Reference,
     as_json,
 )
-from catchment.store.items.items import Chosen, as_it_was
+from catchment.store.items.items import ExportFilter, as_it_was
 from tests.store.desk import Desk, post
 
 BRIEF = Item(
@@ -140,7 +140,7 @@ def test_an_adult_mark_may_come_later(desk: Desk) -> None:
 def test_an_export_tells_both(desk: Desk) -> None:
     source = desk.follow("r", "reddit")
     desk.show(source, BRIEF, post("t3_b", is_deleted=True, deleted_by="moderator"))
-    exported = list(desk.store.exports.of(Chosen()))
+    exported = list(desk.store.exports.of(ExportFilter()))
     assert [(one.external_id, one.is_brief, one.deleted_by) for one in exported] == [
         ("t3_a", True, None),
         ("t3_b", False, "moderator"),

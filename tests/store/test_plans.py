@@ -24,9 +24,9 @@ import catchment.store.store
 from catchment.cli.main import commands
 from catchment.cli.main import run as cli_run
 from catchment.events.watches import run_watches
-from catchment.health.metrics import Measuring
+from catchment.health.metrics import MetricsRecorder
 from catchment.model import (
-    Alarm,
+    AlertRequest,
     Booking,
     FollowUp,
     NextRecheck,
@@ -42,14 +42,14 @@ from catchment.model import (
     Watch,
 )
 from catchment.store import Store
-from catchment.store.cache import CachedSet, CacheKey, HotCounts
+from catchment.store.cache import CacheCounts, CachedSet, CacheKey
 from catchment.store.credentials import Decided
 from catchment.store.item_fields import ItemView
 from catchment.store.items.change_feed import ChangeCursor
 from catchment.store.items.deletion import Forget
 from catchment.store.items.floor_audits import IncompleteThread
-from catchment.store.items.item_writer import owe, update_follow_ups
-from catchment.store.items.items import Chosen
+from catchment.store.items.item_writer import queue_follow_ups, update_follow_ups
+from catchment.store.items.items import ExportFilter
 from catchment.store.items.reparse import ReparseFilter
 from catchment.store.items.reply_counts import count_replies
 from catchment.store.leases import living
@@ -59,9 +59,9 @@ from catchment.store.search.lists import Filter, newest_with
 from catchment.store.search.lists import ListFilter as Asked
 from catchment.store.sources.gaps import RepairEnd
 from catchment.store.sources.metrics import MetricSpan
-from catchment.store.sources.sources import Described
+from catchment.store.sources.sources import ListedChanges
 from catchment.store.sources.sources import SourceRequest as Following
-from catchment.store.sources.stats import Taken
+from catchment.store.sources.stats import RequestsUsed
 from catchment.store.spending import PaidCall
 from catchment.text.clean import fingerprint
 from catchment.web.app import PAGES
@@ -137,10 +137,12 @@ QUESTIONS: dict[str, Asking] = {
     "newest, next page": lambda desk: desk.store.items.newest(3, before=(10**16, 5)),
     "newest of a source": lambda desk: desk.store.items.newest(3, source_id=1),
     "newest of a source, next page": lambda desk: desk.store.items.newest(3, source_id=1, before=(10**16, 5)),
-    "an export": lambda desk: list(desk.store.exports.of(Chosen())),
-    "an export of a kind": lambda desk: list(desk.store.exports.of(Chosen(kind="rss"))),
-    "an export of a source": lambda desk: list(desk.store.exports.of(Chosen(source_id=1, since=days_ago(desk, 5)))),
-    "an export from some day on": lambda desk: list(desk.store.exports.of(Chosen(since=days_ago(desk, 5)))),
+    "an export": lambda desk: list(desk.store.exports.of(ExportFilter())),
+    "an export of a kind": lambda desk: list(desk.store.exports.of(ExportFilter(kind="rss"))),
+    "an export of a source": lambda desk: list(
+        desk.store.exports.of(ExportFilter(source_id=1, since=days_ago(desk, 5)))
+    ),
+    "an export from some day on": lambda desk: list(desk.store.exports.of(ExportFilter(since=days_ago(desk, 5)))),
     "newest of an author, changed since": lambda desk: desk.store.items.listed(
         Filter(author="ada", changed_since=1), 3
     ),
@@ -220,7 +222,7 @@ QUESTIONS: dict[str, Asking] = {
     "what is owed about items": lambda desk: [desk.store.follow_ups.of_source(2, 3), desk.store.follow_ups.count(2)],
     "settling what is owed": lambda desk: desk.store.database.write(
         lambda tx: [
-            owe(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
+            queue_follow_ups(tx, desk.store.sources.get(2), [(1, (Request("https://r.example/"),))], 1),
             update_follow_ups(
                 tx,
                 desk.store.sources.get(2),
@@ -267,7 +269,7 @@ QUESTIONS: dict[str, Asking] = {
     "which beat leads": lambda desk: desk.store.leadership.leader(),
     "when a job last ran": lambda desk: desk.store.jobs.last_started_at("collect-due"),
     "outages of sources": lambda desk: desk.store.alerts.tell_failing(
-        [Alarm("source 1 failing", "so", source_id=1)], ["source 2 failing"], desk.now
+        [AlertRequest("source 1 failing", "so", source_id=1)], ["source 2 failing"], desk.now
     ),
     "whether a visit went well": lambda desk: desk.store.metrics.has_visited(days_ago(desk, 1)),
     "where visits went well": lambda desk: desk.store.metrics.visited_targets(days_ago(desk, 1)),
@@ -281,7 +283,7 @@ QUESTIONS: dict[str, Asking] = {
     "who needs how much": lambda desk: desk.store.plan_stats.followed(),
     "what visits took": lambda desk: desk.store.plan_stats.requests_per_visit(days_ago(desk, 3)),
     "what was taken": lambda desk: [
-        desk.store.plan_stats.keep(Taken({1: 2.0}, {}), desk.now),
+        desk.store.plan_stats.keep(RequestsUsed({1: 2.0}, {}), desk.now),
         desk.store.plan_stats.kept(),
     ],
     "what others asked": lambda desk: desk.store.plan_stats.requests_besides("collect-due", days_ago(desk, 1)),
@@ -313,8 +315,8 @@ QUESTIONS: dict[str, Asking] = {
     "other tiers": lambda desk: desk.store.tier_stats.assign(
         [(source, progress.replace(tier="tier1")) for source, progress in desk.store.tier_stats.by_average(2)]
     ),
-    "who was left alone": lambda desk: desk.store.tier_stats.left_alone(["reddit"], 50, desk.now, 3),
-    "what a list says of them": lambda desk: desk.store.sources.merge({1: Described(("x",)), 2: Described()}),
+    "who was left alone": lambda desk: desk.store.tier_stats.neglected(["reddit"], 50, desk.now, 3),
+    "what a list says of them": lambda desk: desk.store.sources.merge({1: ListedChanges(("x",)), 2: ListedChanges()}),
     "pausing": lambda desk: desk.store.sources.set_state(2, SourceState.PAUSED, None, desk.now),
     "credentials": lambda desk: [desk.store.credentials.page(), desk.store.credentials.known()],
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
@@ -349,7 +351,7 @@ QUESTIONS: dict[str, Asking] = {
     "who holds it": lambda desk: desk.store.sources.holder(1),
     "following": lambda desk: [desk.follow("one"), desk.follow("never seen")],
     "silence": lambda desk: desk.store.alerts.keep_open(
-        " silent", [Alarm("source 1 silent", "so", source_id=1)], desk.now
+        " silent", [AlertRequest("source 1 silent", "so", source_id=1)], desk.now
     ),
     "clearing": lambda desk: desk.store.cleanup.clear(
         desk.now + timedelta(days=99), raw_days=1, run_days=1, attempt_days=1, event_days=1, metrics_days=1
@@ -405,7 +407,7 @@ QUESTIONS: dict[str, Asking] = {
 
 OTHER_VERBS = {
     # They look at all that is followed, because all of it is meant.
-    *("sources.ids", "sources.forget_the_future", "failure_stats.standings"),
+    *("sources.ids", "sources.reset_future_times", "failure_stats.standings"),
     # It goes through everything, a few rows at a time: whoever looks for secrets leaves nothing out.
     *("secret_scans.size", "secret_scans.rows"),
     # They write.
@@ -593,8 +595,8 @@ def read_thread(desk: Desk) -> object:
     return threads.note(desk.run_id, source, result, {("200", desk.now): 1}, desk.now)
 
 
-def measuring(desk: Desk) -> Measuring:
-    return Measuring(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
+def measuring(desk: Desk) -> MetricsRecorder:
+    return MetricsRecorder(desk.store.metrics, desk.store.cached_sources.counted, desk.store.tier_stats.counts)
 
 
 def due_looks(desk: Desk) -> object:
@@ -625,7 +627,7 @@ def kept_hot(desk: Desk) -> object:
     """Made, kept, read, counted, cleared."""
     table, sources, now = desk.store.cache_table, desk.store.cached_sources, desk.now
     table.put(CacheKey(2, False), CachedSet(1, ["{}"]), now, now + timedelta(hours=1))
-    sources.count(now, HotCounts(1, 1))
+    sources.count(now, CacheCounts(1, 1))
     return [
         sources.newest(2),
         table.get(CacheKey(2, False), now),
@@ -639,9 +641,9 @@ def kept_hot(desk: Desk) -> object:
 
 def hot_page(desk: Desk) -> object:
     """A page of a community: what it changes is learnt by the hot store."""
-    desk.is_kept_hot = True
+    desk.invalidates_cache = True
     desk.show(desk.store.sources.get(2), post("t3_c", score=13), post("t3_new"))
-    desk.is_kept_hot = False
+    desk.invalidates_cache = False
     return None
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from catchment.model import Budget
 from catchment.policy.budget_plan import Need, planned
-from catchment.store.sources.sources import Described
+from catchment.store.sources.sources import ListedChanges
 from tests.store.desk import Desk
 from tests.store.test_due import names, visited
 
@@ -76,7 +76,7 @@ def by_a_person(desk: Desk, source_id: int) -> None:
 
 
 def by_a_list(desk: Desk, source_id: int) -> None:
-    desk.store.sources.merge({source_id: Described(priority="high")})
+    desk.store.sources.merge({source_id: ListedChanges(priority="high")})
 
 
 def by_following_it_anew(desk: Desk, source_id: int) -> None:

@@ -155,7 +155,7 @@ def test_a_hot_list_knows_of_a_reply_that_came_by_another_source(desk: Desk) -> 
     newest = desk.store.cached_sources.newest(one.id)
     assert newest
     assert desk.store.cached_sources.stamp(one.id) == newest[0]
-    desk.is_kept_hot = True
+    desk.invalidates_cache = True
     desk.show(two, reply("1", "a", desk.now))
     assert desk.store.cached_sources.stamp(one.id) != newest[0]
 

@@ -72,7 +72,7 @@ def test_a_person_pauses_and_resumes_it(both: Desk) -> None:
     assert [each["subject"] for each in both.get("/api/alerts")["items"]] == ["pool reddit exhausted"]
     assert both.post("/api/credentials/1/resume")["state"] == "active"
     assert both.get("/api/alerts")["items"] == []
-    assert both.post("/api/credentials/1/pause")["state_reason"] == "paused by a person"
+    assert both.post("/api/credentials/1/pause")["state_reason"] == "paused by a user"
 
 
 def test_one_that_is_not_there_is_not_there(desk: Desk) -> None:
@@ -111,7 +111,7 @@ def test_no_form_names_a_credential_for_another_host_or_platform(desk: Desk, nam
     fields = {"kind": "rss", "target": "https://evil.example/other", "credential": name}
     answers = [
         sent(desk, "/sources/add", **fields),
-        sent(desk, "/sources/add", deed="try", **fields),
+        sent(desk, "/sources/add", intent="try", **fields),
         sent(desk, f"/sources/{source.id}/change", credential=name),
         sent(desk, "/sources/import", list=json.dumps([fields])),
         sent(desk, "/sources/import", list=json.dumps([fields]), allow_credentials="yes"),
@@ -135,7 +135,7 @@ def vault(desk: Desk) -> None:
 
 def test_the_form_asks_about_what_looks_like_a_secret_and_stores_it_encrypted_if_that_is_wanted(desk: Desk) -> None:
     vault(desk)
-    given = {"kind": "rss", "target": f"https://a.example/feed?u={UNSURE}", "deed": "follow"}
+    given = {"kind": "rss", "target": f"https://a.example/feed?u={UNSURE}", "intent": "follow"}
     # A form comes back because of something else in it.
     form = sent(desk, "/sources/add", **given, interval="0").text
     assert 'name="keep_secret" value="yes">' in form

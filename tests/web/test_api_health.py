@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from catchment.errors import LoginNeeded, Missing, SlowDown
 from catchment.jobs import JOBS, run_if_due
-from catchment.store.cache import HotCounts
+from catchment.store.cache import CacheCounts
 from tests.town import TownApp
 from tests.web.desk import Desk
 
@@ -84,7 +84,7 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
     here.collect(here.follow(good), here.follow(bad), here.follow(limited))
     here.follow(here.town.feed("waiting"))
     here.clock.advance(1200)
-    here.app.store.cached_sources.count(here.clock.now(), HotCounts(hits=3, misses=1))
+    here.app.store.cached_sources.count(here.clock.now(), CacheCounts(hits=3, misses=1))
     for job in JOBS:
         here.app.store.jobs.announce(job.name, here.clock.now())
     run_if_due(here.app, JOBS[-1])

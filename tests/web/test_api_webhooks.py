@@ -56,7 +56,7 @@ def test_webhooks_are_paused_resumed_tested_and_removed(telling: Desk, receiver:
     added = telling.post("/api/webhooks", body, status=201)
     assert added["secret"] is None
     path = f"/api/webhooks/{added['webhook_id']}"
-    assert telling.post(f"{path}/pause")["off_because"] == "paused by a person"
+    assert telling.post(f"{path}/pause")["off_because"] == "paused by a user"
     assert telling.post(f"{path}/resume")["is_active"]
     assert telling.post(f"{path}/test") == {"is_delivered": True}
     assert telling.post(f"{path}/test", status=502)["error"]["code"] == "SERVER_TROUBLE"
@@ -77,7 +77,7 @@ def test_notifications_are_added_tested_paused_and_removed_over_http_and_their_a
     assert telling.post(f"{path}/test") == {"is_delivered": True}
     refused = telling.post(f"{path}/test", status=502)["error"]
     assert (refused["code"], "503" in refused["message"]) == ("REFUSED", True)
-    assert telling.post(f"{path}/pause")["off_because"] == "paused by a person"
+    assert telling.post(f"{path}/pause")["off_because"] == "paused by a user"
     assert telling.post(f"{path}/resume")["is_active"]
     (listed,) = telling.get("/api/notifications")["items"]
     assert telling.get("/api/webhooks")["items"] == []

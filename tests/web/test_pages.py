@@ -45,7 +45,7 @@ def test_an_empty_deployment_is_told_how_to_begin(desk: Desk) -> None:
     assert "No sources yet" in page
     assert "catchment sources add https://example.org/" in page
     assert 'href="/sources/add"' in page
-    assert 'name="deed" value="starter"' in page
+    assert 'name="intent" value="starter"' in page
 
 
 def test_it_shows_what_came_in_what_fails_and_what_runs(both: Desk) -> None:

@@ -9,7 +9,11 @@ from html import unescape
 import pytest
 
 from catchment.errors import Missing, SlowDown
-from catchment.model import Source
+from catchment.messages import Message
+from catchment.model import AlertRequest, Source
+from catchment.store.credentials import about_credential, about_pool
+from catchment.store.sources.alerts import raise_alert
+from catchment.web.pages.locale.names import NAMES
 from tests.web.browser import opened, plain
 from tests.web.desk import Desk
 
@@ -128,7 +132,8 @@ def test_gaps_are_shown_by_source_and_closed_ones_apart(both: Desk) -> None:
     assert "Gazette" not in of_one
     both.here.app.store.database.write(
         lambda tx: tx.run(
-            "UPDATE gaps SET closed_at = 1700000000000000, closed_because = 'shown again' WHERE source_id = ?", one.id
+            "UPDATE gaps SET closed_at = 1700000000000000, closed_because = 'gap.shown_again' WHERE source_id = ?",
+            one.id,
         )
     )
     assert "Gazette" not in plain(opened(both, "/gaps"))
@@ -169,6 +174,35 @@ def test_alerts_say_what_is_wrong_and_what_helps_and_where_to_go(both: Desk) -> 
     assert "No open alerts" in after
     assert "Recently closed" in after
     assert "recovered" in after
+
+
+@pytest.mark.parametrize(
+    ("subject", "english", "chinese"),
+    [
+        (
+            about_credential("x main", "used up"),
+            ("x main has nothing left to spend", "Top up its account"),
+            "余额已用完",
+        ),
+        (about_credential("main", "refused"), ("main was refused", "Test it:"), "被拒绝"),
+        (about_pool("reddit"), ("Reddit has no usable credential", "Resume one"), "没有可用凭据"),
+        ("task rss failing", ("has tasks that fail", "The tasks page shows why"), "有任务失败"),
+        ("rss warm-up", ("first collections make no progress", "may be used up"), "首次采集"),
+        ("network offline", ("This machine seems to be offline", "Check the network"), "离线"),
+    ],
+)
+def test_an_alert_is_shown_in_words_with_a_remedy_and_never_as_its_key(
+    desk: Desk, subject: str, english: tuple[str, str], chinese: str
+) -> None:
+    desk.here.app.store.database.write(lambda tx: raise_alert(tx, AlertRequest(subject, Message("so it is")), 1))
+    said = plain(opened(desk, "/alerts"))
+    assert [part for part in english if part not in said] == []
+    assert subject not in said
+    assert chinese in plain(opened(desk, "/alerts", language="zh"))
+
+
+def test_every_type_of_alert_has_a_remedy() -> None:
+    assert [type_ for type_ in NAMES["alert"] if type_ not in NAMES["alert_helps"]] == []
 
 
 def test_an_alert_that_we_have_no_words_for_is_shown_as_it_was_said(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from catchment.credentials.lifecycle import failed
 from catchment.jobs import JOBS, run_watches
 from catchment.model import Watch
 from catchment.store.credentials import Terms
@@ -68,6 +69,27 @@ def test_a_credential_that_cools_down_says_until_when(desk: Desk) -> None:
     assert "冷却中" in opened(desk, "/credentials", language="zh")
 
 
+def test_why_a_credential_is_in_its_state_is_told_in_the_readers_language(both: Desk) -> None:
+    a_credential(both)
+    manager = both.here.app.credential_manager
+    for _ in range(3):
+        manager.change("reader", lambda known, now: failed(known, manager.rules, now, now, "HTTP 401"))
+    led_to(both, "/credentials/1/pause")
+    english, chinese = (plain(opened(both, "/credentials/1", language=language)) for language in ("en", "zh"))
+    assert "cooling down 3 errors in a row: HTTP 401" in english
+    assert "paused by a user" in english
+    assert "连续 3 次错误：HTTP 401" in chinese
+    assert "由用户暂停" in chinese
+    changes = both.get("/api/credentials/1")["changes"]
+    assert [change["reason"] for change in changes] == ["paused by a user", "3 errors in a row: HTTP 401", "added"]
+
+
+def test_a_reason_that_looks_like_a_stored_message_is_shown_as_it_was_typed(both: Desk) -> None:
+    a_credential(both)
+    led_to(both, "/credentials/1/pause", reason='{"code": broken')
+    assert both.get("/api/credentials/1")["state_reason"] == '{"code": broken'
+
+
 # ── watches ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -80,12 +102,12 @@ def a_town_that_talks(desk: Desk) -> None:
 
 def test_a_rule_is_tried_on_what_is_kept_before_it_is_kept(both: Desk) -> None:
     a_town_that_talks(both)
-    page = sent(both, "/watches", words="bridge, 桥", any="1", deed="try").text
+    page = sent(both, "/watches", words="bridge, 桥", any="1", intent="try").text
     assert "2 of the latest 3 items match:" in page
     assert re.findall(r'class="headline" href="/items/\d+">(.*?)</a>', page) != []
     assert both.get("/api/watches")["items"] == []
-    assert "None of the latest 3 items matches." in sent(both, "/watches", words="bridge, 桥", deed="try").text
-    assert led_to(both, "/watches", words="bridge, 桥", any="1", deed="add", name="Bridges") == (
+    assert "None of the latest 3 items matches." in sent(both, "/watches", words="bridge, 桥", intent="try").text
+    assert led_to(both, "/watches", words="bridge, 桥", any="1", intent="add", name="Bridges") == (
         "/watches/1?done=watched"
     )
     (watch,) = both.get("/api/watches")["items"]
@@ -125,7 +147,7 @@ def test_a_watch_shows_its_rule_and_its_hits_and_is_paused_resumed_and_removed(b
 )
 def test_what_is_wrong_with_a_rule_is_said_and_the_form_stays(desk: Desk, fields: dict[str, str], said: str) -> None:
     desk.here.app.store.watches.add(Watch("taken", ("word",)), desk.here.clock.now())
-    answer = sent(desk, "/watches", deed="add", **fields)
+    answer = sent(desk, "/watches", intent="add", **fields)
     assert answer.status_code in (400, 409)
     assert said in answer.text
     assert f'name="name" maxlength="100" value="{fields["name"]}"' in answer.text
@@ -197,14 +219,14 @@ def test_every_error_and_job_has_its_words() -> None:
 
 def test_a_watch_without_a_name_is_called_by_its_words_and_its_test_results_stay(desk: Desk) -> None:
     a_town_that_talks(desk)
-    where = led_to(desk, "/watches", words="bridge, closed", sources="Gazette", deed="add")
+    where = led_to(desk, "/watches", words="bridge, closed", sources="Gazette", intent="add")
     assert where == "/watches/1?done=watched"
     page = opened(desk, where)
     assert "<h1>bridge closed</h1>" in page
     assert "items match" in plain(page)
     assert "The bridge is closed" in plain(page)
     # The same once more: the name is taken, and what the test found stays in sight.
-    again = sent(desk, "/watches", words="bridge, closed", sources="Gazette", deed="add")
+    again = sent(desk, "/watches", words="bridge, closed", sources="Gazette", intent="add")
     assert again.status_code == 409
     assert "items match" in plain(again.text)
     assert 'value="Gazette"' in again.text
@@ -212,7 +234,7 @@ def test_a_watch_without_a_name_is_called_by_its_words_and_its_test_results_stay
 
 def test_a_watch_names_its_sources_or_says_which_names_are_meant(desk: Desk) -> None:
     a_town_that_talks(desk)
-    wrong = sent(desk, "/watches", words="bridge", sources="Nobody", deed="try")
+    wrong = sent(desk, "/watches", words="bridge", sources="Nobody", intent="try")
     assert (wrong.status_code, "there is no source called" in wrong.text) == (400, True)
 
 

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from catchment.collect.source_client import Cooldowns
+from catchment.collect.source_client import SharedCooldowns
 from catchment.errors import (
     Gone,
     Missing,
@@ -153,14 +153,14 @@ def test_every_kind_has_its_form_with_its_own_settings(desk: Desk) -> None:
 def test_a_source_is_tried_before_it_is_followed(both: Desk) -> None:
     feed = both.here.town.feed("one")
     feed.post("p1", "<p>hello & bye</p>", title="<b>First</b>", at=both.here.clock.now())
-    answer = sent(both, "/sources/add", kind="rss", target=feed.url, deed="try", name="Mine", interval="30")
+    answer = sent(both, "/sources/add", kind="rss", target=feed.url, intent="try", name="Mine", interval="30")
     assert answer.status_code == 200
     assert "The source shows 1 item." in answer.text
     assert "&lt;b&gt;First&lt;/b&gt;" in answer.text or "First" in answer.text
     assert f'value="{feed.url}"' in answer.text
     assert 'value="Mine"' in answer.text
     assert both.get("/api/sources")["items"] == []
-    assert led_to(both, "/sources/add", kind="rss", target=feed.url, deed="follow", name="Mine", interval="30") == (
+    assert led_to(both, "/sources/add", kind="rss", target=feed.url, intent="follow", name="Mine", interval="30") == (
         "/sources/1?done=followed"
     )
     (source,) = both.get("/api/sources")["items"]
@@ -181,8 +181,8 @@ def test_a_page_renews_itself_while_its_source_waits_to_be_collected(both: Desk)
 
 def test_what_is_followed_already_is_shown(desk: Desk) -> None:
     source = a_feed(desk)
-    for deed in ("try", "follow"):
-        assert led_to(desk, "/sources/add", kind="rss", target=source.target, deed=deed) == "/sources/1?done=known"
+    for intent in ("try", "follow"):
+        assert led_to(desk, "/sources/add", kind="rss", target=source.target, intent=intent) == "/sources/1?done=known"
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_what_is_followed_already_is_shown(desk: Desk) -> None:
 def test_what_is_wrong_is_said_above_the_form_which_stays_as_it_was(
     desk: Desk, fields: dict[str, str], said: str, wrong: str
 ) -> None:
-    answer = sent(desk, "/sources/add", kind="rss", deed="follow", name="My name", **fields)
+    answer = sent(desk, "/sources/add", kind="rss", intent="follow", name="My name", **fields)
     assert answer.status_code in (400, 404, 502)
     assert said in unescape(answer.text)
     assert wrong in answer.text
@@ -208,7 +208,7 @@ def test_what_is_wrong_is_said_above_the_form_which_stays_as_it_was(
 
 
 def test_settings_of_the_kind_are_checked_and_kept(desk: Desk) -> None:
-    given = {"kind": "reddit", "target": "r/webdev", "deed": "follow", "set__sort": "top", "set__limit": "50"}
+    given = {"kind": "reddit", "target": "r/webdev", "intent": "follow", "set__sort": "top", "set__limit": "50"}
     answer = sent(desk, "/sources/add", **{**given, "set__limit": "0"})
     assert "from 1 to" in unescape(answer.text)
     assert '<option value="top" selected>' in answer.text
@@ -217,7 +217,7 @@ def test_settings_of_the_kind_are_checked_and_kept(desk: Desk) -> None:
 
 
 def test_a_selector_that_is_none_is_refused_when_a_page_is_followed_and_when_it_is_changed(desk: Desk) -> None:
-    given = {"kind": "website", "target": "https://one.example/", "deed": "follow"}
+    given = {"kind": "website", "target": "https://one.example/", "intent": "follow"}
     answer = sent(desk, "/sources/add", **given, set__links="a[")
     assert (answer.status_code, "not a CSS selector" in answer.text) == (400, True)
     led_to(desk, "/sources/add", **given, set__links="h2 a")
@@ -239,20 +239,20 @@ def a_site_without_a_feed(desk: Desk) -> str:
 
 def test_a_site_without_a_feed_is_offered_as_a_web_page(desk: Desk) -> None:
     url = a_site_without_a_feed(desk)
-    answer = sent(desk, "/sources/add", kind="rss", target=url, deed="try", name="Tea shop")
+    answer = sent(desk, "/sources/add", kind="rss", target=url, intent="try", name="Tea shop")
     said = plain(answer.text)
     assert f"no feed was found at {url}" in said
     assert "404" not in said
     (offer,) = re.findall(r'<form method="post" action="/sources/add">(.*?)</form>', answer.text, re.DOTALL)
     fields = dict(re.findall(r'name="(\w+)" value="([^"]*)"', offer))
-    assert (fields["kind"], fields["target"], fields["name"], fields["deed"]) == ("website", url, "Tea shop", "try")
+    assert (fields["kind"], fields["target"], fields["name"], fields["intent"]) == ("website", url, "Tea shop", "try")
 
 
 @pytest.mark.parametrize("error", [Missing, Gone, NetworkError, TimedOut, ServerTrouble, SlowDown])
 def test_a_form_before_saving_does_not_speak_of_a_source_that_is_there(desk: Desk, error: type[PlatformError]) -> None:
     feed = desk.here.town.feed("one")
     feed.says.append(error("that is how it is", "follow the new address, and remove this one; it is tried again"))
-    said = plain(sent(desk, "/sources/add", kind="rss", target=feed.url, deed="try").text)
+    said = plain(sent(desk, "/sources/add", kind="rss", target=feed.url, intent="try").text)
     assert "that is how it is" in said
     for words in ("new address", "this one", "tried again", "asked again", "remove"):
         assert words not in said
@@ -261,10 +261,10 @@ def test_a_form_before_saving_does_not_speak_of_a_source_that_is_there(desk: Des
 def test_a_platform_that_does_not_answer_is_said_in_plain_words(desk: Desk) -> None:
     feed = desk.here.town.feed("one")
     feed.says.append(Missing("the feed is not there", "has it moved?", status=404))
-    answer = sent(desk, "/sources/add", kind="rss", target=feed.url, deed="try")
+    answer = sent(desk, "/sources/add", kind="rss", target=feed.url, intent="try")
     assert answer.status_code == 502
     assert "There is nothing at this address (404)" in answer.text
-    chinese = sent(desk, "/sources/add", kind="rss", target="", deed="try", language="zh")
+    chinese = sent(desk, "/sources/add", kind="rss", target="", intent="try", language="zh")
     assert "请检查标出的内容" in chinese.text
 
 
@@ -275,10 +275,10 @@ def test_trying_a_source_with_a_secret_in_its_address_keeps_nothing(tmp_path_fac
     feed = here.town.feed("one")
     feed.post("p1", at=here.clock.now())
     address = feed.url.replace("https://", "https://ada:wonderful@")
-    answer = sent(desk, "/sources/add", kind="rss", target=address, deed="try")
+    answer = sent(desk, "/sources/add", kind="rss", target=address, intent="try")
     assert "The source shows" in answer.text
     assert here.app.store.credentials.page() == []
-    led_to(desk, "/sources/add", kind="rss", target=address, deed="follow")
+    led_to(desk, "/sources/add", kind="rss", target=address, intent="follow")
     page = opened(desk, "/sources/1")
     assert "wonderful" not in page
     assert len(here.app.store.credentials.page()) == 1
@@ -317,7 +317,7 @@ def test_what_is_no_list_is_said_and_stays_in_the_form(desk: Desk) -> None:
 
 
 def test_the_starter_set_is_one_button_away(desk: Desk) -> None:
-    assert "sources added" in sent(desk, "/sources/import", deed="starter").text
+    assert "sources added" in sent(desk, "/sources/import", intent="starter").text
     assert len(names(opened(desk, "/sources"))) >= 10
 
 
@@ -331,7 +331,7 @@ def test_a_source_shows_its_rhythm_its_coverage_its_visits_and_when_it_is_next(b
         both.here.collect(source, after=25 * HOUR)
     page = opened(both, f"/sources/{source.id}")
     said = plain(page)
-    assert "No. It is collected on schedule" in said
+    assert "It is collected on schedule" in said
     assert "because: the interval of its kind" in said
     assert "The newest 12 items by weekday and hour" in said
     assert 'class="warm"' in page
@@ -357,7 +357,7 @@ def test_who_is_late_because_its_platform_is_left_alone_is_told_so_and_until_whe
     here.clock.advance(3600)
     now = here.clock.now()
     assert "left alone" not in plain(opened(both, f"/sources/{source.id}"))
-    Cooldowns(here.app.store.budgets).start("reddit", now + timedelta(minutes=10), now)
+    SharedCooldowns(here.app.store.budgets).start("reddit", now + timedelta(minutes=10), now)
     said = plain(opened(both, f"/sources/{source.id}"))
     assert f"Reddit is not used until {now + timedelta(minutes=10):%Y-%m-%d %H:%M}" in said
     assert "其请求额度已用完，或对方要求等待" in opened(both, f"/sources/{source.id}", language="zh")
@@ -406,6 +406,12 @@ def test_why_it_is_visited_then_and_what_was_noted_is_told_in_the_readers_langua
     assert "tier1: every 2 h" in english
     assert "junk after the feed new <words>" in english
     assert "tier1：每 2 小时一次" in chinese
+    both.post(f"/api/sources/{source.id}/run", status=202)
+    (stored,) = both.here.app.store.database.read(lambda tx: tx.one("SELECT due_reason FROM progress")) or ()
+    assert stored == "due.requested"
+    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=one)) for one in ("en", "zh"))
+    assert "its collection was requested" in english
+    assert "已请求立即采集" in chinese
     assert "订阅源之后有多余内容 new <words>" in chinese
 
 
@@ -435,7 +441,7 @@ def test_a_source_is_paused_resumed_asked_for_and_removed_by_its_buttons(both: D
 
 
 def test_name_pace_and_settings_are_changed_by_a_form_that_shows_what_they_are(both: Desk) -> None:
-    led_to(both, "/sources/add", kind="reddit", target="r/webdev", deed="follow", set__sort="top", set__limit="50")
+    led_to(both, "/sources/add", kind="reddit", target="r/webdev", intent="follow", set__sort="top", set__limit="50")
     change = {"name": "Web people", "interval": "90", "priority": "high", "categories": "web, 开发，web"}
     led_to(both, "/sources/1/change", **change, set__sort="", set__limit="70", set__nonsense="1")
     shown = both.get("/api/sources/1")
@@ -466,7 +472,7 @@ def test_there_is_no_such_source(desk: Desk) -> None:
 def test_a_kind_without_a_platform_is_added_by_form_and_api_and_shown_as_such(desk: Desk) -> None:
     assert "Xiaohongshu search" in opened(desk, "/sources/add")
     assert "Stored now; collected once a platform for it is installed" in opened(desk, "/sources/add?kind=xhs_keyword")
-    assert led_to(desk, "/sources/add", kind="xhs_keyword", target="tea", deed="follow") == "/sources/1?done=followed"
+    assert led_to(desk, "/sources/add", kind="xhs_keyword", target="tea", intent="follow") == "/sources/1?done=followed"
     for path in ("/sources", "/sources/1", "/"):
         page = opened(desk, path)
         assert path == "/" or "no platform is installed for kind &#39;xhs_keyword&#39;" in page
@@ -480,5 +486,5 @@ def test_a_kind_without_a_platform_is_added_by_form_and_api_and_shown_as_such(de
     assert (added["platform"], added["has_platform"]) == ("xiaohongshu", False)
     status = {one["id"]: one["status"] for one in desk.get("/api/collector/status")["sources"]}
     assert status == {1: "no_platform", 2: "no_platform"}
-    tried = sent(desk, "/sources/add", kind="xhs_keyword", target="x", deed="try")
+    tried = sent(desk, "/sources/add", kind="xhs_keyword", target="x", intent="try")
     assert (tried.status_code, "no platform is installed" in tried.text) == (400, True)

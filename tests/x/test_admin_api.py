@@ -145,8 +145,8 @@ def test_the_page_shows_the_progress_and_cancels(admin: Desk) -> None:
     assert "pending 0 of 3" in plain(opened(admin, "/tasks"))
     assert led_to(admin, f"/tasks/{task_id}/cancel") == f"/tasks/{task_id}?done=task_cancelled"
     admin.here.app.task_runner().run()
-    assert "cancelled by a person" in opened(admin, f"/tasks/{task_id}")
-    assert "已被人取消" in opened(admin, f"/tasks/{task_id}", language="zh")
+    assert "cancelled by a user" in opened(admin, f"/tasks/{task_id}")
+    assert "已由用户取消" in opened(admin, f"/tasks/{task_id}", language="zh")
     opened(admin, "/tasks/nobody", status=404)
 
 

@@ -30,7 +30,7 @@ from catchment.playground.sites.x import (
     video_of,
 )
 from catchment.playground.world import Habits, Place, Post, World
-from catchment.policy.coverage import outlook_of, said_of
+from catchment.policy.coverage import outlook_of, repair_message
 from catchment.store.credentials import Terms
 from catchment.store.sources.gaps import GapView
 from tests.web.browser import plain
@@ -458,7 +458,7 @@ def test_a_gap_is_repaired_by_search_and_all_posts_but_native_retweets_are_store
     (closed,) = scene.app.store.gaps.page(include_closed=True)
     kind = scene.app.platforms.kind(source.kind)
     outlook = outlook_of(kind, closed.attempt_count, closed.closed_because)
-    assert said_of(outlook, kind, None, None) == "Repaired by search, which does not find native retweets."
+    assert repair_message(outlook, kind, None, None) == "Repaired by search, which does not find native retweets."
     # The user's own timeline is not asked.
     searches = [path for path in scene.asked() if "search" in path]
     (repair,) = scene.app.store.gaps.repairs(gap.id)

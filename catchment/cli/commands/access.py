@@ -50,7 +50,7 @@ def add_key(name: KeyName, as_json: AsJson = False) -> None:
 
 
 def revoke_key(name: KeyName, as_json: AsJson = False) -> None:
-    """It is rejected from now on."""
+    """The key stops working immediately."""
     with context.opened_store(context.settings()) as (store, _):
         store.api_keys.revoke(name)
     output.result(as_json, {"name": name}, f"API key {name} has been revoked.")

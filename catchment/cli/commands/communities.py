@@ -26,7 +26,7 @@ def tiers(
     limit: Limit = 20,
     as_json: AsJson = False,
 ) -> None:
-    """Lists the current tiers, and what they would be now. A tier follows from the average number of valid posts (new,
+    """Lists current and recomputed tiers. A tier follows from the average number of valid posts (new,
     not deleted, not pinned) in the latest collections; see CATCHMENT_TIER1. It is assigned after each collection and
     once a day; --apply does it now, for example after a change of settings. The most active communities are listed
     below.

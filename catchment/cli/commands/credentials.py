@@ -1,4 +1,4 @@
-"""`credentials`: encrypted secrets by name, and the state of each. None can be read back."""
+"""`credentials`: encrypted secrets by name, and the state of each. Secrets cannot be read back."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def change(
 
 def pause(
     name: Name,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; shown with the credential.")] = "paused by a person",
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="Why; shown with the credential.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Sources that name it are not collected in the meantime."""

@@ -61,7 +61,7 @@ def demo(
     """
     began = time.monotonic()
     # Closing the terminal must leave nothing behind either.
-    with StopSignals(signal.SIGHUP) as stopping, _home(keep) as home, _on_stage(home, rate) as (app, playground):
+    with StopSignals(signal.SIGHUP) as stopping, _home(keep) as home, _demo_app(home, rate) as (app, playground):
         if stopping.is_asked:
             # Before the start: there is nothing to finish or report.
             return 0
@@ -109,7 +109,7 @@ def _settings(home: Path, clock: str, sites: str) -> Settings:
 
 
 @contextmanager
-def _on_stage(home: Path, rate: float) -> Iterator[tuple[App, Playground]]:
+def _demo_app(home: Path, rate: float) -> Iterator[tuple[App, Playground]]:
     """The playground, and an app that collects all of it."""
     world = Stage(start_before(SystemClock().now()))
     time_there = f"{world.start.isoformat()},{rate:g}"

@@ -38,8 +38,8 @@ from catchment.lazy import lazy_imports
 from catchment.messages import Message
 from catchment.model import Ordering, as_dict
 from catchment.store.item_fields import ItemView
-from catchment.store.items.change_feed import ChangeCursor, place_from, place_of
-from catchment.store.items.items import Chosen, key_from, key_of
+from catchment.store.items.change_feed import ChangeCursor, cursor_after, parse_cursor
+from catchment.store.items.items import ExportFilter, key_from, key_of
 from catchment.store.items.views import RevisionView
 from catchment.store.search.lists import Filter
 from catchment.store.search.search import ResultPage, SearchHit
@@ -234,11 +234,11 @@ def changes(
     as_json: AsJson = False,
 ) -> None:
     """With --json, prints one object per line; to continue, pass the key of the last line to --after."""
-    cursor = place_from(after)
+    cursor = parse_cursor(after)
     with context.opened_store(context.settings()) as (store, now):
         changed = _changed(store, cursor, limit, counters)
         if as_json:
-            out.lines(as_dict(item) | {"key": str(place_of(item, counters=counters))} for item in changed)
+            out.lines(as_dict(item) | {"key": str(cursor_after(item, counters=counters))} for item in changed)
         elif rows := list(changed):
             _show_changes(rows, now, limit, counters)
         elif cursor.number:
@@ -263,7 +263,7 @@ def _show_changes(rows: Sequence[ItemView], now: datetime, limit: int, counters:
         ("#Change", "#Item", "Changed", "Title", "#Version"),
         (
             (
-                str(place_of(item, counters=counters).number),
+                str(cursor_after(item, counters=counters).number),
                 str(item.id),
                 out.when(item.content_last_changed_at, now),
                 _headline(item),
@@ -273,7 +273,7 @@ def _show_changes(rows: Sequence[ItemView], now: datetime, limit: int, counters:
         ),
     )
     if len(rows) == limit:
-        out.note(f"more: --after {place_of(rows[-1], counters=counters)}")
+        out.note(f"more: --after {cursor_after(rows[-1], counters=counters)}")
 
 
 def search(
@@ -463,7 +463,7 @@ def export(
             store.sources.get(source_id, even_removed=True)
         if kind is not None:
             context.names(store).source_kind(kind)
-        chosen = Chosen(source_id, kind, since)
+        chosen = ExportFilter(source_id, kind, since)
         if output == "-":
             item_export.export(store, out.stdout(), format, chosen, with_revisions=with_revisions)
             return

@@ -18,7 +18,7 @@ from catchment.cli import context, output
 from catchment.cli.context import StopSignals
 from catchment.cli.params import AsJson, ItemId, Limit, OfSource, OfSourceKind, Since
 from catchment.collect.reparse import Reparsed, Reparsing
-from catchment.credentials.security_audit import Audit, audit
+from catchment.credentials.security_audit import AuditReport, audit
 from catchment.errors import BadSetting, InvalidInput, NotFound
 from catchment.installation import as_typed
 from catchment.logs import redact
@@ -151,7 +151,7 @@ def _files(path: Path) -> Iterator[Path]:
     yield from [path] if path.is_file() else sorted(file for file in path.rglob("*") if file.is_file())
 
 
-def _show_audit(done: Audit) -> None:
+def _show_audit(done: AuditReport) -> None:
     if done.findings:
         output.table(
             ("Where", "Found", "#Times", "Examples"),

@@ -11,7 +11,7 @@ import typer
 from catchment.cli import context, output
 from catchment.cli.params import AsJson, Limit, OfSourceKind, SourceId
 from catchment.errors import InvalidInput
-from catchment.health.metrics import Measuring, MetricPoint
+from catchment.health.metrics import MetricPoint, MetricsRecorder
 from catchment.platforms import installed
 from catchment.policy.coverage import Day
 from catchment.sources.describe import CoverageView, coverage_of
@@ -38,7 +38,7 @@ def metrics(
     with context.opened_store(settings) as (store, now), context.opened_cache(settings, store) as cache:
         if kind is not None:
             context.names(store).source_kind(kind)
-        measuring = Measuring(store.metrics, cache.counts, store.tier_stats.counts)
+        measuring = MetricsRecorder(store.metrics, cache.counts, store.tier_stats.counts)
         points = measuring.latest(span, days or hours or _HOURS, now, kind)
     if as_json:
         output.document(points)

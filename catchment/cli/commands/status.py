@@ -8,8 +8,9 @@ from datetime import datetime
 from catchment.cli import context, output
 from catchment.cli.commands.sources import NO_SOURCES_HINT
 from catchment.cli.params import AsJson, Limit, OfPlatform
-from catchment.collect.budget_plan import PlanView, plan_view, said, said_late
+from catchment.collect.budget_plan import PlanView, late_summary, plan_view, summary
 from catchment.installation import as_typed
+from catchment.messages import without_subject
 from catchment.policy.budget_plan import PlatformPlan
 from catchment.status import DeploymentStatus, EngineView, PoolStatus, StatusView
 from catchment.store.leases import ProcessView
@@ -57,7 +58,10 @@ def _show(view: StatusView, failing: Sequence[FailingSource], now: datetime) -> 
         output.say()
         output.table(
             ("#ID", "Failing source", "#Failures", "Reason"),
-            [(source.id, source.name, source.failures_in_a_row or 1, _reason(source)) for source in failing],
+            [
+                (source.id, source.name, source.failures_in_a_row or 1, without_subject(source.last_error))
+                for source in failing
+            ],
         )
     if view.alerts:
         output.say()
@@ -81,11 +85,6 @@ def _show(view: StatusView, failing: Sequence[FailingSource], now: datetime) -> 
                 for job in view.jobs
             ),
         )
-
-
-def _reason(source: FailingSource) -> str:
-    """An error names its source; beside the source's name that is redundant."""
-    return as_typed(source.last_error.removeprefix(f"{source.name} (source {source.id}): "))
 
 
 def _credentials(pool: PoolStatus) -> str:
@@ -149,10 +148,10 @@ def plan(platform: OfPlatform = None, limit: Limit = 20, as_json: AsJson = False
 
 def _show_plan(plan: PlatformPlan, limit: int) -> None:
     share = "" if plan.share is None else f" ({output.share(plan.share)})"
-    output.say(f"{said(plan)}{share}")
+    output.say(f"{summary(plan)}{share}")
     if plan.besides:
         output.say(f"  {plan.besides:.3g} of them for rechecks and extra runs")
     for late in plan.late[:limit]:
-        output.say(f"  {said_late(late)} ({late.need.priority}, every {late.need.interval_minutes:,} min)")
+        output.say(f"  {late_summary(late)} ({late.need.priority}, every {late.need.interval_minutes:,} min)")
     if len(plan.late) > limit:
         output.say(f"  and {len(plan.late) - limit:,} more; a larger --limit shows them")

@@ -85,8 +85,8 @@ def alive(
     part: Annotated[Part, typer.Argument(metavar="PART", help="serve, beat or worker.")], as_json: AsJson = False
 ) -> int:
     """For the health checks of containers and services: exits with 0 if that part is working on this machine, else with
-    1. `serve` has to answer a request, whatever it says about the deployment; beat and workers have to be registered in
-    the database, hold their lock, and have sent a heartbeat within the last 90 seconds.
+    1. `serve` must answer a request; beat and workers must be registered in the database, hold their lock, and have
+    sent a heartbeat within the last 90 seconds.
     """
     settings = context.settings()
     if part is Part.SERVE:

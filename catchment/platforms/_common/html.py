@@ -28,7 +28,7 @@ MOST_TAGS = 200_000
 # A selector of two parts goes up from each tag.
 MOST_LABOUR = 20_000_000
 
-# Real pages stay below a hundred; old ones that never close their fonts come to some hundreds.
+# Real pages stay below a hundred; old pages that never close <font> reach a few hundred.
 DEEPEST = 1_000
 MOST_ATTRIBUTES = 1_000
 
@@ -68,7 +68,7 @@ class Shape(NamedTuple):
 
 
 def parsed(text: str) -> LexborHTMLParser:
-    """Returns the tree of a page. Refuses one that was made to keep parsers busy."""
+    """Returns the tree of a page. Rejects pages designed to exhaust the parser."""
     check_shape(shape(text))
     return LexborHTMLParser(text)
 
@@ -140,7 +140,7 @@ def measure(page: bytes) -> bytes:
 
 def apparent_shape(text: str) -> Shape:
     """Returns the shape the text seems to have. Tags count as deeper rather than as less deep where they are not closed
-    in order; one with more attributes than any honest one counts as bottomless. What is too deep is not counted to
+    in order; a tag with an absurd number of attributes counts as infinitely deep. What is too deep is not counted to
     its end."""
     open_tags: Counter[str] = Counter()
     tags = depth = deepest = labour = 0

@@ -61,7 +61,7 @@ from catchment.platforms._common import coercion, urls
 from catchment.platforms._common.http import conditions, page_request, wall_refusal
 from catchment.platforms._common.json import decode_text, excerpt, read_each
 from catchment.platforms.custom_api import fields, items, paging
-from catchment.platforms.custom_api.fields import Searching, TooMuch
+from catchment.platforms.custom_api.fields import LimitedSearch, TooMuch
 from catchment.text import charset
 
 NAME = "custom_api"
@@ -121,14 +121,14 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     complaint = _complaint(answer, settings["error"])
     if complaint is None:
         return None
-    what = f"the API says: {complaint}"
+    what = "the API says: {complaint}"
     if TOO_OFTEN.search(complaint):
-        slow_down = SlowDown(what, "it is asked again later; a longer interval avoids this")
+        slow_down = SlowDown(what, "it is retried later; a longer interval avoids this", complaint=complaint)
         return Refusal(slow_down, blames=FailureScope.HOST)
     if NO_ENTRY.search(complaint):
-        no_entry = LoginNeeded(what, "add or renew the credential, and name it in the source")
+        no_entry = LoginNeeded(what, "add or renew the credential, and name it in the source", complaint=complaint)
         return Refusal(no_entry, blames=FailureScope.CREDENTIAL if request.credential else FailureScope.REQUEST)
-    return Refusal(Refused(what, "check the source's address and settings"))
+    return Refusal(Refused(what, "check the source's address and settings", complaint=complaint))
 
 
 def accepts(answer: Answer, request: Request) -> bool:
@@ -141,12 +141,12 @@ def _complaint(answer: Answer, expression: str | None) -> str | None:
     try:
         document = _document(answer)
         if expression is not None:
-            return _message(Searching()(expression, document))
+            return _message(LimitedSearch()(expression, document))
         if not isinstance(document, dict):
             return None
         if items.entries_of({name: value for name, value in document.items() if name not in COMPLAINTS}):
             return None
-    except items.Shapeless:
+    except items.NoListFound:
         pass
     except (Unreadable, ValueError, TooMuch):
         return None  # the parser will report it
@@ -168,7 +168,7 @@ def read(answer: Answer, request: Request) -> Reading:
     if paging.is_past_the_last(answer, request, settings):
         # The page before was the last.
         return Reading(is_end=paging.is_whole(request.state.get("seen", 0), settings))
-    document, search = _document(answer), Searching()
+    document, search = _document(answer), LimitedSearch()
     try:
         entries, notes = _entries(document, settings["items"], search)
         read_items, skipped = read_each(entries, partial(items.read_item, settings, search, answer.url), "items")
@@ -201,12 +201,12 @@ def _document(answer: Answer) -> Any:
     return decode_text(text)[0]
 
 
-def _entries(document: Any, expression: str | None, search: Searching) -> tuple[list[Any], tuple[str, ...]]:
+def _entries(document: Any, expression: str | None, search: LimitedSearch) -> tuple[list[Any], tuple[str, ...]]:
     try:
         if expression is None:
             return items.entries_of(document), ()
         entries = items.chosen(search(expression, document))
-    except items.Shapeless as error:
+    except items.NoListFound as error:
         raise Unreadable(str(error), "say where the list is: --set items=EXPRESSION") from None
     except ValueError as error:
         raise Unreadable("`items` does not fit the answer: {why}", "correct that setting", why=str(error)) from None

@@ -68,7 +68,7 @@ def _functions(tree: dict[str, Any]) -> set[str]:
     return names
 
 
-class Searching(TreeInterpreter):  # type: ignore[misc]  # the library has no types
+class LimitedSearch(TreeInterpreter):  # type: ignore[misc]  # the library has no types
     """Searches one answer, by one expression after the other. The sizes of their results are added up, and limited."""
 
     def __init__(self, most: int = MOST_WORK) -> None:

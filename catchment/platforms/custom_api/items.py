@@ -17,7 +17,7 @@ from catchment.lazy import pattern
 from catchment.model import Item, JsonObject, Media, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.json import UnusableEntry
-from catchment.platforms.custom_api.fields import Searching
+from catchment.platforms.custom_api.fields import LimitedSearch
 from catchment.text.dates import Dated, from_epoch, read_date
 
 LISTS = (
@@ -41,7 +41,7 @@ DIGIT = pattern(r"\d")
 WHITE = pattern(r"\s")
 
 
-class Shapeless(Exception):
+class NoListFound(Exception):
     """No list can be found, and that does not mean that there is nothing."""
 
 
@@ -50,13 +50,13 @@ def entries_of(document: Any) -> list[Any]:
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
-        raise Shapeless("what came is no list, and holds none")
+        raise NoListFound("what came is no list, and holds none")
     for candidate in (_named(document), _two_keys_down(document), _only_list(document), _keyed(document)):
         if candidate is not None:
             return candidate
     if all(name.lower() in AROUND for name in document):
         return []
-    raise Shapeless("no list of items was found in the answer")
+    raise NoListFound("no list of items was found in the answer")
 
 
 def chosen(value: Any) -> list[Any] | None:
@@ -65,7 +65,7 @@ def chosen(value: Any) -> list[Any] | None:
         return value
     if isinstance(value, dict):
         return _with_ids(value) if all(isinstance(entry, dict) for entry in value.values()) else [value]
-    raise Shapeless(f"`items` finds a {type(value).__name__}, not a list")
+    raise NoListFound(f"`items` finds a {type(value).__name__}, not a list")
 
 
 def _keyed(document: JsonObject) -> list[Any] | None:
@@ -233,7 +233,7 @@ USUAL: dict[str, tuple[str, ...]] = {
 """For each part of an item its usual names, without capitals and punctuation."""
 
 
-def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) -> Item:
+def read_item(settings: SettingValues, search: LimitedSearch, url: str, entry: Any) -> Item:
     """Parses one entry of the list. Raises `UnusableEntry`."""
     if not isinstance(entry, dict):
         raise UnusableEntry("not an object")
@@ -274,7 +274,7 @@ def read_item(settings: SettingValues, search: Searching, url: str, entry: Any) 
     return item
 
 
-def _parts(entry: JsonObject, settings: SettingValues, search: Searching) -> Callable[[str], Any]:
+def _parts(entry: JsonObject, settings: SettingValues, search: LimitedSearch) -> Callable[[str], Any]:
     """Returns a function that looks up a part of this entry: by the source's expression, over the entry as received;
     else by its name."""
     content = entry

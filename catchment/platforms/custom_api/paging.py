@@ -19,7 +19,7 @@ from catchment.model import Answer, Item, Progress, Record, Request, SettingValu
 from catchment.platforms._common import coercion
 from catchment.platforms._common.http import page_elsewhere
 from catchment.platforms.custom_api import fields
-from catchment.platforms.custom_api.fields import Searching
+from catchment.platforms.custom_api.fields import LimitedSearch
 from catchment.platforms.custom_api.items import words
 
 CURSORS = (
@@ -75,7 +75,7 @@ def page_of(entries: Sequence[Any], items: Sequence[Item]) -> ApiPage:
     return ApiPage(len(entries), _digest(shown) if shown else "")
 
 
-class Turn(Record, frozen=True):
+class NextPage(Record, frozen=True):
     """What comes after a page."""
 
     follow: tuple[Request, ...] = ()
@@ -148,8 +148,8 @@ def is_whole(seen: int, settings: SettingValues) -> bool:
 
 
 def turn(
-    document: Any, shown: ApiPage, answer: Answer, request: Request, settings: SettingValues, search: Searching
-) -> Turn:
+    document: Any, shown: ApiPage, answer: Answer, request: Request, settings: SettingValues, search: LimitedSearch
+) -> NextPage:
     """Returns the request for the next page, if there is one and it may be sent. Raises Unreadable for a page that
     shows the same as the one before it: the API does not page this way."""
     trail = request.state.get("trail", [])
@@ -157,27 +157,29 @@ def turn(
         number, paging = len(trail) + 1, settings["paging"]
         parameter = f"{paging}_param"
         if parameter in settings:
-            name = settings[parameter]
-            helps = f"the API does not heed the parameter {name!r}: set {parameter}, or another paging"
+            helps = "the API ignores the parameter {name!r}: set {parameter}, or another paging"
         else:
-            helps = f"the API does not turn its pages by paging={paging}: choose another, or none"
+            helps = "the API does not support paging={paging}: choose another, or none"
         raise Unreadable(
             "page {number} of the list shows the same items as page {previous}",
             helps,
             number=number,
             previous=number - 1,
+            name=settings.get(parameter),
+            parameter=parameter,
+            paging=paging,
         )
     seen = request.state.get("seen", 0) + shown.count
     following = _next(document, shown.count, answer, request, settings, search)
     if following is None:
-        return Turn(is_end=is_whole(seen, settings))
+        return NextPage(is_end=is_whole(seen, settings))
     mark = _digest((following.url, sorted(following.params.items())))
     if mark in trail or (following.url, following.params) == (request.url, request.params):
-        return Turn(is_end=False, notes=("its pages lead back to one that was read",))
+        return NextPage(is_end=False, notes=("its pages lead back to one that was read",))
     if len(trail) + 1 >= settings["max_pages"]:
-        return Turn(is_end=False, notes=(f"not read beyond {settings['max_pages']} pages (max_pages)",))
+        return NextPage(is_end=False, notes=(f"not read beyond {settings['max_pages']} pages (max_pages)",))
     state = {**request.state, "seen": seen, "trail": [*trail, mark], "page": shown.mark}
-    return Turn((following.replace(state=state),), is_end=False)
+    return NextPage((following.replace(state=state),), is_end=False)
 
 
 def _digest(value: object) -> str:
@@ -185,7 +187,7 @@ def _digest(value: object) -> str:
 
 
 def _next(
-    document: Any, shown: int, answer: Answer, request: Request, settings: SettingValues, search: Searching
+    document: Any, shown: int, answer: Answer, request: Request, settings: SettingValues, search: LimitedSearch
 ) -> Request | None:
     paging = settings["paging"]
     if paging == fields.CURSOR:
@@ -208,7 +210,7 @@ def _elsewhere(address: str | None, answer: Answer, request: Request) -> Request
     return page_elsewhere(request, url) if url else None
 
 
-def _cursor(document: Any, expression: str | None, search: Searching) -> str | None:
+def _cursor(document: Any, expression: str | None, search: LimitedSearch) -> str | None:
     """Returns the next cursor; None at the end, which is null, "", a missing one, or `has_more: false`."""
     try:
         cursor = search(expression, document) if expression else _usual_cursor(document)

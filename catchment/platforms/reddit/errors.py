@@ -97,14 +97,14 @@ def refusal(answer: Answer, asked: Request) -> Refusal | None:
 
 def _too_many(answer: Answer, asked: Request) -> Refusal:
     """Returns the rate-limit error: without an API key Reddit blocks soon; with one, it counts by the key."""
-    helps = f"{AGAIN} later"
+    helps = "it is retried later"
     if asked.step == requests.FEED:
-        helps = f"{helps}; without a key Reddit answers few requests: {ADD_A_KEY}"
+        helps = "it is retried later; without a key Reddit answers few requests: {add_a_key}"
     # Reddit's own time at which its window resets, where nothing better is known.
     seconds = answer.headers.get("x-ratelimit-reset", "")
     is_best = "retry-after" not in answer.headers and re.fullmatch(r"\d{1,6}(?:\.\d*)?", seconds) is not None
     retry_at = answer.answered_at + min(timedelta(seconds=float(seconds)), LONGEST_WINDOW) if is_best else None
-    error = SlowDown("Reddit has too many requests from us", helps, retry_at=retry_at)
+    error = SlowDown("Reddit has received too many requests from us", helps, retry_at=retry_at, add_a_key=ADD_A_KEY)
     return Refusal(error, blames=FailureScope.CREDENTIAL)
 
 
@@ -128,8 +128,10 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
 
 
 def _in_the_way(what: str, answer: Answer, asked: Request) -> Refusal:
-    helps = f"{ADD_A_KEY}; or {TELL_WHO}" if asked.step == requests.FEED else TELL_WHO
-    return Refusal(Refused(what, helps, retry_at=answer.answered_at + BLOCKED_FOR), blames=FailureScope.HOST)
+    helps = "{add_a_key}; or {tell_who}" if asked.step == requests.FEED else TELL_WHO
+    retry_at = answer.answered_at + BLOCKED_FOR
+    error = Refused(what, helps, retry_at=retry_at, add_a_key=ADD_A_KEY, tell_who=TELL_WHO)
+    return Refusal(error, blames=FailureScope.HOST)
 
 
 def _of_login(answer: Answer, complaint: RedditErrorBody) -> Refusal | None:
@@ -137,9 +139,12 @@ def _of_login(answer: Answer, complaint: RedditErrorBody) -> Refusal | None:
     is_answered = answer.status < 300
     if answer.status >= 500 or (is_answered and requests.granted(answer)):
         return None
-    words = f": {complaint.words}" if complaint.words else ""
-    what = f"Reddit gives no token for this key{words}" if is_answered else f"Reddit does not know this key{words}"
-    return Refusal(LoginNeeded(what, requests.LOGIN_HELPS), blames=FailureScope.CREDENTIAL)
+    what = "Reddit gives no token for this key" if is_answered else "Reddit does not know this key"
+    if complaint.words:
+        what = (
+            "Reddit gives no token for this key: {words}" if is_answered else "Reddit does not know this key: {words}"
+        )
+    return Refusal(LoginNeeded(what, requests.LOGIN_HELPS, words=complaint.words), blames=FailureScope.CREDENTIAL)
 
 
 def _of_key(answer: Answer, complaint: RedditErrorBody, asked: Request) -> Refusal | None:
@@ -174,7 +179,7 @@ def _elsewhere(answer: Answer, asked: Request) -> Refusal | None:
     match = _COMMUNITY.match(path)
     if match is None or match[1] == name:
         return None
-    helps = f"follow r/{match[1]} instead, and remove this source"
+    helps = "follow r/{target} instead, and remove this source"
     return Refusal(Missing("r/{name} now leads to r/{target}", helps, name=name, target=match[1]))
 
 
@@ -195,7 +200,9 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
     name = _community(asked)
     if isinstance(complaint.reason, str) and complaint.reason in CLOSED:
         error_type, what, helps = CLOSED[complaint.reason]
-        return Refusal(error_type(f"{f'r/{name}' if name else 'the community'} is {what}", helps))
+        return Refusal(
+            error_type("{community} is {state}", helps, community=f"r/{name}" if name else "the community", state=what)
+        )
     status = _meant(answer, complaint)
     if status == 404 and name is not None:
         return _no_such(name)

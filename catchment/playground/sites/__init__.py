@@ -2,7 +2,7 @@
 
 A site module has `NAME` and a class `Voice(world)`. It shows the world in its platform's real wire format; it opens no
 socket and reads no clock. Faults in the content (an old snapshot, entries in disorder, wrong dates) are passed to it as
-a `Bend`; it does not see faults of bytes and connections.
+a `Distortion`; it does not see faults of bytes and connections.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from catchment.model import Record
 from catchment.playground.world import Place, World
 
 
-class Bend(Record, frozen=True):
+class Distortion(Record, frozen=True):
     """How an answer differs from the truth at that moment."""
 
     ago: timedelta = timedelta()
@@ -33,7 +33,7 @@ class Bend(Record, frozen=True):
     """The entry that the cursor names is gone."""
 
 
-STRAIGHT = Bend()
+STRAIGHT = Distortion()
 
 ROBOTS = b"User-agent: *\nDisallow: /*/private\nCrawl-delay: 1\n"
 """The robots.txt of every host of the playground."""
@@ -49,7 +49,7 @@ class Ask(Record, frozen=True):
     at: datetime
     base: str
     """Scheme, host and port, as the client knows them."""
-    bend: Bend = STRAIGHT
+    bend: Distortion = STRAIGHT
     method: str = "GET"
     body: bytes = b""
 

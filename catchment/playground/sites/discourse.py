@@ -18,7 +18,7 @@ from catchment.model import Record
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import (
     Ask,
-    Bend,
+    Distortion,
     Entry,
     Page,
 )
@@ -278,7 +278,7 @@ def _cooked(version: Version, post: Post) -> str:
     return version.html + picture
 
 
-def _iso(at: datetime, bend: Bend | None = None) -> str:
+def _iso(at: datetime, bend: Distortion | None = None) -> str:
     return (at + bend.skew if bend else at).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 

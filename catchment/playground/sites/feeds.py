@@ -20,7 +20,7 @@ from catchment.playground.rng import chance_of
 from catchment.playground.sites import (
     STRAIGHT,
     Ask,
-    Bend,
+    Distortion,
     Entry,
     Page,
 )
@@ -179,7 +179,7 @@ def _page(place: Place, shown: Shown, changed_at: datetime, ask: Ask) -> Page:
     )
 
 
-def _written(place: Place, post: Post, version: Version, at: datetime, bend: Bend) -> Written:
+def _written(place: Place, post: Post, version: Version, at: datetime, bend: Distortion) -> Written:
     return Written(
         id=wire_id(place, post, at) if place.has_ids else None,
         link=_link(place, post),

@@ -12,8 +12,8 @@ from typing import Any
 
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
-from catchment.messages import Message, encode
-from catchment.model import Alarm, Event, Lease, Record, Severity, View
+from catchment.messages import Message, encode, message
+from catchment.model import AlertRequest, Event, Lease, Record, Severity, View
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.delivery.events import head
@@ -60,7 +60,7 @@ class ListenerView(View, frozen=True):
     webhook_id: int | None
     notification_id: int | None
     is_active: bool
-    off_because: str | None
+    off_because: Message | None
     position: int
     next_attempt_at: datetime | None
     failures_in_a_row: int
@@ -184,7 +184,7 @@ class Deliveries(StorePart):
             for name in sorted(known.keys() & listeners):
                 _switch(tx, "listener = ? AND off_because IS NOT NULL", name, None)
             for name in sorted(known.keys() - listeners):
-                _switch(tx, "listener = ?", name, "it is not installed any more")
+                _switch(tx, "listener = ?", name, message("delivery.not_installed"))
 
         known = self._db.read(query)
         if {listener for listener, is_active in known.items() if is_active} != listeners:
@@ -273,18 +273,18 @@ class Deliveries(StorePart):
             """
             tx.run(sql, encode(error), micros(next_attempt_at), micros(now), delivery.id)
             if alert is not None:
-                alerts.raise_alert(tx, Alarm(delivery.alert_subject, alert, Severity.P2), micros(now))
+                alerts.raise_alert(tx, AlertRequest(delivery.alert_subject, alert, Severity.P2), micros(now))
 
         self._db.write(change)
         return delivery.replace(failures_in_a_row=delivery.failures_in_a_row + 1)
 
     @writes
     def switch_off(
-        self, tx: Transaction, delivery_id: int, because: str, now: datetime, *, alert: str | None = None
+        self, tx: Transaction, delivery_id: int, because: Message, now: datetime, *, alert: str | None = None
     ) -> None:
         _switch(tx, "id = ?", delivery_id, because)
         if alert is not None:
-            alerts.raise_alert(tx, Alarm(f"listener {delivery_id} failing", alert, Severity.P2), micros(now))
+            alerts.raise_alert(tx, AlertRequest(f"listener {delivery_id} failing", alert, Severity.P2), micros(now))
         else:
             alerts.close(tx, f"listener {delivery_id} failing", micros(now))
 
@@ -294,7 +294,7 @@ class Deliveries(StorePart):
         if is_on:
             self.switch_on(listener_id, now)
         else:
-            self.switch_off(listener_id, "paused by a person", now)
+            self.switch_off(listener_id, message("paused_by_user"), now)
         return self.of_webhook(webhook_id, is_notification=is_notification)
 
     @writes
@@ -313,14 +313,14 @@ def _begin(tx: Transaction, listener: str, webhook_id: int | None) -> None:
     tx.run(sql, listener, webhook_id, True, head(tx))
 
 
-def _switch(tx: Transaction, where: str, which: Any, because: str | None) -> None:
+def _switch(tx: Transaction, where: str, which: Any, because: Message | None) -> None:
     """Switches off for that reason, or on again with errors reset."""
     sql = f"""
         UPDATE deliveries SET is_active = ?, off_because = ?, failures_in_a_row = 0, failing_since = NULL,
                next_attempt_at = NULL, last_error = CASE WHEN ? THEN NULL ELSE last_error END
          WHERE {where}
     """
-    tx.run(sql, because is None, because, because is None, which)
+    tx.run(sql, because is None, None if because is None else encode(because), because is None, which)
 
 
 def _waiting(tx: Transaction, listener: ListenerView, newest: int) -> int:

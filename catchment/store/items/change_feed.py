@@ -55,7 +55,7 @@ class Changes(StorePart):
         rows = tx.all(sql, place.number, place.item_id, limit + 1)
         items = shown(tx, rows[:limit])
         is_end = len(rows) <= limit
-        last = place_of(items[-1], counters=counters) if items else place
+        last = cursor_after(items[-1], counters=counters) if items else place
         newest = max(newest, last.number)
         return Changed(items, max(place, ChangeCursor(newest), key=_order) if is_end else last, newest, is_end)
 
@@ -87,23 +87,23 @@ def _order(place: ChangeCursor) -> tuple[int, int]:
     return place.number, place.item_id
 
 
-def place_of(item: ItemView, *, counters: bool) -> ChangeCursor:
+def cursor_after(item: ItemView, *, counters: bool) -> ChangeCursor:
     """Returns the cursor right after this item."""
     return ChangeCursor(item.change_number if counters else item.content_change_number, item.id)
 
 
-def place_from(text: str) -> ChangeCursor:
+def parse_cursor(text: str) -> ChangeCursor:
     """Parses a cursor: a number, or a number and an item. Raises InvalidInput."""
     parts = text.split("-")
     if not (1 <= len(parts) <= 2 and all(part.isascii() and part.isdecimal() and len(part) <= 19 for part in parts)):
-        raise _no_place()
+        raise _bad_cursor()
     numbers = [int(part) for part in parts]
     if max(numbers) > LARGEST:
-        raise _no_place()
+        raise _bad_cursor()
     return ChangeCursor(*numbers)
 
 
-def _no_place() -> InvalidInput:
+def _bad_cursor() -> InvalidInput:
     return InvalidInput(
         "this is not a place among the changes", "give 0 to begin, or the `next` of the answer before", "after"
     )

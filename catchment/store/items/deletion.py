@@ -16,7 +16,7 @@ from typing import Any
 from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.lazy import lazy_imports
-from catchment.model import Event, Record, RefinedItem, View
+from catchment.model import Event, Record, View
 from catchment.store.database import Row, StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 from catchment.store.items.reply_counts import count_replies
@@ -193,15 +193,6 @@ class Deletion(StorePart):
 
 
 # Filtering on collection
-
-
-def forgotten_among(tx: Transaction, platform: str, strangers: Sequence[RefinedItem]) -> set[tuple[str, str]]:
-    """Returns which of these, by scope and id, must not be stored. While nothing is deleted for good, it costs one row
-    read."""
-    items = [stranger.item for stranger in strangers]
-    return forgotten_names(
-        tx, platform, [(item.scope, item.external_id, item.author, item.author_id) for item in items]
-    )
 
 
 def forgotten_names(

@@ -69,7 +69,9 @@ class FollowUpQueue(StorePart):
         return int(row[0]) if row else 0
 
 
-def owe(tx: Transaction, source: Source, wanted: Sequence[tuple[int, Sequence[Request]]], now: int) -> None:
+def queue_follow_ups(
+    tx: Transaction, source: Source, wanted: Sequence[tuple[int, Sequence[Request]]], now: int
+) -> None:
     """Queue follow-ups about these items. New requests replace the old ones, which they include."""
     tx.insert(
         "owed",
@@ -150,7 +152,9 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
         _note_appearances(tx, page, rows, now)
     points = ((item_id, change.point) for item_id, change in rows if change.point)
     add_points(tx, [(item_id, now, point.score, point.reply_count, point.view_count) for item_id, point in points])
-    owe(tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now)
+    queue_follow_ups(
+        tx, page.source, [(item_id, change.follow_ups) for item_id, change in rows if change.follow_ups], now
+    )
     _note_aliases(tx, page, rows, now)
     write_references(
         tx,
@@ -500,7 +504,7 @@ def write_gaps(tx: Transaction, page: Page, write: PageWrite, now: int) -> None:
             "UPDATE gaps SET closed_at = ?, closed_run_id = ?, closed_because = ? WHERE id = ? AND closed_at IS NULL",
             now,
             page.run_id,
-            because,
+            because.code,
             gap_id,
         )
     if write.narrowed is not None:

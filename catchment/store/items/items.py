@@ -169,9 +169,7 @@ class Items(StorePart):
     @reads
     def stored_after(self, tx: Transaction, item_id: int, limit: int = 500) -> list[ItemView]:
         """Returns what was stored after this item, in the order of storing, whatever its date."""
-        after = item_id
-        batch = limit
-        rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", after, batch)
+        rows = tx.all(f"SELECT {COLUMNS} FROM items i WHERE i.id > ? ORDER BY i.id LIMIT ?", item_id, limit)
         return shown(tx, rows)
 
     def edits_after(self, revision_id: int, limit: int = 500) -> list[EditView]:
@@ -254,7 +252,7 @@ def page_of(items: list[ItemView], limit: int) -> ItemPage:
 _KEYS = 2000
 
 
-class Chosen(Record, frozen=True):
+class ExportFilter(Record, frozen=True):
     """Which items are exported: all, unless restricted."""
 
     source_id: int | None = None
@@ -266,11 +264,11 @@ class Chosen(Record, frozen=True):
 
     @property
     def is_all(self) -> bool:
-        return self == Chosen()
+        return self == ExportFilter()
 
 
 class Exports(StorePart):
-    def of(self, chosen: Chosen, batch: int = 500) -> Iterator[ItemView]:
+    def of(self, chosen: ExportFilter, batch: int = 500) -> Iterator[ItemView]:
         """Yields the chosen items as views."""
         of_kind = self._of_kind(chosen.kind) if chosen.kind is not None else None
         for keys in self._keys(chosen):
@@ -279,7 +277,7 @@ class Exports(StorePart):
                 # An item that was removed since its key was read is left out.
                 yield from self._db.read(lambda tx, part=ids[start : start + batch]: by_ids(tx, part))  # type: ignore[misc]
 
-    def _keys(self, chosen: Chosen) -> Iterator[list[Row]]:
+    def _keys(self, chosen: ExportFilter) -> Iterator[list[Row]]:
         """Yields (time, id, first source) of candidate items, a few thousand at a time."""
         cursor: tuple[int, int] = (0 if chosen.since is None else micros(chosen.since), 0)
         while rows := self._db.read(lambda tx, cursor=cursor: _keys(tx, chosen, cursor)):  # type: ignore[misc]
@@ -290,7 +288,7 @@ class Exports(StorePart):
         return set(self._column("SELECT id FROM sources WHERE kind = ?", kind))
 
 
-def _keys(tx: Transaction, chosen: Chosen, cursor: tuple[int, int]) -> list[Row]:
+def _keys(tx: Transaction, chosen: ExportFilter, cursor: tuple[int, int]) -> list[Row]:
     if chosen.source_id is not None:
         sql = f"""
             SELECT s.ordered_at, s.item_id, i.source_id FROM sightings s JOIN items i ON i.id = s.item_id

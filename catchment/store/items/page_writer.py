@@ -16,7 +16,6 @@ from catchment.clock import micros, moment
 from catchment.decoders import json_decoder
 from catchment.model import (
     Closing,
-    Earlier,
     Gap,
     Key,
     Lease,
@@ -24,6 +23,7 @@ from catchment.model import (
     Page,
     PageFacts,
     PageWrite,
+    PastContent,
     RawAnswer,
     RefinedItem,
     Source,
@@ -32,9 +32,9 @@ from catchment.model import (
 from catchment.store import cache, leases
 from catchment.store.database import Database, Row, Transaction, is_database_down
 from catchment.store.item_fields import (
-    KNOWN_COLUMNS,
-    known_from,
-    known_place,
+    STORED_COLUMNS,
+    column_index,
+    stored_item,
 )
 from catchment.store.items.deletion import forgotten_names
 from catchment.store.items.item_writer import (
@@ -61,7 +61,7 @@ LOOKALIKES = 300
 # A rhythm needs this many posts; where each post has fifty replies, they are among this many items.
 _RHYTHM, _RHYTHM_AMONG = 50, 2_500
 _ALIASES_KEY = 0x616C6961  # "alia": PostgreSQL's advisory lock for pages whose items have other ids
-_FINGERPRINT, _RULE = known_place("fingerprint"), known_place("fingerprint_rule")
+_FINGERPRINT, _RULE = column_index("fingerprint"), column_index("fingerprint_rule")
 
 Written = TypeVar("Written", bound=PageWrite)
 Decide = Callable[[PageFacts], PageWrite]
@@ -142,7 +142,7 @@ class PageWriter:
         )
         count_all_attempts(tx, [(page.source, page.outcomes) for page, _ in tasks])
         settle(tx, [booking for page, _ in tasks for booking in page.bookings])
-        if hot := [(page, write) for page, write in written if page.is_kept_hot]:
+        if hot := [(page, write) for page, write in written if page.invalidates_cache]:
             # A process that starts to cache a source waits for this one, and this one waits for no lock after it.
             shown = [change.stored.id for _, write in hot for change in write.changes if change.stored]
             cache.changed_items(tx, [*shown, *answered], [page.source.id for page, _ in hot])
@@ -228,8 +228,8 @@ class PageWriter:
         nowhere = 0, False, False
         by_key = self._current(tx, page, rows).items()
         return (
-            {key: known_from(row, *seen.get(row[0], nowhere)) for key, row in by_key},
-            {row[0]: known_from(row, *seen.get(row[0], nowhere)) for row in unchanged},
+            {key: stored_item(row, *seen.get(row[0], nowhere)) for key, row in by_key},
+            {row[0]: stored_item(row, *seen.get(row[0], nowhere)) for row in unchanged},
         )
 
     def _lookalikes(
@@ -241,8 +241,8 @@ class PageWriter:
     ) -> tuple[StoredItem, ...]:
         """Returns the newest items of the source that share their content or link with an unknown item.
 
-        What tells them is read first: nearly always there are none, and whole rows of all would cost more than the rest
-        of the page.
+        The columns that identify them are read first: usually there are none, and whole rows of all would cost more
+        than the rest of the page.
         """
         strangers = [item for _, item in unknown if not item.is_listed]
         fingerprints, urls = {item.fingerprint for item in strangers}, {item.item.url for item in strangers} - {None}
@@ -262,9 +262,9 @@ class PageWriter:
             if (bytes(fingerprint) in fingerprints or url in urls or rule != page.fingerprint_rule)
             and item_id not in shown
         }
-        whole = tx.select_in(f"SELECT {KNOWN_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
+        whole = tx.select_in(f"SELECT {STORED_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
         rows = {(page.source.key, row[1]): row for row in whole}
-        return tuple(known_from(row, seen_at[row[0]], True) for row in self._current(tx, page, rows).values())
+        return tuple(stored_item(row, seen_at[row[0]], True) for row in self._current(tx, page, rows).values())
 
     def _current(self, tx: Transaction, page: Page, rows: dict[Key, Row]) -> dict[Key, Row]:
         """Returns the rows with fingerprints by the current rule: a new rule writes no revisions."""
@@ -343,7 +343,7 @@ def _is_counted(item: RefinedItem, stored: StoredItem) -> bool:
 def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
     return tx.select_in(
         f"""
-        SELECT {KNOWN_COLUMNS} FROM items i
+        SELECT {STORED_COLUMNS} FROM items i
          WHERE i.platform = ? AND i.scope = ? AND i.external_id IN {{values}} ORDER BY i.id {tx.lock_rows()}
         """,
         ids,
@@ -352,14 +352,14 @@ def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> 
 
 
 def _rows_of(tx: Transaction, ids: Sequence[int]) -> list[Row]:
-    sql = f"SELECT {KNOWN_COLUMNS} FROM items i WHERE i.id IN {{values}} ORDER BY i.id {tx.lock_rows()}"
+    sql = f"SELECT {STORED_COLUMNS} FROM items i WHERE i.id IN {{values}} ORDER BY i.id {tx.lock_rows()}"
     return tx.select_in(sql, ids)
 
 
 def _rows_by_alias(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:
     return tx.select_in(
         f"""
-        SELECT {KNOWN_COLUMNS}, a.external_id FROM aliases a JOIN items i ON i.id = a.item_id
+        SELECT {STORED_COLUMNS}, a.external_id FROM aliases a JOIN items i ON i.id = a.item_id
          WHERE a.platform = ? AND a.scope = ? AND a.external_id IN {{values}}
          ORDER BY i.id, a.noticed_at {tx.lock_rows()}
         """,
@@ -388,13 +388,13 @@ def _seen(tx: Transaction, page: Page, item_ids: Sequence[int]) -> dict[int, tup
     }
 
 
-def _earlier(tx: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[Earlier, ...]]:
-    earlier: dict[int, tuple[Earlier, ...]] = {}
+def _earlier(tx: Transaction, item_ids: Sequence[int]) -> dict[int, tuple[PastContent, ...]]:
+    earlier: dict[int, tuple[PastContent, ...]] = {}
     for item_id, fingerprint, valid_to in tx.select_in(
         "SELECT item_id, fingerprint, valid_to FROM revisions WHERE item_id IN {values} ORDER BY item_id, version",
         item_ids,
     ):
-        earlier[item_id] = (*earlier.get(item_id, ()), Earlier(bytes(fingerprint), moment(valid_to)))
+        earlier[item_id] = (*earlier.get(item_id, ()), PastContent(bytes(fingerprint), moment(valid_to)))
     return earlier
 
 

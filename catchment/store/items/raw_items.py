@@ -23,7 +23,7 @@ Place = tuple[int, int]
 _TOP: Place = (2**63 - 1, 2**63 - 1)
 
 
-class Brought(Record, frozen=True):
+class FirstSighting(Record, frozen=True):
     """Which source showed an item, and when."""
 
     fetched_at: int
@@ -124,7 +124,9 @@ def _from(since: datetime | None) -> int:
     return -(2**63) if since is None else micros(since)
 
 
-def _brought(tx: Transaction, before: Place, since: int, limit: int, source_id: int | None = None) -> list[Brought]:
+def _brought(
+    tx: Transaction, before: Place, since: int, limit: int, source_id: int | None = None
+) -> list[FirstSighting]:
     """Returns what a source showed, or all items with their first sources; newest first."""
     table, item, where = ("items", "id", "") if source_id is None else ("sightings", "item_id", "source_id = ? AND")
     sql = f"""
@@ -133,17 +135,17 @@ def _brought(tx: Transaction, before: Place, since: int, limit: int, source_id: 
          ORDER BY first_seen_at DESC, {item} DESC LIMIT ?
     """
     rows = tx.all(sql, *([] if source_id is None else [source_id]), since, *before, limit)
-    return [Brought(*row) for row in rows]
+    return [FirstSighting(*row) for row in rows]
 
 
-def _page(tx: Transaction, found: Sequence[Brought], limit: int) -> RawPage:
+def _page(tx: Transaction, found: Sequence[FirstSighting], limit: int) -> RawPage:
     """Returns a page, given one item more than it holds."""
     shown = found[:limit]
     return RawPage(_raw_items(tx, shown), _place(shown[-1]) if len(found) > limit else None)
 
 
 def _for_digest(tx: Transaction, limit: int, since: int, before: Place) -> RawPage:
-    found: list[Brought] = []
+    found: list[FirstSighting] = []
     for _ in range(_STEPS // _BATCH):
         walked = _brought(tx, before, since, _BATCH)
         found += _by_active(tx, walked)
@@ -153,7 +155,7 @@ def _for_digest(tx: Transaction, limit: int, since: int, before: Place) -> RawPa
     return RawPage(_raw_items(tx, found), before)
 
 
-def _by_active(tx: Transaction, walked: Sequence[Brought]) -> list[Brought]:
+def _by_active(tx: Transaction, walked: Sequence[FirstSighting]) -> list[FirstSighting]:
     """Returns those that an active source has shown, each with the first of these."""
     sql = """
         SELECT g.item_id, g.source_id FROM sightings g JOIN sources s ON s.id = g.source_id
@@ -164,11 +166,11 @@ def _by_active(tx: Transaction, walked: Sequence[Brought]) -> list[Brought]:
     return [brought.replace(source_id=first[brought.item_id]) for brought in walked if brought.item_id in first]
 
 
-def _place(brought: Brought) -> Place:
+def _place(brought: FirstSighting) -> Place:
     return brought.fetched_at, brought.item_id
 
 
-def _raw_items(tx: Transaction, brought: Sequence[Brought]) -> list[RawItemView]:
+def _raw_items(tx: Transaction, brought: Sequence[FirstSighting]) -> list[RawItemView]:
     items = {item.id: item for item in by_ids(tx, [sighting.item_id for sighting in brought])}
     sql = "SELECT id, name, kind FROM sources WHERE id IN {values}"
     sources = {
@@ -182,7 +184,7 @@ def _raw_items(tx: Transaction, brought: Sequence[Brought]) -> list[RawItemView]
     ]
 
 
-def _raw_item(brought: Brought, item: ItemView, source_name: str, source_type: str) -> RawItemView:
+def _raw_item(brought: FirstSighting, item: ItemView, source_name: str, source_type: str) -> RawItemView:
     return RawItemView(
         id=item.id,
         source_id=brought.source_id,

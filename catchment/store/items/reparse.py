@@ -16,9 +16,9 @@ from catchment.errors import StaleAnswer
 from catchment.lazy import lazy_imports
 from catchment.model import (
     Correction,
+    CorrectionKind,
     Counts,
     History,
-    How,
     ItemCorrection,
     ItemValues,
     Key,
@@ -81,7 +81,7 @@ class KeptAnswer(Record, frozen=True):
     body: bytes
 
 
-class Mended(Record, frozen=True):
+class ReparseCounts(Record, frozen=True):
     """The result of reparsing one answer."""
 
     new: int = 0
@@ -89,8 +89,8 @@ class Mended(Record, frozen=True):
     details: int = 0
     """Items of which only details (author, date, counters, tags) were corrected."""
 
-    def __add__(self, other: Mended) -> Mended:
-        return Mended(self.new + other.new, self.mended + other.mended, self.details + other.details)
+    def __add__(self, other: ReparseCounts) -> ReparseCounts:
+        return ReparseCounts(self.new + other.new, self.mended + other.mended, self.details + other.details)
 
 
 class ReparseFilter(Record, frozen=True):
@@ -142,25 +142,25 @@ class Reparses(StorePart):
 
     def apply(
         self, kept: StoredAnswer, page: Page, reader_version: int, decide: Decide, *, is_dry: bool
-    ) -> tuple[Mended, tuple[Key, ...]]:
+    ) -> tuple[ReparseCounts, tuple[Key, ...]]:
         """Apply the corrections of a reparsed page; also returns the scope and id of items that were never seen.
 
         No lease is needed: the rows are locked, and nothing that a visit carries from page to page is changed.
         """
 
-        def change(tx: Transaction) -> tuple[Mended, tuple[Key, ...]]:
+        def change(tx: Transaction) -> tuple[ReparseCounts, tuple[Key, ...]]:
             result = self._apply(tx, page, decide)
             if is_dry:
-                raise _OnlyTried(*result)
+                raise _DryRun(*result)
             _note(tx, kept.id, reader_version, is_read=True)
             return result
 
         try:
             return self._db.write(change)
-        except _OnlyTried as tried:
+        except _DryRun as tried:
             return tried.mended, tried.new
 
-    def _apply(self, tx: Transaction, page: Page, decide: Decide) -> tuple[Mended, tuple[Key, ...]]:
+    def _apply(self, tx: Transaction, page: Page, decide: Decide) -> tuple[ReparseCounts, tuple[Key, ...]]:
         facts = self._pages.facts(tx, page)
         rows = _rows(tx, [stored.id for stored in (*facts.stored.values(), *facts.lookalikes)])
         write = decide(ReparseFacts(facts, _histories(tx, rows)))
@@ -169,11 +169,11 @@ class Reparses(StorePart):
         mended = _correct_all(tx, page, write, rows, number)
         stored_ids = [correction.stored.id for correction in write.corrections]
         cache.changed_items(tx, [*stored_ids, *answered], [page.source.id])
-        return mended + Mended(new=len(write.new)), tuple(change.item.key for change in write.new)
+        return mended + ReparseCounts(new=len(write.new)), tuple(change.item.key for change in write.new)
 
 
-class _OnlyTried(Exception):
-    def __init__(self, mended: Mended, new: tuple[Key, ...]) -> None:
+class _DryRun(Exception):
+    def __init__(self, mended: ReparseCounts, new: tuple[Key, ...]) -> None:
         self.mended, self.new = mended, new
 
 
@@ -230,7 +230,7 @@ def _histories(tx: Transaction, rows: Mapping[int, Mapping[str, Any]]) -> dict[i
 
 def _correct_all(
     tx: Transaction, page: Page, write: ReparseWrite, rows: Mapping[int, Mapping[str, Any]], number: int | None
-) -> Mended:
+) -> ReparseCounts:
     shown = {item.stored.id: rows[item.stored.id] for item in write.corrections}
     answered = {item_id for item_id, row in shown.items() if row["last_reply_at"] is not None}
     mended = details = 0
@@ -255,9 +255,9 @@ def _correct_all(
         if "last_reply_at" in values:
             answered.add(row["id"])
     if write.is_seen:
-        _see_then(tx, page, shown)
+        _add_past_sightings(tx, page, shown)
     relist(tx, answered)
-    return Mended(mended=mended, details=details)
+    return ReparseCounts(mended=mended, details=details)
 
 
 def _next_number(tx: Transaction) -> int:
@@ -270,13 +270,13 @@ def _next_number(tx: Transaction) -> int:
 def _correct(tx: Transaction, page: Page, item: ItemCorrection, correction: Correction, number: int) -> None:
     item_id, version, at = item.stored.id, correction.version, micros(page.answered_at)
     content = stored_values(item.content, page.fingerprint_rule)
-    if correction.how == How.EARLIER:
+    if correction.how == CorrectionKind.EARLIER:
         _begin(tx, item_id, version, at)
         _set(tx, "items", item_id, {"first_seen_at": at})
-    elif correction.how == How.MENDED:
+    elif correction.how == CorrectionKind.MENDED:
         _renumber(tx, item_id, version.number)
         _copy(tx, item_id, version, at, at, MENDED, page.run_id)
-        _say(tx, item_id, version, content)
+        _replace_content(tx, item_id, version, content)
     else:
         _add(tx, item_id, correction, content, at, page.run_id)
     _set(tx, "items", item_id, {"content_change_number": number})
@@ -289,11 +289,11 @@ def _add(tx: Transaction, item_id: int, correction: Correction, content: ItemVal
     _renumber(tx, item_id, version.number)
     if at < since:
         added = _copy(tx, item_id, version, at, since, reasons, run_id)
-        _say(tx, item_id, version.replace(revision_id=added), content)
+        _replace_content(tx, item_id, version.replace(revision_id=added), content)
         _set(tx, "items", item_id, {"first_seen_at": at})
     else:
         _copy(tx, item_id, version, since, at, reasons, run_id)
-        _say(tx, item_id, version, content)
+        _replace_content(tx, item_id, version, content)
         _begin(tx, item_id, version, at)
 
 
@@ -322,7 +322,7 @@ def _copy(tx: Transaction, item_id: int, version: Version, since: int, until: in
     return tx.number(sql, item_id, version.number, since, until, reasons, run_id, row_id)
 
 
-def _say(tx: Transaction, item_id: int, version: Version, content: ItemValues) -> None:
+def _replace_content(tx: Transaction, item_id: int, version: Version, content: ItemValues) -> None:
     """Replaces the content of a version."""
     if version.revision_id is None:
         _set(tx, "items", item_id, content)
@@ -354,7 +354,7 @@ def copies_of_the_order() -> list[str]:
     return [name for name in hanging() if "ordered_at" in schema.metadata.tables[name].c]
 
 
-def _see_then(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
+def _add_past_sightings(tx: Transaction, page: Page, rows: Mapping[int, Mapping[str, Any]]) -> None:
     """Records that the source showed these at that time, too."""
     at = micros(page.answered_at)
     sql = "SELECT item_id, first_seen_at, last_seen_at FROM sightings WHERE source_id = ? AND item_id IN {values}"

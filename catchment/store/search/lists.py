@@ -141,7 +141,7 @@ class ListPage(Record, frozen=True):
     """Cursor of the next page; None: this was the end."""
 
 
-class Along(NamedTuple):
+class SortedList(NamedTuple):
     """A list that the database stores in its order."""
 
     table: str
@@ -172,7 +172,7 @@ def newest_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | N
     if wanted.changed_since is not None:
         change = (wanted.changed_since, LARGEST)
         if can_be_scanned(tx, change):
-            return part(waiting_ones(tx, wanted, span, change), limit)
+            return part(backlog_matches(tx, wanted, span, change), limit)
     mark = usable_mark(tx).position
     # If the backlog is too large to scan, the index is of no use, and the list is walked without it.
     is_usable = can_be_scanned(tx, mark)
@@ -180,7 +180,7 @@ def newest_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | N
     found, end = walk(tx, wanted, lists, span, limit)
     if all(along.table == "postings" for along in lists):
         # Read last: an item edited meanwhile moves from the index to the backlog, never the other way round.
-        waiting = waiting_ones(tx, wanted, span if end is None else ListSpan(end[0], span.before), mark)
+        waiting = backlog_matches(tx, wanted, span if end is None else ListSpan(end[0], span.before), mark)
         found = found | {row for row in waiting if end is None or row >= end}
     return part(found, limit, end)
 
@@ -204,18 +204,18 @@ def part(found: Iterable[Key], limit: int, end: Key | None = None) -> ListPage:
 # Choice of the list to walk
 
 
-def _ways(tx: Transaction, wanted: ListFilter, is_usable: bool) -> list[list[Along]]:
+def _ways(tx: Transaction, wanted: ListFilter, is_usable: bool) -> list[list[SortedList]]:
     """Returns the lists that contain all matches: each option is one list, or several to be merged."""
     groups = wanted.all_groups if is_usable else ()
     known = facet_ids(tx, {name for group in groups for name in group})
-    ways = [[Along("postings", "facet_id", known[name]) for name in group if name in known] for group in groups]
+    ways = [[SortedList("postings", "facet_id", known[name]) for name in group if name in known] for group in groups]
     sources = wanted.sources
     if sources is not None and len(sources) <= MOST_MERGED:
-        ways.append([Along("sightings", "source_id", source) for source in sorted(sources)])
-    return [*ways, [Along("items")]]
+        ways.append([SortedList("sightings", "source_id", source) for source in sorted(sources)])
+    return [*ways, [SortedList("items")]]
 
 
-def sparsest(tx: Transaction, ways: Sequence[list[Along]], span: ListSpan) -> list[Along]:
+def sparsest(tx: Transaction, ways: Sequence[list[SortedList]], span: ListSpan) -> list[SortedList]:
     """Returns the option that gets furthest back with the same number of steps; of short ones the first."""
 
     best, best_reach = ways[0], None
@@ -233,7 +233,7 @@ def sparsest(tx: Transaction, ways: Sequence[list[Along]], span: ListSpan) -> li
 
 
 def walk(
-    tx: Transaction, wanted: ListFilter, lists: Sequence[Along], span: ListSpan, limit: int
+    tx: Transaction, wanted: ListFilter, lists: Sequence[SortedList], span: ListSpan, limit: int
 ) -> tuple[set[Key], Key | None]:
     """Returns what was found along the lists, at least one more than the limit if possible; and how far they were
     walked, unless to the end."""
@@ -252,7 +252,7 @@ def walk(
     return found, span.before
 
 
-def keys_along(tx: Transaction, along: Along, span: ListSpan, limit: int, offset: int = 0) -> list[Key]:
+def keys_along(tx: Transaction, along: SortedList, span: ListSpan, limit: int, offset: int = 0) -> list[Key]:
     item = "id" if along.table == "items" else "item_id"
     of, values = (f"{along.column} = ? AND", [along.value]) if along.column else ("", [])
     sql = f"""
@@ -278,7 +278,7 @@ def kept(tx: Transaction, wanted: ListFilter, met: Sequence[Key]) -> set[Key]:
     return _shown_by_source(tx, wanted, {keys[row[0]] for row in rows if is_wanted(wanted, row)})
 
 
-def waiting_ones(tx: Transaction, wanted: ListFilter, span: ListSpan, after: Position) -> set[Key]:
+def backlog_matches(tx: Transaction, wanted: ListFilter, span: ListSpan, after: Position) -> set[Key]:
     """Returns the matches among the items that changed after that position."""
     found: dict[int, Key | None] = {}
     for row in scanned(tx, Scan(after, 0), ABOUT):
@@ -422,7 +422,7 @@ def replied_with(tx: Transaction, wanted: ListFilter, limit: int, before: Key | 
         met = [key for key in replies if span.since <= key[0] and key < span.before]
         return part(kept(tx, wanted, met), limit)
     lists = sparsest(
-        tx, [[Along("replied", "list", name) for name in names] for names in _lists_by_reply(wanted)], span
+        tx, [[SortedList("replied", "list", name) for name in names] for names in _lists_by_reply(wanted)], span
     )
     found, end = walk(tx, wanted, lists, span, limit)
     return part(found, limit, end)
@@ -450,7 +450,7 @@ def _changed(tx: Transaction, wanted: ListFilter) -> set[int] | None:
     if wanted.changed_since is None:
         return None
     after = (wanted.changed_since, LARGEST)
-    return _met(waiting_ones(tx, wanted, _EVERYTHING, after)) if can_be_scanned(tx, after) else None
+    return _met(backlog_matches(tx, wanted, _EVERYTHING, after)) if can_be_scanned(tx, after) else None
 
 
 def _rare(tx: Transaction, wanted: ListFilter) -> set[int] | None:
@@ -464,7 +464,7 @@ def _rare(tx: Transaction, wanted: ListFilter) -> set[int] | None:
     if not taken:
         return None
     # Read last: an item edited meanwhile moves from the index to the backlog, never the other way round.
-    return min(taken, key=len) | _met(waiting_ones(tx, wanted, _EVERYTHING, mark))
+    return min(taken, key=len) | _met(backlog_matches(tx, wanted, _EVERYTHING, mark))
 
 
 def _taken(tx: Transaction, groups: Groups) -> list[set[int]]:
@@ -475,7 +475,9 @@ def _taken(tx: Transaction, groups: Groups) -> list[set[int]]:
             item_id
             for name in group
             if name in known
-            for _, item_id in keys_along(tx, Along("postings", "facet_id", known[name]), _EVERYTHING, MOST_TAKEN + 1)
+            for _, item_id in keys_along(
+                tx, SortedList("postings", "facet_id", known[name]), _EVERYTHING, MOST_TAKEN + 1
+            )
         }
         for group in groups
     ]

@@ -199,7 +199,7 @@ class Search(StorePart):
         begin = _FIRST
         if after is not None:
             begin = _Hit(*_numbers(after, 2)) if is_best else _Hit(0, *_numbers(after, 1))
-        return self._db.read(lambda tx: _Asking(tx, query, wanted or Filter()).page(is_best, limit, begin))
+        return self._db.read(lambda tx: _SearchRun(tx, query, wanted or Filter()).page(is_best, limit, begin))
 
 
 class _Hit(NamedTuple):
@@ -215,7 +215,7 @@ class _Hit(NamedTuple):
 _FIRST = _Hit(2**62, 2**63 - 1)
 
 
-class _Asking:
+class _SearchRun:
     """One query against one state of the database."""
 
     def __init__(self, tx: Transaction, query: Query, wanted: Filter) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from catchment.clock import micros
 from catchment.messages import Message, decode, encode
-from catchment.model import Alarm, Record, Severity, View
+from catchment.model import AlertRequest, Record, Severity, View
 from catchment.store.database import StorePart, Transaction
 from catchment.store.delivery import events
 from catchment.store.item_fields import iso
@@ -54,7 +54,7 @@ def is_any_open(tx: Transaction, subjects: Sequence[str]) -> bool:
     return bool(tx.select_in("SELECT 1 FROM alerts WHERE closed_at IS NULL AND subject IN {values}", subjects))
 
 
-def raise_alert(tx: Transaction, alarm: Alarm, now: int) -> bool:
+def raise_alert(tx: Transaction, alarm: AlertRequest, now: int) -> bool:
     """Open the alert of that subject, or update it if it is open already; returns whether it was opened."""
     subject, message, severity, source_id = alarm.subject, alarm.message, str(alarm.severity), alarm.source_id
     sql = "UPDATE alerts SET message = ?, severity = ? WHERE subject = ? AND closed_at IS NULL"
@@ -141,7 +141,9 @@ class Alerts(StorePart):
         """
         return self._records(PostingRhythm, sql)
 
-    def tell_failing(self, alarms: Sequence[Alarm], explained: Collection[str], now: datetime) -> tuple[int, int]:
+    def tell_failing(
+        self, alarms: Sequence[AlertRequest], explained: Collection[str], now: datetime
+    ) -> tuple[int, int]:
         """Open these alerts about single sources, and close those of the subjects that another alert explains; returns
         how many were opened and closed. The others are closed by their sources' next success."""
         at = micros(now)
@@ -167,7 +169,7 @@ class Alerts(StorePart):
         return self._db.write(change) if alarms or len(self._db.read(explained_now)) else (0, 0)
 
     def keep_open(
-        self, ending: str, alarms: Sequence[Alarm], now: datetime, *, undecided: Collection[str] = ()
+        self, ending: str, alarms: Sequence[AlertRequest], now: datetime, *, undecided: Collection[str] = ()
     ) -> tuple[int, int]:
         """Of the alerts with this subject suffix, keep exactly these open; returns how many were opened and closed.
 

@@ -49,8 +49,8 @@ def requested(tx: Transaction, now: datetime, limit: int) -> dict[int, int | Non
             *group,
             at - _REQUESTS_FOR,
             at,
-            REQUESTED,
-            ADDED,
+            REQUESTED.code,
+            ADDED.code,
             limit,
         )
     return {row[1]: row[2] for row in sorted(rows, key=lambda row: (row[0], row[1]))[:limit]}

@@ -8,7 +8,7 @@ from msgspec.structs import asdict
 
 from catchment.clock import micros
 from catchment.messages import Message, encode
-from catchment.model import Gap, Lease, Record, Standing, View
+from catchment.model import CoverageState, Gap, Lease, Record, View
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, placeholders, writes
 from catchment.store.item_fields import to_micros
@@ -36,7 +36,7 @@ class GapView(View, frozen=True):
     cause: str
     opened_at: datetime
     closed_at: datetime | None
-    closed_because: str | None
+    closed_because: Message | None
     repaired_from_at: datetime | None
     """What is newer than this was repaired, the rest is missing."""
     attempt_count: int
@@ -51,8 +51,8 @@ class GapView(View, frozen=True):
         return "known" if self.is_certain else "possible"
 
     @property
-    def standing(self) -> Standing:
-        return Standing.of_gap(self.is_certain, self.closed_at is not None)
+    def standing(self) -> CoverageState:
+        return CoverageState.of_gap(self.is_certain, self.closed_at is not None)
 
 
 class GapRepairView(View, frozen=True):

@@ -10,7 +10,7 @@ from catchment.clock import micros, moment
 from catchment.errors import NotFound
 from catchment.messages import Message, encode, message
 from catchment.model import (
-    Alarm,
+    AlertRequest,
     Closing,
     Counts,
     Lease,
@@ -497,7 +497,7 @@ def _change_state(tx: Transaction, source: Source, end: VisitEnd) -> None:
         tx.run("UPDATE progress SET is_active = ? WHERE source_id = ?", False, source.id)
     subject = f"source {source.id} failing"
     if end.alert is not None and not alerts.is_any_open(tx, end.alert_yields_to):
-        if alerts.raise_alert(tx, Alarm(subject, end.alert, source_id=source.id), now):
+        if alerts.raise_alert(tx, AlertRequest(subject, end.alert, source_id=source.id), now):
             _tell_source(tx, "source.failing", source, now, error=end.alert, error_code=end.result.error_code)
     elif end.is_recovered and alerts.close(tx, subject, now):
         _tell_source(tx, "source.recovered", source, now)

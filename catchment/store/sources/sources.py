@@ -14,8 +14,12 @@ from typing import Any
 from catchment.clock import micros, moment
 from catchment.errors import Conflict, NotFound
 from catchment.lazy import lazy_imports
+from catchment.messages import Message, encode
 from catchment.model import (
     ADDED,
+    CLOCK_SET_BACK,
+    ON_PROBATION,
+    OWN_INTERVAL,
     REQUESTED,
     Lease,
     Progress,
@@ -38,7 +42,7 @@ with lazy_imports():
     from catchment.text import tokens
 
 
-class Described(Record, frozen=True):
+class ListedChanges(Record, frozen=True):
     """What an imported list says about one source; None: nothing."""
 
     categories: tuple[str, ...] = ()
@@ -62,7 +66,7 @@ def with_progress(tx: Transaction, rows: Sequence[Row]) -> list[tuple[Source, Pr
     return [*zip(tx.as_records(Source, rows), tx.as_records(Progress, rows), strict=True)]
 
 
-def merge(tx: Transaction, described: Mapping[int, Described]) -> set[int]:
+def merge(tx: Transaction, described: Mapping[int, ListedChanges]) -> set[int]:
     """Add categories to the existing ones, replace priority and score; returns the ids that changed."""
     sql = f"""
         SELECT id, categories, priority, quality_score FROM sources WHERE id IN {{values}} ORDER BY id {tx.lock_rows()}
@@ -75,7 +79,7 @@ def merge(tx: Transaction, described: Mapping[int, Described]) -> set[int]:
     return {row[0] for row in changed}
 
 
-def _merged(stored: Sequence[Any], described: Described) -> tuple[str, str, float | None]:
+def _merged(stored: Sequence[Any], described: ListedChanges) -> tuple[str, str, float | None]:
     categories, priority, quality_score = stored
     united = dict.fromkeys((*decode(categories), *described.categories))
     score = quality_score if described.quality_score is None else described.quality_score
@@ -281,7 +285,7 @@ class Sources(StorePart):
         """Returns the platforms of all sources, including removed ones."""
         return set(self._column("SELECT DISTINCT platform FROM sources"))
 
-    def set_state(self, source_id: int, state: SourceState, reason: str | None, now: datetime) -> Source:
+    def set_state(self, source_id: int, state: SourceState, reason: Message | None, now: datetime) -> Source:
         self.get(source_id)
         self._db.write(lambda tx: _set_state(tx, source_id, state, reason, now))
         return self.get(source_id, even_removed=True)
@@ -323,16 +327,15 @@ class Sources(StorePart):
             raise Conflict("{address} is already another source", "remove this one", address=address)
         return self.get(source.id)
 
-    def merge(self, described: Mapping[int, Described]) -> set[int]:
+    def merge(self, described: Mapping[int, ListedChanges]) -> set[int]:
         """Apply what a list says about existing sources, in one transaction; returns those that changed."""
         return self._db.write(lambda tx: merge(tx, described)) if described else set()
 
-    def mark_due(self, source_id: int, now: datetime, reason: str = REQUESTED) -> None:
+    def mark_due(self, source_id: int, now: datetime, reason: Message = REQUESTED) -> None:
         """Make the source due now, whatever its schedule says: `requested` returns it until it is visited."""
         self.get(source_id)
-        self._run(
-            "UPDATE progress SET next_due_at = ?, due_reason = ? WHERE source_id = ?", micros(now), reason, source_id
-        )
+        sql = "UPDATE progress SET next_due_at = ?, due_reason = ? WHERE source_id = ?"
+        self._run(sql, micros(now), encode(reason), source_id)
 
     def requested(self, now: datetime, limit: int) -> dict[int, int | None]:
         """Returns the sources that users are waiting for, the longest waiting first, each with the time of its last
@@ -340,17 +343,17 @@ class Sources(StorePart):
         return self._db.read(lambda tx: requested(tx, now, limit))
 
     @writes
-    def forget_the_future(self, tx: Transaction, now: datetime) -> int:
+    def reset_future_times(self, tx: Transaction, now: datetime) -> int:
         """Make sources due that were visited, added or requested in the future: the clock was wrong then, and they
         should not wait for that day."""
         at, ahead = micros(now), micros(now) + _CLOCKS_DIFFER
         sql = """
-            UPDATE progress SET next_due_at = ?, due_reason = 'the clock was set back', last_polled_at = ?
+            UPDATE progress SET next_due_at = ?, due_reason = ?, last_polled_at = ?
              WHERE is_active AND last_polled_at > ?
         """
-        visited = tx.run(sql, at, at, ahead)
+        visited = tx.run(sql, at, CLOCK_SET_BACK.code, at, ahead)
         sql = "UPDATE progress SET next_due_at = ? WHERE is_active AND next_due_at > ? AND due_reason IN (?, ?)"
-        requested = tx.run(sql, at, ahead, REQUESTED, ADDED)
+        requested = tx.run(sql, at, ahead, REQUESTED.code, ADDED.code)
         return visited + requested
 
     def claim_due(
@@ -538,7 +541,7 @@ def _described(
 
 def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str | None, now: datetime) -> None:
     sql = "UPDATE sources SET state = ?, state_reason = ?, state_changed_at = ? WHERE id = ?"
-    tx.run(sql, str(state), reason, micros(now), source_id)
+    tx.run(sql, str(state), None if reason is None else encode(reason), micros(now), source_id)
     is_active = state == SourceState.ACTIVE
     if not is_active:
         # It is no longer visited, so no visit could ever close them.
@@ -548,7 +551,8 @@ def _set_state(tx: Transaction, source_id: int, state: SourceState, reason: str 
     if is_active:
         # Resumed by a user: failures are reset. A server's Retry-After still applies.
         tx.run("UPDATE progress SET failures_in_a_row = 0 WHERE source_id = ? AND failures_in_a_row > 0", source_id)
-        tx.run("UPDATE progress SET due_reason = NULL WHERE source_id = ? AND due_reason = 'probation'", source_id)
+        sql = "UPDATE progress SET due_reason = NULL WHERE source_id = ? AND due_reason = ?"
+        tx.run(sql, source_id, ON_PROBATION.code)
         row = tx.one("SELECT interval_minutes FROM sources WHERE id = ?", source_id)
         set_pace(tx, source_id, row[0] if row else None)
 
@@ -558,12 +562,12 @@ def set_pace(tx: Transaction, source_id: int, interval_minutes: int | None) -> N
     if interval_minutes is None:
         due, reason, values = "CAST(tier_minutes AS BIGINT) * 60000000", "tier_reason", []
     else:
-        due, reason, values = "?", "'own interval'", [interval_minutes * 60_000_000]
+        due, reason, values = "?", "?", [interval_minutes * 60_000_000, OWN_INTERVAL.code]
     sql = f"""
         UPDATE progress SET next_due_at = last_polled_at + {due}, due_reason = {reason}
-         WHERE source_id = ? AND (due_reason IS NULL OR due_reason IN ('own interval', tier_reason))
+         WHERE source_id = ? AND (due_reason IS NULL OR due_reason IN (?, tier_reason))
     """
-    tx.run(sql, *values, source_id)
+    tx.run(sql, *values, source_id, OWN_INTERVAL.code)
 
 
 def _claim(

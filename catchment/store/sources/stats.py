@@ -147,7 +147,7 @@ class TierStats(StorePart):
         return [source.id for source, progress in assigned if _assign(tx, source, progress)]
 
     @reads
-    def left_alone(self, tx: Transaction, kinds: Iterable[str], below: float, since: datetime, limit: int) -> list[int]:
+    def neglected(self, tx: Transaction, kinds: Iterable[str], below: float, since: datetime, limit: int) -> list[int]:
         """Returns communities with an average below that, not visited since then; the oldest visit first.
 
         Sources that a user, a server or probation makes wait are left out: that is intended.
@@ -190,7 +190,7 @@ class BudgetedSource(Record, frozen=True):
     """Its own or its tier's; None: its kind's."""
 
 
-class Taken(Record, frozen=True):
+class RequestsUsed(Record, frozen=True):
     """How many requests were used lately."""
 
     a_visit: Mapping[int, float]
@@ -237,15 +237,15 @@ class PlanStats(StorePart):
         rows = self._all(sql, micros(since), job)
         return {platform: int(count) for platform, count in rows}
 
-    def keep(self, taken: Taken, now: datetime) -> None:
+    def keep(self, taken: RequestsUsed, now: datetime) -> None:
         """Store it: counting it again takes longer than a page may."""
         rounded = {source_id: round(requests, 2) for source_id, requests in taken.a_visit.items()}
         self._settings.put(_TAKEN, to_builtins(taken.replace(a_visit=rounded), str_keys=True), now)
 
-    def kept(self) -> Taken | None:
+    def kept(self) -> RequestsUsed | None:
         """Returns the last stored counts; None: never counted."""
         stored = self._settings.get(_TAKEN)
-        return None if stored is None else convert(stored, Taken, strict=False)
+        return None if stored is None else convert(stored, RequestsUsed, strict=False)
 
 
 class StandingRow(Record, frozen=True):
@@ -262,7 +262,7 @@ class StandingRow(Record, frozen=True):
     last_success_at: datetime | None
     last_polled_at: datetime | None
     error_code: str | None
-    due_reason: str | None
+    due_reason: Message | None
     next_due_at: datetime | None
     failures_in_a_row: int
 
@@ -279,7 +279,7 @@ class FailingSource(View, frozen=True):
     last_error_code: str | None
     failures_in_a_row: int
     last_polled_at: datetime | None
-    due_reason: str | None
+    due_reason: Message | None
 
 
 class FailureCounts(Record, frozen=True):

@@ -1,4 +1,4 @@
-"""Tasks: requested collections of sources, with the state of each. One unfinished task of a kind, decided here."""
+"""Tasks: requested collections of sources, with the state of each. At most one unfinished task per kind."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.messages import Message, decode, encode
-from catchment.model import Alarm, Lease, Outcome, Record, View
+from catchment.model import AlertRequest, Lease, Outcome, Record, View
 from catchment.policy.tasks import TargetResult, TargetVisit, TaskEnd, TaskState
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
@@ -296,7 +296,7 @@ def _finish(tx: Transaction, task: TaskView, end: TaskEnd, now: datetime, *, tel
     tx.run(sql, str(end.state), end.error_code, error, at, at, task.id)
     subject = f"task {task.kind} failing"
     if end.alert is not None:
-        alerts.raise_alert(tx, Alarm(subject, end.alert), at)
+        alerts.raise_alert(tx, AlertRequest(subject, end.alert), at)
     elif end.state == TaskState.COMPLETED:
         alerts.close(tx, subject, at)
     counts = {"new": task.new, "updated": task.updated}

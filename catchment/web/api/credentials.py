@@ -66,8 +66,7 @@ def show_credential(app: AppDep, credential_id: CredentialId) -> dict[str, Any]:
 @router.post("/{credential_id}/pause", response_model=CredentialSchema, responses=MISSING)
 def pause_credential(app: AppDep, credential_id: CredentialId, body: Pause | None = None) -> CredentialView:
     """Do not use it until it is resumed, not even for sources that name it."""
-    reason = body.reason if body and body.reason else "paused by a person"
-    app.credential_manager.pause(credential_of(app, credential_id).name, reason)
+    app.credential_manager.pause(credential_of(app, credential_id).name, body.reason if body else None)
     return credential_of(app, credential_id)
 
 

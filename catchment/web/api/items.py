@@ -12,7 +12,7 @@ from catchment.collect.cache_warmup import warmable
 from catchment.errors import InvalidInput
 from catchment.model import Ordering
 from catchment.store.item_fields import ItemView
-from catchment.store.items.change_feed import place_from
+from catchment.store.items.change_feed import parse_cursor
 from catchment.store.items.deletion import Forget, ForgottenView
 from catchment.store.items.items import ItemPage, key_from, key_text
 from catchment.store.items.raw_items import RawItemView, RawPage, RawStatsView
@@ -42,6 +42,7 @@ from catchment.web.api.schemas.common import PageSchema, failure
 from catchment.web.api.schemas.items import (
     Cached,
     ChangedSchema,
+    DeletionRequest,
     ForgottenSchema,
     GrowthSchema,
     HotStanding,
@@ -50,7 +51,6 @@ from catchment.web.api.schemas.items import (
     RawStats,
     Revision,
     SearchPage,
-    ToForget,
 )
 from catchment.web.dependencies import AppDep
 
@@ -77,11 +77,9 @@ async def _filter(
     ] = None,
     until: Annotated[AskedMoment | None, Query(description="Only items before this time.")] = None,
     is_deleted: Annotated[
-        bool | None, Query(description="Only items deleted at their source, or only the others.")
+        bool | None, Query(description="true: only items deleted at their source; false: only items that are not.")
     ] = None,
-    threads: Annotated[
-        bool, Query(description="Only opening posts of threads, of forums whose posts are numbered.")
-    ] = False,
+    threads: Annotated[bool, Query(description="Only the opening posts of forum threads.")] = False,
 ) -> Filter:
     now = app.clock.now()
     times = moment_of(since, now), moment_of(until, now)
@@ -178,7 +176,7 @@ def list_changes(
     listed once, at its last change, and again when it changes again. Pass `next` as `after` to continue, now or at any
     later time; it is set even at the end of the list.
     """
-    changed = app.store.changes.after(place_from(after), most, counters=counters)
+    changed = app.store.changes.after(parse_cursor(after), most, counters=counters)
     return asdict(changed) | {"next": str(changed.next)}
 
 
@@ -241,7 +239,7 @@ def raw_items_for_digest(
 
 
 @router.post("/forget", tags=["forgetting"], response_model=ForgottenSchema, responses=MISSING)
-def forget(app: AppDep, body: ToForget) -> ForgottenView:
+def forget(app: AppDep, body: DeletionRequest) -> ForgottenView:
     """Delete an item, or all items of an author on a platform, for good, with their revisions and raw answers. They are
     not collected again. Backups, exports and copies in other programs still have them."""
     if body.item_id is not None and body.author is None and body.platform is None:

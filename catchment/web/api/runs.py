@@ -233,7 +233,7 @@ def list_metrics(
     """
     if kind is not None:
         app.names.source_kind(kind)
-    return ResourcePage(app.measuring.latest(span, most, app.clock.now(), kind))
+    return ResourcePage(app.metrics_recorder.latest(span, most, app.clock.now(), kind))
 
 
 @router.get("/plan", response_model=PageSchema[BudgetPlan])

@@ -126,7 +126,7 @@ def resume_source(app: AppDep, source_id: SourceId) -> SourceView:
 @router.post("/sources/{source_id}/run", status_code=202, response_model=SourceSchema, responses=MISSING | STILL)
 def run_source(app: AppDep, source_id: SourceId) -> SourceView:
     """Collect it now, even if it is not due. Returns immediately; the collecting process starts within a second."""
-    add.ask_now(app.store, source_id, app.clock.now())
+    add.request_collection(app.store, source_id, app.clock.now())
     return _view(app, source_id)
 
 

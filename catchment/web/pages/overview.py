@@ -16,7 +16,7 @@ from catchment.errors import SlowDown
 from catchment.fetch.budgets import Level
 from catchment.health.metrics import MetricPoint
 from catchment.messages import without_subject
-from catchment.policy.budget_plan import Late
+from catchment.policy.budget_plan import PlannedDelay
 from catchment.policy.outages import OFFLINE, OutageLevel
 from catchment.status import MOST_WAITING, BudgetStatus, CacheFigures, DeploymentStatus
 from catchment.store.sources.gaps import SourceGaps
@@ -70,7 +70,7 @@ def overview_page(context: WebContext, reader: Reader) -> Response:
     closed = [alert for alert in lately if alert.closed_at and alert.closed_at > status.now - _DAY]
     gaps, budgets = store.gaps.by_source(_MOST_PROBLEMS), status.budgets()
     needs = list(_needs(app, status, gaps, budgets, locale))
-    hours = app.measuring.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
+    hours = app.metrics_recorder.latest(MetricSpan.HOUR, _CHART_HOURS, app.clock.now())
     delays = store.rhythm_stats.delays([hour.starts_at for hour in hours], _HOUR)
     # The hours since the first visit, with a minimum: a new deployment fills its charts, too.
     first = next((index for index, hour in enumerate(hours) if hour.kinds), len(hours))
@@ -341,7 +341,7 @@ def _level(level: Level, locale: Locale) -> str:
     return f"{text} – {locale.gettext('used up; next request {when}', when=locale.next(level.opens_at))}"
 
 
-def _lateness(late: Late, locale: Locale) -> str:
+def _lateness(late: PlannedDelay, locale: Locale) -> str:
     if late.minutes is None:
         return locale.gettext("never collected")
     return locale.gettext("{span} late", span=locale.span(late.minutes * 60))

@@ -17,6 +17,7 @@ from catchment.store.sources.alerts import AlertView
 from catchment.web.api.params import LARGEST, After, ResourcePage, RunId, paged, place
 from catchment.web.dependencies import AppDep, seen_in
 from catchment.web.pages.locale import Locale
+from catchment.web.pages.locale.names import NAMES
 from catchment.web.pages.render import live_view, render
 from catchment.web.pages.session import TheReader
 
@@ -28,8 +29,26 @@ _PLACES = {
     "network": "/sources?order=troubled",
     "collecting": "/runs",
     "service": "/spending",
+    "task": "/tasks",
 }
-"""The page with more about an alert's subject, by the first word of its key."""
+"""The page with more about an alert, by the first word of its type."""
+
+
+_NAMED_BY = {"platform": "platform", "pool": "platform", "service": "platform", "warm-up": "kind", "task": "kind"}
+"""What the subject of such an alert names."""
+
+
+def alert_type(subject: str) -> tuple[str, str]:
+    """Returns the type of an alert, as the catalogue names it, and what the alert is about. `platform reddit silent` is
+    a `platform silent` about `reddit`. An alert of an unknown type is only about its subject."""
+    for type_ in NAMES["alert"]:
+        if subject == type_:
+            return type_, ""
+        first, space, last = type_.partition(" ")
+        start, end = (f"{first} ", f" {last}") if space else ("", f" {type_}")
+        if subject.startswith(start) and subject.endswith(end) and len(subject) > len(start + end):
+            return type_, subject[len(start) : -len(end)]
+    return "", subject
 
 
 class AlertRow(AlertView, frozen=True):
@@ -50,22 +69,21 @@ def alert_rows(app: App, locale: Locale, alerts: Sequence[AlertView]) -> list[Al
     names, states = app.store.sources.names(source_ids), app.store.sources.states(source_ids)
 
     def row(alert: AlertView) -> AlertRow:
-        first, *middle, last = alert.subject.split()
-        name, about = names.get(alert.source_id or 0), " ".join(middle)
-        # A retired source is not tried again: its alert stays open until a person decides.
-        is_retired = first == "source" and states.get(alert.source_id or 0) == "retired"
-        sort = "source retired" if is_retired else f"{first} {last}"
-        what = locale.lookup("alert", sort) or locale.lookup("alert", last)
-        if first in ("platform", "pool"):
-            about = locale.name("platform", about)
-        # `platform reddit silent` is about Reddit, `reddit warm-up` about communities of Reddit.
+        type_, about = alert_type(alert.subject)
+        name, group = names.get(alert.source_id or 0), type_.split(" ")[0]
+        if group == "service":
+            # Its subject names the period and the level as well; the message says them.
+            about = about.split(" ")[0]
+        # A retired source is not tried again: its alert stays open until a user decides.
+        if group == "source" and states.get(alert.source_id or 0) == "retired":
+            type_ = "source retired"
         return AlertRow(
             **asdict(alert),
             source_name=name,
-            name=(name or about or locale.lookup("kind", first) or "") if what else alert.subject,
-            what=what or "",
-            helps=locale.lookup("alert_helps", sort) or locale.lookup("alert_helps", last),
-            href=f"/sources/{alert.source_id}" if name else _PLACES.get(first),
+            name=name or locale.name(_NAMED_BY.get(group, ""), about),
+            what=locale.lookup("alert", type_) or "",
+            helps=locale.lookup("alert_helps", type_),
+            href=f"/sources/{alert.source_id}" if name else _PLACES.get(group),
             detail=locale.message(without_subject(alert.message)),
             tone="warn" if alert.severity == "P2" else "bad",
         )

@@ -102,8 +102,7 @@ def credential(app: AppDep, reader: TheReader, credential_id: CredentialId) -> R
 
 @router.post("/credentials/{credential_id}/pause")
 def pause_one(app: AppDep, credential_id: CredentialId, form: TheForm) -> Response:
-    reason = form["reason"][:_LONGEST] or "paused by a person"
-    app.credential_manager.pause(credential_of(app, credential_id).name, reason)
+    app.credential_manager.pause(credential_of(app, credential_id).name, form["reason"][:_LONGEST])
     return redirect(f"/credentials/{credential_id}?done=credential_paused")
 
 

@@ -236,7 +236,7 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
             late.why,
             at=locale.when(late.at) if late.at else "",
             exact=locale.day_and_time(late.at) if late.at else "",
-            reason=(locale.lookup("state_reason", reason) or locale.message(reason)) if reason else "–",
+            reason=(locale.lookup("state_reason", reason.code) or locale.message(reason)) if reason else "–",
             failures=locale.number(view.failures_in_a_row),
             count=locale.number(facts.waiting_count),
             work=holder.work if holder else "",
@@ -244,7 +244,7 @@ def source(context: WebContextDep, reader: TheReader, source_id: SourceId) -> Re
             until=locale.day_and_time(late.until) if late.until else "",
             new=locale.when(view.last_new_at),
         ),
-        because=locale.lookup("due", view.next_fetch_reason) or locale.message(view.next_fetch_reason),
+        because=locale.lookup("due", view.next_fetch_reason.code) or locale.message(view.next_fetch_reason),
         posted=posted,
         heat=heat(posted, reader),
         calendar=calendar(coverage.calendar, locale),
@@ -280,7 +280,7 @@ def resume(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
 
 @router.post("/sources/{source_id}/run")
 def run_now(app: AppDep, source_id: SourceId, form: TheForm) -> Response:
-    add.ask_now(app.store, source_id, app.clock.now())
+    add.request_collection(app.store, source_id, app.clock.now())
     return done(source_id, "asked")
 
 

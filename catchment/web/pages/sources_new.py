@@ -53,7 +53,7 @@ def add(app: AppDep, form: TheForm) -> Response:
         app.platforms.needed(form["kind"])
     assert kind is not None  # otherwise the line above has raised
     try:
-        if form["deed"] == "try":
+        if form["intent"] == "try":
             source, preview = source_add.tried(app.visitor(), app.secrets, kind.name, **_entered(app, form))
             return done(source.id, "known") if preview is None else _form(app, reader, kind, form.values, preview)
         source, is_new = source_add.follow(app.store, app.secrets, app.platforms, kind.name, **_entered(app, form))
@@ -137,7 +137,7 @@ def import_list(app: AppDep, form: TheForm) -> Response:
     """Follow all that a list names; the starter set, if that was asked for."""
     reader, text = form.reader.replace(path=IMPORT), form.values.get("list", "")
     try:
-        listed = shipped(STARTER, app.platforms)[0] if form["deed"] == "starter" else list_formats.read(text.encode())
+        listed = shipped(STARTER, app.platforms)[0] if form["intent"] == "starter" else list_formats.read(text.encode())
     except InvalidInput as error:
         return render("import.html", reader, 400, text=text, done=None, error=error)
     result = lists.follow_all(

@@ -57,7 +57,7 @@ def add_watch(app: AppDep, form: TheForm) -> Response:
     reader = form.reader.replace(path="/watches")
     try:
         watch = checked_watch(app, _watch(app, form))
-        if form["deed"] == "try":
+        if form["intent"] == "try":
             return _page(app, reader, form.values, tried=_tried(app, watch))
     except CatchmentError as error:
         return _page(app, reader, form.values, error=error)

@@ -102,7 +102,7 @@ class FieldProblemSchema(BaseModel):
 
 class Problem(BaseModel):
     code: str = Field(description="For programs. It stays the same when the wording changes.")
-    message: str = Field(description="For people: what is wrong, and what to do.")
+    message: str = Field(description="Human-readable: what is wrong and how to fix it.")
     retryable: bool = Field(description="Whether the same request may succeed later.")
     field: str | None = Field(default=None, description="The part of the request that is wrong; of several, the first.")
     fields: list[FieldProblemSchema] | None = Field(

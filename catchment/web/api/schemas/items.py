@@ -196,7 +196,7 @@ class Cached(Resource):
     items: list[CachedItem]
 
 
-class ToForget(RequestBody):
+class DeletionRequest(RequestBody):
     """What to delete for good: an item, or an author on a platform."""
 
     model_config = example(platform="hackernews", author="somebody", reason="asked us to")

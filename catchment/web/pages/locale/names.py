@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from catchment.jobs import JOBS
+
 NAMES: dict[str, dict[str, str]] = {
     "nav": {
         "read": "Read",
@@ -120,16 +122,6 @@ NAMES: dict[str, dict[str, str]] = {
         "probation": "on probation",
         "paused": "paused",
     },
-    "credential_reason": {
-        "added": "added",
-        "replaced": "replaced",
-        "removed": "removed",
-        "found in the environment": "found in the environment",
-        "another one stands in the environment": "replaced in the environment",
-        "it is accepted again": "it is accepted again",
-        "paused by a person": "paused by a person",
-        "resumed by a person": "resumed by a person",
-    },
     "done": {
         "credential_paused": "Paused. It is not used until you resume it.",
         "credential_resumed": "Resumed. If it was refused before, the next request decides.",
@@ -160,39 +152,7 @@ NAMES: dict[str, dict[str, str]] = {
     "origin": {"environment": "the environment"},
     "interval_from": {"database": "set here", "settings": "from the settings", "default": "default"},
     "home": {"database": "the database", "redis": "Redis"},
-    "job": {
-        "collect-requested": "Collect new and requested sources",
-        "auto-crawl-incremental": "Collect due communities",
-        "collect-due": "Collect due sources",
-        "run-tasks": "Run tasks",
-        "monitor-spending": "Monitor spending",
-        "crawl-low-quality": "Collect neglected low-activity communities",
-        "assign-tiers": "Assign communities to tiers",
-        "look-again": "Recheck older items",
-        "read-threads": "Read threads of forums",
-        "audit-floors": "Audit threads on request",
-        "repair-floors": "Repair missing floors and gaps",
-        "repair-gaps": "Repair gaps",
-        "index-items": "Index new items",
-        "run-watches": "Match new items against watches",
-        "deliver-events": "Deliver events",
-        "recover-leases": "Release expired leases",
-        "watch-credentials": "Check credentials",
-        "notice-silence": "Detect silent sources",
-        "monitor-api-calls": "Monitor requests to platforms",
-        "monitor-cache-health": "Monitor the cache",
-        "monitor-success": "Monitor the success rate",
-        "monitor-crawler-health": "Monitor whether collecting continues",
-        "monitor-warmup-metrics": "Monitor first collections",
-        "plan-budgets": "Check request budgets",
-        "measure-hours": "Compute hourly metrics",
-        "daily-metrics": "Compute daily metrics",
-        "clear-old": "Delete expired records",
-        "clear-expired": "Delete expired cache entries",
-        "warm-up": "Warm up the cache",
-        "crawl-seed-communities": "Warm up the cache, more often",
-        "collect": "Collection by command",
-    },
+    "job": {"repair-gaps": "Repair gaps", "collect": "Collection by command"},
     "sort": {
         "entry": "entry",
         "post": "post",
@@ -239,7 +199,10 @@ NAMES: dict[str, dict[str, str]] = {
         "money": "A spending cap ended the collection.",
         "repeats": "The platform's pages repeat themselves.",
     },
-    "closed": {"shown again": "The missing items were found after all.", "repaired": "The gap was read to its end."},
+    "closed": {
+        "gap.shown_again": "The missing items were found after all.",
+        "gap.repaired": "The missing period was read completely.",
+    },
     "severity": {"P0": "urgent", "P1": "today", "P2": "not urgent"},
     "alert": {
         "source failing": "keeps failing",
@@ -263,8 +226,10 @@ NAMES: dict[str, dict[str, str]] = {
         "listener failing": "does not accept its events",
         "pool exhausted": "has no usable credential",
         "credential refused": "was refused",
+        "credential used up": "has nothing left to spend",
         "credential expiring": "expires soon or has expired",
         "service spending": "is near or at its spending cap",
+        "task failing": "has tasks that fail",
     },
     "alert_helps": {
         "source failing": (
@@ -292,8 +257,13 @@ NAMES: dict[str, dict[str, str]] = {
         "warm-up": "The request budget of the platform may be used up; see the overview.",
         "listener failing": "Check that the receiver is running; `catchment webhooks list` shows its state.",
         "pool exhausted": "Resume one, or add another: `catchment credentials add`.",
+        "credential used up": (
+            "Top up its account, or wait until its allowance is renewed. It is tried again automatically; other "
+            "credentials are used meanwhile."
+        ),
         "credential refused": "Test it: `catchment credentials test`. If it no longer works, replace it.",
         "credential expiring": "Replace it: `catchment credentials add … --replace`.",
+        "task failing": "The tasks page shows why. The alert closes when a task for this kind succeeds.",
         "service spending": "The spending page shows what costs most. Raise the cap, or wait for the next period.",
     },
     "state": {"active": "active", "paused": "paused", "retired": "retired"},
@@ -317,8 +287,8 @@ NAMES: dict[str, dict[str, str]] = {
         "silent": "silent",
     },
     "late": {
-        "punctual": "No. It is collected on schedule; next collection {at}.",
-        "due": "No. It is due now and will be collected in the next run.",
+        "punctual": "It is collected on schedule; next collection {at}.",
+        "due": "It is due now and will be collected in the next run.",
         "first": "It has not been collected yet; its first collection starts within a minute.",
         "visiting": "It is being collected right now ({work}).",
         "paused": "It is paused ({reason}) and is not collected until you resume it.",
@@ -353,25 +323,23 @@ NAMES: dict[str, dict[str, str]] = {
         ),
     },
     "due": {
-        "the interval of its kind": "the interval of its kind",
-        "never visited: first in line": "it has not been collected yet",
-        "own interval": "its own interval",
-        "probation": "it keeps failing and is retried less and less often",
-        "told to wait": "its server asked us to wait",
-        "our database could not store it": "our database could not store it; it is tried again soon",
-        "deferred": "our own limits allow no request yet",
-        "the daily spending cap": "the daily spending cap is reached; it is tried again in case the cap is raised",
-        "the monthly spending cap": "the monthly spending cap is reached; it is tried again in case the cap is raised",
-        "no connection": "nothing could be reached; it is tried again soon",
-        "its host does not answer": "its host does not answer; it is tried again soon",
-        "the source asks to be polled less often": "the source asks to be collected less often",
-        "added": "it has just been added",
-        "asked for": "its collection was requested",
-        "the clock was set back": "the clock was set back",
+        "due.first": "it has not been collected yet",
+        "due.own_interval": "its own interval",
+        "due.probation": "it keeps failing and is retried less and less often",
+        "due.told_to_wait": "its server asked us to wait",
+        "due.not_stored": "our database could not store it; it is tried again soon",
+        "due.deferred": "our own limits allow no request yet",
+        "due.cap_of_day": "the daily spending cap is reached; it is tried again in case the cap is raised",
+        "due.cap_of_month": "the monthly spending cap is reached; it is tried again in case the cap is raised",
+        "due.no_connection": "nothing could be reached; it is tried again soon",
+        "due.no_answer": "its host does not answer; it is tried again soon",
+        "due.less_often": "the source asks to be collected less often",
+        "due.added": "it has just been added",
+        "due.requested": "its collection was requested",
     },
     "state_reason": {
-        "paused by a person": "by a person",
-        "paused in the list that it came from": "in the list that it came from",
+        "paused_by_user": "by a user",
+        "source.paused_in_list": "in the list that it came from",
     },
     "weekday": {"0": "Mon", "1": "Tue", "2": "Wed", "3": "Thu", "4": "Fri", "5": "Sat", "6": "Sun"},
     "standing": {
@@ -411,7 +379,7 @@ NAMES: dict[str, dict[str, str]] = {
         "partial": "repaired in part",
         "failed": "failed",
         "skipped": "skipped",
-        "deferred": "put off",
+        "deferred": "deferred",
         "interrupted": "interrupted",
     },
     "error_category": {"http": "HTTP", "parse": "unreadable answer", "db": "database", "unknown": "other cause"},
@@ -426,3 +394,4 @@ NAMES: dict[str, dict[str, str]] = {
     "search_order": {"best": "Most relevant", "newest": "Newest"},
     "items_title": {"posted": "Items", "replied": "Items by last reply"},
 }
+NAMES["job"] |= {job.name: job.why for job in JOBS}

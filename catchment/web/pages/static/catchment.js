@@ -133,7 +133,7 @@
     return Boolean(place);
   };
 
-  const deeds = {
+  const actions = {
     j: () => move(1),
     k: () => move(-1),
     o: original,
@@ -158,10 +158,10 @@
       if (go(event.key)) event.preventDefault();
       return;
     }
-    const deed = deeds[event.key];
-    if (deed) {
+    const action = actions[event.key];
+    if (action) {
       event.preventDefault();
-      deed();
+      action();
     }
   });
 })();
