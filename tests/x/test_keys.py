@@ -125,7 +125,7 @@ def test_a_key_that_a_host_repeats_is_in_no_message_page_answer_line_or_file(
             app.task_runner().run()
             for _ in range(3):
                 clock.advance(60)
-                app.deliverer.round()
+                app.deliverer.deliver_pending()
             assert {seen.path for seen in receiver.seen} == {"/hook", "/chat"}
             desk = Desk(cast(Any, SimpleNamespace(app=app, clock=clock)))
             browser, (task,) = desk.browser(), app.store.tasks.page()
