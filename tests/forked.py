@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
@@ -60,7 +61,9 @@ class Forked:
 
     def signal(self, number: int) -> None:
         if self._process.exitcode is None:
-            os.kill(self.pid, number)
+            # The fork server may have buried it already, and not yet said so.
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """With no chance to say farewell."""

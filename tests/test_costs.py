@@ -38,7 +38,7 @@ NEW = {
 REPEATED = {"calls": 19.0, "rows": 1.0, "statements": 26.25}
 """For each entry that is as last time, on a page with a new one; and the statements of such a page."""
 UNCHANGED = {"calls a page": 120.0, "statements a page": 8.25, "rows a page": 5.0}
-"""Due times and reasons are codes with parameters (+ 5 calls)."""
+"""118 calls before; one each for the limit of a first visit, the notes of boards and the codes of due times."""
 
 
 class CountingCursor:
