@@ -193,3 +193,19 @@ def test_kinds_that_nobody_knows_wait_for_the_general_interval(desk: Desk) -> No
     assert desk.due() == []
     desk.clock.advance(60)
     assert names(desk.due()) == ["one"]
+
+
+def test_when_all_that_is_due_is_left_out_the_search_soon_ends(desk: Desk, database_url: str) -> None:
+    followed = {desk.follow(name).id for name in ("first", "second")}
+    database = CountedReads(database_url)
+    due = Sources(database).claim_due(desk.presence.owner_id, {"rss": 60}, 60, desk.now, 5, without=followed)
+    assert (due, database.reads) == ([], 2)
+    database.close()
+
+
+class CountedReads(Database):
+    reads = 0
+
+    def read(self, question: Callable[[Transaction], T]) -> T:
+        self.reads += 1
+        return super().read(question)

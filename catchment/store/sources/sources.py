@@ -377,6 +377,7 @@ class Sources(StorePart):
         """
         if limit < 1 and not any(most.values()):
             return []
+        before: Collection[int] | None = None
         for width in _WIDTHS:
             wider = {kind: width * count for kind, count in most.items()}
             # Read before locking: an empty run takes no lock and writes nothing.
@@ -391,8 +392,10 @@ class Sources(StorePart):
                 if wanted
                 else []
             )
-            if claimed or not due:
+            # A wider look that finds the same has seen all there is.
+            if claimed or not due or due.keys() == before:
                 return claimed
+            before = due.keys()
         return []
 
     def claim_requested(self, last_visits: Mapping[int, int | None], owner_id: int, now: datetime) -> list[Claimed]:
