@@ -287,6 +287,8 @@ class BoardRows(Record, frozen=True):
     readings: dict[str, list[tuple[datetime, datetime]]]
     """When a thread was read to its end, without an error: from when to when."""
     visits: tuple[Visit, ...]
+    holes: frozenset[tuple[str, int]] = frozenset()
+    """Threads and numbers of floors that are known to have been missing when their page was read."""
 
 
 def _board_rows(tx: Any) -> BoardRows:
@@ -318,7 +320,13 @@ def _board_rows(tx: Any) -> BoardRows:
         )
     )
     ids = frozenset(row[0] for row in tx.all("SELECT external_id FROM items"))
-    return BoardRows(titles, ids, readings, visits)
+    holes = frozenset(
+        (row[0], row[1])
+        for row in tx.all(
+            "SELECT t.thread_id, h.floor_number FROM thread_holes h JOIN threads t ON t.id = h.thread_row_id"
+        )
+    )
+    return BoardRows(titles, ids, readings, visits, holes)
 
 
 def wrong_titles(
@@ -340,11 +348,14 @@ def wrong_titles(
 
 
 def missed_floors(thread: BoardThread, stored: BoardRows) -> list[str]:
+    """Floors that were there during a whole reading of their thread. Not those that came back after their page had been
+    read without them: they are known to be missing, and whether that was so then is judged apart."""
     readings = stored.readings.get(f"t{thread.tid}", [])
     return [
         f"p{floor.pid} was there when t{thread.tid} was read, and is not stored"
         for floor in thread.floors[1:]
         if f"p{floor.pid}" not in stored.ids
+        and (f"t{thread.tid}", floor.number) not in stored.holes
         and any(
             floor.post.shown_from < began and floor.is_there(ended) and thread.is_there(ended)
             for began, ended in readings

@@ -49,3 +49,14 @@ def test_a_floor_that_was_removed_after_its_thread_was_read_is_owed() -> None:
 
     assert missed(before, before) == [f"p{removed.pid} was there when {name} was read, and is not stored"]
     assert missed(after, after) == missed(before, after) == []
+
+
+def test_a_floor_that_is_known_to_have_been_missing_is_not_owed() -> None:
+    thread = long_thread()
+    floor, name = thread.floors[1], f"t{thread.tid}"
+    ids = frozenset(f"p{other.pid}" for other in thread.floors if other is not floor)
+    late = max(other.post.shown_from for other in thread.floors) + timedelta(minutes=1)
+    rows = BoardRows({}, ids, {name: [(late, late)]}, ())
+    assert missed_floors(thread, rows) == [f"p{floor.pid} was there when {name} was read, and is not stored"]
+    assert missed_floors(thread, rows.replace(holes=frozenset({(name, floor.number)}))) == []
+    assert len(missed_floors(thread, rows.replace(holes=frozenset({(name, floor.number + 1)})))) == 1

@@ -15,7 +15,7 @@ from catchment.playground.sites.x import tweet_id
 from catchment.playground.world import World
 from endure.following import Followed, user
 from endure.judge import Findings, Trial
-from endure.missing import Floors, Missed, Span
+from endure.missing import Floors, Missed, Span, good_walks
 from endure.stored import PASSED_FOR, Held, Stored, ThreadRun, Visit, passed_for
 from endure.texts import Texts
 from endure.trial import IN_FLIGHT, START, beyond_budget, unvisited
@@ -240,3 +240,30 @@ def test_a_budget_is_exceeded_by_the_first_request_beyond_it_and_those_in_flight
     later = asked_at(budget.window_seconds, world.places[0].number)
     assert beyond_budget([*allowed, later], world) == 0
     assert beyond_budget([*allowed, allowed[0], later], world) == 1
+
+
+@pytest.mark.parametrize(("ids", "is_wrong"), [(("t40001", "t40002"), False), (("t40003", "t40002"), True)])
+def test_a_thread_that_is_listed_under_a_second_number_may_be_gone_under_its_own(
+    ids: tuple[str, ...], is_wrong: bool
+) -> None:
+    world = board()
+    gone = Asked(1, FIRST, "x", "/read.php?tid=40001&page=1", "key", 0, 200, None, True)
+    stored = Stored((), (Held(1, ids, ("text",), False, True, None, FIRST),), (), ())
+    wrong = Trial(world, world.places[0], [], [gone], stored, timedelta())._deletions()
+    assert bool(wrong) == is_wrong
+
+
+def test_a_walk_that_was_shown_an_old_copy_or_an_empty_page_of_a_community_proves_nothing() -> None:
+    def asked(hour: int, path: str, fault: str | None = None, *, is_shown: bool = True) -> Asked:
+        entries = (Entry("p1", 1, "t3_1"),) if is_shown else ()
+        return Asked(hour, START + hour * HOUR, "x", path, "key", 0, 200, fault, True, entries=entries)
+
+    answers = [
+        asked(1, "/r/town/new?limit=100"),
+        asked(2, "/r/town/new?limit=100", "stale"),
+        asked(3, "/r/town/new?limit=100", is_shown=False),
+        # Nothing new is no empty community.
+        asked(4, "/api/info?id=t3_1", is_shown=False),
+    ]
+    visits = [visit(one.at, "succeeded") for one in answers]
+    assert [walk.began for walk in good_walks(visits, answers)] == [answers[0].at, answers[3].at]

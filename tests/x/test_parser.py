@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from catchment.errors import Missing
-from catchment.model import Answer, FailureScope, Gap, Progress, WalkPlan
+from catchment.errors import Missing, Refused
+from catchment.model import Answer, FailureScope, Gap, Progress, WalkPlan, Watermark
 from catchment.platforms import x
 from catchment.policy.continuity import End
 from tests.x.asking import FEED, LIST, NOW, first, read, source_of
@@ -194,3 +194,30 @@ def test_an_empty_profile_is_that_of_nobody(service: str, data: Any) -> None:
     refusal = x.refusal(Answer(200, {}, json.dumps({"data": data}).encode(), request.url, NOW), request)
     assert refusal is not None
     assert isinstance(refusal.error, Missing)
+
+
+@pytest.mark.parametrize(("count", "settings", "is_believed"), [
+    (155, {}, False),
+    (0, {}, True),
+    (None, {}, True),
+    # All of its posts may be replies.
+    (155, {"replies": False}, True),
+])  # fmt: skip
+def test_an_empty_page_is_not_believed_if_the_profile_counts_posts(
+    count: int | None, settings: dict[str, Any], is_believed: bool
+) -> None:
+    """The profile may be a copy from before the account was protected, which would end the reading without a word."""
+    source = source_of(FEED, "@ada", service="twitterapi_io", **settings)
+    counted = {} if count is None else {"statusesCount": count}
+    profile = json.dumps({"status": "success", "data": {"id": "783214", "userName": "ada", **counted}}).encode()
+    empty = json.dumps({"status": "success", "data": {"tweets": []}}).encode()
+    known = Progress(cursor={"user_id": "783214"}, last_polled_at=NOW, watermark=Watermark(NOW, ("12",)))
+    for begun in (known, Progress()):
+        asked, answers = first(source, begun), (empty, profile) if begun is known else (profile, empty)
+        reading = x.read(Answer(200, {}, answers[0], asked.url, NOW), asked)
+        (asked,) = reading.follow
+        if is_believed:
+            assert x.read(Answer(200, {}, answers[1], asked.url, NOW), asked).cursor["note"]
+        else:
+            with pytest.raises(Refused, match="no posts of @ada are shown, although the profile counts 155"):
+                x.read(Answer(200, {}, answers[1], asked.url, NOW), asked)

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from catchment.errors import Missing, PlatformError, Refused, Unreadable
 from catchment.model import Answer, JsonObject, Reading, Request, Skipped
+from catchment.platforms._common.coercion import number as number_of
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.json import read_each
 from catchment.platforms.x import requests, tweets
@@ -41,10 +42,13 @@ def _profile(answer: Answer, request: Request) -> Reading:
         raise no_such_user(str(request.state.get("name", "")))
     is_flat = request.service == requests.TWITTERAPI_IO
     known = {"user_id": number} | ({"checked_at": int(answer.answered_at.timestamp())} if is_flat else {})
+    post_count = number_of(data.get("statusesCount")) or 0
     if request.state.get("is_check") is True:
+        _check_emptiness(request.state, post_count)
         return Reading(cursor={**known, "note": _note(request.state)})
     kind = requests.BOOKMARKS if request.step == requests.ME else requests.FEED
     state = {**request.state, **known, "name": name or request.state.get("name", "")}
+    state |= {"post_count": post_count} if post_count else {}
     note = {"note": state["note"]} if "note" in state else {}
     follow = requests.timeline(kind, number, state, request.listing)
     return Reading(follow=(follow,), is_end=False, cursor={**known, **note})
@@ -53,6 +57,14 @@ def _profile(answer: Answer, request: Request) -> Reading:
 def _note(state: JsonObject) -> str:
     """Returns what an empty page means if there is such a user."""
     return NOTHING_LEFT if state.get("is_known") else NOTHING_YET
+
+
+def _check_emptiness(state: JsonObject, post_count: int) -> None:
+    """Raises an error if a user's page is empty although there are posts: they are withheld, or the profile is a copy
+    from before the user was lost. To believe that there is nothing would end the reading without a word."""
+    # Without replies, nothing may be left to show.
+    if post_count and state.get("replies") is not False:
+        raise withheld(str(state.get("name", "")), post_count)
 
 
 def unreachable(profile: Json, name: str) -> PlatformError | None:
@@ -83,6 +95,15 @@ def protected(name: str) -> Refused:
     )
 
 
+def withheld(name: str, count: int) -> Refused:
+    return Refused(
+        "no posts of @{name} are shown, although the profile counts {count}",
+        "the account may be protected, or withheld for now; it is requested again later",
+        name=name,
+        count=count,
+    )
+
+
 def _tweets(answer: Answer, request: Request) -> Reading:
     page = page_of(answer.body)
     state = request.state
@@ -93,12 +114,14 @@ def _tweets(answer: Answer, request: Request) -> Reading:
     user = (
         (str(state.get("user_id", "")), str(state.get("name", ""))) if state.get("kind") == requests.FEED else ("", "")
     )
+    is_first = not state.get("cursors")
+    if not page.tweets and is_first:
+        _check_emptiness(state, int(state.get("post_count", 0)))
     items, skipped = read_each(page.tweets, lambda tweet: tweets.item_of(tweet, page, user), "tweets")
     kept = tweets.each_once(items)
     skipped += (Skipped("repeated in the answer"),) * (len(items) - len(kept))
     skipped += (Skipped("a broken line"),) * page.broken
     follow = _next(page, request, min((item.created_at for item in kept if item.created_at), default=None))
-    is_first = not state.get("cursors")
     name = next((item.author for item in kept if user[0] and item.author_id == user[0] and item.author), "")
     return Reading(
         kept,

@@ -450,6 +450,7 @@ class Moment:
             "userName": self.lore.name(place, self.at),
             "protected": state == "protected",
             "createdAt": "2012-08-15T01:22:19.000000Z",
+            "statusesCount": len(self._shown([place], reach=None)),
         }
         if state == "suspended":
             data |= {"unavailable": True, "unavailableReason": "Suspended"}
