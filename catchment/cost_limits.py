@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 from catchment.errors import TooComplex
+from catchment.messages import Message, message
 
 MOST_WORK = 4_000_000
 """For cleaning one answer, in units of about a microsecond. Twenty megabytes of normal HTML need half of it."""
@@ -66,6 +67,7 @@ class WorkLimit:
 
 
 _HELPS = "check the address in a browser: it may be broken, or designed to waste a crawler's resources"
+_JSON_VALUES, _XML_NODES = message("values"), message("tags and attributes")
 _CURRENT: ContextVar[WorkLimit | None] = ContextVar("work limit", default=None)
 
 
@@ -92,20 +94,20 @@ def check_size(body: bytes) -> None:
     if len(body) > _HARMLESS_BYTES:
         check_json_size(body)
         if _first(body) == b"<" and _nodes(body) > MOST_XML_NODES:
-            _refuse_more("tags and attributes", _nodes_outside_of_sections(body), MOST_XML_NODES)
+            _refuse_more(_XML_NODES, _nodes_outside_of_sections(body), MOST_XML_NODES)
 
 
 def check_json_size(body: bytes) -> None:
     """The same check for JSON only."""
     if len(body) > _HARMLESS_BYTES and _first(body) in (b"{", b"["):
-        _refuse_more("values", body.count(b",") + body.count(b"[") + body.count(b"{"), MOST_JSON_VALUES)
+        _refuse_more(_JSON_VALUES, body.count(b",") + body.count(b"[") + body.count(b"{"), MOST_JSON_VALUES)
 
 
 def _first(body: bytes) -> bytes:
     return body[:1000].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
 
 
-def _refuse_more(of_what: str, count: int, most: int) -> None:
+def _refuse_more(of_what: Message, count: int, most: int) -> None:
     if count > most:
         raise TooComplex(
             "the answer has {count:,} {of_what}; at most {most:,} are read",

@@ -72,6 +72,8 @@ SENTENCES: dict[str, Text] = {
     ),
     "alert.queue": "no worker consumes {queue}: these jobs do not run: {jobs} — start a worker with this queue",
     "alert.beat": "no beat is running: workers finish their tasks and get no new ones — start `catchment beat`",
+    "credential.other": "the credential {name!r} is for {own}, not for {asked}",
+    "vault.locked": ("{count} secret is locked with one", "{count} secrets are locked with one"),
     "period.day": "daily",
     "period.month": "monthly",
     "spending.cap": "the {period} spending cap of {service} ({cap}) allows no further call until {until} UTC",
@@ -338,6 +340,12 @@ def message(code: str, /, **params: MessageParam) -> Message:
 def about(subject: str, what: str) -> Message:
     """Returns what happened, with what it happened to before it: `The Gazette (source 2): the answer is empty`."""
     return message("error.about", subject=subject, what=what)
+
+
+def reason_of(error: Exception) -> Message:
+    """Returns what an exception says: the message it was raised with, or its text."""
+    said = error.args[0] if error.args else ""
+    return said if isinstance(said, Message) else Message(str(error))
 
 
 def counted_reasons(counts: Mapping[str, int]) -> list[Message]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import pickle
 from gettext import GNUTranslations
 from string import Formatter
+from types import SimpleNamespace
+
+import pytest
 
 from catchment.errors import InvalidInput, Missing, NotFound
 from catchment.logs import redact
-from catchment.messages import SENTENCES, Message, Text, Translator, about, decode, encode, without_subject
+from catchment.messages import SENTENCES, Message, Text, Translator, about, decode, encode, reason_of, without_subject
+from catchment.platforms._common.urls import canonical
 from tools import messages
+from tools.error_texts import ErrorTexts
 
 CHINESE = Translator("zh")
 STORED = messages.stored()
@@ -114,6 +120,72 @@ x.gettext("three" if y else "four", n=1)
 x.ngettext("five", "fives", n)
 """
     assert set(messages.texts_in(code)) == {"one", ("two", "twos"), "three", "four", ("five", "fives")}
+
+
+ENGLISH_ERRORS = {
+    # Printed by the command that reads the settings, before there is a page: names, values and the allowed forms.
+    "settings/load.py": ["problems[0]", "'\\n'.join([f'{len(problems)} settings cannot be used:', *problems])"],
+    # A message already: it was stored with the task.
+    "web/api/tasks.py": ["task.error"],
+}
+"""Texts of errors that are not literals, by module."""
+
+
+def test_all_that_errors_say_on_pages_is_in_the_catalogue() -> None:
+    """A text that varies has parameters: `NotFound("there is no source {id}", id=7)`, not an f-string."""
+    found = {place: {text.code for text in texts} for place, texts in messages.untranslatable().items()}
+    assert found == {place: set(codes) for place, codes in ENGLISH_ERRORS.items()}
+
+
+def errors_in(code: str, **values: object) -> ErrorTexts:
+    return ErrorTexts(ast.parse(code), lambda: values)
+
+
+def test_texts_of_errors_are_found_wherever_they_are_written() -> None:
+    code = """
+_AGAIN = "again"
+def broken(word, what: Message):
+    helps, field = ("one", "a") if word else ("two", "b")
+    raise NotFound("gone", helps, id=7)
+    raise Missing("lost" if word else _AGAIN, imported.HELPS, status=404)
+    raise Refused(what, message("ask {name}", name=word))
+    raise NotFound(*TEXTS, "field")
+TABLE = {1: (TimedOut, "too slow", _AGAIN)}
+"""
+    found = errors_in(code, imported=SimpleNamespace(HELPS="look"), TEXTS=("no", "never"))
+    assert set(found.texts) == {"gone", "one", "two", "lost", "again", "look", "ask {name}", "no", "never", "too slow"}
+    assert found.untranslatable == []
+
+
+def test_a_text_of_an_error_that_nobody_can_translate_is_found() -> None:
+    code = """
+def broken(word: str, error):
+    raise NotFound(f"there is no {word}", word)
+    raise Missing(str(error), "it is retried")
+    raise Refused("{host} says {why}", why="no reason given", host=word)
+    raise Refused("it is {state}", state=f"closed since {word}")
+"""
+    assert [expression.code for expression in errors_in(code).untranslatable] == [
+        "f'there is no {word}'",
+        "word",
+        "str(error)",
+        "'no reason given'",
+        "f'closed since {word}'",
+    ]
+
+
+def test_an_exception_passes_on_the_message_it_was_raised_with() -> None:
+    message = Message("{size} is too much", {"size": 7})
+    assert reason_of(ValueError(message)).params == {"size": 7}
+    assert reason_of(ValueError("no")) == "no"
+    assert reason_of(ValueError()) == ""
+
+
+def test_errors_of_a_target_are_shown_in_chinese() -> None:
+    with pytest.raises(InvalidInput) as wrong:
+        canonical("gopher://example.org")
+    assert str(wrong.value).startswith("addresses with gopher: cannot be followed — give the address of a feed")
+    assert CHINESE.message(wrong.value.message).startswith("无法关注 gopher: 开头的地址——请给出")
 
 
 def test_translations_of_a_platform_come_first() -> None:

@@ -1,7 +1,7 @@
 """The catalogue of translations: extracts the English texts from code and templates, updates the Chinese, compiles it.
 
-`make messages` runs it. Texts are found in calls of `gettext`, `ngettext` and `_`, in the dictionaries that hold texts
-by code, and in the tables of settings and of jobs.
+`make messages` runs it. Texts are found in calls of `gettext`, `ngettext` and `_`, in errors and messages, in the
+dictionaries that hold texts by code, and in the tables of settings and of jobs.
 """
 
 from __future__ import annotations
@@ -9,18 +9,20 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from io import BytesIO
+from pathlib import Path
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po, write_po
 
-from catchment import errors
 from catchment.clock import EPOCH
 from catchment.jobs import JOBS
 from catchment.settings import DEFINED
 from tools.docs import REPOSITORY
+from tools.error_texts import ErrorTexts, Untranslatable
 
 PRODUCT = REPOSITORY / "catchment"
 PO = PRODUCT / "locale/zh/LC_MESSAGES/catchment.po"
@@ -30,9 +32,6 @@ ENGLISH_ONLY = ("cli", "playground")
 """Parts that print English."""
 TABLES = ("SENTENCES", "NAMES")
 """Dictionaries from codes to texts."""
-_ERRORS = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, Exception)}
-_NOT_PARAMS = ("field", "status", "retry_at")
-"""Arguments of errors that are no parameters of what they say."""
 _HEAD = r"""msgid ""
 msgstr ""
 "Content-Type: text/plain; charset=utf-8\n"
@@ -65,15 +64,29 @@ def texts_of_jobs() -> Iterator[tuple[str, Text]]:
 
 
 def texts_of_code() -> Iterator[tuple[str, Text]]:
-    for path in sorted(PRODUCT.rglob("*.py")):
-        if path.relative_to(PRODUCT).parts[0] not in ENGLISH_ONLY:
-            yield from (
-                (str(path.relative_to(REPOSITORY)), text) for text in texts_in(path.read_text(encoding="utf-8"))
-            )
+    for path in translated_modules():
+        place, source = str(path.relative_to(REPOSITORY)), path.read_text(encoding="utf-8")
+        yield from ((place, text) for text in (*texts_in(source), *error_texts(path).texts))
+
+
+def translated_modules() -> list[Path]:
+    """The modules whose texts are shown on pages."""
+    return [path for path in sorted(PRODUCT.rglob("*.py")) if path.relative_to(PRODUCT).parts[0] not in ENGLISH_ONLY]
+
+
+def error_texts(path: Path) -> ErrorTexts:
+    name = ".".join(path.relative_to(REPOSITORY).with_suffix("").parts).removesuffix(".__init__")
+    return ErrorTexts(ast.parse(path.read_text(encoding="utf-8")), lambda: vars(import_module(name)))
+
+
+def untranslatable() -> dict[str, list[Untranslatable]]:
+    """What errors say that is not in the catalogue, by module."""
+    found = {str(path.relative_to(PRODUCT)): error_texts(path).untranslatable for path in translated_modules()}
+    return {place: expressions for place, expressions in found.items() if expressions}
 
 
 def texts_in(source: str) -> Iterator[Text]:
-    """The texts of a Python module that are shown to users."""
+    """The texts of a Python module that are shown to users, apart from those of errors."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -82,9 +95,6 @@ def texts_in(source: str) -> Iterator[Text]:
                 yield from _literals(node.args[0], tree)
             elif name == "ngettext":
                 yield from _pair(node.args)
-            elif name in _ERRORS and any(keyword.arg not in _NOT_PARAMS for keyword in node.keywords):
-                for argument in node.args[:2]:
-                    yield from _literals(argument, tree)
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name) and target.id in TABLES and isinstance(node.value, ast.Dict):

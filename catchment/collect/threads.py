@@ -27,6 +27,7 @@ from catchment.errors import (
     Stopped,
     StoreError,
     Unreadable,
+    internal_error,
 )
 from catchment.logs import redact
 from catchment.messages import about, message
@@ -154,7 +155,9 @@ def _walk_list(visit: Visit, platform: Platform, kind: Kind, forum: Forum, plan:
             waiting.extend(page.next_pages)
         if not waiting or is_time_over:
             return not waiting
-    raise Unreadable(f"{visit.client.subject}: its list leads on and on", "look at it in a browser")
+    raise Unreadable(
+        "{subject}: the list of threads does not end", "check it in a browser", subject=visit.client.subject
+    )
 
 
 def _write_list_page(
@@ -270,7 +273,7 @@ class ThreadReader:
             self._failures += error.code in UNREACHABLE
         except Exception as error:  # a bug of ours that one thread triggers must not stop the others
             log.error("reading a thread failed inside", source=self._source.id, exc_info=error)
-            inside = CatchmentError(f"an error inside catchment ({type(error).__name__})")
+            inside = internal_error(error)
             result, marks = _failed(result, inside), marks_after_failure(reading, inside, self._clock.now())
         finally:
             self.client.book()
@@ -303,8 +306,14 @@ class ThreadReader:
             if not reading.follow:
                 break
             request = paced(reading.follow[0], self._kind, self._source)
-        what = f"{self.client.subject}: the answer is not page {page} of thread {thread_id}"
-        raise Unreadable(what, "look at it in a browser", status=exchange.answer.status)
+        raise Unreadable(
+            "{subject}: the answer is not page {page} of thread {thread_id}",
+            "check it in a browser",
+            status=exchange.answer.status,
+            subject=self.client.subject,
+            page=page,
+            thread_id=thread_id,
+        )
 
     def write(
         self,

@@ -37,7 +37,7 @@ from catchment.errors import (
     internal_error,
 )
 from catchment.logs import redact
-from catchment.messages import about, counted_reasons, message
+from catchment.messages import about, counted_reasons, message, reason_of
 from catchment.model import (
     Closing,
     Field,
@@ -194,7 +194,7 @@ def _checked(field: Field, value: Any) -> Any:
                 field=field.name,
                 setting=field.name,
                 value=redact(repr(value))[:100],
-                hint=str(error),
+                hint=reason_of(error),
             ) from None
     if field.minimum is None and field.maximum is None:
         return value

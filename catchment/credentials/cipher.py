@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from catchment.errors import VaultError
 from catchment.logs import know_secret, logger
+from catchment.messages import message
 from catchment.model import Record
 from catchment.settings import Settings
 from catchment.store.credentials import EncryptedValues, SealedRow, tables
@@ -160,14 +161,19 @@ class Cipher:
         count = 0 if self._masters() else self._sealed_count()
         if not count:
             return None
-        locked = "1 secret is locked with one" if count == 1 else f"{count:,} secrets are locked with one"
-        back = f", or put {self.file.name} back into {self.file.parent}" if self.file else ""
+        helps = (
+            "set COOKIE_MASTER_KEY to the previous key, or put {file} back into {folder}; if it is lost, create one "
+            "with `catchment credentials new-key`, then enter the secrets again"
+            if self.file
+            else "set COOKIE_MASTER_KEY to the previous key; if it is lost, create one with `catchment credentials "
+            "new-key`, then enter the secrets again"
+        )
         return VaultError(
             "there is no master key, and {locked}",
-            "set COOKIE_MASTER_KEY to the previous key{back}; if it is lost, create one with `catchment credentials "
-            "new-key`, then enter the secrets again",
-            locked=locked,
-            back=back,
+            helps,
+            locked=message("vault.locked", count=count),
+            file=self.file.name if self.file else None,
+            folder=str(self.file.parent) if self.file else None,
         )
 
     def _keys(self) -> dict[str, Fernet]:

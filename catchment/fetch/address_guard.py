@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
+from catchment.messages import Message, message
+
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
@@ -51,17 +53,17 @@ _TEREDO = IPv6Network("2001::/32")
 
 
 @lru_cache(maxsize=4096)
-def objection(address: str, allows_private: bool) -> str | None:
+def objection(address: str, allows_private: bool) -> Message | None:
     """Returns why the address is blocked, in a word or two; None if it is allowed."""
     ip = _meant(ip_address(address.partition("%")[0]))
     if _is_in(ip, _METADATA):
         # Before the private ranges, some of which contain these: no setting allows them.
-        return "link-local or metadata"
+        return message("link-local or metadata")
     for kind, networks in _OWN.items():
         if _is_in(ip, networks):
-            return None if allows_private else kind
+            return None if allows_private else message("loopback" if kind == "loopback" else "private")
     if _is_in(ip, _NOBODY) or (ip.version == 6 and ip not in _PUBLIC_IPV6):
-        return "reserved"
+        return message("reserved")
     return None
 
 

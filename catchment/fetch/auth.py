@@ -19,6 +19,7 @@ from catchment.fetch.settings import FetchPlatform
 from catchment.fetch.transport import RawResponse
 from catchment.fetch.urls import ParsedUrl, parse_url, without_params
 from catchment.logs import HIDDEN, looks_random, spellings
+from catchment.messages import Message, message
 from catchment.model import Request, Token
 
 _RENEWED_EARLY = 0.1
@@ -191,28 +192,36 @@ def bound_host(place: ParsedUrl) -> str:
     return f"http://{place.site}" if place.scheme == "http" and not is_own(place.host) else place.site
 
 
-def mismatch(credential: Bound, platform: FetchPlatform, place: ParsedUrl | None) -> tuple[str, str]:
+def mismatch(credential: Bound, platform: FetchPlatform, place: ParsedUrl | None) -> tuple[Message, Message]:
     """Returns the error text for a credential that may not: what it is for, and what would help."""
     name = credential.name
     if credential.platform != platform.NAME:
         return (
-            f"the credential {name!r} is for {credential.platform}, not for {platform.NAME}",
-            f"name one of {platform.NAME}: `catchment credentials add {platform.NAME} NAME`",
+            message("credential.other", name=name, own=credential.platform, asked=platform.NAME),
+            message("name one of {platform}: `catchment credentials add {platform} NAME`", platform=platform.NAME),
         )
-    where = bound_host(place) if place else "there"
+    where = bound_host(place) if place else message("there")
     if platform.HOSTS:
         own_hosts = hosts_of(credential, platform)
-        what = f"the credential {name!r} is for {', '.join(own_hosts)}, not for {where}"
+        what = message("credential.other", name=name, own=", ".join(own_hosts), asked=where)
         is_other = own_hosts != platform.HOSTS and place is not None and place.host in platform.HOSTS
-        change = (
-            f"add one with the cookies of that host: `catchment credentials add {platform.NAME} NAME --host {where}`"
+        if not is_other:
+            return what, message("name no credential here")
+        return what, message(
+            "add one with the cookies of that host: `catchment credentials add {platform} NAME --host {host}`",
+            platform=platform.NAME,
+            host=where,
         )
-        return what, change if is_other else "name no credential here"
-    given_for = ", ".join(credential.hosts) or "no host yet"
+    given_for = ", ".join(credential.hosts) or message("no host yet")
     hosts = " ".join(f"--host {host}" for host in (*credential.hosts, where))
     return (
-        f"the credential {name!r} is for {given_for}, not for {where}",
-        f"to let {where} have it, too: `catchment credentials change {name} {hosts}`",
+        message("credential.other", name=name, own=given_for, asked=where),
+        message(
+            "to let {host} have it, too: `catchment credentials change {name} {hosts}`",
+            host=where,
+            name=name,
+            hosts=hosts,
+        ),
     )
 
 

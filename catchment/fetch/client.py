@@ -47,6 +47,7 @@ from catchment.fetch.throttle import Slot, Throttle
 from catchment.fetch.transport import COMMON_HEADERS, CurlConnections, RawResponse, header_line
 from catchment.fetch.urls import REDIRECTS, RedirectRules, Step, next_step, parse_url, without_params
 from catchment.logs import know_secret
+from catchment.messages import Message, message
 from catchment.model import (
     Answer,
     Booking,
@@ -408,12 +409,14 @@ def _refusal(answer: Answer, request: Request, slot: Slot) -> Refusal | None:
     return refusal.replace(error=_with_detail(refusal.error, status=status, retry_at=retry_at))
 
 
-def _how_to_log_in(platform: FetchPlatform) -> str:
+def _how_to_log_in(platform: FetchPlatform) -> Message:
     if not platform.HOSTS:
-        return "add a credential and name it in the source"
+        return message("add a credential and name it in the source")
     declared = options(platform).CREDENTIAL_SETTINGS.fields if hasattr(platform, "CREDENTIAL_SETTINGS") else ()
-    also = f", or set {' and '.join(field.name for field in declared)}" if declared else ""
-    return f"add a credential: `catchment credentials add {platform.NAME} NAME`{also}"
+    how = message("add a credential: `catchment credentials add {platform} NAME`", platform=platform.NAME)
+    if not declared:
+        return how
+    return message("{how}, or set {settings}", how=how, settings=", ".join(field.name for field in declared))
 
 
 def _with_detail(error: PlatformError, about: str = "", **changes: Any) -> PlatformError:

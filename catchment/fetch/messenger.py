@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from catchment import installation
+from catchment import installation, messages
 from catchment.errors import AddressRefused, InvalidInput, NetworkError, Refused
 from catchment.fetch.address_guard import objection
 from catchment.logs import know_secret
@@ -67,7 +67,7 @@ class Messenger:
                     "{service} did not accept the message: {why}",
                     "check the address, and whether the service works",
                     service=str(self._service.service_name),
-                    why=why or "no reason given",
+                    why=why or messages.message("no reason given"),
                 )
 
     @property

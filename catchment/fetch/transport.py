@@ -39,6 +39,7 @@ from catchment.fetch.address_guard import objection
 from catchment.fetch.responses import read_headers
 from catchment.fetch.settings import FetchSettings
 from catchment.fetch.urls import Step
+from catchment.messages import Message, message
 
 ACCEPTED = "gzip, br"
 
@@ -177,10 +178,12 @@ class Transfer:
         self._allows_private, self._is_cut = settings.allow_private_networks, is_cut
         seconds, bytes_per_second = settings.low_speed_seconds, settings.low_speed_bytes_per_second
         self._window_seconds, self._window_bytes = seconds, seconds * bytes_per_second
-        self.least_speed = f"less than {bytes_per_second} bytes a second for {seconds:g} s"
+        self.least_speed = message(
+            "less than {bytes} bytes a second for {seconds:g} s", bytes=bytes_per_second, seconds=seconds
+        )
         self.chunks: list[bytes] = []
         self.lines: list[bytes] = []
-        self.objections: list[str] = []
+        self.objections: list[Message] = []
         self.max_wire_bytes = 0
         self._counted_chunks = self._received = 0
         self.is_too_large = self.is_too_slow = self.is_stopped = False
@@ -404,7 +407,7 @@ class CurlConnection:
             )
         else:
             error, what, helps = _BROKEN_OFF if transfer.is_sent_again else _FAILURES.get(code, _ANY_FAILURE)
-            failure = error(what.format(host=host, words=words), helps)
+            failure = error(what, helps, host=host, words=words)
         failure.is_contact = self._is_contact()
         failure.is_unsent = code in _UNSENT
         return failure
@@ -421,7 +424,7 @@ class CurlConnection:
         return bool(is_new and seconds > 0)
 
 
-def _refused(host: str, no: str) -> AddressRefused:
+def _refused(host: str, no: Message) -> AddressRefused:
     is_own = no in ("loopback", "private")
     helps = "CATCHMENT_ALLOW_PRIVATE_NETWORKS=true allows your own networks" if is_own else "no setting allows it"
     return AddressRefused("{host} has a {range} address, which is not allowed", helps, host=host, range=no)

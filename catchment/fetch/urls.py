@@ -11,6 +11,7 @@ import idna
 
 from catchment.errors import AddressRefused
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import Record
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
@@ -62,7 +63,7 @@ def parse_url(url: str) -> ParsedUrl:
             raise AddressRefused(
                 "{scheme} is not supported",
                 "only http and https are",
-                scheme=f"{scheme[:20]}:" if scheme else "an address without a scheme",
+                scheme=f"{scheme[:20]}:" if scheme else message("an address without a scheme"),
             )
         if parts.username is not None or parts.password is not None:
             raise AddressRefused("the address has a login in it", "store the login as a credential")

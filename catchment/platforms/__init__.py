@@ -199,14 +199,13 @@ def unknown(what: str, name: str, known: Iterable[str], field: str | None = None
     names = sorted(known)
     lowered = {text.lower(): text for text in names}
     near = get_close_matches(name.lower(), lowered, n=1)
-    meant = f"did you mean {lowered[near[0]]}? " if near else ""
     return InvalidInput(
         "unknown {subject} {name!r}",
-        "{meant}known: {names}",
+        "did you mean {meant}? known: {names}" if near else "known: {names}",
         field or what,
         subject=what,
         name=name[:_LONGEST],
-        meant=meant,
+        meant=lowered[near[0]] if near else None,
         names=", ".join(names),
     )
 

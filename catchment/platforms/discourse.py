@@ -32,6 +32,7 @@ from urllib.parse import quote, urljoin, urlsplit, urlunsplit
 from msgspec import Raw, Struct
 
 from catchment.errors import LoginNeeded, SlowDown, Unreadable
+from catchment.messages import message
 from catchment.model import (
     Answer,
     Budget,
@@ -98,7 +99,10 @@ CHINESE = FORUM_CHINESE | {
     "A Discourse forum: its latest posts and topics": "使用 Discourse 的论坛：最新帖子和主题",
 }
 
-HELPS = "give the address of a forum that runs Discourse, as https://meta.discourse.org"
+HELPS = message("give the address of a forum that runs Discourse, as https://meta.discourse.org")
+_ASK_FORUM = message("ask the forum to let programs in")
+_STILL_DISCOURSE = message("see in a browser whether the forum still runs Discourse")
+_NO_ANSWER = message("what came is none of Discourse's answers")
 PAGES = re.compile(
     r"/(?:latest|top|new|unread|hot|categories|c|t|p|u|g|posts|tags?|search|about|badges|faq|login|signup|site|users?|"
     r"latest\.(?:json|rss)|posts\.(?:json|rss)|top\.(?:json|rss)|categories\.json|site\.json|about\.json)(?=/|$)"
@@ -348,7 +352,7 @@ def _request(source: Source, path: str, step: str) -> Request:
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
     """Returns the forum's own error for a request."""
-    if wall := wall_refusal(answer, "ask the forum to let programs in"):
+    if wall := wall_refusal(answer, _ASK_FORUM):
         return wall
     is_complaint = answer.status >= 400 and len(answer.body) <= _LONGEST_COMPLAINT
     complaint = decoded(answer.body, DiscourseErrorBody) if is_complaint else None
@@ -371,8 +375,7 @@ def read(answer: Answer, request: Request) -> Reading:
 
 
 def _decoded(answer: Answer, shape: type[Shape]) -> Shape:
-    helps = "see in a browser whether the forum still runs Discourse"
-    return decode_answer(answer.body, shape, "what came is none of Discourse's answers", helps)
+    return decode_answer(answer.body, shape, _NO_ANSWER, _STILL_DISCOURSE)
 
 
 def _topics(answer: Answer, request: Request) -> Reading:

@@ -22,6 +22,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from selectolax.lexbor import LexborNode
 
 from catchment.errors import InvalidInput, Missing, PlatformError, Refused, SlowDown, Unreadable
+from catchment.messages import Message, message
 from catchment.model import (
     Answer,
     Budget,
@@ -194,7 +195,7 @@ class Trending(Record, frozen=True):
 def _understood(text: str) -> Trending:
     text = text.strip()
     if not text:
-        raise _wrong("no language was given")
+        raise _wrong(message("no language was given"))
     site = SITE.match(text)
     if site is None:
         return Trending(_language(text))
@@ -202,10 +203,10 @@ def _understood(text: str) -> Trending:
         parts = urlsplit(f"https://github.com{text[site.end() :]}")
         asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
     except ValueError:
-        raise _wrong("that is no address") from None
+        raise _wrong(message("that is no address")) from None
     match = PATH.fullmatch(parts.path)
     if match is None:
-        raise _wrong("only the trending pages of GitHub are followed")
+        raise _wrong(message("only the trending pages of GitHub are followed"))
     spoken = asked.get("spoken_language_code", "").lower()
     return Trending(
         language=_language(unquote(match[1])) if match[1] else None,
@@ -219,9 +220,9 @@ def _language(name: str) -> str | None:
     if slug == "all":
         return None
     if slug == "developers":
-        raise _wrong("developers who trend are not followed, repositories are")
+        raise _wrong(message("developers who trend are not followed, repositories are"))
     if not LANGUAGE.fullmatch(slug):
-        raise _wrong(f"{name[:60]!r} is not a language")
+        raise _wrong(message("{name!r} is not a language", name=name[:60]))
     return slug
 
 
@@ -233,7 +234,7 @@ def _period(since: str) -> str:
     return since.lower()
 
 
-def _wrong(what: str) -> InvalidInput:
+def _wrong(what: Message) -> InvalidInput:
     return InvalidInput(what, HELPS, field="target")
 
 

@@ -92,7 +92,12 @@ def read(body: bytes) -> SourceList:
     try:
         cost_limits.check_json_size(body)
     except TooComplex as error:
-        raise InvalidInput(error.what.replace("the answer", "the list"), "split it") from None
+        raise InvalidInput(
+            "the list has {count:,} values; at most {most:,} are read",
+            "split it",
+            count=error.what.params["count"],
+            most=error.what.params["most"],
+        ) from None
     text = charset.decode(body, None)[0].lstrip("\ufeff \t\r\n")
     if not text or "\0" in text:
         raise InvalidInput("this is no list of sources", HELPS)
@@ -228,8 +233,8 @@ def _json_rows(text: str) -> Iterator[PlacedRow]:
         document = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         at = re.search(r"byte (\d+)", str(error))
-        where = f" (from byte {at[1]} on)" if at else ""
-        raise InvalidInput("the list is not valid JSON{where}", HELPS, where=where) from None
+        what = "the list is not valid JSON (from byte {at} on)" if at else "the list is not valid JSON"
+        raise InvalidInput(what, HELPS, at=at[1] if at else None) from None
     alone = "target"
     if isinstance(document, dict):
         list_name = next((name for name in ("sources", "communities", "feeds") if name in document), None)

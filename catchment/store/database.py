@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from catchment import installation, logs
 from catchment.errors import InvalidInput, StoreError
 from catchment.lazy import lazy_imports
+from catchment.messages import Message, message
 from catchment.model import Record
 from catchment.store.connections import (
     OVERFLOW,
@@ -330,7 +331,7 @@ class Database:
             raise StoreError("all connections to {url} stayed busy", "try again later", url=self.shown_url) from error
         except OSError as error:
             # A lock, a copy or a note beside the database: no space, no permission.
-            where = error.filename or f"the files of {self.shown_url}"
+            where = error.filename or message("the files of {url}", url=self.shown_url)
             raise StoreError(
                 "{where}: {why}", _what_helps(str(error)), where=where, why=str(error.strerror or error)
             ) from error
@@ -475,20 +476,20 @@ def _first_line(error: BaseException) -> str:
     return str(error).strip().split("\n", 1)[0]
 
 
-def _what_helps(text: str) -> str:
+def _what_helps(text: str) -> Message:
     if "locked" in text:
-        return "another program holds the file; stop it, or wait"
+        return message("another program holds the file; stop it, or wait")
     if "disk is full" in text or "No space left" in text:
-        return "make room on the disk; nothing that was committed is lost"
+        return message("make room on the disk; nothing that was committed is lost")
     if "readonly" in text or "read-only" in text or "Permission denied" in text:
-        return "give this user the right to write to the database and its folder"
+        return message("give this user the right to write to the database and its folder")
     if "malformed" in text or "not a database" in text:
-        return "the file is damaged: restore a backup (`catchment restore FILE`)"
+        return message("the file is damaged: restore a backup (`catchment restore FILE`)")
     if "disk I/O error" in text or "File too large" in text:
-        return "see that the disk has room, can be written to and is sound"
+        return message("see that the disk has room, can be written to and is sound")
     if "connect" in text or "refused" in text:
-        return "is the database server running, and is CATCHMENT_DATABASE_URL right?"
-    return ""
+        return message("is the database server running, and is CATCHMENT_DATABASE_URL right?")
+    return message("")
 
 
 def placeholders(columns: Iterable[str]) -> str:

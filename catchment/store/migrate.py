@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, MetaData, NullPool, create_engine, inspect, text
 
 from catchment.errors import InvalidInput, NotFound, SchemaMismatch, StoreError
+from catchment.messages import Message, message
 from catchment.store.connections import BUSY_SECONDS
 from catchment.store.database import Database
 from catchment.store.schema import metadata
@@ -216,7 +217,7 @@ def back_up(database: Database, to: Path) -> Path:
 
     Raises StoreError, and leaves no file, if the database is damaged or empty, or if the copy could not be written.
     """
-    file = _sqlite_file(database, "`pg_dump` makes backups of PostgreSQL")
+    file = _sqlite_file(database, message("`pg_dump` makes backups of PostgreSQL"))
     to.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if to.exists():
         raise InvalidInput("{file} already exists", "give another name", file=str(to))
@@ -248,7 +249,7 @@ def _remove(file: Path) -> None:
 
 def restore(database: Database, home: Path, backup: Path, now: datetime) -> Path | None:
     """Replace the database by a backup; the previous one is kept. Returns the path of that copy."""
-    file = _sqlite_file(database, "`pg_restore` restores PostgreSQL")
+    file = _sqlite_file(database, message("`pg_restore` restores PostgreSQL"))
     _check_backup(backup)
     kept = _unused(home / "backups" / f"before-restore-{now:%Y%m%d-%H%M%S}.db")
     is_there = file.exists()
@@ -372,7 +373,7 @@ def _read_only(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)
 
 
-def _sqlite_file(database: Database, fallback: str) -> Path:
+def _sqlite_file(database: Database, fallback: Message) -> Path:
     if database.file is None:
         raise InvalidInput("the database is not a SQLite file", fallback)
     return database.file

@@ -67,4 +67,6 @@ def check_broker(settings: Settings) -> None:
     with closing(link):
         trouble = link.check()
     if trouble is not None and link.is_refused:
-        raise BadSetting(f"the message broker {link.shown_url} refuses us: {trouble}", "check CELERY_BROKER_URL")
+        raise BadSetting(
+            "the message broker {url} refuses us: {why}", "check CELERY_BROKER_URL", url=link.shown_url, why=trouble
+        )

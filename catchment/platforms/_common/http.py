@@ -6,6 +6,7 @@ import re
 
 from catchment.errors import Refused
 from catchment.lazy import pattern
+from catchment.messages import Message
 from catchment.model import Answer, FailureScope, Identity, JsonObject, Progress, Refusal, Request, Source, WalkPlan
 from catchment.platforms._common.urls import is_same_host
 
@@ -65,7 +66,7 @@ def is_wall(body: bytes) -> bool:
     return is_page(body) and WALLS.search(body[:WALL_BYTES]) is not None
 
 
-def wall_refusal(answer: Answer, helps: str) -> Refusal | None:
+def wall_refusal(answer: Answer, helps: Message | str) -> Refusal | None:
     """Returns the error for a bot check, whatever its status; 429 is handled by its status."""
     if answer.status == 429 or not is_wall(answer.body):
         return None

@@ -13,6 +13,7 @@ from catchment import cost_limits
 from catchment.decoders import json_decoder
 from catchment.errors import Unreadable
 from catchment.lazy import pattern
+from catchment.messages import Message
 from catchment.model import Item, Skipped
 from catchment.platforms._common.coercion import MOST_ENTRIES
 
@@ -44,7 +45,7 @@ def decoded(raw: bytes | msgspec.Raw, shape: type[Shape]) -> Shape | None:
         return None
 
 
-def decode_answer(body: bytes, shape: type[Shape], what: str, helps: str) -> Shape:
+def decode_answer(body: bytes, shape: type[Shape], what: Message | str, helps: Message | str) -> Shape:
     """Returns the decoded answer. Raises `Unreadable` with these texts for one that is broken or has another shape."""
     try:
         return json_decoder(shape).decode(without_half_pairs(body))

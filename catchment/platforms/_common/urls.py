@@ -10,13 +10,14 @@ import idna
 
 from catchment.errors import InvalidInput
 from catchment.lazy import pattern
+from catchment.messages import Message, message, reason_of
 
 LONGEST = 2000
 PORTS = {"http": 80, "https": 443}
 SCHEME = pattern(r"([a-z][a-z0-9+.-]*):(?!\d)(//)?", re.IGNORECASE)
 FEED_SCHEME = pattern(r"feed:(//)?", re.IGNORECASE)
 HOST = pattern(r"[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*", re.IGNORECASE)
-HELPS = "give the address of a feed or of its site, as https://example.com/feed.xml"
+HELPS = message("give the address of a feed or of its site, as https://example.com/feed.xml")
 UNRESERVED = "%/:=&?~+!$,;'@()*[]|"
 
 
@@ -24,26 +25,26 @@ class _Wrong(ValueError):
     """What is wrong with a URL."""
 
 
-def canonical(text: str, helps: str = HELPS) -> str:
+def canonical(text: str, helps: Message | str = HELPS) -> str:
     """Returns the canonical form of a URL: a scheme, the host in lower-case ASCII, no default port, no fragment."""
     try:
         return _canonical(text.strip())
     except _Wrong as wrong:
-        raise InvalidInput(str(wrong), helps, field="target") from None
+        raise InvalidInput(reason_of(wrong), helps, field="target") from None
 
 
 def _canonical(text: str) -> str:
     if not text:
-        raise _Wrong("no address was given")
+        raise _Wrong(message("no address was given"))
     if len(text) > LONGEST:
-        raise _Wrong(f"the address has {len(text)} characters; {LONGEST} is the most")
+        raise _Wrong(message("the address has {size} characters; {most} is the most", size=len(text), most=LONGEST))
     if any(char.isspace() or not char.isprintable() for char in text):
-        raise _Wrong("an address has no spaces or control characters in it")
+        raise _Wrong(message("an address has no spaces or control characters in it"))
     url = _with_scheme(text)
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _Wrong("the host of the address is broken") from None
+        raise _Wrong(message("the host of the address is broken")) from None
     user = parts.netloc.rpartition("@")[0] + "@" if "@" in parts.netloc else ""
     # Percent-encoded as the request will carry it; what is quoted already stays.
     path, query = (quote(part, safe=UNRESERVED) for part in (parts.path, parts.query))
@@ -67,25 +68,25 @@ def _with_scheme(text: str) -> str:
     scheme = SCHEME.match(text)
     if scheme is None:
         if "." not in text.split("/")[0] and not text.lower().startswith(("localhost", "[")):
-            raise _Wrong(f"{text!r} is not an address")
+            raise _Wrong(message("{text!r} is not an address", text=text))
         return f"https://{text}"
     if scheme[1].lower() not in PORTS or not scheme[2]:
-        raise _Wrong(f"addresses with {scheme[1].lower()}: cannot be followed")
+        raise _Wrong(message("addresses with {scheme}: cannot be followed", scheme=scheme[1].lower()))
     return text
 
 
 def _host(parts: SplitResult) -> str:
     host = (parts.hostname or "").rstrip(".")
     if not host:
-        raise _Wrong("the address has no host")
+        raise _Wrong(message("the address has no host"))
     try:
         if ":" in host:
             return f"[{IPv6Address(host).compressed}]"
         ascii_host = host if host.isascii() else idna.encode(host, uts46=True).decode()
     except ValueError:
-        raise _Wrong(f"{host!r} is not a host") from None
+        ascii_host = ""
     if not HOST.fullmatch(ascii_host):
-        raise _Wrong(f"{host!r} is not a host")
+        raise _Wrong(message("{host!r} is not a host", host=host))
     return ascii_host
 
 
@@ -95,5 +96,5 @@ def _port(parts: SplitResult) -> str:
     except ValueError:
         port = 0
     if port == 0:
-        raise _Wrong("the port is a number between 1 and 65535")
+        raise _Wrong(message("the port is a number between 1 and 65535"))
     return "" if port in (None, PORTS[parts.scheme]) else f":{port}"

@@ -42,6 +42,7 @@ import msgspec
 
 from catchment.errors import LoginNeeded, Refused, SlowDown, Unreadable
 from catchment.lazy import pattern
+from catchment.messages import message, reason_of
 from catchment.model import (
     Answer,
     Budget,
@@ -84,7 +85,8 @@ KINDS = (
 
 CHINESE = fields.CHINESE
 
-HELPS = "give the address of a list, as https://api.example.com/v1/posts"
+HELPS = message("give the address of a list, as https://api.example.com/v1/posts")
+ASK_FOR_API = message("ask for an API that programs may read")
 ACCEPT = "application/json, application/*+json;q=0.9, */*;q=0.1"
 COMPLAINTS = ("error", "errors", "error_message", "errorMessage", "fault")
 _LONGEST_COMPLAINT = 64_000
@@ -113,7 +115,7 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
     """Returns the error for a bot check in front of the API, or for an error with status 200."""
     if answer.status == 429:
         return None
-    if wall := wall_refusal(answer, "ask for an API that programs may read"):
+    if wall := wall_refusal(answer, ASK_FOR_API):
         return wall
     settings = fields.settled(request.state.get("settings", {}))
     if answer.status != 200 or (settings["error"] is None and len(answer.body) > _LONGEST_COMPLAINT):
@@ -175,7 +177,7 @@ def read(answer: Answer, request: Request) -> Reading:
         shown = paging.page_of(entries, read_items)
         turn = paging.turn(document, shown, answer, request, settings, search)
     except TooMuch as error:
-        raise Unreadable(str(error), "write simpler expressions into the source's settings") from None
+        raise Unreadable(reason_of(error), "write simpler expressions into the source's settings") from None
     title = document.get("title") if isinstance(document, dict) else None
     return Reading(
         items=read_items,
@@ -197,7 +199,9 @@ def _document(answer: Answer) -> Any:
     if not text:
         raise Unreadable("the answer is empty", "the server sends nothing at present; it is asked again")
     if text[0] not in "{[":
-        raise Unreadable("what came is no JSON", "check the address in a browser: an API's answer begins with { or [")
+        raise Unreadable(
+            "what came is no JSON", "check the address in a browser: an API's answer begins with a brace or a bracket"
+        )
     return decode_text(text)[0]
 
 
@@ -207,7 +211,9 @@ def _entries(document: Any, expression: str | None, search: LimitedSearch) -> tu
             return items.entries_of(document), ()
         entries = items.chosen(search(expression, document))
     except items.NoListFound as error:
-        raise Unreadable(str(error), "say where the list is: --set items=EXPRESSION") from None
+        raise Unreadable(reason_of(error), "say where the list is: --set items=EXPRESSION") from None
     except ValueError as error:
-        raise Unreadable("`items` does not fit the answer: {why}", "correct that setting", why=str(error)) from None
+        raise Unreadable(
+            "`items` does not fit the answer: {why}", "correct that setting", why=reason_of(error)
+        ) from None
     return ([], ("`items` finds nothing in the answer",)) if entries is None else (entries, ())

@@ -20,6 +20,7 @@ from jmespath.visitor import Options, TreeInterpreter
 
 from catchment.lazy import pattern
 from catchment.logs import is_secret_name
+from catchment.messages import message
 from catchment.model import Field, PlanPart, SettingValues
 
 LONGEST = 500
@@ -38,9 +39,11 @@ class TooMuch(Exception):
 def checked(text: object) -> str:
     """Returns the expression if it is valid; otherwise raises a ValueError that says what is wrong with it."""
     if not isinstance(text, str) or not text.strip():
-        raise ValueError("not a JMESPath expression; for example: data.items")
+        raise ValueError(message("not a JMESPath expression; for example: data.items"))
     if len(text) > LONGEST:
-        raise ValueError(f"an expression of {len(text)} characters; {LONGEST} is the most")
+        raise ValueError(
+            message("an expression of {size} characters; {most} is the most", size=len(text), most=LONGEST)
+        )
     try:
         tree = _tree(text)
     except (JMESPathError, RecursionError, ValueError) as error:
@@ -84,7 +87,7 @@ class LimitedSearch(TreeInterpreter):  # type: ignore[misc]  # the library has n
             what = f"its function {error.function_name} takes {expected}, and was given {error.actual_type}"
             raise ValueError(what[:_LONGEST_SAID]) from None
         except (JMESPathError, RecursionError, TypeError, OverflowError):
-            raise ValueError("it does not fit what is there") from None
+            raise ValueError(message("it does not fit what is there")) from None
 
     def visit(self, node: dict[str, Any], *arguments: Any, **more: Any) -> Any:
         result = super().visit(node, *arguments, **more)
@@ -98,7 +101,7 @@ class LimitedSearch(TreeInterpreter):  # type: ignore[misc]  # the library has n
         else:
             self._left -= 1
         if self._left < 0:
-            raise TooMuch("the expressions make too much of the answer")
+            raise TooMuch(message("the expressions make too much of the answer"))
         return result
 
 
@@ -133,15 +136,17 @@ EPOCH, EPOCH_MS, ISO = "epoch", "epoch_ms", "iso"
 
 def _header_name(value: object) -> str:
     if not isinstance(value, str) or not HEADER_NAME.fullmatch(value):
-        raise ValueError("not the name of a header; for example: X-Api-Key")
+        raise ValueError(message("not the name of a header; for example: X-Api-Key"))
     if value.lower() in _TRANSPORT:
-        raise ValueError(f"the header {value} is set by the HTTP client and cannot be changed; leave it out")
+        raise ValueError(
+            message("the header {name} is set by the HTTP client and cannot be changed; leave it out", name=value)
+        )
     return value
 
 
 def _parameter(value: object) -> str:
     if not isinstance(value, str) or not PARAMETER.fullmatch(value):
-        raise ValueError("not the name of a parameter; for example: since")
+        raise ValueError(message("not the name of a parameter; for example: since"))
     return value
 
 
@@ -149,7 +154,9 @@ def _secret_header(value: object) -> str:
     name, sign, before = value.partition(":") if isinstance(value, str) else ("", "", "")
     is_word = before.isascii() and before.isprintable() and len(before) <= _LONGEST_WORD
     if not HEADER_NAME.fullmatch(name.strip()) or not is_word or (sign and not before.strip()):
-        raise ValueError("a header's name, and perhaps a word before the secret: X-Api-Key, or Authorization: Token")
+        raise ValueError(
+            message("a header's name, and perhaps a word before the secret: X-Api-Key, or Authorization: Token")
+        )
     header = _header_name(name.strip())
     return f"{header}: {before.strip()}" if sign else header
 

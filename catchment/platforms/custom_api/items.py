@@ -14,6 +14,7 @@ from datetime import UTC
 from typing import Any
 
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import Item, JsonObject, Media, SettingValues
 from catchment.platforms._common import coercion
 from catchment.platforms._common.json import UnusableEntry
@@ -50,13 +51,13 @@ def entries_of(document: Any) -> list[Any]:
     if isinstance(document, list):
         return document
     if not isinstance(document, dict):
-        raise NoListFound("what came is no list, and holds none")
+        raise NoListFound(message("what came is no list, and holds none"))
     for candidate in (_named(document), _two_keys_down(document), _only_list(document), _keyed(document)):
         if candidate is not None:
             return candidate
     if all(name.lower() in AROUND for name in document):
         return []
-    raise NoListFound("no list of items was found in the answer")
+    raise NoListFound(message("no list of items was found in the answer"))
 
 
 def chosen(value: Any) -> list[Any] | None:
@@ -65,7 +66,7 @@ def chosen(value: Any) -> list[Any] | None:
         return value
     if isinstance(value, dict):
         return _with_ids(value) if all(isinstance(entry, dict) for entry in value.values()) else [value]
-    raise NoListFound(f"`items` finds a {type(value).__name__}, not a list")
+    raise NoListFound(message("`items` finds a {type}, not a list", type=type(value).__name__))
 
 
 def _keyed(document: JsonObject) -> list[Any] | None:

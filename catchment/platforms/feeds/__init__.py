@@ -32,6 +32,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from catchment.errors import NoFeed, Unreadable
 from catchment.lazy import pattern
+from catchment.messages import message
 from catchment.model import (
     Answer,
     Budget,
@@ -101,6 +102,7 @@ CHINESE = {
     "attributes without quotes": "属性缺少引号",
 }
 
+_OTHER_ADDRESS = message("look for another address of this feed, or ask the site to let feed readers in")
 ACCEPT = (
     "application/rss+xml, application/atom+xml, application/feed+json, application/rdf+xml;q=0.9, "
     "application/xml;q=0.8, text/xml;q=0.8, application/json;q=0.7, text/html;q=0.5, */*;q=0.1"
@@ -117,7 +119,7 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    return wall_refusal(answer, "look for another address of this feed, or ask the site to let feed readers in")
+    return wall_refusal(answer, _OTHER_ADDRESS)
 
 
 def read(answer: Answer, request: Request) -> Reading:

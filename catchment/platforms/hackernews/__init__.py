@@ -30,6 +30,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from catchment.errors import InvalidInput, Refused, ServerTrouble, SlowDown
+from catchment.messages import Message, message
 from catchment.model import (
     Answer,
     Budget,
@@ -134,14 +135,16 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target: the list's name, or `search:` and the words."""
     typed = " ".join(text.split())
     if any(not char.isprintable() for char in typed):
-        raise _wrong("a target has no control characters in it")
+        raise _wrong(message("a target has no control characters in it"))
     if typed.lower().startswith(PREFIX):
         return _search(typed[len(PREFIX) :])
     if "/" in typed:
         return _page(typed if "://" in typed else f"https://{typed}")
     name = typed.lower()
     if not name or (name not in LISTS and name not in PAGES):
-        raise _wrong(f"Hacker News has no list {typed[:40]!r}" if typed else "no target was given")
+        raise _wrong(
+            message("Hacker News has no list {name!r}", name=typed[:40]) if typed else message("no target was given")
+        )
     listing = name if name in LISTS else PAGES[name]
     return _target(listing, listing)
 
@@ -154,9 +157,9 @@ def _target(address: str, listing: str) -> Target:
 def _search(words: str) -> Target:
     words = " ".join(words.split())
     if not words:
-        raise _wrong("the search has no words")
+        raise _wrong(message("the search has no words"))
     if len(words.encode()) > LONGEST_QUERY:
-        raise _wrong(f"the search has more than {LONGEST_QUERY} bytes")
+        raise _wrong(message("the search has more than {most} bytes", most=LONGEST_QUERY))
     return _target(PREFIX + words, SEARCH)
 
 
@@ -164,20 +167,20 @@ def _page(address: str) -> Target:
     try:
         url = urlsplit(address)
     except ValueError:
-        raise _wrong("the address is broken") from None
+        raise _wrong(message("the address is broken")) from None
     host, path = url.netloc.lower().removeprefix("www."), url.path.strip("/").lower()
     is_web = url.scheme in ("http", "https")
     if is_web and host == "news.ycombinator.com" and path in PAGES:
         return _target(PAGES[path], PAGES[path])
     if not is_web or host != "hn.algolia.com" or path:
-        raise _wrong(f"{url.geturl()[:100]!r} is no list of Hacker News")
+        raise _wrong(message("{url!r} is no list of Hacker News", url=url.geturl()[:100]))
     asked = parse_qs(url.query)
     if asked.get("type", ["story"])[0] not in ("story", "all"):
-        raise _wrong("of searches, only stories can be followed")
+        raise _wrong(message("of searches, only stories can be followed"))
     return _search((asked.get("q") or asked.get("query") or [""])[0])
 
 
-def _wrong(what: str) -> InvalidInput:
+def _wrong(what: Message) -> InvalidInput:
     return InvalidInput(what, HELPS, field="target")
 
 
@@ -256,7 +259,7 @@ def refusal(answer: Answer, request: Request) -> Refusal | None:
             return None
         return Refusal(Refused("a login is asked for, where none is needed", ON_THE_WAY), FailureScope.HOST)
     words = " ".join(complaint.split())[:LONGEST_COMPLAINT]
-    what = f"the service answers: {words}"
+    what = message("the service answers: {words}", words=words)
     if any(sign in words.lower() for sign in LIMITED):
         return Refusal(SlowDown(what, "it is asked again later"), FailureScope.HOST)
     if answer.status < 300:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from catchment.errors import Unreadable
+from catchment.messages import message
 from catchment.model import Answer, Item, JsonObject, Reading, Request
 from catchment.platforms._common.coercion import number
 from catchment.platforms._common.json import UnusableEntry, decode_answer, decode_entry, read_each
@@ -53,14 +54,18 @@ def comments_of(story: Item, listing: str) -> Request:
     )
 
 
+_NO_RESULTS = message("what came is no page of search results")
+_NO_COMMENTS = message("what came is no page of comments")
+_NEXT_POLL = message("nothing is stored of it; the next poll may find it whole")
+
+
 def wants_comments(story: Item, asked: Request) -> bool:
     """Whether the comments of a story are to be requested; jobs have none."""
     return asked.state.get("comments") is True and story.reply_count != 0 and story.kind != "job"
 
 
 def read(answer: Answer, asked: Request) -> Reading:
-    helps = "nothing is stored of it; the next poll may find it whole"
-    page = decode_answer(answer.body, AlgoliaPage, "what came is no page of search results", helps)
+    page = decode_answer(answer.body, AlgoliaPage, _NO_RESULTS, _NEXT_POLL)
     items, skipped = read_each(page.hits, _item)
     pages = _older(page, items, asked)
     comments = tuple(comments_of(item, asked.listing) for item in items if wants_comments(item, asked))
@@ -69,8 +74,7 @@ def read(answer: Answer, asked: Request) -> Reading:
 
 def read_comments(answer: Answer, asked: Request) -> Reading:
     """Parses comments of a story."""
-    helps = "nothing is stored of it; the next poll may find it whole"
-    page = decode_answer(answer.body, AlgoliaPage, "what came is no page of comments", helps)
+    page = decode_answer(answer.body, AlgoliaPage, _NO_COMMENTS, _NEXT_POLL)
     story_id = stories.identity(asked.state.get("story"))
     items, skipped = read_each(page.hits, lambda raw: _comment(raw, story_id))
     return Reading(items, skipped=skipped, follow=_older(page, items, asked))

@@ -6,6 +6,7 @@ from typing import Any
 
 from catchment.errors import Unreadable
 from catchment.lazy import pattern
+from catchment.messages import Message, message
 from catchment.model import Answer, Item, JsonObject, Reading, Request, Skipped
 from catchment.platforms._common.coercion import from_seconds, text
 from catchment.platforms._common.json import EXCERPT, decode_answer
@@ -16,6 +17,9 @@ HOST = "hacker-news.firebaseio.com"
 # Lists that are never empty: an empty one is a failure of the service, not a quiet day.
 NEVER_EMPTY = ("new", "top", "best")
 DETAIL, RECHECK = "item", "recheck"
+_NO_LIST = message("what came is not a list of stories")
+_NO_STORY = message("what came is not a story")
+_ASKED_AGAIN = message("nothing is stored of it; it is asked again, and may come whole then")
 ASKED = pattern(r"/item/(\d+)\.json$")
 NAMES = ("title", "text", "url", "by", "score", "descendants")
 
@@ -32,7 +36,7 @@ def item_request(external_id: str, step: str, listing: str = "", state: JsonObje
 
 def read_list(answer: Answer, request: Request) -> Reading:
     """Returns the ids, in the list's order; each one's story is a request of its own."""
-    entries = _decoded(answer.body, list[Any], "a list of stories")
+    entries = _decoded(answer.body, list[Any], _NO_LIST)
     ids = dict.fromkeys(id for entry in entries if (id := stories.identity(entry)) is not None)
     if not ids and (entries or request.listing in NEVER_EMPTY):
         raise Unreadable("a list without a single story came", "the service is out of order; it is asked again")
@@ -45,7 +49,7 @@ def read_list(answer: Answer, request: Request) -> Reading:
 
 def read_item(answer: Answer, request: Request) -> Reading:
     asked = ASKED.search(request.url)
-    fields = _decoded(answer.body, JsonObject | None, "a story")
+    fields = _decoded(answer.body, JsonObject | None, _NO_STORY)
     is_recheck = request.step == RECHECK
     if fields is None:
         # A listed story is not there yet; one that was there is gone.
@@ -76,6 +80,5 @@ def read_item(answer: Answer, request: Request) -> Reading:
     return Reading(items=(item,), follow=comments)
 
 
-def _decoded(body: bytes, shape: Any, what: str) -> Any:
-    helps = "nothing is stored of it; it is asked again, and may come whole then"
-    return decode_answer(body, shape, f"what came is not {what}", helps)
+def _decoded(body: bytes, shape: Any, what: Message) -> Any:
+    return decode_answer(body, shape, what, _ASKED_AGAIN)

@@ -29,6 +29,7 @@ from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
 from catchment.errors import InvalidInput
+from catchment.messages import Message, message
 from catchment.model import (
     Budget,
     Field,
@@ -123,7 +124,7 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns a board, a collection or a thread. A bare number is a board only if the kind is given."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
-        raise _wrong("no target was given" if not text else "this is no board")
+        raise _wrong(message("no target was given" if not text else "this is no board"))
     if (match := _OTHER.fullmatch(text)) is not None:
         return _target(match[1], int(match[2]))
     if (match := _BOARD.fullmatch(text)) is not None and (kind == "nga_forum" or match[1] != text):
@@ -132,9 +133,9 @@ def understand(text: str, kind: str | None = None) -> Target:
         parts = urlsplit(text if "://" in text else f"https://{text}")
         host = (parts.hostname or "").lower().removeprefix("www.")
     except ValueError:
-        raise _wrong("the address is broken") from None
+        raise _wrong(message("the address is broken")) from None
     if parts.scheme not in ("http", "https") or host not in HOSTS:
-        raise _wrong(f"{text[:100]!r} is no board of NGA")
+        raise _wrong(message("{text!r} is no board of NGA", text=text[:100]))
     query = {name: values[0] for name, values in parse_qs(parts.query).items()}
     settings = {"host": host} if host != HOSTS[0] else {}
     # A collection's address may also name the board that it belongs to.
@@ -142,17 +143,17 @@ def understand(text: str, kind: str | None = None) -> Target:
     for name in names:
         if re.fullmatch(r"[+-]?\d{1,10}", query.get(name, "")):
             return _target(name, int(query[name]), settings)
-    raise _wrong("this address is neither a board nor a thread")
+    raise _wrong(message("this address is neither a board nor a thread"))
 
 
 def _target(name: str, number: int, settings: dict[str, str] | None = None) -> Target:
     if number == 0 or (number < 0 and name != "fid"):
-        raise _wrong("there is no such number on NGA")
+        raise _wrong(message("there is no such number on NGA"))
     address = str(number) if name == "fid" else f"{name}={number}"
     return Target("nga_forum", address, settings=settings or {})
 
 
-def _wrong(what: str) -> InvalidInput:
+def _wrong(what: Message) -> InvalidInput:
     return InvalidInput(what, HELPS, field="target")
 
 

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from catchment.errors import Gone, LoginNeeded, Missing, NetworkError, PlatformError, Refused, ServerTrouble, SlowDown
 from catchment.lazy import pattern
+from catchment.messages import Message, message
 from catchment.model import Answer, FailureScope, Refusal, Request
 from catchment.platforms._common.coercion import number, text
 from catchment.platforms._common.http import is_page, is_wall
@@ -25,22 +26,19 @@ BLOCKED_FOR = timedelta(hours=1)
 LONGEST_WINDOW = timedelta(hours=1)
 """Reddit counts for ten minutes. A longer time is a mistake, and must not silence a credential for days."""
 AGAIN = "it is asked again"
-ADD_A_KEY = (
+ADD_A_KEY = message(
     "add a key: `catchment credentials add reddit NAME` (Reddit gives new ones on request only, see "
     "https://www.reddit.com/wiki/api)"
 )
-_FOR_ACCOUNTS = (
-    "Reddit shows it to accounts only that agreed to see it",
-    "the key of an app cannot agree: pause the source, or remove it",
-)
+_CANNOT_AGREE = "the key of an app cannot agree: pause the source, or remove it"
 CLOSED: dict[str, tuple[type[PlatformError], str, str]] = {
     "banned": (Gone, "banned: Reddit has closed it for good", "what is stored of it stays"),
     "private": (Refused, "private: only those may read it whom it lets in", "pause the source, or remove it"),
-    "quarantined": (Refused, f"quarantined: {_FOR_ACCOUNTS[0]}", _FOR_ACCOUNTS[1]),
-    "gated": (Refused, f"gated: {_FOR_ACCOUNTS[0]}", _FOR_ACCOUNTS[1]),
+    "quarantined": (Refused, "quarantined: Reddit shows it to accounts only that agreed to see it", _CANNOT_AGREE),
+    "gated": (Refused, "gated: Reddit shows it to accounts only that agreed to see it", _CANNOT_AGREE),
 }
 """Reasons why a community cannot be read."""
-TELL_WHO = "set REDDIT_USER_AGENT to something that identifies you; whole data centres are often blocked"
+TELL_WHO = message("set REDDIT_USER_AGENT to something that identifies you; whole data centres are often blocked")
 _LONGEST_WORDS = 200
 _HEAD_BYTES = 60_000
 _TOO_MANY = pattern(rb"seen too many requests|<title>\s*too many requests", re.IGNORECASE)
@@ -114,9 +112,9 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
     if _TOO_MANY.search(head):
         return _too_many(answer, asked)
     if _BLOCKED.search(head):
-        return _in_the_way("Reddit blocks us", answer, asked)
+        return _in_the_way(message("Reddit blocks us"), answer, asked)
     if _CHALLENGE.search(head) or is_wall(answer.body):
-        return _in_the_way("Reddit asks to prove that a browser is reading", answer, asked)
+        return _in_the_way(message("Reddit asks to prove that a browser is reading"), answer, asked)
     if _ADULT.search(head):
         what = "the community is for adults, and Reddit asks for the visitor's age first"
         return Refusal(Refused(what, "it does not ask if you use an API key: {add_a_key}", add_a_key=ADD_A_KEY))
@@ -127,7 +125,7 @@ def _page(answer: Answer, asked: Request) -> Refusal | None:
     )
 
 
-def _in_the_way(what: str, answer: Answer, asked: Request) -> Refusal:
+def _in_the_way(what: Message, answer: Answer, asked: Request) -> Refusal:
     helps = "{add_a_key}; or {tell_who}" if asked.step == requests.FEED else TELL_WHO
     retry_at = answer.answered_at + BLOCKED_FOR
     error = Refused(what, helps, retry_at=retry_at, add_a_key=ADD_A_KEY, tell_who=TELL_WHO)
@@ -200,8 +198,12 @@ def _of_community(answer: Answer, complaint: RedditErrorBody, asked: Request) ->
     name = _community(asked)
     if isinstance(complaint.reason, str) and complaint.reason in CLOSED:
         error_type, what, helps = CLOSED[complaint.reason]
+        community = f"r/{name}" if name else message("the community")
         return Refusal(
-            error_type("{community} is {state}", helps, community=f"r/{name}" if name else "the community", state=what)
+            error_type(
+                message("{community} is {state}", community=community, state=message(what)),
+                helps,
+            )
         )
     status = _meant(answer, complaint)
     if status == 404 and name is not None:

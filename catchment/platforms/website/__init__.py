@@ -28,6 +28,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from catchment import child_processes
 from catchment.errors import CatchmentError, Missing, PlatformError, Refused, TooComplex, Unreadable
+from catchment.messages import message
 from catchment.model import (
     Answer,
     Budget,
@@ -96,7 +97,8 @@ MAIN_TEXT_TAGS = 20_000
 MAIN_TEXT_LABOUR = 600_000
 QUICK_CHARACTERS = 1_000_000
 ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.1"
-HELPS = "give the address of a page, as https://example.com/news"
+HELPS = message("give the address of a page, as https://example.com/news")
+ASK_SITE = message("look for a feed of this site, or ask it to let programs in")
 LOOK_FOR_FEED = "look for a feed of this site"
 FOLLOW_LINKS = "follow the links on it: the setting `links`, a CSS selector"
 
@@ -111,7 +113,7 @@ def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:
 
 
 def refusal(answer: Answer, request: Request) -> Refusal | None:
-    return wall_refusal(answer, "look for a feed of this site, or ask it to let programs in")
+    return wall_refusal(answer, ASK_SITE)
 
 
 def read(answer: Answer, request: Request) -> Reading:

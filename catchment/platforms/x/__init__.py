@@ -32,6 +32,7 @@ from datetime import datetime
 from urllib.parse import urlsplit
 
 from catchment.errors import InvalidInput
+from catchment.messages import Message, message
 from catchment.model import (
     Budget,
     CredentialSettings,
@@ -205,14 +206,14 @@ def understand(text: str, kind: str | None = None) -> Target:
     """Returns the canonical target of a user, a list, or one's bookmarks, however it is written."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > 2_000:
-        raise _wrong("no target was given" if not text else "this is nothing on X", kind)
+        raise _wrong(message("no target was given" if not text else "this is nothing on X"), kind)
     host = text.partition("/")[0].lower()
     if "://" in text or SITES.fullmatch(host):
         target = _of_url(text if "://" in text else f"https://{text}", kind)
     else:
         target = _of_name(text, kind)
     if kind not in (None, target.kind):
-        raise _wrong("this is another kind of source ({found})", kind, found=target.kind)
+        raise _wrong(message("this is another kind of source ({found})", found=target.kind), kind)
     return target
 
 
@@ -222,11 +223,11 @@ def _of_name(text: str, kind: str | None) -> Target:
     if kind == requests.BOOKMARKS:
         if text.lower() == "bookmarks":
             return _bookmarks()
-        raise _wrong("there is only one list of bookmarks for each user", kind)
+        raise _wrong(message("there is only one list of bookmarks for each user"), kind)
     # A bare word could be anything: it is a user's name only if one was asked for.
     name = text.removeprefix("@") if text.startswith("@") or kind == requests.FEED else ""
     if kind == requests.LIST or not USER.fullmatch(name):
-        raise _wrong("this is nothing on X" if kind is None else "this cannot be its name or number", kind)
+        raise _wrong(message("this is nothing on X" if kind is None else "this cannot be its name or number"), kind)
     return _user(name)
 
 
@@ -234,9 +235,9 @@ def _of_url(url: str, kind: str | None) -> Target:
     try:
         parts = urlsplit(url)
     except ValueError:
-        raise _wrong("the address is broken", kind) from None
+        raise _wrong(message("the address is broken"), kind) from None
     if parts.scheme not in ("http", "https") or not SITES.fullmatch((parts.hostname or "").lower()):
-        raise _wrong("this is no address on X", kind)
+        raise _wrong(message("this is no address on X"), kind)
     steps = [step for step in parts.path.split("/") if step]
     match steps:
         case ["i", "lists", number, *_] if NUMBER.fullmatch(number):
@@ -244,12 +245,12 @@ def _of_url(url: str, kind: str | None) -> Target:
         case ["i", "bookmarks", *_]:
             return _bookmarks()
         case [_, "status" | "statuses", *_]:
-            raise _wrong("this is one post, not a user or a list", kind)
+            raise _wrong(message("this is one post, not a user or a list"), kind)
         case [_, "lists", *_]:
-            raise _wrong("this address does not have the number of a list", kind or requests.LIST)
+            raise _wrong(message("this address does not have the number of a list"), kind or requests.LIST)
         case [name, *_] if name.lower() not in NOBODY and USER.fullmatch(name.removeprefix("@")):
             return _user(name.removeprefix("@"))
-    raise _wrong("this address is neither a user's nor a list's", kind)
+    raise _wrong(message("this address is neither a user's nor a list's"), kind)
 
 
 def _user(name: str) -> Target:
@@ -265,8 +266,8 @@ def _bookmarks() -> Target:
     return Target(requests.BOOKMARKS, "bookmarks", "X bookmarks")
 
 
-def _wrong(what: str, kind: str | None, **params: str) -> InvalidInput:
-    return InvalidInput(what, HELPS.get(kind, HELPS[None]), field="target", **params)
+def _wrong(what: Message, kind: str | None) -> InvalidInput:
+    return InvalidInput(what, HELPS.get(kind, HELPS[None]), field="target")
 
 
 def first(source: Source, progress: Progress, plan: WalkPlan) -> list[Request]:

@@ -16,6 +16,7 @@ from catchment.errors import (
     ServerTrouble,
     SlowDown,
 )
+from catchment.messages import Message, message
 from catchment.model import Answer, FailureScope, Refusal, Request, RetryWith
 from catchment.platforms._common.coercion import text
 from catchment.platforms._common.http import is_page
@@ -195,8 +196,8 @@ def _forbidden(answer: Answer, body: Json, words: str, request: Request) -> Refu
     return Refusal(error, blames=FailureScope.CREDENTIAL)
 
 
-def _add_key(request: Request) -> str:
-    return f"add one: `catchment credentials add {request.service or requests.X} NAME`"
+def _add_key(request: Request) -> Message:
+    return message("add one: `catchment credentials add {platform} NAME`", platform=request.service or requests.X)
 
 
 def _refused(status: int, words: str, request: Request) -> Refusal | None:
