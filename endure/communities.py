@@ -17,7 +17,7 @@ from catchment.credentials.secret import Secret
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Record
 from catchment.platforms import reddit
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit.keys import client
@@ -50,8 +50,8 @@ def run(week: Week, folder: Path) -> Verdict:
         ending.callback(database.close)
         clock = PatientClock(START)
         # Outages would only leave the budget alone; and slow answers are slow on the wall, which tells nothing here.
-        moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
-        playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
+        faults = FaultPlan(week.seed, week.fault_rate, outage_rate=0.0)
+        playground = ending.enter_context(Playground(world, clock, faults, log=log, slow_seconds=0.0))
         settings = Settings(
             home=home,
             database_url=database.url,

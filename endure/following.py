@@ -98,7 +98,7 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
         paths = re.compile("/api/v1/search_by_date")
         yield Manner("hackernews", f"search:{SEARCHED}", {}, 110, paths, stories, "pages")
     elif place.form == "github":
-        yield Manner("github_trending", github.Voice(world).target(place))
+        yield Manner("github_trending", github.GitHubSimulator(world).target(place))
     elif place.form == "website":
         yield Manner("website", address, visits=re.compile(r"/website/\d+"))
         index = re.compile(r"/website/\d+/index")

@@ -95,7 +95,7 @@ class Trial:
         """`slack`: how far the edge of a gap may be off, because an answer takes its time."""
         self.world, self.place, self.followed, self.stored, self.slack = world, place, followed, stored, slack
         self.texts = Texts(world, place)
-        self._topics = discourse.Voice(world).posts(place) if place.form == "discourse" else {}
+        self._topics = discourse.DiscourseSimulator(world).posts(place) if place.form == "discourse" else {}
         self.asked = asked
         self.by_wire_id: dict[str, list[Held]] = defaultdict(list)
         self.by_id = {item.id: item for item in stored.items}

@@ -248,10 +248,10 @@ class Floors:
 
 def _threads(world: World, place: Place) -> list[list[Post]]:
     if place.form == nga.NAME:
-        every = nga.Voice(world).threads(place)
+        every = nga.NgaSimulator(world).threads(place)
         threads = (thread for thread in every if not thread.more_floors and not thread.is_hidden)
         return [[floor.post for floor in thread.floors] for thread in threads]
-    return [[one.post for one in topic] for topic in discourse.Voice(world).topics(place).values()]
+    return [[one.post for one in topic] for topic in discourse.DiscourseSimulator(world).topics(place).values()]
 
 
 def _is_numbered(place: Place, manner: Manner) -> bool:

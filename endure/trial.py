@@ -236,11 +236,11 @@ def _free_port() -> int:
 def _storms(plan: Plan) -> list[Cue]:
     """Now and then Reddit has too many requests from everybody: with a word on how long, without one, and at the door
     where tokens are given."""
-    moods = [("slow_down", "/r/*"), ("slow_down_somehow", "/r/*"), ("slow_down_somehow", "/api/*")]
+    faults = [("slow_down", "/r/*"), ("slow_down_somehow", "/r/*"), ("slow_down_somehow", "/api/*")]
     count = int(timedelta(days=plan.days) / STORMS_EVERY)
     begins = [START + (number + 0.5) * STORMS_EVERY for number in range(count)]
     return [
-        Cue(*moods[number % len(moods)], host=SITES["reddit"], from_at=begin, to_at=begin + STORM)
+        Cue(*faults[number % len(faults)], host=SITES["reddit"], from_at=begin, to_at=begin + STORM)
         for number, begin in enumerate(begins)
     ]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catchment.jobs import monitor_cache_health
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
@@ -33,7 +33,7 @@ __all__ = ["catchment", "home"]
 def community(monkeypatch: pytest.MonkeyPatch, home: Path) -> Iterator[str]:
     """One of the playground's, with a key to read it."""
     world = world_of(HABITS)
-    playground = Playground(world, HandClock(START + timedelta(days=1)), Moods(11, 0.0))
+    playground = Playground(world, HandClock(START + timedelta(days=1)), FaultPlan(11, 0.0))
     playground.start()
     monkeypatch.setenv("CATCHMENT_REDDIT_BASE_URL", playground.url)
     for name, value in zip(("REDDIT_CLIENT_ID", "REDDIT_CLIENT_SECRET"), client(), strict=True):

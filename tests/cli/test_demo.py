@@ -167,7 +167,7 @@ def test_what_the_failing_source_showed_before_is_out_of_sight_when_it_is_back()
 def test_every_script_ends_within_the_first_hour_which_is_a_minute_on_the_wall() -> None:
     ends = [(one.to_minute, one.moves_minute or 0, one.gone_minute or 0) for one in ROLES]
     assert max(max(one) for one in ends) < 45
-    assert sum(1 for one in ROLES if one.mood) == 3
+    assert sum(1 for one in ROLES if one.fault) == 3
     assert [sum(1 for one in moments if one) for moments in zip(*ends, strict=True)] == [3, 1, 1]
 
 

@@ -13,7 +13,7 @@ import pytest
 from catchment.app import App, open_app
 from catchment.model import Outcome, VisitResult, as_dict
 from catchment.platforms import hackernews
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.hackernews import (
     INDEXED_AFTER,
@@ -51,7 +51,7 @@ class Scene:
         self.clock = HandClock(START + DAY)
         self.world = world()
         (self.place,) = self.world.places
-        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
+        self.playground = Playground(self.world, self.clock, FaultPlan(11, 0.0, script))
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -180,7 +180,7 @@ def test_after_a_week_away_the_search_goes_back_to_where_it_was_and_the_list_say
     assert scene.gaps() == [(scene.sources["new"], "reach")]
 
 
-LOOP = (Cue(mood="looping_cursor", path="/api/*", from_at=START + 2 * DAY),)
+LOOP = (Cue(fault="looping_cursor", path="/api/*", from_at=START + 2 * DAY),)
 
 
 @pytest.mark.parametrize("scene", [LOOP], ids=["looping"], indirect=True)

@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import open_app
 from catchment.model import Outcome, VisitResult
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites import discourse, json_api
@@ -30,11 +30,11 @@ HOUR = timedelta(hours=1)
 class Scene:
     """Busy places of the playground, all of them followed."""
 
-    def __init__(self, folder: Path, moods: Moods, others: dict[str, int]) -> None:
+    def __init__(self, folder: Path, faults: FaultPlan, others: dict[str, int]) -> None:
         self.clock = HandClock(START + 24 * HOUR)
         self.world = World(11, START, 0, 7.0, busy=30.0, others=others)
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(self.world, self.clock, moods, log=self.log, slow_seconds=0.01)
+        self.playground = Playground(self.world, self.clock, faults, log=self.log, slow_seconds=0.01)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -86,8 +86,8 @@ class Scene:
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    moods, others = getattr(request, "param", (Moods(1, 0.0), {"json_api": 4, "discourse": 2}))
-    one = Scene(tmp_path, moods, others)
+    faults, others = getattr(request, "param", (FaultPlan(1, 0.0), {"json_api": 4, "discourse": 2}))
+    one = Scene(tmp_path, faults, others)
     yield one
     one.close()
 
@@ -133,12 +133,12 @@ def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everythi
     assert blame(scene) == []
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.2), {"nga": 1, "discourse": 1})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.2), {"nga": 1, "discourse": 1})], indirect=True)
 def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) -> None:
     """One of six visits comes late, so that the threads of several are read at once, and threads leave the window."""
     for number in range(11):
         if number == 8:
-            scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+            scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
         scene.visit(after=(6 if number % 6 == 5 else 1.5) * HOUR)
         scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
         scene.app.rechecks().run("look-again", "test")
@@ -151,12 +151,12 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
 
 
 OLD_COPIES = [
-    Cue(mood="stale", path=path, from_at=START + 39 * HOUR, to_at=START + 41 * HOUR)
+    Cue(fault="stale", path=path, from_at=START + 39 * HOUR, to_at=START + 41 * HOUR)
     for path in ("/read.php", "/discourse/*/t/*")
 ]
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.0, OLD_COPIES), {"nga": 1, "discourse": 1})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.0, OLD_COPIES), {"nga": 1, "discourse": 1})], indirect=True)
 def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
     """The fourth of six visits gets nothing but copies that are six hours old."""
     for _ in range(6):
@@ -173,10 +173,10 @@ def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
     assert stale > 5
 
 
-LOOP = Cue(mood="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
+LOOP = Cue(fault="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
 
 
-@pytest.mark.parametrize("scene", [(Moods(1, 0.0, (LOOP,)), {"discourse": 2})], ids=["looping"], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(1, 0.0, (LOOP,)), {"discourse": 2})], ids=["looping"], indirect=True)
 def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=48 * HOUR)
@@ -187,33 +187,33 @@ def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown
     scene.clock.advance(10 * 3600)
     audit = scene.app.floor_audit().run("test", is_repairing=True)
     assert (audit.gap_count, audit.repaired_gap_count, scene.app.store.gaps.page()) == (len(gaps), len(gaps), [])
-    now, voice = scene.clock.now(), discourse.Voice(scene.world)
+    now, simulator = scene.clock.now(), discourse.DiscourseSimulator(scene.world)
     missing = {
         (place.number, wire_id)
         for place in scene.world.places
         for stored in [scene.stored(place)]
         for post in scene.world.posts(place)
         if START + 25 * HOUR <= post.shown_from <= now - 11 * HOUR and post.removed_at is None
-        if (wire_id := voice.wire_id(place, post)) not in stored
+        if (wire_id := simulator.wire_id(place, post)) not in stored
     }
     assert missing == set()
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_nothing_is_lost_or_stored_twice_in_foul_weather(scene: Scene) -> None:
     outcomes = {one.outcome for _ in range(30) for one in scene.visit(after=1.5 * HOUR)}
     assert outcomes >= {Outcome.SUCCEEDED, Outcome.FAILED}
     # What is missing is known once a walk comes down to what is stored: the last visits meet no fault.
-    scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+    scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
     scene.visit(after=1.5 * HOUR)
     assert blame(scene) == []
     assert scene.app.store.items.count() > 500
 
 
-LOOPING = Cue(mood="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
+LOOPING = Cue(fault="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
 
 
-@pytest.mark.parametrize("scene", [(Moods(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_pages_that_lead_in_a_circle_lose_nothing_once_they_go_on(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=30 * HOUR)

@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.model import Outcome, Source, VisitResult, as_json
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.github import stars
 from catchment.playground.sites.website import SELECTOR, link
@@ -33,8 +33,8 @@ class Web:
     def __init__(self, folder: Path, database_url: str) -> None:
         self.clock = HandClock(START + DAY)
         self.world = World(7, START, places=0, days=21, busy=3, others={"github": 2, "website": 6})
-        moods = Moods(7, 0.0, [Cue(mood="torn_body", path="/website/*", from_at=BROKEN_FROM)])
-        self.playground = Playground(self.world, self.clock, moods)
+        faults = FaultPlan(7, 0.0, [Cue(fault="torn_body", path="/website/*", from_at=BROKEN_FROM)])
+        self.playground = Playground(self.world, self.clock, faults)
         self.playground.start()
         settings = Settings(
             home=folder,

@@ -27,10 +27,10 @@ from catchment.playground.sites import (
     Ask,
     Distortion,
     Entry,
-    voices,
+    simulators,
 )
-from catchment.playground.sites import discourse as forum_voice
-from catchment.playground.sites import json_api as api_voice
+from catchment.playground.sites import discourse as forum_site
+from catchment.playground.sites import json_api as api_site
 from catchment.playground.world import Habits, Place, World
 from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
@@ -64,31 +64,31 @@ def world() -> World:
 class Reader:
     """Asks a place by way of our own platform, page after page, without a socket in between."""
 
-    def __init__(self, world: World, place: Place, at: datetime, bend: Distortion | None = None) -> None:
-        self.place, self.at, self.bend = place, at, bend or Distortion()
-        self.voice = voices(world)[place.form]
+    def __init__(self, world: World, place: Place, at: datetime, distortion: Distortion | None = None) -> None:
+        self.place, self.at, self.distortion = place, at, distortion or Distortion()
+        self.simulator = simulators(world)[place.form]
         kind = installed().kind(KINDS[place.form])
         platform = installed().of_kind(KINDS[place.form])
         assert kind is not None
         assert platform is not None
         self.platform: Platform = platform
-        settings = checked_settings(kind, api_voice.settings(place)) if place.form == "json_api" else {}
+        settings = checked_settings(kind, api_site.settings(place)) if place.form == "json_api" else {}
         target = platform.understand(BASE + place.path, kind.name).address
         self.source = Source(1, "key", platform.NAME, kind.name, target, "x", START, settings=settings)
         self.entries: list[Entry] = []
         self.pages = 0
 
     @property
-    def forum(self) -> forum_voice.Voice:
-        assert isinstance(self.voice, forum_voice.Voice)
-        return self.voice
+    def forum(self) -> forum_site.DiscourseSimulator:
+        assert isinstance(self.simulator, forum_site.DiscourseSimulator)
+        return self.simulator
 
     def answer(self, request: Request) -> Answer:
         parts = urlsplit(request.url)
         query = "&".join(part for part in (parts.query, urlencode(request.params)) if part)
-        place = self.voice.find(parts.path)
+        place = self.simulator.find(parts.path)
         assert place == self.place
-        page = self.voice.answer(place, Ask(parts.path, query, {}, self.at, BASE, self.bend))
+        page = self.simulator.answer(place, Ask(parts.path, query, {}, self.at, BASE, self.distortion))
         self.entries += page.entries
         headers = {name.lower(): value for name, value in page.headers.items()}
         return Answer(page.status, headers, page.body, request.url, self.at)
@@ -128,10 +128,10 @@ def test_an_api_in_every_manner_is_read_back_whole_and_newest_first(world: World
         reader = Reader(world, place, AT)
         items = list(reader.items())
         there = [post for post in reversed(world.posts(place)) if post.shown_from <= AT and not post.is_removed(AT)]
-        there = there[: api_voice.reach(place)]
+        there = there[: api_site.reach(place)]
         assert [told(item) for item in items] == [
             {
-                "id": api_voice.wire_id(place, post),
+                "id": api_site.wire_id(place, post),
                 "text": post.version(AT).text,
                 "author": post.author,
                 "created_at": post.shown_from,
@@ -143,8 +143,8 @@ def test_an_api_in_every_manner_is_read_back_whole_and_newest_first(world: World
         assert [item.score for item in items] == [world.counters(post, AT).score for post in there]
         assert [item.tags for item in items] == [post.tags for post in there]
         assert [len(item.media) for item in items] == [post.picture is not None for post in there]
-        assert reader.pages >= len(items) / api_voice.PAGE_SIZE
-    assert {api_voice.manner(place) for place in places(world, "json_api")} == set(api_voice.MANNERS)
+        assert reader.pages >= len(items) / api_site.PAGE_SIZE
+    assert {api_site.manner(place) for place in places(world, "json_api")} == set(api_site.MANNERS)
 
 
 def test_a_forum_is_read_back_whole_and_newest_first(world: World) -> None:
@@ -176,7 +176,7 @@ def test_the_entries_noted_for_the_log_are_those_in_the_pages(world: World, form
 
 
 @pytest.mark.parametrize("form", KINDS)
-def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> None:
+def test_a_distorted_answer_differs_as_its_fault_says(world: World, form: str) -> None:
     for place in places(world, form):
         straight = list(Reader(world, place, AT).items())
         ago = Reader(world, place, AT + timedelta(hours=5), Distortion(ago=timedelta(hours=5))).items()
@@ -186,7 +186,7 @@ def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> Non
         shuffled = Reader(world, place, AT, Distortion(is_reordered=True))
         assert {item.external_id for item in shuffled.items()} == {item.external_id for item in straight}
         looping = Reader(world, place, AT, Distortion(is_looping=True))
-        first_page = {item.external_id for item, _ in zip(straight, range(forum_voice.PAGE_SIZE), strict=False)}
+        first_page = {item.external_id for item, _ in zip(straight, range(forum_site.PAGE_SIZE), strict=False)}
         seen = set()
         # A page that repeats the one before it is refused by the JSON API's own parser.
         with suppress(Unreadable):
@@ -206,7 +206,7 @@ def test_the_list_of_topics_shows_each_of_them_once_by_creation(world: World) ->
             (f"t{topic[0].topic_id}", topic[0].post.author, topic[0].post.shown_from, True) for topic in there
         ]
         assert [row.reply_count for row in rows] == [sum(1 for one in topic if one.is_there(AT)) - 1 for topic in there]
-        assert reader.pages == -(-len(there) // forum_voice.TOPICS)
+        assert reader.pages == -(-len(there) // forum_site.TOPICS)
         assert reader.entries == []
 
 
@@ -261,5 +261,5 @@ def test_a_forum_tells_nothing_that_real_forums_do_not_tell(world: World) -> Non
 
 def test_a_parameter_that_makes_no_sense_is_answered_with_an_error(world: World) -> None:
     for place in places(world, "json_api"):
-        query = {"cursor": "after=x", "page": "page=-1", "offset": "skip=x", "link": "page=0"}[api_voice.manner(place)]
-        assert api_voice.Voice(world).answer(place, Ask(place.path, query, {}, AT, BASE)).status == 400
+        query = {"cursor": "after=x", "page": "page=-1", "offset": "skip=x", "link": "page=0"}[api_site.manner(place)]
+        assert api_site.JsonApiSimulator(world).answer(place, Ask(place.path, query, {}, AT, BASE)).status == 400

@@ -26,14 +26,14 @@ from catchment.model import (
 from catchment.model import WalkPlan as Wish
 from catchment.platforms import reddit as reader
 from catchment.platforms.reddit import requests
-from catchment.playground.faults import ALL, MOODS, OF_REDDIT
+from catchment.playground.faults import ALL_FAULTS, FAULTS, REDDIT_FAULTS
 from catchment.playground.sites import (
     Ask,
     Distortion,
     Page,
-    voices,
+    simulators,
 )
-from catchment.playground.sites.reddit import TOKENS, Voice, names
+from catchment.playground.sites.reddit import TOKENS, RedditSimulator, names
 from catchment.playground.sites.reddit.fates import (
     BY_AUTHOR,
     CROSSPOST,
@@ -81,18 +81,20 @@ def crowd(world: World) -> Place:
 
 
 class Client:
-    """Asks the voice without a socket in between."""
+    """Asks the simulator without a socket in between."""
 
     def __init__(self, world: World, number: int = 0) -> None:
-        self.world, self.voice, self.number = world, Voice(world), number
+        self.world, self.simulator, self.number = world, RedditSimulator(world), number
 
-    def ask(self, method: str, path: str, at: datetime = AT, *, bend: Distortion | None = None, **given: Any) -> Page:
+    def ask(
+        self, method: str, path: str, at: datetime = AT, *, distortion: Distortion | None = None, **given: Any
+    ) -> Page:
         headers, body = given.get("headers", {}), given.get("body", "")
-        place = self.voice.find(path)
+        place = self.simulator.find(path)
         assert place is not None
         query = urlencode(given.get("params", {}))
-        return self.voice.answer(
-            place, Ask(path, query, AGENT | headers, at, BASE, bend or Distortion(), method, body.encode())
+        return self.simulator.answer(
+            place, Ask(path, query, AGENT | headers, at, BASE, distortion or Distortion(), method, body.encode())
         )
 
     def login(
@@ -105,10 +107,10 @@ class Client:
         return str(json.loads(self.login(at).body)["access_token"])
 
     def get(
-        self, path: str, at: datetime = AT, *, token: str | None = None, bend: Distortion | None = None, **p: Any
+        self, path: str, at: datetime = AT, *, token: str | None = None, distortion: Distortion | None = None, **p: Any
     ) -> Page:
         headers = {"authorization": f"Bearer {token or self.token(at)}"}
-        return self.ask("GET", path, at, headers=headers, bend=bend, params={"raw_json": "1", **p})
+        return self.ask("GET", path, at, headers=headers, distortion=distortion, params={"raw_json": "1", **p})
 
     def told(self, path: str, at: datetime = AT, **params: Any) -> Any:
         page = self.get(path, at, **params)
@@ -284,7 +286,7 @@ def test_what_was_taken_away_is_seen_by_name_and_by_thread_with_the_mark_of_who_
 ) -> None:
     seen = set()
     for post in [post for post in world.posts(crowd) if post.is_removed(AT)][:40]:
-        nature = reddit.voice.site.nature(post)
+        nature = reddit.simulator.site.nature(post)
         (told,) = reddit.info(names.post_id(post))
         thread = reddit.told(f"/comments/{told['id']}")[0]["data"]["children"][0]["data"]
         mark, category = ("[deleted]", "deleted") if nature.removed_by == BY_AUTHOR else ("[removed]", "moderator")
@@ -304,7 +306,7 @@ def test_what_moderators_approve_again_is_listed_again(world: World, reddit: Cli
 
 
 def test_an_author_who_has_left_leaves_the_words(world: World, reddit: Client, crowd: Place) -> None:
-    nature = reddit.voice.site.nature
+    nature = reddit.simulator.site.nature
     post = next(
         post
         for post in living(world, crowd)
@@ -316,7 +318,7 @@ def test_an_author_who_has_left_leaves_the_words(world: World, reddit: Client, c
 
 
 def test_an_edit_changes_the_words_and_never_the_title(world: World, reddit: Client, crowd: Place) -> None:
-    nature = reddit.voice.site.nature
+    nature = reddit.simulator.site.nature
     posts = [post for post in living(world, crowd) if post.version(AT).number > 1 and nature(post).sort == "text"]
     for post in posts[:20]:
         (told,) = reddit.info(names.post_id(post))
@@ -327,7 +329,7 @@ def test_an_edit_changes_the_words_and_never_the_title(world: World, reddit: Cli
 
 def test_videos_and_galleries_are_whole_some_minutes_later(world: World, reddit: Client, crowd: Place) -> None:
     for sort in ("video", "gallery"):
-        post = next(post for post in living(world, crowd) if reddit.voice.site.nature(post).sort == sort)
+        post = next(post for post in living(world, crowd) if reddit.simulator.site.nature(post).sort == sort)
         if post.is_removed(post.shown_from + ENCODED_AFTER):
             continue
         early, late = (
@@ -358,7 +360,7 @@ def test_by_name_a_hundred_things_are_told_in_the_order_asked_and_unknown_ones_l
     comment = next(
         one
         for post in living(world, crowd, AT - DAY)
-        for one in reddit.voice.site.comments(post)
+        for one in reddit.simulator.site.comments(post)
         if one.created_at < AT
     )
     future = next(post for post in world.posts(crowd) if post.shown_from > AT)
@@ -439,7 +441,7 @@ def test_a_thread_can_be_read_whole_by_its_stubs_and_permalinks(world: World, re
     for post in posts:
         whole = Whole(reddit, post, limit=60)
         count = world.counters(post, AT).reply_count
-        there = reddit.voice.site.comments(post)[:count]
+        there = reddit.simulator.site.comments(post)[:count]
         assert {one.name for one in there if not one.is_removed(AT)} <= whole.by_name.keys()
         assert whole.by_name.keys() <= {one.name for one in there}
         assert whole.asked > 3
@@ -470,7 +472,7 @@ def test_a_comment_that_was_taken_away_is_a_mark_or_nothing_in_its_thread_and_a_
     for post in sorted(living(world, crowd, AT - DAY), key=world.fame)[-6:]:
         whole = Whole(reddit, post, limit=500)
         count = world.counters(post, AT).reply_count
-        for one in reddit.voice.site.comments(post)[:count]:
+        for one in reddit.simulator.site.comments(post)[:count]:
             if one.is_removed(AT):
                 (told,) = reddit.info(one.name)
                 assert told["body"] == ("[deleted]" if one.removed_by == BY_AUTHOR else "[removed]")
@@ -578,7 +580,7 @@ def test_how_much_is_left_is_told_in_decimals_and_for_tokens_without(reddit: Cli
 
 def test_whoever_asks_too_often_is_told_to_wait_by_a_page_and_others_are_not(world: World, crowd: Place) -> None:
     reddit, other = Client(world), Client(world, 1)
-    other.voice = reddit.voice
+    other.simulator = reddit.simulator
     tokens = [one.token() for one in (reddit, other)]
     asked = [reddit.get("/api/info", token=tokens[0]) for _ in range(A_CLIENTS + 1)]
     assert {page.status for page in asked[:-1]} == {200}
@@ -601,7 +603,7 @@ def test_strangers_may_ask_less_and_tokens_have_a_counter_of_their_own(reddit: C
 
 
 def refused(reddit: Client, name: str) -> Page:
-    return reddit.voice.refused(ALL[name], Ask("/r/x/new", "", AGENT, AT, BASE))
+    return reddit.simulator.refused(ALL_FAULTS[name], Ask("/r/x/new", "", AGENT, AT, BASE))
 
 
 @pytest.mark.parametrize(
@@ -637,9 +639,9 @@ def test_some_refusals_are_pages(reddit: Client, name: str, status: int, words: 
     assert (page.status, page.headers["Content-Type"], words in page.body) == (status, "text/html; charset=UTF-8", True)
 
 
-def test_every_mood_with_a_status_has_that_status_in_reddits_words(reddit: Client) -> None:
-    moods = [mood for mood in (MOODS | OF_REDDIT).values() if mood.status]
-    assert [refused(reddit, mood.name).status for mood in moods] == [mood.status for mood in moods]
+def test_every_fault_with_a_status_has_that_status_in_reddits_words(reddit: Client) -> None:
+    faults = [fault for fault in (FAULTS | REDDIT_FAULTS).values() if fault.status]
+    assert [refused(reddit, fault.name).status for fault in faults] == [fault.status for fault in faults]
 
 
 def test_an_address_that_is_too_long_and_a_nameless_asker_are_turned_away(reddit: Client, crowd: Place) -> None:
@@ -647,30 +649,30 @@ def test_an_address_that_is_too_long_and_a_nameless_asker_are_turned_away(reddit
     assert reddit.ask("GET", path(crowd, ".rss"), headers={"user-agent": ""}).status == 403
 
 
-# ── what moods do to the telling ──────────────────────────────────────────────────────────────────────────────────
+# ── what faults do to the telling ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bent_tellings_are_bent_as_their_mood_says(reddit: Client, crowd: Place) -> None:
+def test_distorted_answers_differ_as_their_fault_says(reddit: Client, crowd: Place) -> None:
     ago, here = timedelta(hours=5), path(crowd)
-    bent: dict[str, Any] = {"limit": 50}
-    straight = reddit.names(here, **bent)
-    assert reddit.names(here, AT, bend=Distortion(ago=ago), **bent) == reddit.names(here, AT - ago, **bent)
-    assert sorted(reddit.names(here, bend=Distortion(is_reordered=True), **bent)) == sorted(straight)
-    assert reddit.names(here, bend=Distortion(is_repeated=True), **bent)[::2] == straight
-    behind = {**bent, "after": straight[-1]}
-    assert reddit.names(here, bend=Distortion(is_looping=True), **behind) == straight
-    assert reddit.told(here, bend=Distortion(is_anchor_gone=True), **behind)["data"]["children"] == []
-    skewed = reddit.told(here, bend=Distortion(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
+    params: dict[str, Any] = {"limit": 50}
+    straight = reddit.names(here, **params)
+    assert reddit.names(here, AT, distortion=Distortion(ago=ago), **params) == reddit.names(here, AT - ago, **params)
+    assert sorted(reddit.names(here, distortion=Distortion(is_reordered=True), **params)) == sorted(straight)
+    assert reddit.names(here, distortion=Distortion(is_repeated=True), **params)[::2] == straight
+    behind = {**params, "after": straight[-1]}
+    assert reddit.names(here, distortion=Distortion(is_looping=True), **behind) == straight
+    assert reddit.told(here, distortion=Distortion(is_anchor_gone=True), **behind)["data"]["children"] == []
+    skewed = reddit.told(here, distortion=Distortion(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
     assert skewed - 3600 == reddit.told(here, limit=1)["data"]["children"][0]["data"]["created_utc"]
 
 
 def test_the_site_has_its_paths_to_itself(world: World, crowd: Place) -> None:
-    voice = voices(world)["reddit"]
-    assert isinstance(voice, Voice)
-    assert [voice.find(one) for one in (path(crowd), TOKENS, "/api/info", "/comments/abc")] == [crowd] * 4
-    assert voice.find(path(world.places[3])) == world.places[3]
-    assert [voice.find(one) for one in ("/feeds/0.xml", "/api/v1/search", "/rss", "/latest.json")] == [None] * 4
-    assert Voice(World(5, START, places=2, days=1)).find("/r/x/new") is None
+    simulator = simulators(world)["reddit"]
+    assert isinstance(simulator, RedditSimulator)
+    assert [simulator.find(one) for one in (path(crowd), TOKENS, "/api/info", "/comments/abc")] == [crowd] * 4
+    assert simulator.find(path(world.places[3])) == world.places[3]
+    assert [simulator.find(one) for one in ("/feeds/0.xml", "/api/v1/search", "/rss", "/latest.json")] == [None] * 4
+    assert RedditSimulator(World(5, START, places=2, days=1)).find("/r/x/new") is None
 
 
 # ── read by our own reader ────────────────────────────────────────────────────────────────────────────────────────
@@ -679,7 +681,7 @@ KEYED = Wish("new", 100, has_key=True)
 
 
 class Reader(Client):
-    """Our own platform, asking the voice."""
+    """Our own platform, asking the simulator."""
 
     def __init__(self, world: World, place: Place) -> None:
         super().__init__(world)
@@ -705,8 +707,8 @@ class Reader(Client):
         return [one.item for one in refine(reading, scope="", answer_url=request.url).items]
 
 
-def told_text(voice: Voice, post: Post, at: datetime) -> str:
-    nature = voice.site.nature(post)
+def told_text(simulator: RedditSimulator, post: Post, at: datetime) -> str:
+    nature = simulator.site.nature(post)
     words = "" if nature.sort in WORDLESS else post.version(at).text
     return f"{words} View Poll Yes No" if nature.sort == "poll" else words
 
@@ -717,8 +719,8 @@ def test_our_own_reader_reads_back_every_post_as_it_is(world: World, crowd: Plac
     items = reddit.items(reddit.first(KEYED))
     for item in items:
         post = by_id[item.external_id]
-        nature, counters = reddit.voice.site.nature(post), world.counters(post, AT)
-        assert " ".join((item.text or "").split()) == " ".join(told_text(reddit.voice, post, AT).split())
+        nature, counters = reddit.simulator.site.nature(post), world.counters(post, AT)
+        assert " ".join((item.text or "").split()) == " ".join(told_text(reddit.simulator, post, AT).split())
         assert (item.title, item.created_at) == (post.versions[0].title, post.began_at)
         assert (item.score, item.reply_count) == (counters.score, counters.reply_count)
         has_left = nature.leaves_at is not None and nature.leaves_at <= AT
@@ -727,7 +729,7 @@ def test_our_own_reader_reads_back_every_post_as_it_is(world: World, crowd: Plac
         assert bool(item.references) == (nature.sort == CROSSPOST)
         assert (item.edited_at is not None) == (post.version(AT).number > 1 and nature.sort not in WORDLESS)
     assert [item.external_id for item in items] == list(by_id)[: len(items)]
-    shown = {reddit.voice.site.nature(by_id[item.external_id]).sort: bool(item.media) for item in items[10:]}
+    shown = {reddit.simulator.site.nature(by_id[item.external_id]).sort: bool(item.media) for item in items[10:]}
     assert {sort for sort, has_media in shown.items() if has_media} >= {"image", "gallery", "video"}
 
 
@@ -751,7 +753,7 @@ def test_our_own_reader_tells_who_took_a_post_away_and_what_is_not_there(world: 
     looks = [Recheck(names.post_id(post), "", None, reddit.source) for post in (*posts, future)]
     (request,) = reader.recheck(looks)
     reading = reddit.reading(request)
-    natures = [reddit.voice.site.nature(post).removed_by for post in posts]
+    natures = [reddit.simulator.site.nature(post).removed_by for post in posts]
     assert [(item.is_deleted, item.deleted_by) for item in reading.items] == [(True, who) for who in natures]
     assert reading.gone == (names.post_id(future),)
 
@@ -764,7 +766,7 @@ def test_our_own_reader_reads_a_stranger_s_feed(world: World, crowd: Place) -> N
     assert len(items) > 80
     for item in items:
         post = by_id[item.external_id]
-        nature = reddit.voice.site.nature(post)
+        nature = reddit.simulator.site.nature(post)
         words = "" if nature.sort in WORDLESS else post.version(AT).text + (" View Poll" * (nature.sort == "poll"))
         assert " ".join((item.text or "").split()) == " ".join(words.split())
         assert (item.title, item.created_at, item.is_partial) == (post.versions[0].title, post.began_at, True)
@@ -783,7 +785,7 @@ def test_our_own_reader_reads_a_thread_whole(world: World, crowd: Place) -> None
             reading = reddit.reading(request)
             items |= {item.external_id: item for item in reading.items}
             waiting += reading.follow
-        there = reddit.voice.site.comments(post)[: world.counters(post, AT).reply_count]
+        there = reddit.simulator.site.comments(post)[: world.counters(post, AT).reply_count]
         assert {one.name for one in there if not one.is_removed(AT)} <= items.keys()
         for one in there:
             item = items.get(one.name)
@@ -875,7 +877,7 @@ def test_every_key_of_a_post_occurs_in_real_ones_with_its_type_and_none_is_missi
     # What all posts of today have: a deleted author's have less.
     of_today = always_there([one for one in theirs if "author_is_blocked" in one])
     assert of_today - always_there([one for one in ours if one["author"] != "[deleted]"]) == set()
-    natures = {reddit.voice.site.nature(post).sort for post in posts}
+    natures = {reddit.simulator.site.nature(post).sort for post in posts}
     assert natures == {*SORTS, CROSSPOST}
 
 
@@ -923,7 +925,7 @@ def test_what_was_taken_away_by_its_author_or_a_moderator_has_exactly_the_keys_o
         ours = next(
             told
             for post in sorted(living(world, crowd, AT - DAY), key=world.fame, reverse=True)
-            for one in reddit.voice.site.comments(post)
+            for one in reddit.simulator.site.comments(post)
             if one.is_removed(AT) and (told := reddit.info(one.name)[0])["body"] == mark
         )
         assert (theirs["body"], theirs["author"]) == (mark, ours["author"])
@@ -955,7 +957,7 @@ def test_a_token_and_its_errors_are_like_real_ones(captures: Path, reddit: Clien
 
 
 @pytest.mark.parametrize(
-    ("name", "mood"),
+    ("name", "fault"),
     [
         ("401_invalid_token", "login_needed"),
         ("403_bare", "forbidden"),
@@ -968,10 +970,10 @@ def test_a_token_and_its_errors_are_like_real_ones(captures: Path, reddit: Clien
     ],
 )
 def test_refusals_have_the_status_the_headers_and_the_keys_of_real_ones(
-    captures: Path, reddit: Client, name: str, mood: str
+    captures: Path, reddit: Client, name: str, fault: str
 ) -> None:
     (theirs,) = real(captures, f"http/{name}")
-    page = refused(reddit, mood)
+    page = refused(reddit, fault)
     headers = {key.lower(): value for key, value in theirs["headers"].items()}
     assert page.status == theirs["status"]["code"]
     assert headers["content-type"].lower() == page.headers["Content-Type"].lower()
