@@ -95,7 +95,7 @@ class Visit:
             rules,
             context.site(claimed.source),
             context.clock.now(),
-            has_follow_ups=claimed.is_owing,
+            has_follow_ups=claimed.has_follow_ups,
         )
         self.wait: SlowDown | None = None
         """Somebody asked us to wait."""

@@ -85,13 +85,13 @@ def test_of_visits_that_end_together_only_those_whose_lease_was_lost_are_not_wri
     assert [one.outcome for one in desk.store.runs.of_source(kept.source.id)] == ["unchanged"]
 
 
-def test_a_lease_that_is_owed_is_free_after_the_next_heartbeat(desk: Desk, neighbour: Desk) -> None:
+def test_a_lease_to_release_later_is_free_after_the_next_heartbeat(desk: Desk, neighbour: Desk) -> None:
     claimed = desk.claim(desk.follow())
-    desk.presence.owe(claimed.lease)
+    desk.presence.release_later(claimed.lease)
     desk.presence.heartbeat(desk.now)
     again = neighbour.claim(claimed.source)
     # Owed twice, and taken over meanwhile: not ours to free.
-    desk.presence.owe(claimed.lease)
+    desk.presence.release_later(claimed.lease)
     desk.presence.heartbeat(desk.now)
     assert desk.store.sources.claim([claimed.source.id], desk.presence.owner_id, desk.now) == []
     neighbour.give_back(again)
