@@ -378,11 +378,11 @@ class Scheduler:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
 
     def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[VisitResult]:
-        closings = [visited.unwritten for visited in unwritten if visited.unwritten]
+        finished = [visited.unwritten for visited in unwritten if visited.unwritten]
         try:
-            lost = {closing.source.id for closing in self.store.page_writer.end(closings)} if closings else set()
+            lost = {visit.source.id for visit in self.store.page_writer.end(finished)} if finished else set()
         except StoreError as error:
-            return self._told([self._unwritable(closing.source, closing.lease, error) for closing in closings], seen)
+            return self._told([self._unwritable(visit.source, visit.lease, error) for visit in finished], seen)
         results = [visited.result for visited in unwritten]
         return self._told([_taken_over(result) if result.source_id in lost else result for result in results], seen)
 

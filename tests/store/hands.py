@@ -77,7 +77,7 @@ def drain(desk: Desk, threads: str, claimers: str) -> None:
                 late += 1
             claims += 1
             ids += [one.source.id for one in claimed]
-            desk.store.page_writer.end([desk.closing(one) for one in claimed])
+            desk.store.page_writer.end([desk.finished_visit(one) for one in claimed])
 
     with ThreadPoolExecutor(int(threads)) as pool:
         say(list(pool.map(work, range(int(threads)))))

@@ -75,8 +75,8 @@ def test_of_visits_that_end_together_only_those_whose_lease_was_lost_are_not_wri
     lost, kept = neighbour.claim(desk.follow("lost")), desk.claim(desk.follow("kept"))
     neighbour.presence.leave(desk.now)
     own = desk.claim(lost.source)
-    closings = [desk.closing(lost), desk.closing(kept)]
-    assert desk.store.page_writer.end(closings) == closings[:1]
+    finished = [desk.finished_visit(lost), desk.finished_visit(kept)]
+    assert desk.store.page_writer.end(finished) == finished[:1]
     assert [row[3] for row in desk.rows("leases", "resource, resource_id, number, owner_id")] == [
         own.lease.owner_id,
         None,
