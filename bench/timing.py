@@ -28,8 +28,8 @@ def times_of(took: Sequence[float]) -> Times:
     return Times(quantiles(took, n=10)[0], median(took), max(took))
 
 
-def milliseconds(deed: Callable[[], object]) -> float:
+def milliseconds(action: Callable[[], object]) -> float:
     # On the clock: a PostgreSQL works in processes of its own.
     begun = time.perf_counter()
-    deed()
+    action()
     return (time.perf_counter() - begun) * 1e3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DEED = "alert(1)"
+SCRIPT = "alert(1)"
 _HANDLERS = ("onerror", "onload", "onclick", "onmouseover", "onfocus", "onanimationstart", "ontoggle", "onbegin")
 _SCHEMES = (
     "javascript:alert(1)",
@@ -48,7 +48,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "]]><script>alert(1)</script>",
     ),
     "handlers": (
-        *(f"<img src=x {one}={DEED}>" for one in _HANDLERS),
+        *(f"<img src=x {one}={SCRIPT}>" for one in _HANDLERS),
         "<body onload=alert(1)>",
         "<details open ontoggle=alert(1)>",
         "<video><source onerror=alert(1)></video>",

@@ -248,29 +248,29 @@ def test_whatever_happens_a_hot_answer_is_the_cold_one(quick: Keeper, steps: lis
     # Communities, ids and authors of this example alone: the archive stays from one to the next, and forgets for good.
     name = f"{dice.random()}"
     sources = [keeper.follow(f"r/{name}/{number}") for number in range(3)]
-    for deed, which, what in steps:
-        done(keeper, sources[which], deed, what, name)
+    for action, which, what in steps:
+        done(keeper, sources[which], action, what, name)
         for source in sources:
             for limit in (1, 3, 100):
                 assert keeper.read(source, limit) == keeper.cold(source, limit)
 
 
-def done(keeper: Keeper, source: Any, deed: str, what: Any, name: str) -> None:
+def done(keeper: Keeper, source: Any, action: str, what: Any, name: str) -> None:
     store, now = keeper.store, keeper.clock.now()
-    if deed.endswith("visit"):
+    if action.endswith("visit"):
         if store.sources.get(source.id, even_removed=True).state != SourceState.REMOVED:
-            show = keeper.show if deed == "visit" else keeper.desk.show
+            show = keeper.show if action == "visit" else keeper.desk.show
             show(source, *(own(item, name) for item in what))
-    elif deed == "forget item":
+    elif action == "forget item":
         for item in store.items.newest(100):
             if item.external_id == f"t3_{what} {name}":
                 store.deletion.forget(Forget("item", "reddit", "me", item_id=item.id), now)
-    elif deed == "forget author":
+    elif action == "forget author":
         store.deletion.forget(Forget("author", "reddit", "me", author=f"{what} {name}"), now)
-    elif deed == "remove":
+    elif action == "remove":
         if store.sources.get(source.id, even_removed=True).state != SourceState.REMOVED:
             store.sources.set_state(source.id, SourceState.REMOVED, None, now)
-    elif deed == "wait":
+    elif action == "wait":
         keeper.clock.advance(what * 3600)
     else:
         keeper.hot.clear_expired()

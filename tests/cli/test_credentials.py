@@ -132,10 +132,10 @@ def test_people_are_shown_times_they_can_read(catchment: Catchment) -> None:
 
 
 @pytest.mark.usefixtures("reddit")
-@pytest.mark.parametrize("deed", ["show", "pause", "resume", "test", "remove", "change"])
-def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, deed: str) -> None:
-    how = ("--priority", "1") if deed == "change" else ()
-    assert catchment("credentials", deed, "nobody", *how, "--json").failure == (4, "NOT_FOUND")
+@pytest.mark.parametrize("action", ["show", "pause", "resume", "test", "remove", "change"])
+def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, action: str) -> None:
+    how = ("--priority", "1") if action == "change" else ()
+    assert catchment("credentials", action, "nobody", *how, "--json").failure == (4, "NOT_FOUND")
 
 
 # ── using ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -35,10 +35,10 @@ class Teller(TownApp):
         """So many events, each in a transaction of its own."""
         for one in what:
 
-            def deed(tx: Transaction, one: str = one) -> None:
+            def action(tx: Transaction, one: str = one) -> None:
                 tell(tx, event, {"what": one}, micros(self.clock.now()))
 
-            self.store.database.write(deed)
+            self.store.database.write(action)
 
     def round(self, after: timedelta = timedelta(0), **more: Any) -> None:
         self.clock.advance(after.total_seconds())

@@ -201,9 +201,9 @@ def test_killed_before_the_commit_it_looks_again_and_after_it_never(both: Teller
     class Killed(BaseException):
         pass
 
-    def dying(deed: Any) -> Any:
+    def dying(action: Any) -> Any:
         def die(tx: Any) -> None:
-            deed(tx)
+            action(tx)
             raise Killed
 
         return type(database).write(database, die)

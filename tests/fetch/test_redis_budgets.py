@@ -42,10 +42,10 @@ class CutLink(RedisLink):
 
     is_cut = False
 
-    def ask(self, deed: Callable[[Any], T]) -> T:
+    def ask(self, action: Callable[[Any], T]) -> T:
         if self.is_cut:
             raise Away
-        return super().ask(deed)
+        return super().ask(action)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Deeds of another process: `python -m tests.store.hands DEED URL HOME …`. It says on its output what it did."""
+"""Actions of another process: `python -m tests.store.hands ACTION URL HOME …`. It prints what it did."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def use_credentials(desk: Desk, times: str) -> None:
     say(uses)
 
 
-DEEDS: dict[str, Callable[..., None]] = {
+ACTIONS: dict[str, Callable[..., None]] = {
     "hold": hold,
     "open": open_it,
     "claim": claim_many,
@@ -134,10 +134,10 @@ DEEDS: dict[str, Callable[..., None]] = {
 }
 
 
-def main(deed: str, url: str, home: str, *more: Any) -> None:
+def main(action: str, url: str, home: str, *more: Any) -> None:
     # As many processes as a test may start must not use up the connections of one server.
     desk = Desk(opened(url, Path(home), pool_size=13, overflow=0))
-    DEEDS[deed](desk, *more)
+    ACTIONS[action](desk, *more)
     desk.close()
 
 

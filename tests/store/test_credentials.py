@@ -82,7 +82,7 @@ def test_an_empty_pool_has_nobody_to_give(desk: Desk) -> None:
 def test_an_empty_pool_is_not_asked_anew_by_every_request_and_is_noticed_when_it_fills(desk: Desk) -> None:
     pool, writes = pool_of(desk), []
     write = desk.store.database.write
-    desk.store.database.write = lambda deed: (writes.append(1), write(deed))[1]  # type: ignore[method-assign]
+    desk.store.database.write = lambda action: (writes.append(1), write(action))[1]  # type: ignore[method-assign]
     assert (taken(pool, 50), len(writes)) == ([None] * 50, 1)
     keep(desk, "mine")
     desk.clock.advance(11)
@@ -150,11 +150,11 @@ def test_threads_that_begin_together_take_one_block_not_one_each(desk: Desk) -> 
     keep(desk, "mine")
     pool, together, names = pool_of(desk), Barrier(8), []
 
-    def deed() -> None:
+    def action() -> None:
         together.wait()
         names.extend(taken(pool, 5))
 
-    threads = [Thread(target=deed) for _ in range(8)]
+    threads = [Thread(target=action) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -169,7 +169,7 @@ def test_requests_in_a_row_cost_a_transaction_for_every_sixteen(database_url: st
         keep(desk, name)
     pool, writes = pool_of(desk), []
     write = desk.store.database.write
-    desk.store.database.write = lambda deed: (writes.append(1), write(deed))[1]  # type: ignore[method-assign]
+    desk.store.database.write = lambda action: (writes.append(1), write(action))[1]  # type: ignore[method-assign]
     for _ in range(16 * 20):
         use = pool.take("reddit")
         assert use is not None
@@ -323,17 +323,17 @@ def test_an_exhausted_pool_is_an_alert_of_the_highest_sort_that_closes_by_itself
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "action",
     [
         lambda desk: keep(desk, "spare"),
         lambda desk: keeper_of(desk).resume("mine"),
         lambda desk: keeper_of(desk).remove("mine"),
     ],
 )
-def test_what_a_person_does_about_it_closes_it(desk: Desk, deed: Callable[[Desk], None]) -> None:
+def test_what_a_person_does_about_it_closes_it(desk: Desk, action: Callable[[Desk], None]) -> None:
     keep(desk, "mine")
     fail(desk, pool_of(desk), 3)
-    deed(desk)
+    action(desk)
     keeper_of(desk).apply_elapsed_time()
     assert alerts(desk) == {}
 

@@ -173,7 +173,7 @@ def test_a_source_that_is_visited_between_look_and_claim_is_not_claimed(desk: De
 
 
 class SlowToAnswer(Database):
-    """Something happens between its first answer to a question and the deed that follows."""
+    """Something happens between its first answer to a question and the action that follows."""
 
     def __init__(self, url: str, meanwhile: Callable[[], object]) -> None:
         super().__init__(url)

@@ -840,11 +840,11 @@ def test_a_question_without_an_index_is_noticed(watched: Desk, sql: str) -> None
     assert faults_of(watched, [(sql, ())]) or (not is_postgres and "author = " in sql)
 
 
-def told_by(desk: Desk, deed: Callable[[], object]) -> list[Statement]:
+def told_by(desk: Desk, action: Callable[[], object]) -> list[Statement]:
     database = desk.store.database
     assert isinstance(database, WatchingDatabase)
     database.told.clear()
-    deed()
+    action()
     return list(database.told)
 
 

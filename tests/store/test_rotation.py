@@ -41,17 +41,17 @@ def full(desk: Desk) -> Desk:
     return desk
 
 
-def at_once(*deeds: Callable[[Event], None]) -> list[BaseException]:
+def at_once(*actions: Callable[[Event], None]) -> list[BaseException]:
     """All of them, until the last one is done; gives what they raised."""
     done, raised = Event(), list[BaseException]()
 
-    def run(deed: Callable[[Event], None]) -> None:
+    def run(action: Callable[[Event], None]) -> None:
         try:
-            deed(done)
+            action(done)
         except BaseException as error:  # noqa: BLE001 — told to the test, which knows what may happen
             raised.append(error)
 
-    *others, last = [Thread(target=run, args=(deed,)) for deed in deeds]
+    *others, last = [Thread(target=run, args=(action,)) for action in actions]
     for thread in (*others, last):
         thread.start()
     last.join()

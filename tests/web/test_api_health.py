@@ -96,7 +96,7 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
     assert found.value("catchment_visits_total", **rss, outcome="succeeded") == 1
     assert found.value("catchment_visits_total", **rss, outcome="failed") == 1
     assert found.value("catchment_visits_total", **rss, outcome="deferred") == 1
-    assert found.value("catchment_items_total", **rss, deed="new") == 1
+    assert found.value("catchment_items_total", **rss, action="new") == 1
     assert found.value("catchment_visit_seconds_count", **rss) == 2
     assert (found.value("catchment_sources_due", kind="rss"), found.value("catchment_sources_late", kind="rss")) == (
         1,
