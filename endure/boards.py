@@ -259,7 +259,7 @@ def _history_figures(
     later: what is gone by the end is owed as well, once a whole reading of its thread could have it."""
     with open_app(replace(settings), "judge", clock=clock) as app:
         stored = app.store.database.read(_board_rows)
-    lists = [one for one in read_log(log) if one.path.startswith("/thread.php")]
+    lists = [line for line in read_log(log) if line.path.startswith("/thread.php")]
     walks = good_walks(stored.visits, lists)
     zone = KINDS[0].forum
     assert zone is not None
@@ -354,5 +354,5 @@ def missed_floors(thread: BoardThread, stored: BoardRows) -> list[str]:
 
 def _pace(log: Path) -> dict[str, int]:
     """By the playground's own count; a request for robots.txt is one, too."""
-    times: Sequence[datetime] = sorted(one.at for one in read_log(log))
+    times: Sequence[datetime] = sorted(line.at for line in read_log(log))
     return {"most_in_a_second": most_within(times, timedelta(seconds=1))}

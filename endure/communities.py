@@ -98,12 +98,12 @@ def _counted(log: Path) -> dict[str, Any]:
     to wait for no other reason than that."""
     assert reddit.BUDGET is not None
     asked = read_log(log)
-    clients = {one.credential for one in asked if one.credential is not None}
-    times = {name: [one.at for one in asked if one.credential == name] for name in clients}
+    clients = {request.credential for request in asked if request.credential is not None}
+    times = {name: [request.at for request in asked if request.credential == name] for name in clients}
     window = timedelta(seconds=reddit.BUDGET.window_seconds)
     return {
-        "most_in_a_window": max((most_within(one, window) for one in times.values()), default=0),
-        "told_to_wait": sum(1 for one in asked if one.status == 429 and one.fault is None),
+        "most_in_a_window": max((most_within(moments, window) for moments in times.values()), default=0),
+        "told_to_wait": sum(1 for request in asked if request.status == 429 and request.fault is None),
     }
 
 

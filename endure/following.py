@@ -143,7 +143,7 @@ def user(world: World, place: Place, service: str) -> Manner:
 
 def _order(world: World, place: Place) -> int:
     """The how-manieth of its form it is."""
-    return sum(1 for one in world.places[: place.number] if one.form == place.form)
+    return sum(1 for earlier in world.places[: place.number] if earlier.form == place.form)
 
 
 def follow_all(app: App, world: World, port: int) -> list[Followed]:

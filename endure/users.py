@@ -316,7 +316,9 @@ def holes(app: App, world: World, sources: Sequence[Followed], asked: Sequence[A
         walks = good_walks(visits, said.get(place.number, ()))
         ids = {name for item in stored.items for name in item.ids}
         posts = world.posts(place)
-        held = {post.id for post in posts if any(str(tweet_id(post, one.number)) in ids for one in post.versions)}
+        held = {
+            post.id for post in posts if any(str(tweet_id(post, version.number)) in ids for version in post.versions)
+        }
         if not walks or not held:
             continue
         begin, end = min(post.shown_from for post in posts if post.id in held), walks[-1].began

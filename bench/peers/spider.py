@@ -61,7 +61,7 @@ class Feeds(scrapy.Spider):  # type: ignore[misc]
         yield {
             "url": response.url,
             "etag": (response.headers.get("ETag") or b"").decode(),
-            "entries": [entry_of(response.url, one) for one in response.xpath("//item | //entry")],
+            "entries": [entry_of(response.url, node) for node in response.xpath("//item | //entry")],
         }
 
 
