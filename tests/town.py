@@ -177,14 +177,16 @@ class TownApp:
         """Visit these (or all that is due), some time later."""
         self.clock.advance(after.total_seconds())
         rounds = self.app.scheduler()
-        return rounds.these([one.id for one in sources], "test", "test") if sources else rounds.due("test", "test")
+        return (
+            rounds.these([source.id for source in sources], "test", "test") if sources else rounds.due("test", "test")
+        )
 
     def items(self, source: Source | None = None) -> list[dict[str, Any]]:
         """In their JSON form."""
         return as_json(self.app.store.items.newest(1000, source_id=source.id if source else None))
 
     def item(self, external_id: str) -> dict[str, Any]:
-        (found,) = [one for one in self.items() if one["external_id"] == external_id]
+        (found,) = [item for item in self.items() if item["external_id"] == external_id]
         return found
 
     def revisions(self, external_id: str) -> list[dict[str, Any]]:

@@ -109,7 +109,7 @@ def read(answer: Answer, request: Request) -> Reading:
 
 
 def recheck(looks: Sequence[Recheck]) -> list[Request]:
-    return [Request(f"{SITE}/{target}/look", step="look") for target in {one.source.target for one in looks}]
+    return [Request(f"{SITE}/{target}/look", step="look") for target in {recheck.source.target for recheck in looks}]
 
 
 KIND = Kind(

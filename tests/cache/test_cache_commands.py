@@ -94,8 +94,8 @@ def test_the_doctor_says_whether_redis_is_there(
     def found() -> tuple[str, str]:
         told = catchment("doctor", "--json")
         assert "a-secret" not in told.out + told.err
-        (one,) = [one for one in told.json["findings"] if one["about"] == "redis"]
-        return one["verdict"], one["what"]
+        (finding,) = [finding for finding in told.json["findings"] if finding["about"] == "redis"]
+        return finding["verdict"], finding["what"]
 
     # It wants no password: that is a refusal, and it is said.
     assert found()[0] == "odd"
@@ -114,12 +114,12 @@ def test_the_api_reads_hot_and_tells_how_it_stands(village: Village) -> None:
     api = ApiDesk(village.here)
     first = api.get("/api/items", source_id=source.id, limit=2)
     rest = api.get("/api/items", source_id=source.id, after=first["next"])
-    assert [one["external_id"] for one in first["items"] + rest["items"]] == ["a", "b", "c"]
+    assert [item["external_id"] for item in first["items"] + rest["items"]] == ["a", "b", "c"]
     told = api.get("/api/hot")
     assert told["last_hour"] == {"hits": 1, "misses": 0, "hit_rate": 1.0, "failed_writes": 0}
     assert (told["warmth"]["warm"], told["entries"]) == (1, 6)
     cached = api.get(f"/api/hot/{source.id}", limit=2)
-    assert ([one["external_id"] for one in cached["items"]], cached["cached_count"]) == (["c", "b"], 3)
+    assert ([item["external_id"] for item in cached["items"]], cached["cached_count"]) == (["c", "b"], 3)
     assert api.client.get("/api/hot/99").status_code == 404
 
 

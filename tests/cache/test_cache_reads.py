@@ -193,8 +193,8 @@ def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that found nothing to mark, and is committed only after the first hot set was made, would not be seen."""
-    one, other = keeper.follow("r/one"), keeper.follow("r/other")
-    keeper.desk.show(one, post("t3_1"))
+    first, other = keeper.follow("r/one"), keeper.follow("r/other")
+    keeper.desk.show(first, post("t3_1"))
     keeper.desk.show(other, post("t3_1"))
     beginning = Thread(target=keeper.refresh, args=(other,))
     changed = cache.changed_items
@@ -206,7 +206,7 @@ def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
         beginning.join(0.3)
 
     monkeypatch.setattr(cache, "changed_items", marked_and_not_committed)
-    keeper.desk.show(one, post("t3_1", "edited"))
+    keeper.desk.show(first, post("t3_1", "edited"))
     monkeypatch.undo()
     beginning.join()
     assert keeper.is_hit(other)
@@ -230,7 +230,9 @@ SOURCES = st.integers(0, 2)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("visit"), SOURCES, st.lists(ITEMS, max_size=4, unique_by=lambda item: item.external_id)),
-        st.tuples(st.just("killed visit"), SOURCES, st.lists(ITEMS, max_size=3, unique_by=lambda one: one.external_id)),
+        st.tuples(
+            st.just("killed visit"), SOURCES, st.lists(ITEMS, max_size=3, unique_by=lambda item: item.external_id)
+        ),
         st.tuples(st.just("forget item"), st.just(0), IDS),
         st.tuples(st.just("forget author"), st.just(0), st.sampled_from(["ada", "bob"])),
         st.tuples(st.just("remove"), SOURCES, st.none()),

@@ -66,7 +66,7 @@ class Crowd:
 
     def follow(self, kind: str, count: int, **more: Any) -> list[Source]:
         store, now = self.here.app.store, self.here.clock.now()
-        return [store.sources.follow(Target(kind, f"{kind} {one}"), kind, now, **more)[0] for one in range(count)]
+        return [store.sources.follow(Target(kind, f"{kind} {number}"), kind, now, **more)[0] for number in range(count)]
 
     def collect(self, *sources: Source, after: float = 60) -> list[VisitResult]:
         self.asked.clear()

@@ -63,7 +63,7 @@ class Crowd:
         return self.app.store.sources.with_progress(1)[1]
 
     def gaps(self) -> list[int]:
-        return [one.id for one in self.app.store.gaps.page(include_closed=True)]
+        return [gap.id for gap in self.app.store.gaps.page(include_closed=True)]
 
 
 @pytest.fixture

@@ -50,8 +50,8 @@ def test_the_same_seed_draws_the_same_faults_and_another_seed_others() -> None:
 
 def test_each_path_and_each_credential_meets_its_own_faults() -> None:
     faults = FaultPlan(1, 0.5)
-    one, other = ([faults.of("/a", who, number, AT) for number in range(50)] for who in (None, "someone"))
-    assert one != other
+    anonymous, other = ([faults.of("/a", who, number, AT) for number in range(50)] for who in (None, "someone"))
+    assert anonymous != other
     assert drawn(faults, 50, "/a") != drawn(faults, 50, "/b")
 
 

@@ -107,9 +107,9 @@ class Scene:
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    one = Scene(tmp_path, request.param)
-    yield one
-    one.close()
+    scene = Scene(tmp_path, request.param)
+    yield scene
+    scene.close()
 
 
 def test_every_fault_has_its_expectation_and_its_words() -> None:

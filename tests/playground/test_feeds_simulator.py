@@ -52,7 +52,7 @@ def read(page: Page, place: Place, at: datetime) -> tuple[Item, ...]:
     assert (reading.skipped, reading.notes) == ((), ())
     refined = refine(reading, scope="", answer_url=url)
     assert refined.skipped == ()
-    return tuple(one.item for one in refined.items)
+    return tuple(item.item for item in refined.items)
 
 
 def some(world: World, when: Any, kind: str) -> Place:
@@ -69,7 +69,7 @@ def test_our_own_reader_reads_back_exactly_what_the_world_shows(
     at = START + timedelta(days=day)
     for place in world.places:
         items = read(simulator.page(place, ask(place, at)), place, at)
-        assert [told(item) for item in items] == [meant(world, place, at, *one) for one in world.shown(place, at)]
+        assert [told(item) for item in items] == [meant(world, place, at, *shown) for shown in world.shown(place, at)]
 
 
 def told(item: Item) -> dict[str, Any]:
@@ -242,8 +242,8 @@ def test_a_skewed_clock_shifts_every_date_and_nothing_else(simulator: FeedSimula
     at, skew = START + timedelta(days=3), timedelta(hours=5)
     straight = read(simulator.answer(busy, ask(busy, at)), busy, at)
     skewed = read(simulator.answer(busy, ask(busy, at, Distortion(skew=skew))), busy, at)
-    assert [one.created_at for one in skewed] == [one.created_at + skew for one in straight if one.created_at]
-    assert [(one.external_id, one.text) for one in skewed] == [(one.external_id, one.text) for one in straight]
+    assert [item.created_at for item in skewed] == [item.created_at + skew for item in straight if item.created_at]
+    assert [(item.external_id, item.text) for item in skewed] == [(item.external_id, item.text) for item in straight]
 
 
 def test_a_looping_cursor_never_leads_anywhere_new(world: World, simulator: FeedSimulator) -> None:

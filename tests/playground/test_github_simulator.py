@@ -142,7 +142,7 @@ def test_distortions_change_the_page(world: World, simulator: GitHubSimulator) -
 def test_all_that_misleads_occurs(world: World, simulator: GitHubSimulator) -> None:
     pages = [LexborHTMLParser(page(simulator, place, START).body.decode()) for place in places(world)]
     for selector in MISLEADING:
-        assert any(one.css(selector) for one in pages), selector
+        assert any(page.css(selector) for page in pages), selector
     items = [
         item for place in places(world) for day in DAYS for item in read(page(simulator, place, START + timedelta(day)))
     ]
@@ -178,8 +178,8 @@ def test_the_page_has_what_the_reader_goes_by_as_the_real_one_has(
     ]
     ours = [LexborHTMLParser(page(simulator, place, START).body.decode()) for place in places(world)]
     for selector in RELIED_ON:
-        assert any(one.css(selector) for one in real), f"the real page has no {selector}"
-        assert any(one.css(selector) for one in ours), f"ours has no {selector}"
+        assert any(page.css(selector) for page in real), f"the real page has no {selector}"
+        assert any(page.css(selector) for page in ours), f"ours has no {selector}"
 
 
 def test_every_element_of_a_row_stands_where_one_stands_in_a_real_row(

@@ -70,7 +70,7 @@ class Scene:
         }
 
     def visit(self, *typed: str) -> list[VisitResult]:
-        return self.app.scheduler().these([self.sources[one] for one in typed or TARGETS], "test", "test")
+        return self.app.scheduler().these([self.sources[target] for target in typed or TARGETS], "test", "test")
 
     def later(self, wait: timedelta) -> None:
         self.clock.advance(wait.total_seconds())
@@ -112,9 +112,9 @@ class Scene:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
     """With the cues that a test asks for, if it does."""
-    one = Scene(tmp_path, database_url, getattr(request, "param", ()))
-    yield one
-    one.close()
+    scene = Scene(tmp_path, database_url, getattr(request, "param", ()))
+    yield scene
+    scene.close()
 
 
 def said(post: Post, at: datetime) -> str:
@@ -140,10 +140,10 @@ def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice
     assert scene.gaps() == []
     for id, post in told.items():
         versions = [(version.title, version.text) for version in post.versions]
-        earlier = [words(one) for one in scene.app.store.items.revisions(items[id]["id"])]
+        earlier = [words(revision) for revision in scene.app.store.items.revisions(items[id]["id"])]
         # Two services and three sources told of it: what it said stands once for each time it was changed.
         held = [*earlier, words(items[id])]
-        assert [versions.index(one) for one in held] == sorted({versions.index(one) for one in held})
+        assert [versions.index(version) for version in held] == sorted({versions.index(version) for version in held})
 
 
 def test_what_is_listed_before_it_can_be_asked_for_is_stored_by_the_next_visit(scene: Scene) -> None:
@@ -253,4 +253,6 @@ def test_a_story_that_is_not_there_any_more_is_marked_when_a_second_look_says_so
     assert marks == [False, False, True]
     item = scene.stored()[scene.id(post)]
     assert words(item) == words(known[scene.id(post)])
-    assert [one.reasons for one in scene.app.store.items.revisions(item["id"])] == [("marked_deleted_by_source",)]
+    assert [revision.reasons for revision in scene.app.store.items.revisions(item["id"])] == [
+        ("marked_deleted_by_source",)
+    ]

@@ -90,7 +90,7 @@ def living(world: World, place: Place, at: datetime = AT) -> list[Post]:
 
 def refined(reading: Reading) -> list[Item]:
     assert reading.skipped == ()
-    return [one.item for one in refine(reading, scope="", answer_url="https://news.ycombinator.com/").items]
+    return [item.item for item in refine(reading, scope="", answer_url="https://news.ycombinator.com/").items]
 
 
 # ── lists ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -99,7 +99,7 @@ def refined(reading: Reading) -> list[Item]:
 def test_new_lists_what_came_out_and_is_not_removed_by_falling_ids(
     world: World, simulator: HackerNewsSimulator, place: Place
 ) -> None:
-    listed = [int(one) for one in read(simulator, firebase.list_request("new")).listed]
+    listed = [int(item_id) for item_id in read(simulator, firebase.list_request("new")).listed]
     came = [post for post in living(world, place) if sort_of(world, post) != "job"]
     assert listed == [wire_id(world, place, post) for post in reversed(came)][:500]
     assert listed == sorted(listed, reverse=True)
@@ -120,16 +120,16 @@ def test_a_list_of_one_sort_has_only_that_sort(
     world: World, simulator: HackerNewsSimulator, place: Place, name: str
 ) -> None:
     by_id = {str(wire_id(world, place, post)): post for post in world.posts(place)}
-    assert {sort_of(world, by_id[one]) for one in read(simulator, firebase.list_request(name)).listed} == {name}
+    assert {sort_of(world, by_id[item_id]) for item_id in read(simulator, firebase.list_request(name)).listed} == {name}
 
 
 def test_top_is_by_score_and_age_and_best_by_score(world: World, simulator: HackerNewsSimulator, place: Place) -> None:
     by_id = {str(wire_id(world, place, post)): post for post in world.posts(place)}
     top, best, new = (read(simulator, firebase.list_request(name)).listed for name in ("top", "best", "new"))
-    scores = [max(1, world.counters(by_id[one], AT).score) for one in best]
+    scores = [max(1, world.counters(by_id[item_id], AT).score) for item_id in best]
     assert scores == sorted(scores, reverse=True)
     assert top not in (new, best)
-    ages = [sum((AT - by_id[one].shown_from for one in listed[:30]), timedelta()) for listed in (top, best)]
+    ages = [sum((AT - by_id[item_id].shown_from for item_id in listed[:30]), timedelta()) for listed in (top, best)]
     assert ages[0] < ages[1]
 
 
@@ -141,13 +141,13 @@ def test_our_own_reader_reads_back_every_story_as_it_is(
 ) -> None:
     posts = [post for post in living(world, place) if post.shown_from + NOT_YET <= AT]
     for post in posts:
-        (one,) = refined(item(simulator, world, place, post))
+        (story,) = refined(item(simulator, world, place, post))
         version, counters = post.version(AT), world.counters(post, AT)
-        assert (one.title, one.text, one.author) == (version.title, version.text, post.author)
-        assert (one.external_id, one.created_at) == (str(wire_id(world, place, post)), post.shown_from)
-        assert one.score == max(1, counters.score)
-        assert one.reply_count == (None if one.kind == "job" else counters.reply_count)
-        assert bool(one.target_url) == (sort_of(world, post) in ("link", "show"))
+        assert (story.title, story.text, story.author) == (version.title, version.text, post.author)
+        assert (story.external_id, story.created_at) == (str(wire_id(world, place, post)), post.shown_from)
+        assert story.score == max(1, counters.score)
+        assert story.reply_count == (None if story.kind == "job" else counters.reply_count)
+        assert bool(story.target_url) == (sort_of(world, post) in ("link", "show"))
     assert {post.version(AT).number for post in posts} >= {1, 2}
     assert {sort_of(world, post) for post in posts} >= {"link", "ask", "show"}
 
@@ -176,10 +176,10 @@ def test_a_removed_story_leaves_the_lists_and_says_so_when_asked_for(
     id = str(wire_id(world, place, post))
     assert id not in read(simulator, firebase.list_request("new"), post.removed_at).listed
     gone = item(simulator, world, place, post, post.removed_at)
-    marked = [(one.external_id, one.is_deleted) for one in gone.items]
+    marked = [(item.external_id, item.is_deleted) for item in gone.items]
     assert (marked, gone.gone) == (([], (id,)) if as_what == "null" else ([(id, True)], ()))
     told = page(simulator, firebase.item_request(id, firebase.RECHECK), post.removed_at).entries
-    assert [(one.post, one.is_deleted) for one in told] == ([] if as_what == "null" else [(post.id, True)])
+    assert [(entry.post, entry.is_deleted) for entry in told] == ([] if as_what == "null" else [(post.id, True)])
     assert not item(simulator, world, place, post, post.restored_at).items[0].is_deleted
 
 
@@ -227,7 +227,7 @@ def test_a_search_walks_down_to_the_very_first_story_that_matches(
         and "harbor" in f"{post.version(AT).title} {post.version(AT).text}".lower()
     ]
     found = walked(simulator, "harbor", 10)
-    assert list(dict.fromkeys(one.external_id for one in found)) == [
+    assert list(dict.fromkeys(item.external_id for item in found)) == [
         str(wire_id(world, place, post)) for post in reversed(matching)
     ]
     assert len(matching) > 50
@@ -237,9 +237,9 @@ def test_both_services_tell_of_a_story_in_the_same_words(
     world: World, simulator: HackerNewsSimulator, place: Place
 ) -> None:
     by_id = {str(wire_id(world, place, post)): post for post in world.posts(place)}
-    for one in walked(simulator, "harbor", 100):
-        (other,) = refined(item(simulator, world, place, by_id[one.external_id]))
-        assert one == other
+    for found in walked(simulator, "harbor", 100):
+        (other,) = refined(item(simulator, world, place, by_id[found.external_id]))
+        assert found == other
 
 
 def test_the_search_hears_of_a_story_some_minutes_later(
@@ -252,7 +252,7 @@ def test_the_search_hears_of_a_story_some_minutes_later(
     id = str(wire_id(world, place, post))
     request = algolia.request(post.versions[0].title.split()[0])
     seen = [
-        id in {one.external_id for one in read(simulator, request, post.shown_from + after).items}
+        id in {item.external_id for item in read(simulator, request, post.shown_from + after).items}
         for after in (timedelta(), INDEXED_AFTER)
     ]
     assert seen == [False, True]
@@ -264,7 +264,7 @@ NEW, SEARCH = firebase.list_request("new"), algolia.request("harbor")
 
 
 def shown(reading: Reading) -> list[str]:
-    return list(reading.listed) or [one.external_id for one in reading.items]
+    return list(reading.listed) or [item.external_id for item in reading.items]
 
 
 @pytest.mark.parametrize("request_", [NEW, SEARCH], ids=["list", "search"])
@@ -292,7 +292,7 @@ def test_a_skewed_clock_shifts_the_dates_of_items_and_hits(
 ) -> None:
     skew = Distortion(skew=timedelta(hours=5))
     straight, skewed = read(simulator, SEARCH).items, read(simulator, SEARCH, AT, skew).items
-    assert [one.created_at for one in skewed] == [one.created_at + skew.skew for one in straight if one.created_at]
+    assert [item.created_at for item in skewed] == [item.created_at + skew.skew for item in straight if item.created_at]
     post = living(world, place)[0]
     request = firebase.item_request(str(wire_id(world, place, post)), firebase.RECHECK)
     assert read(simulator, request, AT, skew).items[0].created_at == post.shown_from + skew.skew

@@ -60,8 +60,8 @@ class Scene:
 
     def findings(self) -> dict[int, Findings]:
         asked = defaultdict(list)
-        for one in read_log(self.log):
-            asked[one.place].append(one)
+        for line in read_log(self.log):
+            asked[line.place].append(line)
         return {
             place.number: Trial(
                 self.world,
@@ -87,9 +87,9 @@ class Scene:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     faults, others = getattr(request, "param", (FaultPlan(1, 0.0), {"json_api": 4, "discourse": 2}))
-    one = Scene(tmp_path, faults, others)
-    yield one
-    one.close()
+    scene = Scene(tmp_path, faults, others)
+    yield scene
+    scene.close()
 
 
 def blame(scene: Scene) -> list[str]:
@@ -108,13 +108,13 @@ def came_out(scene: Scene, place: Place, hours: float) -> int:
 
 
 def test_pages_are_followed_down_to_the_watermark_and_no_further(scene: Scene) -> None:
-    assert {one.outcome for one in scene.visit()} == {Outcome.SUCCEEDED}
+    assert {result.outcome for result in scene.visit()} == {Outcome.SUCCEEDED}
     asked = len(read_log(scene.log))
     scene.visit(after=timedelta(minutes=5))
     # Of a forum the stream, the list, and topics with new replies.
-    listings = [one.place for one in read_log(scene.log)[asked:] if "/t/" not in one.path]
+    listings = [line.place for line in read_log(scene.log)[asked:] if "/t/" not in line.path]
     assert max(Counter(listings).values()) <= 3
-    later = {one.source_id: one.requests for one in scene.visit(after=8 * HOUR)}
+    later = {result.source_id: result.requests for result in scene.visit(after=8 * HOUR)}
     busiest = max(scene.world.places, key=lambda place: came_out(scene, place, 8) if place.form == "json_api" else 0)
     assert came_out(scene, busiest, 8) > 2 * json_api.PAGE_SIZE
     assert later[scene.sources[busiest.number].source_id] > 2
@@ -128,7 +128,7 @@ def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everythi
     apis = [place for place in scene.world.places if place.form == "json_api"]
     beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * json_api.reach(place)]
     assert beyond
-    gaps = {one.source_id: (one.certainty, one.cause) for one in scene.app.store.gaps.page()}
+    gaps = {gap.source_id: (gap.certainty, gap.cause) for gap in scene.app.store.gaps.page()}
     assert gaps == {scene.sources[place.number].source_id: ("known", "cap") for place in beyond}
     assert blame(scene) == []
 
@@ -201,7 +201,7 @@ def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown
 
 @pytest.mark.parametrize("scene", [(FaultPlan(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_nothing_is_lost_or_stored_twice_in_foul_weather(scene: Scene) -> None:
-    outcomes = {one.outcome for _ in range(30) for one in scene.visit(after=1.5 * HOUR)}
+    outcomes = {result.outcome for _ in range(30) for result in scene.visit(after=1.5 * HOUR)}
     assert outcomes >= {Outcome.SUCCEEDED, Outcome.FAILED}
     # What is missing is known once a walk comes down to what is stored: the last visits meet no fault.
     scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
@@ -223,7 +223,7 @@ def test_pages_that_lead_in_a_circle_lose_nothing_once_they_go_on(scene: Scene) 
     # More is new than one page holds, and the way to the second one leads back to the first: a JSON API fails, for its
     # settings may be wrong; a forum, whose paging is known, leaves a gap.
     sources = {form: {scene.sources[place.number].source_id for place in deep if place.form == form} for form in sizes}
-    gaps = {one.source_id: one.cause for one in scene.app.store.gaps.page()}
+    gaps = {gap.source_id: gap.cause for gap in scene.app.store.gaps.page()}
     assert gaps.keys() >= sources["discourse"]
     assert {*gaps.values()} <= {"cap", "repeats"}
     errors = {

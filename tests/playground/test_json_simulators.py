@@ -105,7 +105,7 @@ class Reader:
             reading = self.platform.read(answer, request)
             assert reading.skipped == ()
             self.pages += 1
-            yield from (one.item for one in refine(reading, scope="", answer_url=answer.url).items)
+            yield from (item.item for item in refine(reading, scope="", answer_url=answer.url).items)
             waiting += reading.follow
 
 
@@ -154,12 +154,12 @@ def test_a_forum_is_read_back_whole_and_newest_first(world: World) -> None:
         there = [post for post in reversed(world.posts(place)) if post.shown_from <= AT and not post.is_removed(AT)]
         assert [(item.external_id, item.text, item.author, item.created_at) for item in items] == [
             (
-                one.wire_id,
-                None if one.is_hidden(AT) else one.post.version(AT).text,
-                one.post.author,
-                one.post.shown_from,
+                topic_post.wire_id,
+                None if topic_post.is_hidden(AT) else topic_post.post.version(AT).text,
+                topic_post.post.author,
+                topic_post.post.shown_from,
             )
-            for one in (reader.forum.posts(place)[post.id] for post in there)
+            for topic_post in (reader.forum.posts(place)[post.id] for post in there)
         ]
         ids = [int(item.aliases[0] if item.is_head else item.external_id) for item in items]
         assert ids == sorted(ids, reverse=True)
@@ -205,7 +205,9 @@ def test_the_list_of_topics_shows_each_of_them_once_by_creation(world: World) ->
         assert [(row.external_id, row.author, row.created_at, row.lacks_text) for row in rows] == [
             (f"t{topic[0].topic_id}", topic[0].post.author, topic[0].post.shown_from, True) for topic in there
         ]
-        assert [row.reply_count for row in rows] == [sum(1 for one in topic if one.is_there(AT)) - 1 for topic in there]
+        assert [row.reply_count for row in rows] == [
+            sum(1 for topic_post in topic if topic_post.is_there(AT)) - 1 for topic in there
+        ]
         assert reader.pages == -(-len(there) // forum_site.TOPICS)
         assert reader.entries == []
 
@@ -215,7 +217,7 @@ def test_topics_are_read_back_whole_with_their_holes(world: World) -> None:
     for place in places(world, "discourse"):
         reader = Reader(world, place, AT)
         for topic_id, topic in reader.forum.topics(place).items():
-            there = {one.number: one for one in topic if one.is_there(AT)}
+            there = {topic_post.number: topic_post for topic_post in topic if topic_post.is_there(AT)}
             if not there:
                 continue
             items: list[Item] = []
@@ -227,10 +229,10 @@ def test_topics_are_read_back_whole_with_their_holes(world: World) -> None:
                 assert reading.thread_page is not None
                 assert (reading.thread_page.number, reading.thread_page.page_count) == (page, pages)
                 absent += reading.thread_page.holes
-                items += (one.item for one in refine(reading, scope="", answer_url=request.url).items)
+                items += (item.item for item in refine(reading, scope="", answer_url=request.url).items)
             assert [(item.external_id, item.floor_number, item.text) for item in items] == [
-                (one.wire_id, number, None if one.is_hidden(AT) else one.post.version(AT).text)
-                for number, one in there.items()
+                (topic_post.wire_id, number, None if topic_post.is_hidden(AT) else topic_post.post.version(AT).text)
+                for number, topic_post in there.items()
             ]
             assert absent == sorted({*range(1, max(there))} - there.keys())
             long, holes = long + (pages > 1), holes + len(absent)
@@ -245,9 +247,15 @@ def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world:
         again = Recheck(item.external_id, "key", item.url, reader.source, is_unconfirmed=True)
         (request,) = discourse.recheck([again])
         answer = reader.answer(request)
-        found = [one.item for one in refine(discourse.read(answer, request), scope="", answer_url=answer.url).items]
-        assert (item.external_id, item.title, item.text) in [(one.external_id, one.title, one.text) for one in found]
-    gone = next(one for one in reader.forum.posts(place).values() if one.post.is_removed(AT) and one.number > 1)
+        found = [item.item for item in refine(discourse.read(answer, request), scope="", answer_url=answer.url).items]
+        assert (item.external_id, item.title, item.text) in [
+            (item.external_id, item.title, item.text) for item in found
+        ]
+    gone = next(
+        topic_post
+        for topic_post in reader.forum.posts(place).values()
+        if topic_post.post.is_removed(AT) and topic_post.number > 1
+    )
     assert reader.answer(Request(f"{BASE}{place.path}/posts/{gone.id}.json")).status == 404
 
 

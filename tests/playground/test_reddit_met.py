@@ -168,9 +168,9 @@ def is_late(post: Post) -> bool:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
     """With the cues that a test asks for, if it does."""
-    one = Scene(tmp_path, database_url, getattr(request, "param", ())).with_key()
-    yield one
-    one.close()
+    scene = Scene(tmp_path, database_url, getattr(request, "param", ())).with_key()
+    yield scene
+    scene.close()
 
 
 # ── every fault ────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -496,8 +496,8 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
             assert scene.visit().outcome == GOOD
             scene.later(MINUTE)
         asked, stored, now = read_log(scene.log), scene.stored(), scene.clock.now()
-        assert {one.fault for one in asked} >= set(ON_THE_WAY)
-        assert {entry.wire_id for one in asked if one.is_whole for entry in one.entries} == stored.keys()
+        assert {request.fault for request in asked} >= set(ON_THE_WAY)
+        assert {entry.wire_id for request in asked if request.is_whole for entry in request.entries} == stored.keys()
         held = 0
         for post in scene.newest():
             item = stored.get(names.post_id(post), {"reply_count": 0})
@@ -509,7 +509,7 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
                 told = stored[comment.name]
                 answers = names.comment_id(post, comment.parent) if comment.parent else names.post_id(post)
                 assert (told["kind"], told["thread_id"]) == ("comment", names.post_id(post))
-                assert [one.external_id for one in told["references"]] == [answers]
+                assert [reference.external_id for reference in told["references"]] == [answers]
                 assert told["text"] in [text for _, text in comment.texts] or (told["is_deleted"] and not told["text"])
         assert held > 500
 
@@ -530,7 +530,7 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
         ((Cue("narrow_scope", path="/r/*"),), "may not read this"),
         ((Cue("login_refused", path=TOKENS),), "gives no token for this key"),
     ],
-    ids=lambda one: one[0].fault if isinstance(one, tuple) else "",
+    ids=lambda value: value[0].fault if isinstance(value, tuple) else "",
     indirect=["scene"],
 )
 def test_why_a_community_cannot_be_read_is_told_apart(scene: Scene, words: str) -> None:

@@ -304,8 +304,8 @@ def test_the_log_tells_credentials_apart_without_telling_them(world: World, tmp_
     with served(world, tmp_path / "log") as playground, connected(playground) as connection:
         for secret in ("hush", "quiet", "hush"):
             get(connection, world.places[0].path, Authorization=f"Bearer {secret}")
-    one, two, three = (line.credential for line in read_log(tmp_path / "log"))
-    assert one == three != two
+    first, second, third = (line.credential for line in read_log(tmp_path / "log"))
+    assert first == third != second
     assert "hush" not in (tmp_path / "log").read_text()
 
 

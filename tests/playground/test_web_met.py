@@ -83,9 +83,9 @@ class Web:
 
 @pytest.fixture
 def web(tmp_path: Path, database_url: str) -> Iterator[Web]:
-    one = Web(tmp_path, database_url)
-    yield one
-    one.close()
+    web = Web(tmp_path, database_url)
+    yield web
+    web.close()
 
 
 def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearances(web: Web) -> None:
@@ -98,12 +98,12 @@ def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearan
     (post, *_) = [post for id, post in shown[0].items() if id in shown[1] and id in shown[2]]
     (item,) = [item for item in web.items().values() if item["url"].lower().endswith(f"-{post.place}.{post.number}")]
     assert (item["kind"], item["score"]) == ("repository", stars(web.world, post, days[2]))
-    assert len(web.items()) == len({id for one in shown for id in one})
+    assert len(web.items()) == len({id for ids in shown for id in ids})
     series = as_json(web.app.store.items.appearances(item["id"]))
-    assert [(one["day"], one["score"]) for one in series] == [
+    assert [(point["day"], point["score"]) for point in series] == [
         (f"{at:%Y-%m-%d}", stars(web.world, post, at)) for at in days
     ]
-    assert all(1 <= one["rank"] <= 25 and one["gained"] <= one["score"] for one in series)
+    assert all(1 <= point["rank"] <= 25 and point["gained"] <= point["score"] for point in series)
 
 
 def test_a_page_that_is_edited_twice_has_two_revisions(web: Web) -> None:
@@ -114,7 +114,7 @@ def test_a_page_that_is_edited_twice_has_two_revisions(web: Web) -> None:
     (item,) = web.items().values()
     before = web.revisions(item)
     assert (item["external_id"], item["version"], len(before)) == ("page", 3, 2)
-    texts = [*(one["text"] for one in before), item["text"]]
+    texts = [*(revision["text"] for revision in before), item["text"]]
     for at in moments:
         (_, version) = web.world.shown(place, at)[0]
         assert any(version.text.split("\n\n")[0] in text for text in texts)

@@ -64,7 +64,7 @@ def page(simulator: WebsiteSimulator, path: str, at: datetime, distortion: Disto
 def read(told: Page, path: str, **state: str) -> tuple[Item, ...]:
     headers = {name.lower(): value for name, value in told.headers.items()}
     reading = reader.read(Answer(told.status, headers, told.body, BASE + path, START), Request(BASE, state=state))
-    return tuple(one.item for one in refine(reading, scope="key", answer_url=BASE + path).items)
+    return tuple(item.item for item in refine(reading, scope="key", answer_url=BASE + path).items)
 
 
 def flat(text: str | None) -> str:
@@ -104,7 +104,7 @@ def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, simul
         shown = [(post.id, version.number) for post, version in world.shown(place, at)]
         noted = page(simulator, place.path, at).entries
         assert [(entry.post, entry.version, entry.wire_id) for entry in noted] == [
-            (*one, THE_PAGE) for one in shown[:1]
+            (*shown_post, THE_PAGE) for shown_post in shown[:1]
         ]
         path = f"{place.path}/index"
         listed = page(simulator, path, at)
@@ -147,7 +147,7 @@ def test_the_page_has_what_real_pages_have(world: World, simulator: WebsiteSimul
     real = [LexborHTMLParser(path.read_text()) for path in sorted((captures / "websites").glob("*.html"))]
     ours = LexborHTMLParser(page(simulator, places(world)[0].path, START).body.decode())
     for selector in RELIED_ON:
-        assert any(one.css(selector) for one in real), f"no real page has {selector}"
+        assert any(page.css(selector) for page in real), f"no real page has {selector}"
         assert ours.css(selector), f"ours has no {selector}"
-    tags = {node.tag for one in real for node in one.css("*")}
+    tags = {node.tag for page in real for node in page.css("*")}
     assert {node.tag for node in ours.css("*")} <= tags

@@ -321,14 +321,14 @@ anything = st.builds(
 )
 
 
-@given(one=anything)
-def test_an_answer_that_was_overtaken_says_nothing(one: RefinedItem) -> None:
-    assert same(judge(known(), one, NOW - timedelta(hours=1, microseconds=1)))
+@given(item=anything)
+def test_an_answer_that_was_overtaken_says_nothing(item: RefinedItem) -> None:
+    assert same(judge(known(), item, NOW - timedelta(hours=1, microseconds=1)))
 
 
-@given(one=anything)
-def test_a_revision_has_reasons_and_nothing_else_has(one: RefinedItem) -> None:
-    change = judge(known(), one, NOW)
+@given(item=anything)
+def test_a_revision_has_reasons_and_nothing_else_has(item: RefinedItem) -> None:
+    change = judge(known(), item, NOW)
     assert (change.change == Change.EDITED) == bool(change.reasons)
     assert ("version" in change.values) == bool(change.reasons)
-    assert not is_withheld(one.item) or change.values.keys().isdisjoint(CONTENT)
+    assert not is_withheld(item.item) or change.values.keys().isdisjoint(CONTENT)

@@ -169,7 +169,7 @@ class Desk:
 
     def _by_rule(self, items: tuple[RefinedItem, ...]) -> tuple[RefinedItem, ...]:
         """As a later rule would fingerprint them."""
-        return tuple(one.replace(fingerprint=later(one.fingerprint, self.rule)) for one in items)
+        return tuple(item.replace(fingerprint=later(item.fingerprint, self.rule)) for item in items)
 
     def _state(self, claimed: Claimed, reading: Reading, at: datetime, is_last: bool) -> VisitState:
         source, progress = claimed.source, claimed.progress

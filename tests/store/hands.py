@@ -27,9 +27,9 @@ def say(what: object) -> None:
 
 def hold(desk: Desk, *source_ids: str) -> None:
     """Claim these, store a page of the first, and hang in the middle of the visit."""
-    claimed = desk.store.sources.claim([int(one) for one in source_ids], desk.presence.owner_id, desk.now)
+    claimed = desk.store.sources.claim([int(source_id) for source_id in source_ids], desk.presence.owner_id, desk.now)
     desk.write(claimed[0], [post("stored before the end"), post("this, too")], is_last=False)
-    say([one.source.id for one in claimed])
+    say([claim.source.id for claim in claimed])
     sys.stdin.read()
 
 
@@ -51,9 +51,9 @@ def hammer(desk: Desk, times: int) -> list[Interval]:
         began = time.monotonic()
         time.sleep(0.001)
         ended = time.monotonic()
-        held += [(one.source.id, began, ended) for one in claimed]
-        for one in claimed:
-            desk.give_back(one)
+        held += [(claim.source.id, began, ended) for claim in claimed]
+        for claim in claimed:
+            desk.give_back(claim)
     return held
 
 
@@ -76,8 +76,8 @@ def drain(desk: Desk, threads: str, claimers: str) -> None:
                     return ids, claims, empty, late
                 late += 1
             claims += 1
-            ids += [one.source.id for one in claimed]
-            desk.store.page_writer.end([desk.finished_visit(one) for one in claimed])
+            ids += [claim.source.id for claim in claimed]
+            desk.store.page_writer.end([desk.finished_visit(claim) for claim in claimed])
 
     with ThreadPoolExecutor(int(threads)) as pool:
         say(list(pool.map(work, range(int(threads)))))

@@ -47,5 +47,5 @@ def hands(number: int, action: str, url: str, home: Path, *more: object) -> Iter
     try:
         yield several
     finally:
-        for one in several:
-            one.close()
+        for process in several:
+            process.close()

@@ -80,7 +80,7 @@ def test_two_that_insert_the_same_item_make_one(desk: Desk) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(write, range(2)))
-    assert sorted(counts, key=lambda one: one.new) == [Counts(duplicate=50), Counts(new=50)]
+    assert sorted(counts, key=lambda count: count.new) == [Counts(duplicate=50), Counts(new=50)]
     assert (desk.count("items"), desk.count("sightings"), desk.rows("ledger", "id, change_number, last_item_id")) == (
         50,
         100,
@@ -192,12 +192,12 @@ def test_threads_and_processes_that_write_together_lose_nothing_and_are_not_refu
     try:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(write, range(threads)))
-        for one in others:
-            assert one.hear() == pages
-            one.end()
+        for process in others:
+            assert process.hear() == pages
+            process.end()
     finally:
-        for one in others:
-            one.close()
+        for process in others:
+            process.close()
     writers = threads + len(others)
     assert desk.count("items") == writers * pages + 1
     assert desk.count("sightings") == writers * (pages + 1)

@@ -29,7 +29,7 @@ def keep(desk: Desk, name: str, keys: str = OLD, secret: str | None = None) -> N
 
 def secrets(desk: Desk, keys: str) -> dict[str, str | None]:
     safe = SecretStore(desk.store.credentials, Cipher(keys))
-    return {one.credential.name: safe.secret(one.credential.name).basic for one in desk.store.credentials.page()}
+    return {row.credential.name: safe.secret(row.credential.name).basic for row in desk.store.credentials.page()}
 
 
 @pytest.fixture
