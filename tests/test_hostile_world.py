@@ -1,6 +1,6 @@
 """A hostile world: every trick at once, and ten honest feeds among them, through the whole collector.
 
-Real shop, real SQLite, real HTTP. The internet is played by a server on 127.0.0.1 to which the collector is told to
+Real app, real SQLite, real HTTP. The internet is played by a server on 127.0.0.1 to which the collector is told to
 turn as its proxy: so every source has a public address of its own (none of which is ever reached), and private networks
 stay as closed as they are for everybody. A second round asks the same addresses without a proxy, where the guard judges
 the very socket; a third one goes through the command, with private networks open, as on a developer's machine.
@@ -210,7 +210,7 @@ def settings(home: Path, **more: Any) -> Settings:
 
 
 class Following:
-    """A shop, and the sources that it follows, by the names that the cases give them."""
+    """An app and its sources, by the names of the cases."""
 
     def __init__(self, app: App) -> None:
         self.app = app

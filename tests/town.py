@@ -1,4 +1,4 @@
-"""A town of feeds that a test writes by hand, and a shop that collects them: real store, real readers, no network.
+"""Feeds that a test writes by hand, and an app that collects them: real store, real parsers, no network.
 
 Only the border to the platforms is played: `Town` stands where the fetch client would, and answers as a server does,
 with status, headers and bytes.
@@ -142,7 +142,7 @@ def _served(feed: Feed, request: Request, now: datetime) -> Answer:
 
 
 class TownApp:
-    """A shop whose platforms are the town, on a clock that the test moves."""
+    """An app that collects the town, on a clock that the test moves."""
 
     def __init__(self, home: Path, database_url: str, **settings: Any) -> None:
         self.clock = HandClock()

@@ -139,7 +139,7 @@ PLATFORM: Any = SimpleNamespace(
 
 
 class Village:
-    """A shop that follows communities of the square."""
+    """An app with communities of the square as sources."""
 
     def __init__(self, here: TownApp) -> None:
         self.here, self.clock, self.store = here, here.clock, here.app.store

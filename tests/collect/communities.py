@@ -201,7 +201,7 @@ def _replies_to(number: int) -> Request:
 
 
 class Community:
-    """A shop that follows the square."""
+    """An app with the square as a source."""
 
     def __init__(self, here: TownApp, *, has_key: bool = True, **settings: Any) -> None:
         self.here = here

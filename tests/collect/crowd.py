@@ -1,4 +1,4 @@
-"""Many communities on one platform, sources of another one beside them, and a shop that follows them all."""
+"""Many communities of one platform, sources of another, and an app that collects all of them."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def shop_with(folder: Path, **environ: str) -> TownApp:
-    """A shop with what these variables set."""
+    """An app with these settings."""
     given = read_settings(environ, folder)
     set_so = {name: getattr(given, name) for name, setting in DEFINED.items() if setting.name in environ}
     return TownApp(folder / "home", f"sqlite:///{folder / 'catchment.db'}", **set_so)

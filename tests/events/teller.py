@@ -1,4 +1,4 @@
-"""A town's shop with events to tell; as a program, one round of another process of the same deployment."""
+"""An app that emits events; as a program, one delivery run of another process of the same deployment."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Internet(Town):
 
 
 class Deployment:
-    """A shop whose collector and monitors run every quarter of an hour, as long as the machine is awake."""
+    """An app whose collector and monitors run every quarter of an hour, as long as the machine is awake."""
 
     def __init__(self, here: TownApp) -> None:
         self.net = here.town = Internet(here.town)

@@ -1,6 +1,6 @@
 """A Reddit that means harm: what it sends is read as far as it goes, or refused; nothing hangs, nothing leaks.
 
-Tokens and redirects go through the real door, whole visits through the real shop; a server of this machine stands in
+Tokens and redirects go through the real client, whole visits through the real app; a server of this machine stands in
 the place of Reddit's hosts.
 """
 

@@ -28,7 +28,7 @@ BROKEN_FROM = START + timedelta(days=20)
 
 
 class Web:
-    """A small web, and a shop that follows what a test wants followed."""
+    """A small web, and an app with the sources that a test needs."""
 
     def __init__(self, folder: Path, database_url: str) -> None:
         self.clock = HandClock(START + DAY)
