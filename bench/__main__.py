@@ -149,7 +149,7 @@ def measure_rounds(sizes: Sizes) -> Rounds:
             tell(f"the floor, and collecting {world.feeds} feeds: pass {number + 1} of {sizes.repeats}")
             floors.append(measure_floor(base, world))
             passes.append(collecting.measure(base, world))
-    floor = {number: min(one[number] for one in floors) for number in ROUNDS}
+    floor = {number: min(floor[number] for floor in floors) for number in ROUNDS}
     return Rounds(world.feeds, world.entries, floor, passes)
 
 
@@ -272,11 +272,11 @@ class Report:
         return self.rounds.passes if self.rounds else []
 
     def start_up(self) -> Cost:
-        return min((cost for one in self.passes for cost in one.start_ups), key=lambda cost: cost.cpu_seconds)
+        return min((cost for pass_ in self.passes for cost in pass_.start_ups), key=lambda cost: cost.cpu_seconds)
 
     def round(self, number: int) -> Cost:
         """The best pass, as with the floor: what disturbs a measurement only ever adds to it."""
-        return min((one.rounds[number] for one in self.passes), key=lambda cost: cost.cpu_seconds)
+        return min((pass_.rounds[number] for pass_ in self.passes), key=lambda cost: cost.cpu_seconds)
 
     def seconds(self, number: int) -> float:
         # The best of all rounds less the best of all start-ups. Differences within each pass would not do: the best of
@@ -287,17 +287,19 @@ class Report:
         return self.seconds(number) / self.floor[number]
 
     def peak_mb(self) -> float:
-        return max(cost.peak_mb for one in self.passes for cost in one.rounds.values())
+        return max(cost.peak_mb for pass_ in self.passes for cost in pass_.rounds.values())
 
     def broken(self) -> list[str]:
         """Promises that do not hold, and figures that cannot be true: what is below the floor is noise."""
         broken = [f"not measured: {part}" for part in self.absent]
         broken += self._broken_rounds() if self.rounds else []
         broken += [promise for found in self.elsewhere for promise in variants.broken(found)]
-        for one in self.scales:
-            broken += one.broken()
-            if one.large < LARGE:
-                broken.append(f"{scale.SORTS[one.sort]} was measured up to {one.large:,} items only, not {LARGE:,}")
+        for archive in self.scales:
+            broken += archive.broken()
+            if archive.large < LARGE:
+                broken.append(
+                    f"{scale.SORTS[archive.sort]} was measured up to {archive.large:,} items only, not {LARGE:,}"
+                )
         broken += self.workers.broken() if self.workers else []
         broken += self.moved.broken() if self.moved else []
         broken += self.load.broken() if self.load else []
@@ -345,7 +347,7 @@ class Report:
 
     def _beside(self) -> str:
         start = self.start_up()
-        importing = min(one.importing.cpu_seconds for one in self.passes)
+        importing = min(pass_.importing.cpu_seconds for pass_ in self.passes)
         return "\n".join(
             (
                 "| in addition | |\n|---|---|",
@@ -373,12 +375,12 @@ class Report:
         )
         floor = self.beside.floor
         lines = [
-            f"| {one.name} {one.version} | "
+            f"| {peer.name} {peer.version} | "
             + " | ".join(
-                f"{one.seconds[number] / floor[number]:.1f}" if number in one.seconds else "–" for number in ROUNDS
+                f"{peer.seconds[number] / floor[number]:.1f}" if number in peer.seconds else "–" for number in ROUNDS
             )
-            + f" | {f'{one.peak_mb:.0f}' if one.peak_mb else '–'} | {one.missing or 'nothing'} |"
-            for one in self.beside.peers
+            + f" | {f'{peer.peak_mb:.0f}' if peer.peak_mb else '–'} | {peer.missing or 'nothing'} |"
+            for peer in self.beside.peers
         ]
         lines += [f"| {name} | not installed | | | | |" for name in self.beside.absent]
         if self.rounds:
@@ -401,28 +403,29 @@ class Report:
 
     def _scales(self) -> list[str]:
         return [
-            f"## Reading a large archive: {scale.SORTS[one.sort]}\n\n"
-            f"| | {one.small:,} items, ms | {one.large:,} items, ms | × | at most |\n|---|---|---|---|---|\n"
+            f"## Reading a large archive: {scale.SORTS[archive.sort]}\n\n"
+            f"| | {archive.small:,} items, ms | {archive.large:,} items, ms | × | at most |\n|---|---|---|---|---|\n"
             + "\n".join(
                 f"| {each.question} | {each.small_ms:.2f} | {each.large_ms:.2f} "
                 f"| **{each.times:.1f}** | {each.most:.0f} |"
-                for each in one.answers
+                for each in archive.answers
             )
-            + f"\n\nThe indexer takes {one.indexed_per_second:,.0f} items a second. {_gained(one)}\n\n{_shown(one)}"
-            for one in self.scales
+            + f"\n\nThe indexer takes {archive.indexed_per_second:,.0f} items a second. {_gained(archive)}\n\n"
+            + _shown(archive)
+            for archive in self.scales
         ]
 
     def _serving(self) -> str:
         if not self.served:
             return ""
-        one = self.served
+        served = self.served
         return "\n".join(
             (
-                f"## `serve` with {one.sources:,} sources\n\n| | |\n|---|---|",
-                f"| {one.items:,} items collected from nothing | in {one.filling_seconds:.0f} s |",
-                f"| peak memory, then and later | {one.peak_mb:.0f} MB (less than {serving.MOST_MB:.0f}) |",
-                f"| second day of the week | {one.early_mb:.0f} MB |",
-                f"| last day, after {one.visits:,} more visits | {one.late_mb:.0f} MB, {one.growth:.2f} × |",
+                f"## `serve` with {served.sources:,} sources\n\n| | |\n|---|---|",
+                f"| {served.items:,} items collected from nothing | in {served.filling_seconds:.0f} s |",
+                f"| peak memory, then and later | {served.peak_mb:.0f} MB (less than {serving.MOST_MB:.0f}) |",
+                f"| second day of the week | {served.early_mb:.0f} MB |",
+                f"| last day, after {served.visits:,} more visits | {served.late_mb:.0f} MB, {served.growth:.2f} × |",
             )
         )
 
@@ -466,9 +469,9 @@ catchment {__version__} · {datetime.now(UTC):%Y-%m-%d} · {machine()} · `make 
 """
 
 
-def _gained(one: Scale) -> str:
+def _gained(measured: Scale) -> str:
     """What the cache gains over the archive; figures of an earlier run may lack it."""
-    took = {each.question: each.large_ms for each in one.answers}
+    took = {each.question: each.large_ms for each in measured.answers}
     if scale.CACHED not in took:
         return ""
     archive, cache = took[scale.OF_SOURCE], took[scale.CACHED]
@@ -477,15 +480,16 @@ def _gained(one: Scale) -> str:
     )
 
 
-def _shown(one: Scale) -> str:
+def _shown(archive: Scale) -> str:
     """What the pages took."""
     head = (
-        f"| page | {one.smallest:,} items: fastest tenth, median, worst, ms | {one.large:,} items | × | at most |\n"
+        f"| page | {archive.smallest:,} items: fastest tenth, median, worst, ms "
+        f"| {archive.large:,} items | × | at most |\n"
         "|---|---|---|---|---|\n"
     )
     return head + "\n".join(
         f"| {each.page} | {_times(each.small)} | {_times(each.large)} | **{each.times:.1f}** | {each.promise} |"
-        for each in one.pages
+        for each in archive.pages
     )
 
 

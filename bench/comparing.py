@@ -60,8 +60,8 @@ def measure(peer: Peer, version: str, base: str, world: World) -> Compared:
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
 
-        def do(deed: str) -> tuple[float, float]:
-            words = [str(PYTHON), "-m", f"bench.peers.{peer.module}", deed, base, str(world.feeds), str(home)]
+        def do(action: str) -> tuple[float, float]:
+            words = [str(PYTHON), "-m", f"bench.peers.{peer.module}", action, base, str(world.feeds), str(home)]
             environment = {"PATH": os.environ.get("PATH", ""), "HOME": str(home), "PYTHONPATH": str(ROOT)}
             said, cost = run(words, environment, weighs=False, within_seconds=PATIENCE_SECONDS)
             return cost.cpu_seconds, float(said.split()[-1])

@@ -92,10 +92,10 @@ class Stopwatch:
     def __init__(self) -> None:
         self.parts: dict[str, float] = {}
 
-    def time(self, part: str, deed: Callable[[], Result]) -> Result:
+    def time(self, part: str, action: Callable[[], Result]) -> Result:
         gc.collect()
         begun = time.process_time()
-        result = deed()
+        result = action()
         self.parts[part] = time.process_time() - begun
         return result
 

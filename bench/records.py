@@ -217,7 +217,7 @@ def keep(store: Store, archive: Archive) -> None:
     tables: dict[str, Iterator[Row]] = {
         "sources": map(records.community, records.communities),
         "progress": map(records.progress, records.followed),
-        "source_counts": ({"source_id": one, "item_count": share} for one in records.followed),
+        "source_counts": ({"source_id": source_id, "item_count": share} for source_id in records.followed),
         "runs": map(records.run, runs),
         "run_sources": (visit for number in runs for visit in records.visits(number)),
         "crawl_metrics": records.metrics(),

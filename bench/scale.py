@@ -75,16 +75,16 @@ class Scale:
 
     def broken(self) -> list[str]:
         slow = [
-            f"{SORTS[self.sort]}: {one.question} takes {one.times:.1f} × as long with {self.large:,} items as with "
-            f"{self.small:,}; promised are {one.most:.0f}"
-            for one in self.answers
-            if one.times > one.most
+            f"{SORTS[self.sort]}: {answer.question} takes {answer.times:.1f} × as long with {self.large:,} items as "
+            f"with {self.small:,}; promised are {answer.most:.0f}"
+            for answer in self.answers
+            if answer.times > answer.most
         ]
         return slow + [
-            f"{SORTS[self.sort]}: the page “{one.page}” takes {one.large.median:.0f} ms with {self.large:,} items, "
-            f"{one.times:.1f} × as long as with {self.smallest:,}; promised are {one.promise}"
-            for one in self.pages
-            if not one.is_kept
+            f"{SORTS[self.sort]}: the page “{page.page}” takes {page.large.median:.0f} ms with {self.large:,} items, "
+            f"{page.times:.1f} × as long as with {self.smallest:,}; promised are {page.promise}"
+            for page in self.pages
+            if not page.is_kept
         ]
 
 
@@ -93,7 +93,7 @@ def measure(sort: str, sizes: Sizes, kept_in: Path | None = None) -> Scale:
     with tempfile.TemporaryDirectory() if kept_in is None else nullcontext(kept_in) as folder:
         answer, _ = run([sys.executable, "-m", "bench.scale", sort, *map(str, sizes), str(folder)], weighs=False)
     told = json.loads(answer)
-    answers, shown = [Answer(**one) for one in told["answers"]], [_shown(**one) for one in told["pages"]]
+    answers, shown = [Answer(**answer) for answer in told["answers"]], [_shown(**page) for page in told["pages"]]
     return Scale(**told | {"answers": answers, "pages": shown})
 
 
@@ -256,8 +256,8 @@ def report(sort: str, sizes: Sizes, folder: Path) -> Scale:
 def asked(small: Whole, large: Whole) -> list[Answer]:
     with ExitStack() as stack:
         stores = [
-            stack.enter_context(closing(open_store(one.address, one.home, NOW, fingerprint, may_migrate=True)))
-            for one in (small, large)
+            stack.enter_context(closing(open_store(archive.address, archive.home, NOW, fingerprint, may_migrate=True)))
+            for archive in (small, large)
         ]
         return compare(Readers(stores[0], small.archive), Readers(stores[1], large.archive))
 

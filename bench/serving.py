@@ -89,7 +89,7 @@ def _watched(serve: subprocess.Popen[bytes], file: Path, world: World, day_secon
     days: list[list[float]] = [[] for _ in range(DAYS)]
     while (day := int((time.monotonic() - filled) / day_seconds)) < DAYS:
         days[day].append(_look(process))
-    peak = max(*filling, *(one for day_looks in days for one in day_looks))
+    peak = max(*filling, *(look for day_looks in days for look in day_looks))
     early, late = median(days[1]), median(days[-1])
     return Served(world.feeds, wanted, filled - begun, peak, early, late, _visits(file) - before)
 

@@ -51,8 +51,8 @@ def _claim(store: Store, owner_id: int, expected: int) -> float:
     claimed = store.sources.claim_due(owner_id, {"rss": INTERVAL_MINUTES}, INTERVAL_MINUTES, NOW, 2 * DUE)
     spent = time.process_time() - begun
     assert len(claimed) == expected, len(claimed)
-    for one in claimed:
-        store.database.write(lambda tx, lease=one.lease: leases.release(tx, lease))  # type: ignore[misc]
+    for claim in claimed:
+        store.database.write(lambda tx, lease=claim.lease: leases.release(tx, lease))  # type: ignore[misc]
     return spent
 
 

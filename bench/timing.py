@@ -21,15 +21,15 @@ class Times:
 def by_turns(first: Callable[[], object], second: Callable[[], object], repeats: int) -> tuple[Times, Times]:
     """What each of two took; by turns, so that what disturbs one disturbs the other."""
     took = [(milliseconds(first), milliseconds(second)) for _ in range(repeats)]
-    return times_of([one for one, _ in took]), times_of([other for _, other in took])
+    return times_of([first for first, _ in took]), times_of([other for _, other in took])
 
 
 def times_of(took: Sequence[float]) -> Times:
     return Times(quantiles(took, n=10)[0], median(took), max(took))
 
 
-def milliseconds(deed: Callable[[], object]) -> float:
+def milliseconds(action: Callable[[], object]) -> float:
     # On the clock: a PostgreSQL works in processes of its own.
     begun = time.perf_counter()
-    deed()
+    action()
     return (time.perf_counter() - begun) * 1e3

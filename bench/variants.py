@@ -49,7 +49,7 @@ class InLargeArchive:
     large: list[Collected]
 
     def times(self, number: int) -> float:
-        small, large = (min(own_seconds(one, number) for one in passes) for passes in (self.small, self.large))
+        small, large = (min(own_seconds(pass_, number) for pass_ in passes) for passes in (self.small, self.large))
         return large / small
 
 

@@ -69,10 +69,10 @@ class Workers:
             "| | sources a second | CPU s | database, s |\n|---|---|---|---|\n"
         )
         lines = [
-            f"| {database}: {_processes(count)} | {self.sources / one.wall_seconds:.0f} | {one.cpu_seconds:.2f} | "
-            + ("|" if one.database_seconds is None else f"{one.database_seconds:.2f} |")
+            f"| {database}: {_processes(count)} | {self.sources / round_.wall_seconds:.0f} | {round_.cpu_seconds:.2f} "
+            + ("| |" if round_.database_seconds is None else f"| {round_.database_seconds:.2f} |")
             for database, rounds in (("PostgreSQL", {0: self.embedded} | self.rounds), ("SQLite", self.on_sqlite))
-            for count, one in rounds.items()
+            for count, round_ in rounds.items()
         ]
         return "\n".join(
             (
@@ -229,8 +229,8 @@ class Deployment:
         import psutil
 
         processes = [psutil.Process(process.pid) for process in self._processes]
-        every = [one for process in processes for one in (process, *process.children(recursive=True))]
-        return sum(sum(one.cpu_times()[:2]) for one in every)
+        every = [member for process in processes for member in (process, *process.children(recursive=True))]
+        return sum(sum(process.cpu_times()[:2]) for process in every)
 
     def _database_seconds(self) -> float | None:
         if isinstance(self._server, Files):

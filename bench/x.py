@@ -135,11 +135,11 @@ def _names(world: Any, posts: int) -> list[str]:
 
 def serve(seconds: float) -> None:
     """Serve until the standard input is closed; every answer takes so many seconds."""
-    from catchment.playground.faults import Cue, Moods
+    from catchment.playground.faults import Cue, FaultPlan
     from catchment.playground.server import Playground
 
     script = [Cue("slow_first_byte")] if seconds else []
-    with Playground(_world(), Still(), Moods(11, 0.0, script, 0.0), slow_seconds=seconds) as playground:
+    with Playground(_world(), Still(), FaultPlan(11, 0.0, script, 0.0), slow_seconds=seconds) as playground:
         print(playground.url, flush=True)
         sys.stdin.read()
 

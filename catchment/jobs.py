@@ -352,6 +352,6 @@ def run_if_due(app: App, job: Job, *, is_requested: bool = False) -> bool:
         app.store.jobs.done(lease, started_at, job.next_run(started_at, now, period), now, error)
     except StoreError:
         # Released once the database is back; otherwise no live process could ever run the job again.
-        app.presence.owe(lease)
+        app.presence.release_later(lease)
         raise
     return True

@@ -25,10 +25,10 @@ from catchment.clock import moment
 from catchment.jobs import recover_leases
 from catchment.model import Answer, Record
 from catchment.platforms.nga import KINDS
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
-from catchment.playground.sites.nga import Voice
+from catchment.playground.sites.nga import NgaSimulator
 from catchment.playground.sites.nga.threads import BoardThread, fid_of
 from catchment.playground.world import Version, World
 from catchment.policy.threads import window
@@ -128,8 +128,8 @@ def _playground(month: Month, world: World, clock: LockstepClock, log: Path) -> 
     reading, writing = os.pipe()
 
     def serve() -> None:
-        moods = Calming(month, clock, world.end - REST)
-        with Playground(world, clock, moods, log=log, slow_seconds=0.0) as playground:
+        faults = Calming(month, clock, world.end - REST)
+        with Playground(world, clock, faults, log=log, slow_seconds=0.0) as playground:
             os.write(writing, f"{playground.port}\n".encode())
             signal.pause()
 
@@ -139,7 +139,7 @@ def _playground(month: Month, world: World, clock: LockstepClock, log: Path) -> 
         return int(said.readline()), pid
 
 
-class Calming(Moods):
+class Calming(FaultPlan):
     """Faults until the last days."""
 
     def __init__(self, month: Month, clock: LockstepClock, until: datetime) -> None:
@@ -223,7 +223,7 @@ def _tick(app: App) -> None:
 
 def _boards_figures(settings: Settings, world: World, clock: LockstepClock) -> tuple[int, dict[str, Any]]:
     """What the tables of threads say, and how many recorded holes were floors that the board had."""
-    threads = {f"t{thread.tid}": thread for thread in Voice(world).threads(world.places[0])}
+    threads = {f"t{thread.tid}": thread for thread in NgaSimulator(world).threads(world.places[0])}
     with open_app(replace(settings), "judge", clock=clock) as app:
         rows = app.store.database.read(
             lambda tx: tx.all(
@@ -259,12 +259,12 @@ def _history_figures(
     later: what is gone by the end is owed as well, once a whole reading of its thread could have it."""
     with open_app(replace(settings), "judge", clock=clock) as app:
         stored = app.store.database.read(_board_rows)
-    lists = [one for one in read_log(log) if one.path.startswith("/thread.php")]
+    lists = [line for line in read_log(log) if line.path.startswith("/thread.php")]
     walks = good_walks(stored.visits, lists)
     zone = KINDS[0].forum
     assert zone is not None
     wrong, missed = [], []
-    for thread in Voice(world).threads(world.places[0]):
+    for thread in NgaSimulator(world).threads(world.places[0]):
         name = f"t{thread.tid}"
         listed = [
             walk.began
@@ -365,5 +365,5 @@ def missed_floors(thread: BoardThread, stored: BoardRows) -> list[str]:
 
 def _pace(log: Path) -> dict[str, int]:
     """By the playground's own count; a request for robots.txt is one, too."""
-    times: Sequence[datetime] = sorted(one.at for one in read_log(log))
+    times: Sequence[datetime] = sorted(line.at for line in read_log(log))
     return {"most_in_a_second": most_within(times, timedelta(seconds=1))}

@@ -17,7 +17,7 @@ from catchment.credentials.secret import Secret
 from catchment.jobs import JOBS, run_if_due
 from catchment.model import Record
 from catchment.platforms import reddit
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit.keys import client
@@ -50,8 +50,8 @@ def run(week: Week, folder: Path) -> Verdict:
         ending.callback(database.close)
         clock = PatientClock(START)
         # Outages would only leave the budget alone; and slow answers are slow on the wall, which tells nothing here.
-        moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
-        playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
+        faults = FaultPlan(week.seed, week.fault_rate, outage_rate=0.0)
+        playground = ending.enter_context(Playground(world, clock, faults, log=log, slow_seconds=0.0))
         settings = Settings(
             home=home,
             database_url=database.url,
@@ -98,12 +98,12 @@ def _counted(log: Path) -> dict[str, Any]:
     to wait for no other reason than that."""
     assert reddit.BUDGET is not None
     asked = read_log(log)
-    clients = {one.credential for one in asked if one.credential is not None}
-    times = {name: [one.at for one in asked if one.credential == name] for name in clients}
+    clients = {request.credential for request in asked if request.credential is not None}
+    times = {name: [request.at for request in asked if request.credential == name] for name in clients}
     window = timedelta(seconds=reddit.BUDGET.window_seconds)
     return {
-        "most_in_a_window": max((most_within(one, window) for one in times.values()), default=0),
-        "told_to_wait": sum(1 for one in asked if one.status == 429 and one.fault is None),
+        "most_in_a_window": max((most_within(moments, window) for moments in times.values()), default=0),
+        "told_to_wait": sum(1 for request in asked if request.status == 429 and request.fault is None),
     }
 
 

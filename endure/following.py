@@ -98,7 +98,7 @@ def manners(world: World, place: Place, port: int) -> Iterator[Manner]:
         paths = re.compile("/api/v1/search_by_date")
         yield Manner("hackernews", f"search:{SEARCHED}", {}, 110, paths, stories, "pages")
     elif place.form == "github":
-        yield Manner("github_trending", github.Voice(world).target(place))
+        yield Manner("github_trending", github.GitHubSimulator(world).target(place))
     elif place.form == "website":
         yield Manner("website", address, visits=re.compile(r"/website/\d+"))
         index = re.compile(r"/website/\d+/index")
@@ -143,7 +143,7 @@ def user(world: World, place: Place, service: str) -> Manner:
 
 def _order(world: World, place: Place) -> int:
     """The how-manieth of its form it is."""
-    return sum(1 for one in world.places[: place.number] if one.form == place.form)
+    return sum(1 for earlier in world.places[: place.number] if earlier.form == place.form)
 
 
 def follow_all(app: App, world: World, port: int) -> list[Followed]:

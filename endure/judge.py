@@ -36,16 +36,18 @@ def by_place(asked: Iterable[Asked]) -> dict[int, list[Asked]]:
     """What was said of each place. An answer about several is one about each; one that belongs to no place in
     particular, and tells of none, is about none."""
     found: dict[int, list[Asked]] = defaultdict(list)
-    for one in asked:
-        places = {entry.place for entry in one.entries}
-        if one.place is not None and not OF_ALL.fullmatch(one.path):
-            places.add(one.place)
+    for request in asked:
+        places = {entry.place for entry in request.entries}
+        if request.place is not None and not OF_ALL.fullmatch(request.path):
+            places.add(request.place)
         for place in places:
-            found[place].append(one.replace(entries=tuple(entry for entry in one.entries if entry.place == place)))
+            found[place].append(
+                request.replace(entries=tuple(entry for entry in request.entries if entry.place == place))
+            )
     return found
 
 
-class Heard(Record, frozen=True):
+class Observation(Record, frozen=True):
     """An answer that a visit may have come back from."""
 
     asked: Asked
@@ -95,7 +97,7 @@ class Trial:
         """`slack`: how far the edge of a gap may be off, because an answer takes its time."""
         self.world, self.place, self.followed, self.stored, self.slack = world, place, followed, stored, slack
         self.texts = Texts(world, place)
-        self._topics = discourse.Voice(world).posts(place) if place.form == "discourse" else {}
+        self._topics = discourse.DiscourseSimulator(world).posts(place) if place.form == "discourse" else {}
         self.asked = asked
         self.by_wire_id: dict[str, list[Held]] = defaultdict(list)
         self.by_id = {item.id: item for item in stored.items}
@@ -103,45 +105,45 @@ class Trial:
             for name in item.ids:
                 self.by_wire_id[name].append(item)
         self._visits = {
-            (one.source_id, is_look): _Visits(stored.visits, one.source_id, is_look)
-            for one in followed
+            (source.source_id, is_look): _Visits(stored.visits, source.source_id, is_look)
+            for source in followed
             for is_look in (False, True)
         }
         self._alone: dict[int, bool] = {}
-        self.heard: list[Heard] = []
+        self.heard: list[Observation] = []
         self.unseen = 0
-        for one in asked:
-            self._hear(one)
+        for request in asked:
+            self._hear(request)
 
     # ── who heard it ──────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _hear(self, one: Asked) -> None:
-        visits = self._visits_of(one)
+    def _hear(self, request: Asked) -> None:
+        visits = self._visits_of(request)
         if not visits:
-            self.unseen += one.is_whole
-        is_cut_off = any(begin <= one.at <= end for begin, end in self.stored.cut_off)
+            self.unseen += request.is_whole
+        is_cut_off = any(begin <= request.at <= end for begin, end in self.stored.cut_off)
         is_finished = any(visit.outcome != "skipped" for visit in visits)
-        is_repair = REPAIR.fullmatch(one.path) is not None
+        is_repair = REPAIR.fullmatch(request.path) is not None
         if not is_finished and (is_cut_off or visits or is_repair):
             # A visit that was stopped, politely or not, may have stored a part of what it was told. The record of one
             # that was cut off begins with the first page it stored. The repair of a gap has no record of a visit.
-            self.heard.append(Heard(one, None, is_sure=False))
-        elif (one.is_whole or one.entries) and is_finished:
+            self.heard.append(Observation(request, None, is_sure=False))
+        elif (request.is_whole or request.entries) and is_finished:
             visit = visits[0] if len(visits) == 1 else None
-            self.heard.append(Heard(one, visit, self._is_sure(one, visit, is_cut_off)))
+            self.heard.append(Observation(request, visit, self._is_sure(request, visit, is_cut_off)))
 
-    def _visits_of(self, one: Asked) -> list[Visit]:
+    def _visits_of(self, request: Asked) -> list[Visit]:
         found = []
         for source in self.followed:
             for is_look in (False, True):
-                if source.may_have_asked(one, is_look):
-                    found += self._visits[source.source_id, is_look].at(one.at)
+                if source.may_have_asked(request, is_look):
+                    found += self._visits[source.source_id, is_look].at(request.at)
         return found
 
-    def _is_sure(self, one: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
-        if visit is None or not one.is_whole or visit.outcome != "succeeded":
+    def _is_sure(self, request: Asked, visit: Visit | None, is_cut_off: bool) -> bool:
+        if visit is None or not request.is_whole or visit.outcome != "succeeded":
             return False
-        if THREAD_PAGE.fullmatch(one.path) and (visit.is_look or one.fault == STALE):
+        if THREAD_PAGE.fullmatch(request.path) and (visit.is_look or request.fault == STALE):
             # Only of the floors that were due does a second look take anything, and only what is new of an old copy.
             return False
         if self.place.form not in SHARED:
@@ -169,27 +171,31 @@ class Trial:
             lost=tuple(lost),
             twice=tuple(twice),
             wrong=tuple(wrong),
-            unexplained=tuple(words for one in missed for words in one.unexplained),
-            gap_seconds=sum(one.gap_seconds for one in missed),
-            false_gap_seconds=sum(one.false_gap_seconds for one in missed),
-            needed_gaps=sum(one.needed for one in missed),
-            unseen=self.unseen + sum(one.unseen for one in missed),
-            waiting=sum(one.waiting for one in missed),
+            unexplained=tuple(words for part in missed for words in part.unexplained),
+            gap_seconds=sum(part.gap_seconds for part in missed),
+            false_gap_seconds=sum(part.false_gap_seconds for part in missed),
+            needed_gaps=sum(part.needed for part in missed),
+            unseen=self.unseen + sum(part.unseen for part in missed),
+            waiting=sum(part.waiting for part in missed),
         )
 
     def _most_items(self) -> int:
         """As how many items a post may be stored. Two, if the place changed its ids while less than half of what it
         shows was known: then nobody can tell new ids from new posts."""
         changed_at = self.place.new_ids_at
-        after = [one for one in self.heard if one.asked.entries and changed_at and one.asked.at >= changed_at]
+        after = [
+            observation
+            for observation in self.heard
+            if observation.asked.entries and changed_at and observation.asked.at >= changed_at
+        ]
         if changed_at is None or not after:
             return 1
         shown = {entry.post for entry in after[0].asked.entries}
         known = {
             entry.post
-            for one in self.asked
-            if one.at < changed_at
-            for entry in one.entries
+            for request in self.asked
+            if request.at < changed_at
+            for entry in request.entries
             if entry.wire_id in self.by_wire_id
         }
         return 2 if 2 * len(shown & known) < len(shown) else 1
@@ -197,25 +203,25 @@ class Trial:
     def _missed(self) -> list[Missed]:
         sources = self.followed
         missed = [*map(self._missed_by, sources), *map(self._floors_missed_by, sources)]
-        return [one for one in missed if one is not None]
+        return [part for part in missed if part is not None]
 
     def _floors_missed_by(self, source: Followed) -> Missed | None:
         if not source.manner.has_threads:
             return None
         visits = [
-            one
-            for one in self.stored.visits
-            if one.source_id == source.source_id and one.is_of_list and not one.is_look
+            visit
+            for visit in self.stored.visits
+            if visit.source_id == source.source_id and visit.is_of_list and not visit.is_look
         ]
         # An old copy of a thread's page excuses nothing: the thread has to be read again.
-        lists = [one for one in self.asked if not THREAD_PAGE.fullmatch(one.path)]
-        walks = good_walks([one for one in visits if one.outcome in _GOOD], lists)
+        lists = [request for request in self.asked if not THREAD_PAGE.fullmatch(request.path)]
+        walks = good_walks([visit for visit in visits if visit.outcome in _GOOD], lists)
         days = source.manner.settings["window_days"]
         unknown = (*self.stored.unknown_floors, *self.stored.passed_over)
         waiting = {
             entry.post
-            for one in self.asked
-            for entry in one.entries
+            for request in self.asked
+            for entry in request.entries
             if any(item.id in self.stored.waiting_heads for item in self.by_wire_id.get(entry.wire_id, ()))
         }
         return Floors(self.world, self.place, walks, self._first_seen(), unknown, days, waiting).missed()
@@ -223,13 +229,21 @@ class Trial:
     def _missed_by(self, source: Followed) -> Missed | None:
         gaps = [gap for gap in self.stored.gaps if gap.source_id == source.source_id]
         if source.manner.walk == "window":
-            told = [one for one in self.heard if one.visit is not None]
-            good = [one.asked for one in told if one.asked.is_whole and one.visit and one.visit.outcome in _GOOD]
-            return Window(self._timeline(), gaps, self.slack, [one.asked for one in told], good).missed()
+            told = [observation for observation in self.heard if observation.visit is not None]
+            good = [
+                observation.asked
+                for observation in told
+                if observation.asked.is_whole and observation.visit and observation.visit.outcome in _GOOD
+            ]
+            return Window(
+                self._timeline(), gaps, self.slack, [observation.asked for observation in told], good
+            ).missed()
         if source.manner.walk == "pages":
-            visits = [one for one in self.stored.visits if one.source_id == source.source_id and not one.is_look]
-            asked = [one for one in self.asked if source.may_have_asked(one, is_look=False)]
-            walks = good_walks([one for one in visits if one.outcome in _GOOD], asked)
+            visits = [
+                visit for visit in self.stored.visits if visit.source_id == source.source_id and not visit.is_look
+            ]
+            asked = [request for request in self.asked if source.may_have_asked(request, is_look=False)]
+            walks = good_walks([visit for visit in visits if visit.outcome in _GOOD], asked)
             first_seen = self._first_seen()
             return Pages(self.world, self.place, source.manner, gaps, self.slack, walks, first_seen).missed()
         return None
@@ -245,20 +259,22 @@ class Trial:
         """When each post that is stored was first seen."""
         return {
             entry.post: items[0].first_seen_at
-            for one in self.asked
-            for entry in one.entries
+            for request in self.asked
+            for entry in request.entries
             if (items := self.by_wire_id.get(entry.wire_id))
         }
 
     # ── what was said is held ─────────────────────────────────────────────────────────────────────────────────────
 
-    def _told(self, one: Heard) -> list[Entry]:
+    def _told(self, observation: Observation) -> list[Entry]:
         """What its reader takes from it: of a topic, the posts whose numbers belong on the page."""
-        topic = re.search(r"/t/\d+(?:/(\d+))?\.json", one.asked.path) if self.place.form == "discourse" else None
+        topic = (
+            re.search(r"/t/\d+(?:/(\d+))?\.json", observation.asked.path) if self.place.form == "discourse" else None
+        )
         if topic is None:
-            return list(one.asked.entries)
+            return list(observation.asked.entries)
         page = FORUM.page_of(int(topic[1] or 1))
-        return [entry for entry in one.asked.entries if FORUM.page_of(self._topics[entry.post].number) == page]
+        return [entry for entry in observation.asked.entries if FORUM.page_of(self._topics[entry.post].number) == page]
 
     def _subject(self, entry: Entry) -> str:
         """What an entry is about: a page is one thing, whichever post it shows."""
@@ -266,8 +282,8 @@ class Trial:
 
     def _items_by_subject(self) -> dict[str, set[int]]:
         found: dict[str, set[int]] = defaultdict(set)
-        for one in self.heard:
-            for entry in one.asked.entries:
+        for observation in self.heard:
+            for entry in observation.asked.entries:
                 found[self._subject(entry)] |= {item.id for item in self.by_wire_id.get(entry.wire_id, ())}
         return found
 
@@ -275,13 +291,16 @@ class Trial:
         said: dict[str, list[tuple[str, bool]]] = defaultdict(list)
         gone: set[str] = set()
         lost = []
-        for one in self.heard:
-            for entry in self._told(one):
+        for observation in self.heard:
+            for entry in self._told(observation):
                 if entry.is_deleted:
                     gone.add(self._subject(entry))
                     continue
-                if (one.is_sure or one.is_stale) and not self.by_wire_id.get(entry.wire_id):
-                    lost.append(f"{entry.post} ({entry.wire_id}) at {one.asked.at:%d %H:%M:%S} in {one.asked.fault}")
+                if (observation.is_sure or observation.is_stale) and not self.by_wire_id.get(entry.wire_id):
+                    lost.append(
+                        f"{entry.post} ({entry.wire_id}) at {observation.asked.at:%d %H:%M:%S} "
+                        f"in {observation.asked.fault}"
+                    )
                 if entry.is_withheld:
                     continue
                 subject = self._subject(entry)
@@ -289,9 +308,9 @@ class Trial:
                     continue
                 # A stale answer moves nothing. Of an answer that was not read whole, or of a visit that broke off, only
                 # the collector knows how much it took from it.
-                if not one.is_stale or subject not in said:
-                    is_sure = one.is_sure and not is_partial(one.asked.path)
-                    said[subject] += [(text, is_sure) for text in self.texts.of(one.asked, entry)]
+                if not observation.is_stale or subject not in said:
+                    is_sure = observation.is_sure and not is_partial(observation.asked.path)
+                    said[subject] += [(text, is_sure) for text in self.texts.of(observation.asked, entry)]
         items = self._items_by_subject()
         told_wrongly = (
             self._told_wrongly(name, items[name], texts, was_gone=name in gone) for name, texts in said.items()
@@ -323,10 +342,10 @@ class Trial:
         """The last score is one that was told since the last sure answer."""
         told: dict[str, list[int]] = {}
         is_known: set[str] = set()
-        for one in self.heard:
-            for entry in self._told(one):
+        for observation in self.heard:
+            for entry in self._told(observation):
                 if entry.score is not None:
-                    if one.is_sure:
+                    if observation.is_sure:
                         told[entry.wire_id] = []
                         is_known.add(entry.wire_id)
                     told.setdefault(entry.wire_id, []).append(entry.score)
@@ -340,18 +359,18 @@ class Trial:
         """What the platform last surely said to be gone is marked; what is marked was said to be gone."""
         last: dict[str, bool | None] = {}
         ever: set[str] = set()
-        heard = {one.asked.number: one for one in self.heard}
+        heard = {observation.asked.number: observation for observation in self.heard}
         for asked in self.asked:
             gone = self._missing(asked)
             ever.update(gone)
             # Asked twice, such an answer is believed: from outside nobody can tell a 404 by mistake from a true one.
             last.update(dict.fromkeys(gone))
-            one = heard.get(asked.number)
-            for entry in self._told(one) if one else ():
+            observation = heard.get(asked.number)
+            for entry in self._told(observation) if observation else ():
                 # A story that is dead is not taken over by a visit; a community marks what is gone wherever it stands.
-                is_look = one is not None and one.visit is not None and one.visit.is_look
+                is_look = observation is not None and observation.visit is not None and observation.visit.is_look
                 is_gone = entry.is_deleted and (is_look or self.place.form == "reddit")
-                last[entry.wire_id] = is_gone if one and one.is_sure else None
+                last[entry.wire_id] = is_gone if observation and observation.is_sure else None
         wrong = []
         for name, items in self.by_wire_id.items():
             if last.get(name) and not items[0].is_deleted:
@@ -361,28 +380,28 @@ class Trial:
                 wrong.append(f"{name} is marked as deleted, and is not")
         return wrong
 
-    def _missing(self, one: Asked) -> list[str]:
+    def _missing(self, request: Asked) -> list[str]:
         """The items of which this answer may be taken to say that they are gone."""
-        if one.entries:
-            return [entry.wire_id for entry in one.entries if entry.is_deleted]
+        if request.entries:
+            return [entry.wire_id for entry in request.entries if entry.is_deleted]
         if self.place.form == "reddit":
             return []
         if self.place.form == "nga":
-            return [f"{name}{number}" for name, number in re.findall(r"\b([pt])id=(\d+)", one.path)]
-        number = one.path.rpartition("/")[2].partition(".")[0]
+            return [f"{name}{number}" for name, number in re.findall(r"\b([pt])id=(\d+)", request.path)]
+        number = request.path.rpartition("/")[2].partition(".")[0]
         return [number, f"t{number}"] if number.isdigit() else []
 
     def _appearances(self) -> list[str]:
         if self.place.form != "github":
             return []
         return [
-            f"{entry.wire_id} was listed on {one.asked.at:%Y-%m-%d}, and this is not kept"
-            for one in self.heard
-            if one.is_sure
-            for entry in one.asked.entries
+            f"{entry.wire_id} was listed on {observation.asked.at:%Y-%m-%d}, and this is not kept"
+            for observation in self.heard
+            if observation.is_sure
+            for entry in observation.asked.entries
             for item in self.by_wire_id.get(entry.wire_id, ())
             # Midnight may pass between the answer and its arrival.
-            if not any((item.id, f"{at:%Y-%m-%d}") in self.stored.appearances for at in one.possible_times)
+            if not any((item.id, f"{at:%Y-%m-%d}") in self.stored.appearances for at in observation.possible_times)
         ]
 
 
@@ -390,9 +409,9 @@ class _Visits:
     """The visits of one source, or the rounds of second looks at its items, to be found by time."""
 
     def __init__(self, visits: Sequence[Visit], source_id: int, is_look: bool) -> None:
-        self._visits = [one for one in visits if (one.source_id, one.is_look) == (source_id, is_look)]
-        self._starts = [one.started_at for one in self._visits]
-        self._longest = max((one.finished_at - one.started_at for one in self._visits), default=timedelta())
+        self._visits = [visit for visit in visits if (visit.source_id, visit.is_look) == (source_id, is_look)]
+        self._starts = [visit.started_at for visit in self._visits]
+        self._longest = max((visit.finished_at - visit.started_at for visit in self._visits), default=timedelta())
 
     def at(self, at: datetime) -> list[Visit]:
         """Those under way at a moment; threads of a forum are read by several processes at once."""

@@ -50,7 +50,7 @@ class Window:
         self.gaps = [(gap.from_at, self._end_of(gap)) for gap in gaps]
 
     def missed(self) -> Missed:
-        seen = {entry.post for one in self.told for entry in one.entries}
+        seen = {entry.post for request in self.told for entry in request.entries}
         needed, unexplained, unseen = [], [], 0
         for before, after in pairwise(self.good):
             glimpsed = self.timeline.glimpses(before.at, after.at)
@@ -81,10 +81,10 @@ class Window:
             return post.shown_from > before
         # No newer than the answer that told of it: what is dated ahead is not beyond all that comes.
         told = (
-            min(self.posts[entry.post].created_at, one.at)
-            for one in self.told
-            if one.at <= before
-            for entry in one.entries
+            min(self.posts[entry.post].created_at, request.at)
+            for request in self.told
+            if request.at <= before
+            for entry in request.entries
         )
         newest = max(told, default=None)
         # A feed that has shown nothing yet gives no edge from which anything could be missing.
@@ -236,7 +236,7 @@ class Floors:
 
     def _is_owed(self, head: Post, post: Post) -> bool:
         """Not what was removed meanwhile: threads wait to be read, and all that can be known then is the hole."""
-        if any(one.removed_at is not None and one.removed_at <= self.walks[-1].ended for one in (head, post)):
+        if any(shown.removed_at is not None and shown.removed_at <= self.walks[-1].ended for shown in (head, post)):
             return False
         return sum(self._shows(walk, head, post) for walk in self.walks) >= WALKS_ENOUGH
 
@@ -248,10 +248,13 @@ class Floors:
 
 def _threads(world: World, place: Place) -> list[list[Post]]:
     if place.form == nga.NAME:
-        every = nga.Voice(world).threads(place)
+        every = nga.NgaSimulator(world).threads(place)
         threads = (thread for thread in every if not thread.more_floors and not thread.is_hidden)
         return [[floor.post for floor in thread.floors] for thread in threads]
-    return [[one.post for one in topic] for topic in discourse.Voice(world).topics(place).values()]
+    return [
+        [topic_post.post for topic_post in topic]
+        for topic in discourse.DiscourseSimulator(world).topics(place).values()
+    ]
 
 
 def _is_numbered(place: Place, manner: Manner) -> bool:
@@ -265,17 +268,17 @@ def good_walks(visits: Sequence[Visit], asked: Sequence[Asked]) -> list[Span]:
     """When each of these visits walked. One that was shown an old copy began in the past, and proves nothing. Nor does
     one that Reddit showed an empty page: its anchor is gone, or was pushed beyond the reach while the walk went on. The
     watermark stays, and the next visit walks again."""
-    times = [one.at for one in asked]
+    times = [request.at for request in asked]
     walks = []
     for visit in visits:
         during = asked[bisect_left(times, visit.started_at) : bisect_right(times, visit.finished_at)]
-        if during and not any(one.fault == STALE or _is_empty_page(one) for one in during):
+        if during and not any(request.fault == STALE or _is_empty_page(request) for request in during):
             walks.append(Span(during[0].at, during[-1].at))
     return walks
 
 
-def _is_empty_page(one: Asked) -> bool:
-    return one.path.partition("?")[0].endswith("/new") and one.is_whole and not one.entries
+def _is_empty_page(request: Asked) -> bool:
+    return request.path.partition("?")[0].endswith("/new") and request.is_whole and not request.entries
 
 
 def _seconds(gaps: Sequence[Gap]) -> float:

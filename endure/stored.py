@@ -69,7 +69,7 @@ class Stored(Record, frozen=True):
 
 def stored_of(store: Store, followed: Sequence[Followed]) -> Stored:
     """What these sources, which follow one place, have brought."""
-    ids = [one.source_id for one in followed]
+    ids = [source.source_id for source in followed]
 
     def question(tx: Any) -> Stored:
         visits = tx.select_in(

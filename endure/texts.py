@@ -39,10 +39,10 @@ class Texts:
     def __init__(self, world: World, place: Place) -> None:
         self.place = place
         self.posts = {post.id: post for post in world.posts(place)}
-        self._x = x.Voice(world) if place.form == x.NAME else None
-        self._github = github.Voice(world) if place.form == "github" else None
-        self._reddit = reddit.Voice(world).site if place.form == "reddit" else None
-        threads = nga.Voice(world).threads(place) if place.form == "nga" else ()
+        self._x = x.XSimulator(world) if place.form == x.NAME else None
+        self._github = github.GitHubSimulator(world) if place.form == "github" else None
+        self._reddit = reddit.RedditSimulator(world).site if place.form == "reddit" else None
+        threads = nga.NgaSimulator(world).threads(place) if place.form == "nga" else ()
         self._floors = {floor.post.id: floor for thread in threads for floor in thread.floors}
 
     def is_own(self, name: str) -> bool:

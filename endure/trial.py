@@ -229,18 +229,18 @@ class Postgres:
 
 
 def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        return int(one.getsockname()[1])
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
 
 
 def _storms(plan: Plan) -> list[Cue]:
     """Now and then Reddit has too many requests from everybody: with a word on how long, without one, and at the door
     where tokens are given."""
-    moods = [("slow_down", "/r/*"), ("slow_down_somehow", "/r/*"), ("slow_down_somehow", "/api/*")]
+    faults = [("slow_down", "/r/*"), ("slow_down_somehow", "/r/*"), ("slow_down_somehow", "/api/*")]
     count = int(timedelta(days=plan.days) / STORMS_EVERY)
     begins = [START + (number + 0.5) * STORMS_EVERY for number in range(count)]
     return [
-        Cue(*moods[number % len(moods)], host=SITES["reddit"], from_at=begin, to_at=begin + STORM)
+        Cue(*faults[number % len(faults)], host=SITES["reddit"], from_at=begin, to_at=begin + STORM)
         for number, begin in enumerate(begins)
     ]
 
@@ -385,12 +385,12 @@ def judged(
     with open_app(settings, "judge") as app:
         findings = []
         for place in world.places:
-            followed = [one for one in sources if one.place == place.number]
+            followed = [source for source in sources if source.place == place.number]
             stored = stored_of(app.store, followed)
             if place.number not in said and not (stored.items or stored.gaps):
                 # Nobody came to ask: nothing is owed, and what there was to see need not be made up.
                 continue
-            off = max([slack, *(_longest_answer(app.store, one.source_id) for one in followed)])
+            off = max([slack, *(_longest_answer(app.store, source.source_id) for source in followed)])
             findings.append((place, Trial(world, place, followed, said.get(place.number, ()), stored, off).findings()))
         count = app.store.items.count()
         outcomes = app.store.database.read(lambda tx: tx.all(_OUTCOMES))
@@ -406,13 +406,13 @@ def judged(
             ]
         )
     counts = Counts(asked)
-    every = [one for _, one in findings]
-    total = sum(one.gap_seconds for one in every)
+    every = [finding for _, finding in findings]
+    total = sum(finding.gap_seconds for finding in every)
     details = [
         f"place {place.number} ({place.form}) {name}: {words}"
-        for place, one in findings
+        for place, finding in findings
         for name in ("lost", "twice", "wrong", "unexplained")
-        for words in getattr(one, name)
+        for words in getattr(finding, name)
     ]
     return {
         "faults": counts.faults,
@@ -425,12 +425,12 @@ def judged(
         "twice": _sum(every, "twice"),
         "wrong": _sum(every, "wrong"),
         "unexplained": _sum(every, "unexplained"),
-        "false_gaps": round(sum(one.false_gap_seconds for one in every) / total, 4) if total else 0.0,
-        "unseen": sum(one.unseen for one in every),
-        "waiting": sum(one.waiting for one in every),
+        "false_gaps": round(sum(finding.false_gap_seconds for finding in every) / total, 4) if total else 0.0,
+        "unseen": sum(finding.unseen for finding in every),
+        "waiting": sum(finding.waiting for finding in every),
         "leases": held,
         "beyond_budget": beyond_budget(asked, world),
-        "unvisited": len(unvisited(outcomes, {one.source_id: one.place for one in sources}, asked)),
+        "unvisited": len(unvisited(outcomes, {source.source_id: source.place for source in sources}, asked)),
     }, details
 
 
@@ -449,7 +449,11 @@ def unvisited(outcomes: Iterable[Sequence[int]], places: Mapping[int, int], aske
     anybody came, or failed each time, cannot be visited: there, a visit that failed by itself is enough.
 
     `outcomes`: source, successes, failures; `places`: the place of each source."""
-    good = {one.place for one in asked if one.is_whole and one.fault is None and one.status in (200, 304)}
+    good = {
+        request.place
+        for request in asked
+        if request.is_whole and request.fault is None and request.status in (200, 304)
+    }
     return [
         source_id
         for source_id, succeeded, failed in outcomes
@@ -465,11 +469,11 @@ def beyond_budget(asked: Sequence[Asked], world: World) -> int:
         numbers = {place.number for place in world.places if place.form == platform.NAME}
         if numbers and (budget := platform.BUDGET) is not None:
             times = defaultdict(list)
-            for one in asked:
-                if one.place in numbers:
-                    times[one.credential if budget.is_per_credential else None].append(one.at)
+            for request in asked:
+                if request.place in numbers:
+                    times[request.credential if budget.is_per_credential else None].append(request.at)
             window = timedelta(seconds=budget.window_seconds)
-            most = max((most_within(one, window) for one in times.values()), default=0)
+            most = max((most_within(moments, window) for moments in times.values()), default=0)
             beyond = max(beyond, most - budget.limit - (budget.concurrency or IN_FLIGHT))
     return beyond
 
@@ -479,7 +483,7 @@ def most_within(times: Sequence[datetime], length: timedelta) -> int:
 
 
 def _sum(findings: list[Findings], name: str) -> int:
-    return sum(len(getattr(one, name)) for one in findings)
+    return sum(len(getattr(finding, name)) for finding in findings)
 
 
 def secrets_found(folders: Sequence[Path], settings: Settings, more: Iterable[str] = ()) -> list[str]:
@@ -494,7 +498,7 @@ def secrets_found(folders: Sequence[Path], settings: Settings, more: Iterable[st
         *X_KEYS.values(),
         *more,
     )
-    needles = [one.encode() for one in told]
+    needles = [secret.encode() for secret in told]
     return [
         f"a secret stands in {file.relative_to(folder)}"
         for folder in folders

@@ -31,7 +31,7 @@ from catchment.clock import moment
 from catchment.credentials.secret import Secret
 from catchment.jobs import run_if_due
 from catchment.model import Record, Severity
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import Asked, bill_of, read_log
 from catchment.playground.posting_rates import Pace, moments
 from catchment.playground.rng import chance_of
@@ -114,8 +114,8 @@ def _live(week: Week, folder: Path, caps: Caps | None = None) -> Verdict:
         ending.callback(database.close)
         clock = SharedClock(folder / CLOCK, START)
         # Slow answers are slow on the wall, which tells nothing here; an outage would only save money.
-        moods = Moods(week.seed, week.fault_rate, outage_rate=0.0)
-        playground = ending.enter_context(Playground(world, clock, moods, log=log, slow_seconds=0.0))
+        faults = FaultPlan(week.seed, week.fault_rate, outage_rate=0.0)
+        playground = ending.enter_context(Playground(world, clock, faults, log=log, slow_seconds=0.0))
         settings = settings_of(str(home), database.url, playground.url, {})
         with open_app(settings, "endure", clock=clock) as app:
             add_x_keys(app)
@@ -316,7 +316,9 @@ def holes(app: App, world: World, sources: Sequence[Followed], asked: Sequence[A
         walks = good_walks(visits, said.get(place.number, ()))
         ids = {name for item in stored.items for name in item.ids}
         posts = world.posts(place)
-        held = {post.id for post in posts if any(str(tweet_id(post, one.number)) in ids for one in post.versions)}
+        held = {
+            post.id for post in posts if any(str(tweet_id(post, version.number)) in ids for version in post.versions)
+        }
         if not walks or not held:
             continue
         begin, end = min(post.shown_from for post in posts if post.id in held), walks[-1].began

@@ -62,11 +62,11 @@ class Feed:
         return f'<?xml version="1.0"?><rss version="2.0"><channel>{head}{entries}</channel></rss>'.encode()
 
     def _entry(self, key: str) -> str:
-        one = self.entries[key]
+        entry = self.entries[key]
         return (
             f'<item><guid isPermaLink="false">{escape(key)}</guid><link>{self._site.url}/{escape(key)}</link>'
-            f"<title>{escape(one['title'])}</title><description>{escape(one['text'])}</description>"
-            f"<pubDate>{format_datetime(one['at'])}</pubDate></item>"
+            f"<title>{escape(entry['title'])}</title><description>{escape(entry['text'])}</description>"
+            f"<pubDate>{format_datetime(entry['at'])}</pubDate></item>"
         )
 
     def _answer(self, connection: Connection, seen: Seen) -> bool:
@@ -106,6 +106,6 @@ class FeedSite:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for one in self.feeds.values():
-            one.release()
+        for feed in self.feeds.values():
+            feed.release()
         self.server.__exit__(kind, error, trace)

@@ -49,11 +49,14 @@ class Forked:
         # As if it was started: `make check` leaves out the tests that do.
         sys.audit("os.fork")
         reads, writes = zip(*(os.pipe() for _ in range(3)), strict=True)
-        theirs = [Connection(reads[0], writable=False), *(Connection(one, readable=False) for one in writes[1:])]
+        theirs = [
+            Connection(reads[0], writable=False),
+            *(Connection(descriptor, readable=False) for descriptor in writes[1:]),
+        ]
         self._process = _context().Process(target=_become, args=(theirs, os.getcwd(), dict(os.environ), run, arguments))
         self._process.start()
-        for one in theirs:
-            one.close()
+        for connection in theirs:
+            connection.close()
         self.pid = self._process.pid or 0
         self.stdin: TextIO = os.fdopen(writes[0], "w")
         self.stdout: TextIO = os.fdopen(reads[1])

@@ -128,7 +128,7 @@ def test_08_a_kind_without_a_platform_is_skipped_without_an_error_and_warned_of_
     for name in ("nasa", "esa"):
         here.app.store.sources.follow(Target("xhs_keyword", f"@{name}"), "xiaohongshu", here.clock.now())
     results = here.collect()
-    assert [(one.outcome, one.error) for one in results] == [(Outcome.SKIPPED, None)] * 2
+    assert [(result.outcome, result.error) for result in results] == [(Outcome.SKIPPED, None)] * 2
     assert here.collect() == []  # not again with every tick
     assert len(here.collect(after=60 * MINUTE)) == 2
     said = caplog.text + "".join(capsys.readouterr())
@@ -206,7 +206,9 @@ def test_14_with_a_key_the_status_tells_of_every_source_and_the_sums(here: TownA
         here.follow(a_feed(here, name))
     here.collect()
     status = Desk(here).get("/api/collector/status")
-    assert [(one["type"], one["fetch_count"], one["status"]) for one in status["sources"]] == [("rss", 1, "ok")] * 2
+    assert [(source["type"], source["fetch_count"], source["status"]) for source in status["sources"]] == [
+        ("rss", 1, "ok")
+    ] * 2
     assert (status["stats"]["total_sources"], status["stats"]["items_24h"]) == (2, 2)
 
 

@@ -102,18 +102,19 @@ def height(part: str) -> int:
     return next((number for number, layer in enumerate(LAYERS) if part in layer), len(LAYERS))
 
 
-def points_downwards(one: Import) -> bool:
-    if one.imported_part is None or one.imported_part == one.part:
+def points_downwards(import_: Import) -> bool:
+    if import_.imported_part is None or import_.imported_part == import_.part:
         return True
-    return height(one.imported_part) < height(one.part)
+    return height(import_.imported_part) < height(import_.part)
 
 
 def by(parts: set[str], modules: set[str], root: Path = PRODUCT) -> list[Import]:
     """Imports of these modules, or of anything inside them, by these parts."""
     return [
-        one
-        for one in imports(root)
-        if one.part in parts and any(one.module == name or one.module.startswith(f"{name}.") for name in modules)
+        import_
+        for import_ in imports(root)
+        if import_.part in parts
+        and any(import_.module == name or import_.module.startswith(f"{name}.") for name in modules)
     ]
 
 
@@ -126,7 +127,7 @@ def test_every_part_of_the_product_has_its_layer() -> None:
 
 
 def test_imports_point_downwards_only() -> None:
-    assert [one for one in imports(PRODUCT) if not points_downwards(one)] == []
+    assert [import_ for import_ in imports(PRODUCT) if not points_downwards(import_)] == []
 
 
 def test_platforms_know_neither_network_nor_database_nor_settings() -> None:
@@ -187,12 +188,12 @@ def test_only_fetch_opens_connections_to_platforms() -> None:
 
 def test_the_product_imports_no_tests_and_the_playground_only_for_the_demo() -> None:
     assert by(everyone_but(), {"tests", "tools", "bench"}) == []
-    users = {one.file for one in by(everyone_but("playground"), {"catchment.playground"})}
+    users = {import_.file for import_ in by(everyone_but("playground"), {"catchment.playground"})}
     assert users == {"cli/commands/demo.py", "playground/demo_view.py", "playground/demo_world.py"}
 
 
 def test_the_playground_knows_nothing_of_those_whom_it_judges() -> None:
-    known = {one.imported_part for one in imports(PRODUCT) if one.part == "playground"} - {None}
+    known = {import_.imported_part for import_ in imports(PRODUCT) if import_.part == "playground"} - {None}
     assert known <= {"playground", "model", "clock", "errors"}
 
 
@@ -214,7 +215,7 @@ def test_an_import_is_seen_however_it_is_written(tmp_path: Path, path: str, sour
     (root / "store").mkdir(parents=True)
     (root / path).parent.mkdir(exist_ok=True)
     (root / path).write_text(source)
-    assert [one.module for one in by({"judge", "pace"}, {"catchment.store"}, root)] == [module]
+    assert [import_.module for import_ in by({"judge", "pace"}, {"catchment.store"}, root)] == [module]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def test_a_filled_archive_is_whole(store: Store, archive: Archive):
     assert store.items.count() == SIZE
     assert store.index.behind() == 0
     assert store.items.get(SIZE).tags == tuple(archive.tags_of(SIZE))
-    assert [one.version for one in store.items.revisions(EDITED)] == [1]
+    assert [revision.version for revision in store.items.revisions(EDITED)] == [1]
     assert len(store.items.replies(HEADS, 2 * REPLIES).items) == REPLIES
     assert len(store.items.counters(HEADS)) == archives.COUNTED
 
@@ -140,8 +140,10 @@ def test_a_move_that_breaks_a_promise_is_reported(change: dict[str, float]):
 
 def with_workers(**changes: Any) -> Workers:
     """Two hundred sources in ten seconds."""
-    one, embedded = Round(10.0, 1.4, 2.0), Round(10.0, 1.0, 2.0)
-    figures = Workers(200, embedded, {1: one, 2: one, 4: one}, {0: Round(8.0, 1.0, None)}, 6.0, 120.0)
+    distributed, embedded = Round(10.0, 1.4, 2.0), Round(10.0, 1.0, 2.0)
+    figures = Workers(
+        200, embedded, {1: distributed, 2: distributed, 4: distributed}, {0: Round(8.0, 1.0, None)}, 6.0, 120.0
+    )
     return replace(figures, **changes)
 
 

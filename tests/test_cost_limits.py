@@ -41,7 +41,7 @@ def read(body: str) -> Reading:
 
 
 def cleaned(*html: str) -> Refined:
-    items = tuple(Item(str(number), html=one) for number, one in enumerate(html))
+    items = tuple(Item(str(number), html=markup) for number, markup in enumerate(html))
     return refine(Reading(items), scope="s1", answer_url=URL)
 
 
@@ -99,7 +99,7 @@ def test_a_large_honest_answer_takes_a_fraction_of_its_limit() -> None:
     # Half a megabyte; forty times as much is the largest answer that is taken.
     assert sum(map(len, honest)) > 500_000
     assert spent(*honest) * 40 < cost_limits.MOST_WORK
-    assert all(one.item.html for one in cleaned(*honest).items)
+    assert all(item.item.html for item in cleaned(*honest).items)
 
 
 # ── feeds ─────────────────────────────────────────────────────────────────────────────────────────────────────────

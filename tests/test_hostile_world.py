@@ -1,6 +1,6 @@
 """A hostile world: every trick at once, and ten honest feeds among them, through the whole collector.
 
-Real shop, real SQLite, real HTTP. The internet is played by a server on 127.0.0.1 to which the collector is told to
+Real app, real SQLite, real HTTP. The internet is played by a server on 127.0.0.1 to which the collector is told to
 turn as its proxy: so every source has a public address of its own (none of which is ever reached), and private networks
 stay as closed as they are for everybody. A second round asks the same addresses without a proxy, where the guard judges
 the very socket; a third one goes through the command, with private networks open, as on a developer's machine.
@@ -210,7 +210,7 @@ def settings(home: Path, **more: Any) -> Settings:
 
 
 class Following:
-    """A shop, and the sources that it follows, by the names that the cases give them."""
+    """An app and its sources, by the names of the cases."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -235,7 +235,7 @@ class Following:
 
     def collect(self, *names: str) -> dict[str, VisitResult]:
         ids = [self.sources[name].id for name in names or self.sources]
-        by_id = {one.source_id: one for one in self.app.scheduler().these(ids, "test", "test")}
+        by_id = {result.source_id: result for result in self.app.scheduler().these(ids, "test", "test")}
         return {name: by_id[source.id] for name, source in self.sources.items() if source.id in by_id}
 
     def items(self, name: str) -> list[dict[str, Any]]:
@@ -243,8 +243,8 @@ class Following:
 
     def last_errors(self) -> dict[str, tuple[str | None, str | None]]:
         """What the database says about each source."""
-        progress = {name: self.app.store.sources.with_progress(one.id)[1] for name, one in self.sources.items()}
-        return {name: (one.last_error_code, one.last_error) for name, one in progress.items()}
+        progress = {name: self.app.store.sources.with_progress(source.id)[1] for name, source in self.sources.items()}
+        return {name: (state.last_error_code, state.last_error) for name, state in progress.items()}
 
     def held(self) -> int:
         row = self.app.store.database.read(lambda tx: tx.one("SELECT count(*) FROM leases WHERE owner_id IS NOT NULL"))
@@ -310,7 +310,7 @@ def test_every_trick_ends_with_its_error_and_the_honest_feeds_go_on(
     }
     for trick in expected:
         check_words(results[trick.name], following.sources[trick.name], trick)
-    assert following.last_errors() == {name: (one.error_code, one.error) for name, one in results.items()}
+    assert following.last_errors() == {name: (result.error_code, result.error) for name, result in results.items()}
     assert "martian_mail" in results["unknown-kind"].notes[0]
     assert [len(following.items(f"healthy-{number}")) for number in range(HEALTHY)] == list(range(3, 3 + HEALTHY))
     check_survivors(following)
@@ -326,7 +326,7 @@ def outcome_of(trick: Case) -> tuple[Outcome, str | None, bool | None]:
 
 
 def outcomes(results: dict[str, VisitResult]) -> dict[str, tuple[Outcome, str | None, bool | None]]:
-    return {name: (one.outcome, one.error_code, one.is_retryable) for name, one in results.items()}
+    return {name: (result.outcome, result.error_code, result.is_retryable) for name, result in results.items()}
 
 
 def check_words(result: VisitResult, source: Source, trick: Case) -> None:
@@ -351,7 +351,7 @@ def check_survivors(following: Following) -> None:
     assert opened.text == "[&x;]"
     (chinese,) = following.items("charset")
     assert chinese.text == WEATHER
-    posts = {one.external_id: as_dict(one) for one in following.items("posts")}
+    posts = {item.external_id: as_dict(item) for item in following.items("posts")}
     assert len(posts) == 10_005
     assert (posts["script"]["html"], posts["script"]["text"]) == ("<p>hi &amp; bye</p>", "hi & bye")
     assert len(posts["title"]["title"]) < 2_001
@@ -373,8 +373,8 @@ def check_next_round(following: Following, world: World, before: dict[str, Visit
         world.publish(number, posts=4 + number)
     results = following.collect()
     assert [results[f"healthy-{number}"].counts.new for number in range(HEALTHY)] == [1] * HEALTHY
-    assert {name: one.error_code for name, one in results.items()} == {
-        name: one.error_code for name, one in before.items()
+    assert {name: result.error_code for name, result in results.items()} == {
+        name: result.error_code for name, result in before.items()
     }
     assert following.held() == 0
 
@@ -399,7 +399,7 @@ def test_without_a_proxy_the_guard_judges_the_very_address(tmp_path: Path) -> No
         following = Following(app)
         server.on("/feed", reply(rss(entry(1))))
         own = [f"http://{host}:{server.port}/feed" for host in ("127.0.0.1", "localhost", "2130706433", "0x7f000001")]
-        tricks = [*ADDRESSES, *(Case(f"own-{number}", **at(one)) for number, one in enumerate(own))]
+        tricks = [*ADDRESSES, *(Case(f"own-{number}", **at(address)) for number, address in enumerate(own))]
         for trick in tricks:
             following.add(trick.name, trick.target)
         results = following.collect()
@@ -469,7 +469,7 @@ def test_the_command_survives_it_too_and_stays_small(tmp_path: Path) -> None:
         (tmp_path / "list.csv").unlink()
         said, again = (command(tmp_path, "collect", "--all", "--json") for _ in range(2))
     told = json.loads(said.out)
-    assert {one["name"]: (one["error"] or {}).get("code") for one in told["results"]} == codes
+    assert {result["name"]: (result["error"] or {}).get("code") for result in told["results"]} == codes
     assert (said.code, told["failed"], told["succeeded"], told["skipped"]) == (3, failed, len(codes) - failed, 0)
     assert said.peak_mb - small.peak_mb < 300, f"{small.peak_mb:.0f} MB for a list, {said.peak_mb:.0f} MB for the world"
     told = json.loads(again.out)

@@ -44,7 +44,7 @@ def requirements() -> dict[str, Requirement]:
 
 @pytest.mark.parametrize("line", requirements())
 def test_every_dependency_has_a_lower_and_an_upper_bound(line: str) -> None:
-    operators = {one.operator for one in requirements()[line].specifier}
+    operators = {specifier.operator for specifier in requirements()[line].specifier}
     assert operators & {">=", "=="}
     assert operators & {"<", "<=", "=="}
 
@@ -105,10 +105,10 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("installed") / "venv"
     venv.create(folder, symlinks=True)
     (site,) = (folder / "lib").glob("python*/site-packages")
-    for one in needed_by("catchment").values():
-        for top in {file.parts[0] for file in one.files or [] if file.parts[0] not in ("..", "__pycache__")}:
+    for package in needed_by("catchment").values():
+        for top in {file.parts[0] for file in package.files or [] if file.parts[0] not in ("..", "__pycache__")}:
             if not (site / top).exists():
-                (site / top).symlink_to(one.locate_file(top))
+                (site / top).symlink_to(package.locate_file(top))
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "-q", "--python", str(folder / "bin" / "python")]
     subprocess.run([*pip, "install", "--no-deps", "--no-index", "--no-compile", str(wheel)], check=True)
     return folder
@@ -198,4 +198,4 @@ def opened(browser: OpenerDirector, url: str) -> tuple[int, str]:
 
 def addresses_in(page: str) -> list[str]:
     found = re.findall(r'<(?:a|link|script)\b[^>]*?(?:href|src)="(/[^"]*)"', page)
-    return [unescape(one).partition("#")[0] for one in found]
+    return [unescape(link).partition("#")[0] for link in found]

@@ -150,9 +150,11 @@ def test_a_platform_in_a_package_of_its_own_works_in_every_command(tmp_path: Pat
         "harbour",
         7,
     )
-    assert [one["text"] for one in added["preview"]["items"]] == ["The ferry is late."]
-    assert [one["reason"] for one in added["preview"]["skipped"]] == ["not a note"]
-    assert [one["target"] for one in catchment("sources", "list", "--kind", "wall", "--json").json] == ["wall:harbour"]
+    assert [item["text"] for item in added["preview"]["items"]] == ["The ferry is late."]
+    assert [skipped_entry["reason"] for skipped_entry in added["preview"]["skipped"]] == ["not a note"]
+    assert [source["target"] for source in catchment("sources", "list", "--kind", "wall", "--json").json] == [
+        "wall:harbour"
+    ]
     collected = catchment("collect", "--kind", "wall", "--json").json
     assert (collected["succeeded"], collected["new"], collected["invalid"]) == (1, 1, 1)
     (item,) = [json.loads(line) for line in catchment("items", "--json").out.splitlines()]
@@ -191,7 +193,7 @@ def test_a_platform_in_a_package_of_its_own_works_in_the_api(
         _until(lambda: bool(call("/api/sources")))
         made = call("/api/sources", {"kind": "wall", "target": "wall:harbour", "check": True})
         assert (made["platform"], made["preview"]["items"][0]["author"]) == ("wall", "ada")
-        assert [one["kind"] for one in call("/api/sources?kind=wall")["items"]] == ["wall"]
+        assert [item["kind"] for item in call("/api/sources?kind=wall")["items"]] == ["wall"]
         call(f"/api/sources/{made['id']}/run", {})
         _until(lambda: bool(call("/api/items")["items"]))
         assert call("/api/items")["items"][0]["text"] == "The ferry is late."

@@ -103,7 +103,7 @@ _FENCED = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
 
 def links(text: str) -> list[str]:
-    found = [one or other for one, other in _LINK.findall(_FENCED.sub("", text))]
+    found = [target or other for target, other in _LINK.findall(_FENCED.sub("", text))]
     return [link for link in found if not re.match(r"[a-z]+:", link)]
 
 
@@ -155,8 +155,8 @@ def objection(words: list[str]) -> str | None:
         if words[0] not in command.commands:
             return f"no command {words[0]!r}"
         command, words = command.commands[words[0]], words[1:]
-    spellings = {one for parameter in command.params for one in parameter.opts} | {"--help"}
-    return next((f"no option {one!r}" for one in words if one.startswith("--") and one not in spellings), None)
+    spellings = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    return next((f"no option {word!r}" for word in words if word.startswith("--") and word not in spellings), None)
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=path_of)

@@ -1,4 +1,4 @@
-"""A town of feeds that a test writes by hand, and a shop that collects them: real store, real readers, no network.
+"""Feeds that a test writes by hand, and an app that collects them: real store, real parsers, no network.
 
 Only the border to the platforms is played: `Town` stands where the fetch client would, and answers as a server does,
 with status, headers and bytes.
@@ -142,7 +142,7 @@ def _served(feed: Feed, request: Request, now: datetime) -> Answer:
 
 
 class TownApp:
-    """A shop whose platforms are the town, on a clock that the test moves."""
+    """An app that collects the town, on a clock that the test moves."""
 
     def __init__(self, home: Path, database_url: str, **settings: Any) -> None:
         self.clock = HandClock()
@@ -177,14 +177,16 @@ class TownApp:
         """Visit these (or all that is due), some time later."""
         self.clock.advance(after.total_seconds())
         rounds = self.app.scheduler()
-        return rounds.these([one.id for one in sources], "test", "test") if sources else rounds.due("test", "test")
+        return (
+            rounds.these([source.id for source in sources], "test", "test") if sources else rounds.due("test", "test")
+        )
 
     def items(self, source: Source | None = None) -> list[dict[str, Any]]:
         """In their JSON form."""
         return as_json(self.app.store.items.newest(1000, source_id=source.id if source else None))
 
     def item(self, external_id: str) -> dict[str, Any]:
-        (found,) = [one for one in self.items() if one["external_id"] == external_id]
+        (found,) = [item for item in self.items() if item["external_id"] == external_id]
         return found
 
     def revisions(self, external_id: str) -> list[dict[str, Any]]:

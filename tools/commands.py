@@ -31,27 +31,29 @@ def _exit_codes() -> Iterator[str]:
 
 
 def _sections(command: Any, path: str) -> Iterator[str]:
-    for name, one in getattr(command, "commands", {}).items():
-        if hasattr(one, "commands"):
-            yield from _sections(one, f"{path} {name}")
+    for name, subcommand in getattr(command, "commands", {}).items():
+        if hasattr(subcommand, "commands"):
+            yield from _sections(subcommand, f"{path} {name}")
         else:
-            yield from _section(one, f"{path} {name}")
+            yield from _section(subcommand, f"{path} {name}")
 
 
 def _section(command: Any, path: str) -> Iterator[str]:
-    arguments = [one for one in command.params if one.param_type_name == "argument"]
-    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
-    shown = (one.metavar if one.required else f"[{one.metavar}]" for one in arguments)
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [
+        parameter for parameter in command.params if parameter.param_type_name == "option" and parameter.name != "help"
+    ]
+    shown = (argument.metavar if argument.required else f"[{argument.metavar}]" for argument in arguments)
     yield f"## {' '.join((path, *shown))}"
     yield ""
     yield command.help.strip()
     yield ""
     yield "| | |"
     yield "|---|---|"
-    for one in arguments:
-        yield f"| `{_cell(one.metavar)}` | {one.help} |"
-    for one in options:
-        yield f"| `{_cell(_spelling(one))}` | {one.help}{_default(one)} |"
+    for parameter in arguments:
+        yield f"| `{_cell(parameter.metavar)}` | {parameter.help} |"
+    for parameter in options:
+        yield f"| `{_cell(_spelling(parameter))}` | {parameter.help}{_default(parameter)} |"
     yield ""
 
 

@@ -60,7 +60,9 @@ def _table() -> Iterator[str]:
 
 def _declared() -> list[Field]:
     """The settings that platforms declare, and that make a credential."""
-    return [field for one in declared(Platforms(tuple(ours())).services.values()).values() for field in one.fields]
+    return [
+        field for service in declared(Platforms(tuple(ours())).services.values()).values() for field in service.fields
+    ]
 
 
 def _default(setting: Setting) -> str:

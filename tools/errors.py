@@ -58,9 +58,9 @@ _BRANCH = re.compile(r"^[│├└─ ]*([A-Z]\w+) {2,}(\S.*)$", re.MULTILINE)
 def family(kind: type[CatchmentError] = CatchmentError) -> Iterator[type[CatchmentError]]:
     """The errors of `errors.py`, a parent before its children. Doors may have finer ones, with the same codes."""
     yield kind
-    for one in kind.__subclasses__():
-        if one.__module__ == errors.__name__:
-            yield from family(one)
+    for subclass in kind.__subclasses__():
+        if subclass.__module__ == errors.__name__:
+            yield from family(subclass)
 
 
 def meanings() -> dict[str, str]:
@@ -77,13 +77,13 @@ def advice(kind: type[CatchmentError]) -> str:
 def errors_page() -> str:
     said = meanings()
     rows = [
-        f"| `{one.code}` | {said[one.__name__]} | {advice(one)} | {'yes' if one.retryable else 'no'} "
-        f"| {one.exit_code} | {_status(one)} |"
-        for one in family()
+        f"| `{error.code}` | {said[error.__name__]} | {advice(error)} | {'yes' if error.retryable else 'no'} "
+        f"| {error.exit_code} | {_status(error)} |"
+        for error in family()
     ]
     others = [f"| `{code}` | {words} |" for code, words in OTHERS.items()]
     return HEAD + "\n".join(rows) + "\n" + OTHERS_HEAD + "\n".join(others) + "\n" + TAIL
 
 
 def _status(kind: type[CatchmentError]) -> int:
-    return next(STATUSES[one] for one in kind.__mro__ if one in STATUSES)
+    return next(STATUSES[base] for base in kind.__mro__ if base in STATUSES)

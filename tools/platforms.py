@@ -35,11 +35,11 @@ WINDOW = "the newest few"
 
 def ours() -> list[Platform]:
     """Those of this repository: what else happens to be installed here has its own words elsewhere."""
-    return [one for one in platforms.installed() if _name(one).startswith(f"{platforms.__name__}.")]
+    return [platform for platform in platforms.installed() if _name(platform).startswith(f"{platforms.__name__}.")]
 
 
 def platforms_page() -> str:
-    return HEAD + "\n" + "\n".join(line for one in ours() for line in _section(one))
+    return HEAD + "\n" + "\n".join(line for platform in ours() for line in _section(platform))
 
 
 def _name(platform: Platform) -> str:
@@ -54,7 +54,7 @@ def _section(platform: Platform) -> Iterator[str]:
     yield ""
     yield "| kind | what | for example | every | listings |"
     yield "|---|---|---|---|---|"
-    yield from (_kind(one) for one in platform.KINDS)
+    yield from (_kind(kind) for kind in platform.KINDS)
     yield ""
     yield from _fields(platform.KINDS)
     yield f"**Requests.** {_manners(platform)}"
@@ -64,7 +64,7 @@ def _section(platform: Platform) -> Iterator[str]:
 
 
 def _kind(kind: Kind) -> str:
-    listings = "; ".join(_listing(one) for one in kind.listings)
+    listings = "; ".join(_listing(listing) for listing in kind.listings)
     return f"| `{kind.name}` | {kind.what} | `{kind.example}` | {_span(kind.interval_minutes)} | {listings} |"
 
 
@@ -78,7 +78,7 @@ def _span(minutes: int) -> str:
 
 
 def _fields(kinds: tuple[Kind, ...]) -> Iterator[str]:
-    rows = [_field(kind, one) for kind in kinds for one in kind.fields]
+    rows = [_field(kind, field) for kind in kinds for field in kind.fields]
     if rows:
         yield "| kind | setting (`--set`) | what | default | allowed |"
         yield "|---|---|---|---|---|"

@@ -11,12 +11,12 @@ from bench.peers import tell_peak
 
 
 def main() -> None:
-    deed, base, feeds, home = sys.argv[1:]
+    action, base, feeds, home = sys.argv[1:]
     reader = make_reader(str(Path(home) / "peer.db"))
-    if deed == "prepare":
+    if action == "prepare":
         for feed in range(int(feeds)):
             reader.add_feed(f"{base}/f/{feed}.xml")
-    elif deed == "collect":
+    elif action == "collect":
         # By itself it leaves out what it has asked within the hour.
         reader.update_feeds(scheduled=False)
     reader.close()

@@ -36,11 +36,11 @@ def entries(urls: list[str]) -> Iterator[list[dict[str, Any]]]:
 
 
 def main() -> None:
-    deed, base, feeds, home = sys.argv[1:]
+    action, base, feeds, home = sys.argv[1:]
     # SQLite's schema `main` is the file itself; a dataset of another name becomes a file beside it.
     place = dlt.destinations.sqlalchemy(f"sqlite:///{Path(home) / 'peer.db'}")
     pipeline = dlt.pipeline("peer", destination=place, dataset_name="main", pipelines_dir=home)
-    if deed == "collect":
+    if action == "collect":
         pipeline.run(entries([f"{base}/f/{feed}.xml" for feed in range(int(feeds))]))
     tell_peak()
 

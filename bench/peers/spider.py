@@ -61,7 +61,7 @@ class Feeds(scrapy.Spider):  # type: ignore[misc]
         yield {
             "url": response.url,
             "etag": (response.headers.get("ETag") or b"").decode(),
-            "entries": [entry_of(response.url, one) for one in response.xpath("//item | //entry")],
+            "entries": [entry_of(response.url, node) for node in response.xpath("//item | //entry")],
         }
 
 
@@ -79,7 +79,7 @@ def entry_of(feed: str, entry: Any) -> dict[str, Any]:
 
 
 def main() -> None:
-    deed, base, feeds, home = sys.argv[1:]
+    action, base, feeds, home = sys.argv[1:]
     database = sqlite3.connect(Path(home) / "peer.db")
     database.executescript(SCHEMA)
     settings = {
@@ -91,7 +91,7 @@ def main() -> None:
         "DOWNLOAD_DELAY": 0,
         "CONCURRENT_REQUESTS_PER_DOMAIN": 8,
     }
-    count = int(feeds) if deed == "collect" else 0
+    count = int(feeds) if action == "collect" else 0
     process = CrawlerProcess(settings)
     process.crawl(Feeds, database=database, urls=[f"{base}/f/{feed}.xml" for feed in range(count)])
     process.start()

@@ -250,7 +250,7 @@ class SourceGapRepair:
         except LeaseLost:
             log.info("a gap was taken over", source=self._source.id, gap=claimed.gap.id)
         except StoreError:
-            self._context.owed.append(claimed.lease)
+            self._context.unreleased_leases.append(claimed.lease)
         return result
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:

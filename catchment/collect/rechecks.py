@@ -140,7 +140,7 @@ class Rechecks:
         try:
             self._store.rechecks.release(lease)
         except StoreError:
-            self._presence.owe(lease)
+            self._presence.release_later(lease)
 
 
 def _by_source(due: Sequence[DueRecheck]) -> list[list[DueRecheck]]:

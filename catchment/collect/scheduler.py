@@ -349,7 +349,7 @@ class Scheduler:
             self.store.sources.give_back([claimed_source.lease for claimed_source in claimed])
         except StoreError:
             for claim in claimed:
-                self.presence.owe(claim.lease)
+                self.presence.release_later(claim.lease)
         return [claimed_source.source.id for claimed_source in claimed]
 
     def _begun(self, job: str, started_by: str, queue: Queue, request_id: str | None, task_id: int | None) -> int:
@@ -358,7 +358,7 @@ class Scheduler:
             return self.store.runs.begin(job, started_by, self.presence.owner_id, now, request_id, task_id)
         except StoreError:
             for claim in queue.leave(lambda _: True):
-                self.presence.owe(claim.lease)
+                self.presence.release_later(claim.lease)
             raise
 
     def _visit(self, claimed: Claimed, run_id: int, done: SimpleQueue[Visited], context: Mapping[str, Any]) -> None:
@@ -378,17 +378,17 @@ class Scheduler:
             done.put(Visited(self._unwritable(claimed.source, claimed.lease, inside)))
 
     def _written(self, unwritten: Sequence[Visited], seen: Seen) -> list[VisitResult]:
-        closings = [visited.unwritten for visited in unwritten if visited.unwritten]
+        finished = [visited.unwritten for visited in unwritten if visited.unwritten]
         try:
-            lost = {closing.source.id for closing in self.store.page_writer.end(closings)} if closings else set()
+            lost = {visit.source.id for visit in self.store.page_writer.end(finished)} if finished else set()
         except StoreError as error:
-            return self._told([self._unwritable(closing.source, closing.lease, error) for closing in closings], seen)
+            return self._told([self._unwritable(visit.source, visit.lease, error) for visit in finished], seen)
         results = [visited.result for visited in unwritten]
         return self._told([_taken_over(result) if result.source_id in lost else result for result in results], seen)
 
     def _unwritable(self, source: Source, lease: Lease, error: StoreError) -> VisitResult:
         """The database was unavailable when the visit ended: the source stays due, and is free once it is back."""
-        self.presence.owe(lease)
+        self.presence.release_later(lease)
         return VisitResult(
             source.id,
             source.name,

@@ -216,17 +216,17 @@ class CollectContext:
         self.store, self.platforms, self.fetch, self.clock, self.cache = store, platforms, fetch, clock, cache
         self.stop = stop
         self.reading_slot = ReadingSlot(stop)
-        self.owed: deque[Lease] = deque()
+        self.unreleased_leases: deque[Lease] = deque()
         """Leases of threads that could not be released because the database was unavailable."""
         self.reachability = Reachability()
         self.cooldowns = SharedCooldowns(store.budgets)
         self._warned_kinds: set[str] = set()
 
-    def release_owed(self) -> None:
+    def retry_releases(self) -> None:
         """Releases what could not be released before."""
-        while self.owed:
-            self.store.threads.release(self.owed[0])
-            self.owed.popleft()
+        while self.unreleased_leases:
+            self.store.threads.release(self.unreleased_leases[0])
+            self.unreleased_leases.popleft()
 
     def is_first_warning(self, kind: str) -> bool:
         """Whether this process warns about the kind for the first time."""

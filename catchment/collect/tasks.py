@@ -122,7 +122,7 @@ class TaskRunner:
                     return
         except StoreError:
             # Another process continues it once the database is back.
-            self._presence.owe(lease)
+            self._presence.release_later(lease)
             raise
 
     def _finished(self, lease: Lease, task: TaskView) -> bool:

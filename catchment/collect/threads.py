@@ -229,7 +229,7 @@ class ThreadReader:
     def run(self, until: datetime) -> None:
         """Reads until no thread is waiting, the time is over, or a server asks us to wait. A thread's failure does not
         affect the others."""
-        self._context.release_owed()
+        self._context.retry_releases()
         while not self._context.stop.is_set() and self._clock.now() < until and self._failures < _FAILURES_IN_A_ROW:
             claimed = self._store.threads.claim(self._source.id, self._owner_id, self._clock.now(), self._run_id)
             if claimed is None:
@@ -351,14 +351,14 @@ class ThreadReader:
         except LeaseLost:
             log.info("a thread was taken over", source=self._source.id, thread=claimed.thread.thread_id)
         except StoreError:
-            self._context.owed.append(claimed.lease)
+            self._context.unreleased_leases.append(claimed.lease)
 
     def release(self, claimed: ClaimedThread) -> None:
         """Releases a thread without a record of its own."""
         try:
             self._store.threads.release(claimed.lease)
         except StoreError:
-            self._context.owed.append(claimed.lease)
+            self._context.unreleased_leases.append(claimed.lease)
 
     def _keep(self, at: datetime, raw: RawAnswer) -> None:
         if self._claimed is not None:

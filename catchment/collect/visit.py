@@ -39,8 +39,8 @@ from catchment.errors import (
 from catchment.logs import redact
 from catchment.messages import about, counted_reasons, message, reason_of
 from catchment.model import (
-    Closing,
     Field,
+    FinishedVisit,
     FollowUp,
     Kind,
     Outcome,
@@ -239,7 +239,7 @@ class Visited(Record, frozen=True):
     """The result of a visit. The scheduler writes an unwritten end, together with others."""
 
     result: VisitResult
-    unwritten: Closing | None = None
+    unwritten: FinishedVisit | None = None
 
 
 class Visitor:

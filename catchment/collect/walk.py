@@ -22,7 +22,7 @@ from catchment.fetch.urls import may_share
 from catchment.logs import redact
 from catchment.messages import about, message
 from catchment.model import (
-    Closing,
+    FinishedVisit,
     Kind,
     Listing,
     ListNote,
@@ -95,11 +95,11 @@ class Visit:
             rules,
             context.site(claimed.source),
             context.clock.now(),
-            has_follow_ups=claimed.is_owing,
+            has_follow_ups=claimed.has_follow_ups,
         )
         self.wait: SlowDown | None = None
         """Somebody asked us to wait."""
-        self.unwritten: Closing | None = None
+        self.unwritten: FinishedVisit | None = None
         self.board: ListNote | None = None
         """The window of a board, once its list is read."""
         self.is_continuing = False
@@ -134,11 +134,11 @@ class Visit:
         if state.end is None:
             return
         attempts = self.client.new_attempts()
-        closing = Closing(self.source, self.lease, self.run_id, state.end, attempts, self.board)
+        finished = FinishedVisit(self.source, self.lease, self.run_id, state.end, attempts, self.board)
         if state.result.outcome == Outcome.UNCHANGED:
             # Nothing was learnt that a kill could lose: such ends are written many at a time.
-            self.unwritten = closing
-        elif self.store.page_writer.end([closing]):
+            self.unwritten = finished
+        elif self.store.page_writer.end([finished]):
             self.lose(LeaseLost("another process has taken over {source}", source=self.source.name))
 
     def lose(self, error: LeaseLost) -> None:

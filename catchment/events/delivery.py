@@ -123,7 +123,7 @@ class Deliverer:
                     self._store.deliveries.release(lease)
                 except StoreError:
                     # Released once the database is back.
-                    self._presence.owe(lease)
+                    self._presence.release_later(lease)
                     raise
         except CatchmentError as error:
             # The database is unavailable, or another process holds the lease now: the next run retries.

@@ -327,7 +327,7 @@ class PageWrite(Record, frozen=True):
     thread_marks: ThreadMarks | None = None
 
 
-class Closing(Record, frozen=True):
+class FinishedVisit(Record, frozen=True):
     """The end of one visit, ready to be written."""
 
     source: Source

@@ -12,7 +12,7 @@ from threading import Event
 import msgspec
 
 from catchment.clock import clock_from
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.world import World
 
@@ -25,7 +25,7 @@ def main() -> None:
     playground = Playground(
         World(options.seed, start, options.places, options.days, busy=options.busy, others=dict(options.others)),
         clock,
-        Moods(options.seed, options.fault_rate, script, options.outage_rate),
+        FaultPlan(options.seed, options.fault_rate, script, options.outage_rate),
         log=options.log,
         port=options.port,
         slow_seconds=options.slow_seconds,
@@ -59,7 +59,7 @@ def _options() -> argparse.ArgumentParser:
     options.add_argument("--home", type=Path, default=Path("."), help="where the clock's anchor lies")
     options.add_argument("--fault-rate", type=float, default=0.0, help="the share of requests that meet a fault")
     options.add_argument("--outage-rate", type=float, help="the share of a host's hours; a twentieth of the other rate")
-    options.add_argument("--script", type=Path, help="a JSON list of cues: moods for certain requests")
+    options.add_argument("--script", type=Path, help="a JSON list of cues: faults for certain requests")
     options.add_argument("--slow-seconds", type=float, default=0.2, help="on the wall, how long slow answers take")
     options.add_argument("--log", type=Path, help="a file for a line about every request")
     return options

@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 from catchment.model import Record
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.phrases import SENTENCES, Phrasebook, Words
 from catchment.playground.rng import chance_of
 from catchment.playground.sites.reddit.names import community
@@ -55,7 +55,7 @@ class Role(Record, frozen=True):
     """A feed, or one of the world's other forms."""
     settings: dict[str, Any] = {}
     """Of the source for this place."""
-    mood: str | None = None
+    fault: str | None = None
     """The fault of every request …"""
     from_minute: float = 0
     to_minute: float = 0
@@ -67,7 +67,7 @@ class Role(Record, frozen=True):
 ROLES = (
     # The story of the first minutes. It fails for so long that an alert opens; and so much is posted meanwhile that its
     # window has moved on when it is back: a gap.
-    Role("City Desk Wire", "en", 1000, 10, 2, mood="server_error", from_minute=8, to_minute=25),
+    Role("City Desk Wire", "en", 1000, 10, 2, fault="server_error", from_minute=8, to_minute=25),
     # Posts more than its window holds between two visits.
     Role("Auction Ticker", "en", 900, 10, 18),
     Role("Old Tram Letters", "en", 60, 20, 3, moves_minute=6),
@@ -75,7 +75,7 @@ ROLES = (
     Role("Harbour Gazette", "en", 180, 20, 3),
     # Fails for a short while, and nothing is missed. On another site than the first: five places share one, and if two
     # fail together, the site is blamed.
-    Role("渡口来信", "zh", 100, 15, 2, mood="reset", from_minute=4, to_minute=12),
+    Role("渡口来信", "zh", 100, 15, 2, fault="reset", from_minute=4, to_minute=12),
     # The others: every second one of them posts something.
     Role("竹林周报", "zh", 180, 20, 3),
     Role("Observatory Log", "en", 90, 25, 5),
@@ -107,7 +107,7 @@ ROLES = (
     Role("NightFerries", "en", 900, 1000, 5, form="reddit", settings={"sort": "hot"}),
     Role("AskALighthouse", "en", 60, 1000, 6, form="reddit", settings={"sort": "new", "comments": True}),
     # Private for a while.
-    Role("TownHallWhispers", "en", 90, 1000, 4, form="reddit", mood="private", from_minute=14, to_minute=32),
+    Role("TownHallWhispers", "en", 90, 1000, 4, form="reddit", fault="private", from_minute=14, to_minute=32),
     Role("JiuShuTan", "zh", 120, 1000, 5, form="reddit", settings={"sort": "top", "time_filter": "day"}),
 )
 
@@ -152,14 +152,14 @@ class Stage(World):
     def _at(self, minute: float | None) -> datetime | None:
         return None if minute is None else self.start + timedelta(minutes=minute)
 
-    def moods(self) -> Moods:
+    def faults(self) -> FaultPlan:
         """The scripted faults, and now and then a random one."""
         script = [
-            Cue(role.mood, _paths(place), from_at=self._at(role.from_minute), to_at=self._at(role.to_minute))
+            Cue(role.fault, _paths(place), from_at=self._at(role.from_minute), to_at=self._at(role.to_minute))
             for place, role in zip(self.places, ROLES, strict=True)
-            if role.mood is not None
+            if role.fault is not None
         ]
-        return Moods(self.seed, FAULT_RATE, script)
+        return FaultPlan(self.seed, FAULT_RATE, script)
 
 
 def _paths(place: Place) -> str:

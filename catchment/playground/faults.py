@@ -14,6 +14,8 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from random import Random
 
+import msgspec
+
 from catchment.errors import InvalidInput
 from catchment.model import Record
 from catchment.playground.rng import chance_of
@@ -41,7 +43,7 @@ class Wire(StrEnum):
     """Not at all: the connection is reset."""
 
 
-class Mood(Record, frozen=True):
+class Fault(Record, frozen=True):
     """One fault of one request."""
 
     name: str
@@ -49,7 +51,7 @@ class Mood(Record, frozen=True):
     weight: float = 1.0
     """Its share of the random faults; 0: only by cue."""
     wire: Wire = Wire.WHOLE
-    bend: Distortion = STRAIGHT
+    distortion: Distortion = STRAIGHT
     status: int | None = None
     """The status sent instead of the listing."""
     retry_after: timedelta | None = None
@@ -63,7 +65,9 @@ class Mood(Record, frozen=True):
 
     def may_meet(self, path: str) -> bool:
         """Whether it may occur there by chance."""
-        is_there, is_spared = (any(fnmatchcase(path, one) for one in paths) for paths in (self.paths, self.spares))
+        is_there, is_spared = (
+            any(fnmatchcase(path, pattern) for pattern in paths) for paths in (self.paths, self.spares)
+        )
         return bool(self.weight) and is_there and not is_spared
 
     @property
@@ -74,15 +78,15 @@ class Mood(Record, frozen=True):
 
 XS = ("/2/*", "/twitter/*", "/oapi/*")
 """X believes a key until it is withdrawn, and so do we believe X: nobody is there to store the key anew."""
-MOODS = {
-    mood.name: mood
-    for mood in (
-        Mood("login_needed", "401, though no login helps", 0.5, status=401, spares=XS),
-        Mood("forbidden", "403", 0.5, status=403, spares=XS),
-        Mood("missing", "404, though it will be there again", status=404),
-        Mood("gone", "410, which means for good", 0, status=410),
-        Mood("slow_down", "429 with Retry-After in seconds", status=429, retry_after=timedelta(minutes=5)),
-        Mood(
+FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault("login_needed", "401, though no login helps", 0.5, status=401, spares=XS),
+        Fault("forbidden", "403", 0.5, status=403, spares=XS),
+        Fault("missing", "404, though it will be there again", status=404),
+        Fault("gone", "410, which means for good", 0, status=410),
+        Fault("slow_down", "429 with Retry-After in seconds", status=429, retry_after=timedelta(minutes=5)),
+        Fault(
             "slow_down_until",
             "429 with Retry-After as a date",
             0.5,
@@ -90,67 +94,68 @@ MOODS = {
             retry_after=timedelta(minutes=5),
             is_date=True,
         ),
-        Mood("slow_down_somehow", "429 without a word on how long", status=429),
-        Mood("server_error", "500", 2, status=500),
-        Mood("bad_gateway", "502", status=502),
-        Mood("unavailable", "503", status=503),
-        Mood("unavailable_for", "503 with Retry-After", 0.5, status=503, retry_after=timedelta(minutes=2)),
-        Mood("slow_first_byte", "a long silence, then the answer", 0.5, wire=Wire.LATE),
-        Mood("slow_drip", "the answer in small pieces", 0.5, wire=Wire.DRIP),
-        Mood("reset", "the connection is reset", 2, wire=Wire.RESET),
-        Mood("cut_body", "the body ends before its length says so", 2, wire=Wire.CUT),
-        Mood("torn_body", "the body ends early, and no length tells", wire=Wire.TORN),
-        Mood("gzip_garbage", "the body calls itself gzip and is none", spoils="gzip_garbage"),
-        Mood("malformed", "XML with a tag left open, JSON with a comma too many", spoils="malformed"),
-        Mood("empty", "200 and no body", spoils="empty"),
-        Mood("html_page", "an HTML page instead of data", spoils="html_page"),
-        Mood("captcha", "a page that wants to see a browser", 0.5, spoils="captcha"),
-        Mood("stale", "200 with the listing of some hours ago", bend=Distortion(ago=timedelta(hours=6))),
-        Mood("reordered", "the entries in disorder", bend=Distortion(is_reordered=True)),
-        Mood("repeated", "every entry twice", bend=Distortion(is_repeated=True)),
-        Mood("clock_skew", "all dates are off by hours", 0.5, bend=Distortion(skew=timedelta(hours=5))),
-        Mood(
+        Fault("slow_down_somehow", "429 without a word on how long", status=429),
+        Fault("server_error", "500", 2, status=500),
+        Fault("bad_gateway", "502", status=502),
+        Fault("unavailable", "503", status=503),
+        Fault("unavailable_for", "503 with Retry-After", 0.5, status=503, retry_after=timedelta(minutes=2)),
+        Fault("slow_first_byte", "a long silence, then the answer", 0.5, wire=Wire.LATE),
+        Fault("slow_drip", "the answer in small pieces", 0.5, wire=Wire.DRIP),
+        Fault("reset", "the connection is reset", 2, wire=Wire.RESET),
+        Fault("cut_body", "the body ends before its length says so", 2, wire=Wire.CUT),
+        Fault("torn_body", "the body ends early, and no length tells", wire=Wire.TORN),
+        Fault("gzip_garbage", "the body calls itself gzip and is none", spoils="gzip_garbage"),
+        Fault("malformed", "XML with a tag left open, JSON with a comma too many", spoils="malformed"),
+        Fault("empty", "200 and no body", spoils="empty"),
+        Fault("html_page", "an HTML page instead of data", spoils="html_page"),
+        Fault("captcha", "a page that wants to see a browser", 0.5, spoils="captcha"),
+        Fault("stale", "200 with the listing of some hours ago", distortion=Distortion(ago=timedelta(hours=6))),
+        Fault("reordered", "the entries in disorder", distortion=Distortion(is_reordered=True)),
+        Fault("repeated", "every entry twice", distortion=Distortion(is_repeated=True)),
+        Fault("clock_skew", "all dates are off by hours", 0.5, distortion=Distortion(skew=timedelta(hours=5))),
+        Fault(
             "looping_cursor",
             "the next page leads back to the first",
-            bend=Distortion(is_looping=True),
+            distortion=Distortion(is_looping=True),
             paths=("*.json", *XS),
         ),
-        Mood("outage", "for an hour the host closes every connection at once", 0, wire=Wire.RESET),
+        Fault("outage", "for an hour the host closes every connection at once", 0, wire=Wire.RESET),
     )
 }
 
 REDDITS = ("/r/*",)
-OF_REDDIT = {
-    mood.name: mood
-    for mood in (
-        Mood("private", "403: the community is for its members", 0, status=403),
-        Mood("banned", "404: the community was closed by the site", 0, status=404),
-        Mood("quarantined", "403: the community may be seen by those who said that they want to", 0, status=403),
-        Mood("narrow_scope", "403: the token is for other things", 0, status=403),
-        Mood("blocked", "403 with a page that takes us for a robot", 0, status=403),
-        Mood("over_18", "200 with a page that asks for our age", 0, status=200),
-        Mood("unknown_name", "302 to a search, as for communities that do not exist", 0, status=302),
-        Mood("legal", "451: not in this country", 0, status=451),
-        Mood("login_refused", "200 with an error instead of a token", 0, status=200),
-        Mood("challenge", "200 with a page that wants to see a browser", 0.1, status=200, paths=REDDITS),
-        Mood("truncated", "200 whose JSON lacks its last brackets", 0.5, spoils="truncated", paths=REDDITS),
-        Mood(
+REDDIT_FAULTS = {
+    fault.name: fault
+    for fault in (
+        Fault("private", "403: the community is for its members", 0, status=403),
+        Fault("banned", "404: the community was closed by the site", 0, status=404),
+        Fault("quarantined", "403: the community may be seen by those who said that they want to", 0, status=403),
+        Fault("narrow_scope", "403: the token is for other things", 0, status=403),
+        Fault("blocked", "403 with a page that takes us for a robot", 0, status=403),
+        Fault("over_18", "200 with a page that asks for our age", 0, status=200),
+        Fault("unknown_name", "302 to a search, as for communities that do not exist", 0, status=302),
+        Fault("legal", "451: not in this country", 0, status=451),
+        Fault("login_refused", "200 with an error instead of a token", 0, status=200),
+        Fault("challenge", "200 with a page that wants to see a browser", 0.1, status=200, paths=REDDITS),
+        Fault("truncated", "200 whose JSON lacks its last brackets", 0.5, spoils="truncated", paths=REDDITS),
+        Fault(
             "deleted_anchor",
             "the post from which to go on is gone: an empty page, and no way on",
             0.5,
-            bend=Distortion(is_anchor_gone=True),
+            distortion=Distortion(is_anchor_gone=True),
             paths=REDDITS,
         ),
     )
 }
 """Faults of one platform: no other has private or quarantined communities."""
-ALL = MOODS | OF_REDDIT
+ALL_FAULTS = FAULTS | REDDIT_FAULTS
 
 
 class Cue(Record, frozen=True, forbid_unknown_fields=True):
     """A scripted fault: for which client, and for which of its requests (counted from 1) or during which time."""
 
-    mood: str
+    fault: str = msgspec.field(name="mood")
+    """A name of `ALL_FAULTS`."""
     path: str = "*"
     host: str = "*"
     credential: str | None = None
@@ -171,7 +176,7 @@ class Cue(Record, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class Moods:
+class FaultPlan:
     """The plan of faults: a function of the seed, the script, the client and the number of its request."""
 
     def __init__(
@@ -181,18 +186,20 @@ class Moods:
         # Share of a host's hours. Rare compared to single faults: an outage affects everything on that host.
         self.outage_rate = rate / 20 if outage_rate is None else outage_rate
         for cue in self.script:
-            if cue.mood not in ALL:
-                raise InvalidInput(f"there is no mood {cue.mood!r}", f"there are: {', '.join(ALL)}", field="mood")
+            if cue.fault not in ALL_FAULTS:
+                raise InvalidInput(
+                    f"there is no fault {cue.fault!r}", f"there are: {', '.join(ALL_FAULTS)}", field="mood"
+                )
 
     def of(
         self, path: str, credential: str | None, request_number: int, at: datetime, host: str = "127.0.0.1"
-    ) -> Mood | None:
+    ) -> Fault | None:
         """The fault of this request; None if it has none."""
         for cue in self.script:
             if cue.calls(path, credential, request_number, at, host):
-                return ALL[cue.mood]
+                return ALL_FAULTS[cue.fault]
         if self._is_out(host, at):
-            return MOODS["outage"]
+            return FAULTS["outage"]
         if not self.rate:
             return None
         chance = chance_of(self.seed, path, credential, request_number)
@@ -203,44 +210,46 @@ class Moods:
             return False
         return chance_of(self.seed, "outage", host, f"{at:%Y-%m-%d %H}").random() < self.outage_rate
 
-    def _drawn(self, chance: Random, path: str) -> Mood:
-        able = [mood for mood in ALL.values() if mood.may_meet(path)]
-        return _varied(chance.choices(able, [mood.weight for mood in able])[0], chance)
+    def _drawn(self, chance: Random, path: str) -> Fault:
+        able = [fault for fault in ALL_FAULTS.values() if fault.may_meet(path)]
+        return _varied(chance.choices(able, [fault.weight for fault in able])[0], chance)
 
 
-def _varied(mood: Mood, chance: Random) -> Mood:
+def _varied(fault: Fault, chance: Random) -> Fault:
     """How stale, how skewed, how long to wait: different every time."""
-    if mood.retry_after is not None:
-        return mood.replace(retry_after=timedelta(seconds=chance.randint(1, 900)))
-    if mood.bend.ago:
-        return mood.replace(bend=mood.bend.replace(ago=timedelta(hours=chance.uniform(1, 24))))
-    if mood.bend.skew:
-        return mood.replace(bend=mood.bend.replace(skew=timedelta(hours=chance.choice((-8, -5, -1, 1, 2, 8)))))
-    return mood
+    if fault.retry_after is not None:
+        return fault.replace(retry_after=timedelta(seconds=chance.randint(1, 900)))
+    if fault.distortion.ago:
+        return fault.replace(distortion=fault.distortion.replace(ago=timedelta(hours=chance.uniform(1, 24))))
+    if fault.distortion.skew:
+        return fault.replace(
+            distortion=fault.distortion.replace(skew=timedelta(hours=chance.choice((-8, -5, -1, 1, 2, 8))))
+        )
+    return fault
 
 
 # ── effects on an answer ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def refused(mood: Mood, ask: Ask) -> Page:
+def refused(fault: Fault, ask: Ask) -> Page:
     """The answer that replaces the listing."""
-    assert mood.status is not None
+    assert fault.status is not None
     headers = {"Content-Type": "text/html; charset=utf-8"}
-    if mood.retry_after is not None:
-        seconds = int(mood.retry_after.total_seconds())
-        until = (ask.at + mood.retry_after).astimezone(UTC)
-        headers["Retry-After"] = format_datetime(until, usegmt=True) if mood.is_date else str(seconds)
-    if mood.status == 401:
+    if fault.retry_after is not None:
+        seconds = int(fault.retry_after.total_seconds())
+        until = (ask.at + fault.retry_after).astimezone(UTC)
+        headers["Retry-After"] = format_datetime(until, usegmt=True) if fault.is_date else str(seconds)
+    if fault.status == 401:
         headers["WWW-Authenticate"] = 'Basic realm="playground"'
-    return Page(mood.status, headers, f"<html><body><h1>{mood.status}</h1></body></html>".encode())
+    return Page(fault.status, headers, f"<html><body><h1>{fault.status}</h1></body></html>".encode())
 
 
-def spoiled(mood: Mood, page: Page) -> Page:
+def spoiled(fault: Fault, page: Page) -> Page:
     """The page with its body spoiled. Its validators stay: a client that stores them without having parsed the body
     loses entries."""
-    if mood.spoils is None or page.status != 200:
+    if fault.spoils is None or page.status != 200:
         return page
-    return SPOILED[mood.spoils](page.replace(packed=None))
+    return SPOILED[fault.spoils](page.replace(packed=None))
 
 
 def _gzip_garbage(page: Page) -> Page:

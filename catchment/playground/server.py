@@ -22,8 +22,8 @@ from typing import cast
 from catchment.clock import Clock
 from catchment.model import Record
 from catchment.playground.faults import (
-    Mood,
-    Moods,
+    Fault,
+    FaultPlan,
     Wire,
     refused,
     spoiled,
@@ -34,8 +34,8 @@ from catchment.playground.sites import (
     STRAIGHT,
     Ask,
     Page,
-    Voice,
-    voices,
+    SiteSimulator,
+    simulators,
 )
 from catchment.playground.world import Place, World
 
@@ -54,15 +54,15 @@ class Playground:
         self,
         world: World,
         clock: Clock,
-        moods: Moods,
+        faults: FaultPlan,
         *,
         log: Path | None = None,
         port: int = 0,
         slow_seconds: float = 0.2,
     ) -> None:
-        self.world, self.clock, self.moods, self.slow_seconds = world, clock, moods, slow_seconds
+        self.world, self.clock, self.faults, self.slow_seconds = world, clock, faults, slow_seconds
         self.counts = Counts()
-        self._site = Site(world, moods, self.counts, Log(log) if log else None)
+        self._site = Site(world, faults, self.counts, Log(log) if log else None)
         self._socket = socket.create_server(("127.0.0.1", port), backlog=1024)
         self.port: int = self._socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
@@ -112,7 +112,7 @@ class Playground:
         self._connections.discard(connection)
 
 
-class Heard(Record, frozen=True):
+class ReceivedRequest(Record, frozen=True):
     """A parsed request."""
 
     method: str
@@ -136,26 +136,26 @@ class PendingAnswer(Record, frozen=True):
 class Site:
     """The world as requests see it: finds the platform, gets the fault, and logs everything."""
 
-    def __init__(self, world: World, moods: Moods, counts: Counts, log: Log | None) -> None:
-        self._voices, self._moods, self._counts, self._log = voices(world), moods, counts, log
+    def __init__(self, world: World, faults: FaultPlan, counts: Counts, log: Log | None) -> None:
+        self._simulators, self._faults, self._counts, self._log = simulators(world), faults, counts, log
         self._asked_before: Counter[tuple[str, str | None]] = Counter()
         self._number = log.last_number if log else 0
 
-    def answer(self, asked: Heard, at: datetime) -> PendingAnswer:
+    def answer(self, asked: ReceivedRequest, at: datetime) -> PendingAnswer:
         path, _, query = asked.target.partition("?")
-        headers, (voice, place) = asked.headers, self._found(path)
-        if (board := getattr(voice, "board", None)) is not None:
+        headers, (simulator, place) = asked.headers, self._found(path)
+        if (board := getattr(simulator, "board", None)) is not None:
             place = board(query) or place
-        host, credential = headers.get("host", ""), _credential(voice, headers)
+        host, credential = headers.get("host", ""), _credential(simulator, headers)
         name = host.rpartition(":")[0] or host
         self._asked_before[path, credential] += 1
-        mood = self._moods.of(path, credential, self._asked_before[path, credential], at, name)
-        passed_headers = headers if mood is None or mood.is_whole else _without_conditions(headers)
-        bend = mood.bend if mood else STRAIGHT
-        ask = Ask(path, query, passed_headers, at, f"http://{host}", bend, asked.method, asked.body)
-        page = self._page(voice, place, ask, mood)
-        cost = voice.charge(ask, page) if voice is not None and hasattr(voice, "charge") else 0
-        page = spoiled(mood, page) if mood is not None and mood.status is None else page
+        fault = self._faults.of(path, credential, self._asked_before[path, credential], at, name)
+        passed_headers = headers if fault is None or fault.is_whole else _without_conditions(headers)
+        distortion = fault.distortion if fault else STRAIGHT
+        ask = Ask(path, query, passed_headers, at, f"http://{host}", distortion, asked.method, asked.body)
+        page = self._page(simulator, place, ask, fault)
+        cost = simulator.charge(ask, page) if simulator is not None and hasattr(simulator, "charge") else 0
+        page = spoiled(fault, page) if fault is not None and fault.status is None else page
         self._number += 1
         line = Asked(
             number=self._number,
@@ -165,32 +165,33 @@ class Site:
             credential=credential,
             place=place.number if place else None,
             status=page.status,
-            fault=mood.name if mood else None,
-            is_whole=mood is None or mood.is_whole,
+            fault=fault.name if fault else None,
+            is_whole=fault is None or fault.is_whole,
             is_unchanged=page.status == 304,
             entries=page.entries,
             cost=cost,
-            is_cost_plain=mood is None or (mood.spoils is None and mood.wire not in (Wire.CUT, Wire.TORN, Wire.RESET)),
+            is_cost_plain=fault is None
+            or (fault.spoils is None and fault.wire not in (Wire.CUT, Wire.TORN, Wire.RESET)),
         )
-        if mood is not None and mood.wire == Wire.RESET:
+        if fault is not None and fault.wire == Wire.RESET:
             line = line.replace(status=None, entries=(), is_unchanged=False)
         self._counts.add(line)
-        return _going(page, mood, line, headers)
+        return _pending_answer(page, fault, line, headers)
 
-    def _found(self, path: str) -> tuple[Voice | None, Place | None]:
-        found = ((voice, voice.find(path)) for voice in self._voices.values())
-        return next(((voice, place) for voice, place in found if place is not None), (None, None))
+    def _found(self, path: str) -> tuple[SiteSimulator | None, Place | None]:
+        found = ((simulator, simulator.find(path)) for simulator in self._simulators.values())
+        return next(((simulator, place) for simulator, place in found if place is not None), (None, None))
 
-    def _page(self, voice: Voice | None, place: Place | None, ask: Ask, mood: Mood | None) -> Page:
-        is_refused = mood is not None and mood.status is not None
-        if voice is None or place is None:
+    def _page(self, simulator: SiteSimulator | None, place: Place | None, ask: Ask, fault: Fault | None) -> Page:
+        is_refused = fault is not None and fault.status is not None
+        if simulator is None or place is None:
             if ask.path != "/robots.txt":
                 return Page(404, PLAIN, b"nothing is here\n")
-            return refused(mood, ask) if mood is not None and is_refused else Page(200, PLAIN, ROBOTS)
-        if mood is not None and is_refused:
-            page: Page = getattr(voice, "refused", refused)(mood, ask)
+            return refused(fault, ask) if fault is not None and is_refused else Page(200, PLAIN, ROBOTS)
+        if fault is not None and is_refused:
+            page: Page = getattr(simulator, "refused", refused)(fault, ask)
             return page
-        return voice.answer(place, ask)
+        return simulator.answer(place, ask)
 
     def note(self, asked: Asked) -> None:
         if self._log is not None:
@@ -207,9 +208,9 @@ def _without_conditions(headers: Mapping[str, str]) -> Mapping[str, str]:
     return {name: value for name, value in headers.items() if name not in ("if-none-match", "if-modified-since")}
 
 
-def _credential(voice: Voice | None, headers: Mapping[str, str]) -> str | None:
+def _credential(simulator: SiteSimulator | None, headers: Mapping[str, str]) -> str | None:
     """The client: its name if the platform knows its clients by name; else a short hash of the credentials sent."""
-    who = getattr(voice, "who", None)
+    who = getattr(simulator, "who", None)
     name: str | None = who(headers) if who is not None else None
     if name is not None:
         return name
@@ -217,13 +218,13 @@ def _credential(voice: Voice | None, headers: Mapping[str, str]) -> str | None:
     return sha256(secret.encode()).hexdigest()[:12] if secret else None
 
 
-def _going(page: Page, mood: Mood | None, asked: Asked, headers: Mapping[str, str]) -> PendingAnswer:
-    wire = mood.wire if mood else Wire.WHOLE
+def _pending_answer(page: Page, fault: Fault | None, asked: Asked, headers: Mapping[str, str]) -> PendingAnswer:
+    wire = fault.wire if fault else Wire.WHOLE
     body, response_headers = page.body, dict(page.headers)
     # Half of a compressed body cannot be taken for a whole one.
     if page.packed is not None and wire != Wire.TORN and "gzip" in headers.get("accept-encoding", ""):
         body, response_headers = page.packed, response_headers | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    skew = mood.bend.skew if mood else STRAIGHT.skew
+    skew = fault.distortion.skew if fault else STRAIGHT.skew
     response_headers["Date"] = format_datetime((asked.at + skew).replace(microsecond=0), usegmt=True)
     is_last = wire == Wire.TORN or headers.get("connection", "").lower() == "close"
     if is_last:
@@ -242,7 +243,7 @@ class Connection(asyncio.Protocol):
         self._playground, self._site = playground, site
         self._loop = asyncio.get_running_loop()
         self._received = b""
-        self._going: PendingAnswer | None = None
+        self._pending: PendingAnswer | None = None
         """What is being sent; its log line is written before its last byte."""
         self._pieces: list[bytes] = []
 
@@ -254,42 +255,42 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._playground.left(self)
-        going, self._going = self._going, None
-        if going is not None:
-            self._site.note(going.asked.replace(is_whole=False, is_cost_plain=False))
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._site.note(pending.asked.replace(is_whole=False, is_cost_plain=False))
 
     def data_received(self, data: bytes) -> None:
         self._received += data
         self._answer_next()
 
     def _answer_next(self) -> None:
-        while not (self._going or self.transport.is_closing()) and (end := self._received.find(b"\r\n\r\n")) >= 0:
-            heard = _parsed(self._received[:end])
-            length = int(heard.headers.get("content-length") or 0)
+        while not (self._pending or self.transport.is_closing()) and (end := self._received.find(b"\r\n\r\n")) >= 0:
+            received = _parsed(self._received[:end])
+            length = int(received.headers.get("content-length") or 0)
             if len(self._received) < end + 4 + length:
                 return
             body, self._received = self._received[end + 4 : end + 4 + length], self._received[end + 4 + length :]
-            self._send(self._site.answer(heard.replace(body=body), self._playground.clock.now()))
+            self._send(self._site.answer(received.replace(body=body), self._playground.clock.now()))
         if len(self._received) > MOST_WAITING_BYTES:
             self.transport.abort()
 
-    def _send(self, going: PendingAnswer) -> None:
-        self._going = going
-        if going.wire == Wire.WHOLE:
-            self._finish([going.head + going.body])
-        elif going.wire == Wire.LATE:
-            self._later(self._playground.slow_seconds, [going.head + going.body])
-        elif going.wire == Wire.DRIP:
-            self._drip(_pieces(going))
-        elif going.wire == Wire.RESET:
+    def _send(self, pending: PendingAnswer) -> None:
+        self._pending = pending
+        if pending.wire == Wire.WHOLE:
+            self._finish([pending.head + pending.body])
+        elif pending.wire == Wire.LATE:
+            self._later(self._playground.slow_seconds, [pending.head + pending.body])
+        elif pending.wire == Wire.DRIP:
+            self._drip(_pieces(pending))
+        elif pending.wire == Wire.RESET:
             self._reset()
         else:
-            self._break_off(going)
+            self._break_off(pending)
 
     def _finish(self, pieces: list[bytes]) -> None:
         """The end of an answer: its log line, then its bytes."""
-        assert self._going is not None
-        self._site.note(self._going.asked)
+        assert self._pending is not None
+        self._site.note(self._pending.asked)
         self.transport.writelines(pieces)
         if self.transport.is_closing() or self.transport.get_write_buffer_size():
             return  # its end is reported later: sent after all, or lost
@@ -297,15 +298,15 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         """Everything was sent after all."""
-        if self._going is not None and not self._pieces:
+        if self._pending is not None and not self._pieces:
             self._finished()
             self._answer_next()
 
     def _finished(self) -> None:
-        assert self._going is not None
-        if self._going.is_last:
+        assert self._pending is not None
+        if self._pending.is_last:
             self.transport.close()
-        self._going = None
+        self._pending = None
 
     def _later(self, seconds: float, pieces: list[bytes]) -> None:
         self._pieces = pieces
@@ -326,30 +327,30 @@ class Connection(asyncio.Protocol):
         self._answer_next()
 
     def _reset(self) -> None:
-        assert self._going is not None
-        self._site.note(self._going.asked)
-        self._going = None
+        assert self._pending is not None
+        self._site.note(self._pending.asked)
+        self._pending = None
         self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, AT_ONCE)
         self.transport.abort()
 
-    def _break_off(self, going: PendingAnswer) -> None:
-        self._site.note(going.asked)
-        self._going = None
-        self.transport.write(going.head + going.body[: len(going.body) // 2])
+    def _break_off(self, pending: PendingAnswer) -> None:
+        self._site.note(pending.asked)
+        self._pending = None
+        self.transport.write(pending.head + pending.body[: len(pending.body) // 2])
         self.transport.close()
 
 
-def _pieces(going: PendingAnswer) -> list[bytes]:
-    whole = going.head + going.body
+def _pieces(pending: PendingAnswer) -> list[bytes]:
+    whole = pending.head + pending.body
     size = max(1, len(whole) // PIECES)
     return [whole[begin : begin + size] for begin in range(0, len(whole), size)]
 
 
-def _parsed(head: bytes) -> Heard:
+def _parsed(head: bytes) -> ReceivedRequest:
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = {}
     for line in lines:
         name, _, value = line.partition(":")
         headers[name.lower()] = value.strip()
     method, target = first.split(" ")[:2] if first.count(" ") >= 2 else ("GET", "/")
-    return Heard(method, target, headers)
+    return ReceivedRequest(method, target, headers)

@@ -259,7 +259,9 @@ def decide_page(
     state = with_page(state, page).replace(walk=state.walk.replace(position=position), has_follow_ups=has_follow_ups)
     if end is None and not reading.is_torn:
         return page.replace(state=state)
-    return _walk_over(state, page, facts, at, is_owed=is_unknown or state.walk.is_unfinished, last_at=last_answer_at)
+    return _walk_over(
+        state, page, facts, at, is_incomplete=is_unknown or state.walk.is_unfinished, last_at=last_answer_at
+    )
 
 
 def _in_view(
@@ -329,7 +331,7 @@ def decide_spending_cap_end(
     """Ends a walk at a spending cap; the unread part becomes a gap."""
     position = state.walk.position
     assert position is not None
-    state = end_without_money(state, completed(state, at, is_owed=True), error, message, at)
+    state = end_without_money(state, completed(state, at, is_incomplete=True), error, message, at)
     gap = continuity.gap_after(position, End.MONEY, at)
     return VisitPage((), Counts(), gap=gap, state=state, end=state.end)
 
@@ -355,11 +357,11 @@ def with_page(state: VisitState, page: PageWrite) -> VisitState:
 
 
 def _walk_over(
-    state: VisitState, page: VisitPage, facts: PageFacts, at: datetime, *, is_owed: bool, last_at: datetime | None
+    state: VisitState, page: VisitPage, facts: PageFacts, at: datetime, *, is_incomplete: bool, last_at: datetime | None
 ) -> VisitPage:
-    """Ends the walk, and perhaps the visit. `is_owed`: not everything that was there could be stored."""
+    """Ends the walk, and perhaps the visit. `is_incomplete`: not everything that was there could be stored."""
     is_volatile = any(change.is_volatile for change in page.changes)
-    progress = completed(state, at, is_owed=is_owed or is_volatile)
+    progress = completed(state, at, is_incomplete=is_incomplete or is_volatile)
     is_visit_over = state.walk.is_last and not state.has_follow_ups
     if facts.newest_at is not None and needs_rhythm(state):
         progress = with_rhythm(state, progress, page.changes, facts.newest_at, at)
@@ -370,7 +372,7 @@ def _walk_over(
     return page.replace(state=state, end=state.end)
 
 
-def completed(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
+def completed(state: VisitState, at: datetime, *, is_incomplete: bool) -> Progress:
     """Returns the progress now that this walk is over; the visit itself may go on."""
     walk, total = state.walk, state.visit_counts
     progress = walk.after.replace(
@@ -391,7 +393,7 @@ def completed(state: VisitState, at: datetime, *, is_owed: bool) -> Progress:
         last_shown_count=total.shown if position.is_by_id else progress.last_shown_count,
     )
     # What was shown and not stored must be read again: neither a 304 nor an identical answer may prevent that.
-    return progress.replace(**NO_VALIDATORS) if is_owed else progress
+    return progress.replace(**NO_VALIDATORS) if is_incomplete else progress
 
 
 def with_rhythm(

@@ -128,7 +128,7 @@ def decide_list_page(
     state = with_page(state, page).replace(walk=state.walk.replace(position=before if is_cut else position))
     if end is None and not reading.is_torn:
         return page.replace(state=state)
-    progress = completed(state, at, is_owed=is_cut)
+    progress = completed(state, at, is_incomplete=is_cut)
     if facts.newest_at is not None:
         progress = with_rhythm(state, progress, page.changes, facts.newest_at, at)
     return page.replace(state=prove(state, progress), progress=progress, next_pages=())

@@ -200,7 +200,7 @@ class Presence:
     def __init__(self, database: Database, home: Path, work: str, now: datetime) -> None:
         self._db, self._locks, self._work = database, locks_of(database, home), work
         self._one_at_a_time = Lock()
-        self._owed: list[Lease] = []
+        self._release_queue: list[Lease] = []
         self._heard: dict[int, tuple[datetime, datetime]] = {}
         """The last heartbeat of each process on another machine, and since when it is the last."""
         self._enter(now)
@@ -248,7 +248,7 @@ class Presence:
                 # again.
                 self._held.release()
                 self._enter(now)
-            self._release_owed()
+            self._drain_release_queue()
             is_silence = not buries and self._listen(now)
         if buries or is_silence:
             self.bury(now)
@@ -281,15 +281,15 @@ class Presence:
         }
         return {key for key, (_, since) in self._heard.items() if now - since > _SILENCE}
 
-    def owe(self, lease: Lease) -> None:
+    def release_later(self, lease: Lease) -> None:
         """Queue a lease that could not be released because the database was unavailable; released when it is back."""
         with self._one_at_a_time:
-            self._owed.append(lease)
+            self._release_queue.append(lease)
 
-    def _release_owed(self) -> None:
-        if self._owed:
-            self._db.write(lambda tx: release(tx, *self._owed))
-            self._owed = []
+    def _drain_release_queue(self) -> None:
+        if self._release_queue:
+            self._db.write(lambda tx: release(tx, *self._release_queue))
+            self._release_queue = []
 
     def bury(self, now: datetime) -> int:
         """Void the leases of dead processes; returns how many processes there were."""

@@ -101,7 +101,7 @@ class Visitor:
 
 @dataclass
 class Site:
-    """A town's shop with its pages served on loopback."""
+    """An app with the feeds of a town; its pages are served on loopback."""
 
     here: TownApp
     base: str

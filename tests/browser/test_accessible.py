@@ -46,14 +46,14 @@ def test_every_page_is_accessible_fits_its_window_and_is_small_at_first_view(
     found = []
     with site.visitor(**how) as visitor:
         answers: list[Response] = []
-        visitor.page.on("response", lambda one: answers.append(one))
+        visitor.page.on("response", lambda answer: answers.append(answer))
         # As on a first visit: a browser that is looked over the shoulder keeps nothing from page to page.
         visitor.page.route("**/*", lambda route: route.continue_())
         for path in PAGES:
             answers.clear()
             page = visitor.open(path)
             # What is running is told as long as the page is open: that has no end.
-            sizes = {one.url: len(one.body()) for one in answers if not one.url.endswith("/live")}
+            sizes = {answer.url: len(answer.body()) for answer in answers if not answer.url.endswith("/live")}
             loaded = [url.rpartition(".")[2] for url in sizes if "/static/" in url]
             found += [f"{path}: loads {loaded}"] if loaded != ["css", "js"] else []
             found += [f"{path}: is large: {sizes}"] if sum(sizes.values()) >= 150_000 else []
@@ -61,10 +61,10 @@ def test_every_page_is_accessible_fits_its_window_and_is_small_at_first_view(
                 found.append(f"{path}: is wider than its window")
             results = Axe().run(page)
             found += [
-                f"{path}: {one['id']}: {node['target']}"
-                for one in results.response["violations"]
-                if one["impact"] in ("serious", "critical")
-                for node in one["nodes"]
+                f"{path}: {violation['id']}: {node['target']}"
+                for violation in results.response["violations"]
+                if violation["impact"] in ("serious", "critical")
+                for node in violation["nodes"]
             ]
         visitor.check()
     assert found == [], name

@@ -33,9 +33,10 @@ def an_archive_of_them(site: Site) -> int:
         site.here.collect(source)
         site.here.clock.advance(60)
     rows = [
-        (one, one, f"{one} everywhere", one, one, one, f"https://x.example/{one}", one, json.dumps([one]),
-         json.dumps([{"url": one, "alt": one}, {"url": f"https://x.example/{one}"}]), f"p{number}")
-        for number, (_, one) in enumerate(VECTORS)
+        (vector, vector, f"{vector} everywhere", vector, vector, vector, f"https://x.example/{vector}", vector,
+         json.dumps([vector]), json.dumps([{"url": vector, "alt": vector}, {"url": f"https://x.example/{vector}"}]),
+         f"p{number}")
+        for number, (_, vector) in enumerate(VECTORS)
     ]  # fmt: skip
     database = site.here.app.store.database
 

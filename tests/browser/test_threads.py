@@ -138,10 +138,10 @@ def test_threads_and_audits_are_read_by_keys_and_fit_a_phone(site: Site) -> None
             if not page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
                 found.append(f"{path}: is wider than its window")
             found += [
-                f"{path}: {one['id']}: {node['target']}"
-                for one in Axe().run(page).response["violations"]
-                if one["impact"] in ("serious", "critical")
-                for node in one["nodes"]
+                f"{path}: {violation['id']}: {node['target']}"
+                for violation in Axe().run(page).response["violations"]
+                if violation["impact"] in ("serious", "critical")
+                for node in violation["nodes"]
             ]
         assert found == []
         # From reply to reply, and into the page of one: what it answers stands above, what answers it below.

@@ -32,8 +32,8 @@ class Internet:
     def __init__(self, url: str) -> None:
         self.port = int(url.rpartition(":")[2])
         world = World(SEED, START, PLACES, DAYS, busy=BUSY)
-        feeds = [one for one in world.places if one.is_dated and not one.moves_at and not one.gone_at]
-        self.chinese = max((one for one in feeds if one.language == "zh"), key=lambda one: one.pace.posts_a_day)
+        feeds = [place for place in world.places if place.is_dated and not place.moves_at and not place.gone_at]
+        self.chinese = max((feed for feed in feeds if feed.language == "zh"), key=lambda feed: feed.pace.posts_a_day)
 
     def address(self, place: Place) -> str:
         return f"http://{place.host}.localhost:{self.port}{place.path}"
@@ -53,7 +53,7 @@ def started(*words: str, environ: dict[str, str] | None = None, line: str) -> It
     ) as process:
         assert process.stdout is not None
         try:
-            yield next(one for one in process.stdout if line in one)
+            yield next(output for output in process.stdout if line in output)
         finally:
             process.terminate()
             process.stdout.read()

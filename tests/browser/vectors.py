@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-DEED = "alert(1)"
+SCRIPT = "alert(1)"
 _HANDLERS = ("onerror", "onload", "onclick", "onmouseover", "onfocus", "onanimationstart", "ontoggle", "onbegin")
 _SCHEMES = (
     "javascript:alert(1)",
@@ -48,7 +48,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "]]><script>alert(1)</script>",
     ),
     "handlers": (
-        *(f"<img src=x {one}={DEED}>" for one in _HANDLERS),
+        *(f"<img src=x {handler}={SCRIPT}>" for handler in _HANDLERS),
         "<body onload=alert(1)>",
         "<details open ontoggle=alert(1)>",
         "<video><source onerror=alert(1)></video>",
@@ -60,7 +60,7 @@ CLASSES: dict[str, tuple[str, ...]] = {
         "<a href=# onclick=alert(1)>x</a>",
     ),
     "addresses": (
-        *(f'<a href="{one}">x</a>' for one in _SCHEMES),
+        *(f'<a href="{scheme}">x</a>' for scheme in _SCHEMES),
         "<form action=javascript:alert(1)><button>x</button></form>",
         "<button formaction=javascript:alert(1)>x</button>",
         "<iframe src=javascript:alert(1)></iframe>",
@@ -128,4 +128,4 @@ CLASSES: dict[str, tuple[str, ...]] = {
     ),
 }
 
-VECTORS = [(name, one) for name, many in CLASSES.items() for one in many]
+VECTORS = [(name, vector) for name, many in CLASSES.items() for vector in many]

@@ -109,7 +109,7 @@ def read(answer: Answer, request: Request) -> Reading:
 
 
 def recheck(looks: Sequence[Recheck]) -> list[Request]:
-    return [Request(f"{SITE}/{target}/look", step="look") for target in {one.source.target for one in looks}]
+    return [Request(f"{SITE}/{target}/look", step="look") for target in {recheck.source.target for recheck in looks}]
 
 
 KIND = Kind(
@@ -139,7 +139,7 @@ PLATFORM: Any = SimpleNamespace(
 
 
 class Village:
-    """A shop that follows communities of the square."""
+    """An app with communities of the square as sources."""
 
     def __init__(self, here: TownApp) -> None:
         self.here, self.clock, self.store = here, here.clock, here.app.store

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catchment.jobs import monitor_cache_health
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
@@ -33,7 +33,7 @@ __all__ = ["catchment", "home"]
 def community(monkeypatch: pytest.MonkeyPatch, home: Path) -> Iterator[str]:
     """One of the playground's, with a key to read it."""
     world = world_of(HABITS)
-    playground = Playground(world, HandClock(START + timedelta(days=1)), Moods(11, 0.0))
+    playground = Playground(world, HandClock(START + timedelta(days=1)), FaultPlan(11, 0.0))
     playground.start()
     monkeypatch.setenv("CATCHMENT_REDDIT_BASE_URL", playground.url)
     for name, value in zip(("REDDIT_CLIENT_ID", "REDDIT_CLIENT_SECRET"), client(), strict=True):
@@ -94,8 +94,8 @@ def test_the_doctor_says_whether_redis_is_there(
     def found() -> tuple[str, str]:
         told = catchment("doctor", "--json")
         assert "a-secret" not in told.out + told.err
-        (one,) = [one for one in told.json["findings"] if one["about"] == "redis"]
-        return one["verdict"], one["what"]
+        (finding,) = [finding for finding in told.json["findings"] if finding["about"] == "redis"]
+        return finding["verdict"], finding["what"]
 
     # It wants no password: that is a refusal, and it is said.
     assert found()[0] == "odd"
@@ -114,12 +114,12 @@ def test_the_api_reads_hot_and_tells_how_it_stands(village: Village) -> None:
     api = ApiDesk(village.here)
     first = api.get("/api/items", source_id=source.id, limit=2)
     rest = api.get("/api/items", source_id=source.id, after=first["next"])
-    assert [one["external_id"] for one in first["items"] + rest["items"]] == ["a", "b", "c"]
+    assert [item["external_id"] for item in first["items"] + rest["items"]] == ["a", "b", "c"]
     told = api.get("/api/hot")
     assert told["last_hour"] == {"hits": 1, "misses": 0, "hit_rate": 1.0, "failed_writes": 0}
     assert (told["warmth"]["warm"], told["entries"]) == (1, 6)
     cached = api.get(f"/api/hot/{source.id}", limit=2)
-    assert ([one["external_id"] for one in cached["items"]], cached["cached_count"]) == (["c", "b"], 3)
+    assert ([item["external_id"] for item in cached["items"]], cached["cached_count"]) == (["c", "b"], 3)
     assert api.client.get("/api/hot/99").status_code == 404
 
 

@@ -193,8 +193,8 @@ def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
     keeper: Keeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A page that found nothing to mark, and is committed only after the first hot set was made, would not be seen."""
-    one, other = keeper.follow("r/one"), keeper.follow("r/other")
-    keeper.desk.show(one, post("t3_1"))
+    first, other = keeper.follow("r/one"), keeper.follow("r/other")
+    keeper.desk.show(first, post("t3_1"))
     keeper.desk.show(other, post("t3_1"))
     beginning = Thread(target=keeper.refresh, args=(other,))
     changed = cache.changed_items
@@ -206,7 +206,7 @@ def test_who_begins_to_keep_a_source_hot_waits_for_those_who_are_writing(
         beginning.join(0.3)
 
     monkeypatch.setattr(cache, "changed_items", marked_and_not_committed)
-    keeper.desk.show(one, post("t3_1", "edited"))
+    keeper.desk.show(first, post("t3_1", "edited"))
     monkeypatch.undo()
     beginning.join()
     assert keeper.is_hit(other)
@@ -230,7 +230,9 @@ SOURCES = st.integers(0, 2)
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("visit"), SOURCES, st.lists(ITEMS, max_size=4, unique_by=lambda item: item.external_id)),
-        st.tuples(st.just("killed visit"), SOURCES, st.lists(ITEMS, max_size=3, unique_by=lambda one: one.external_id)),
+        st.tuples(
+            st.just("killed visit"), SOURCES, st.lists(ITEMS, max_size=3, unique_by=lambda item: item.external_id)
+        ),
         st.tuples(st.just("forget item"), st.just(0), IDS),
         st.tuples(st.just("forget author"), st.just(0), st.sampled_from(["ada", "bob"])),
         st.tuples(st.just("remove"), SOURCES, st.none()),
@@ -248,29 +250,29 @@ def test_whatever_happens_a_hot_answer_is_the_cold_one(quick: Keeper, steps: lis
     # Communities, ids and authors of this example alone: the archive stays from one to the next, and forgets for good.
     name = f"{dice.random()}"
     sources = [keeper.follow(f"r/{name}/{number}") for number in range(3)]
-    for deed, which, what in steps:
-        done(keeper, sources[which], deed, what, name)
+    for action, which, what in steps:
+        done(keeper, sources[which], action, what, name)
         for source in sources:
             for limit in (1, 3, 100):
                 assert keeper.read(source, limit) == keeper.cold(source, limit)
 
 
-def done(keeper: Keeper, source: Any, deed: str, what: Any, name: str) -> None:
+def done(keeper: Keeper, source: Any, action: str, what: Any, name: str) -> None:
     store, now = keeper.store, keeper.clock.now()
-    if deed.endswith("visit"):
+    if action.endswith("visit"):
         if store.sources.get(source.id, even_removed=True).state != SourceState.REMOVED:
-            show = keeper.show if deed == "visit" else keeper.desk.show
+            show = keeper.show if action == "visit" else keeper.desk.show
             show(source, *(own(item, name) for item in what))
-    elif deed == "forget item":
+    elif action == "forget item":
         for item in store.items.newest(100):
             if item.external_id == f"t3_{what} {name}":
                 store.deletion.forget(Forget("item", "reddit", "me", item_id=item.id), now)
-    elif deed == "forget author":
+    elif action == "forget author":
         store.deletion.forget(Forget("author", "reddit", "me", author=f"{what} {name}"), now)
-    elif deed == "remove":
+    elif action == "remove":
         if store.sources.get(source.id, even_removed=True).state != SourceState.REMOVED:
             store.sources.set_state(source.id, SourceState.REMOVED, None, now)
-    elif deed == "wait":
+    elif action == "wait":
         keeper.clock.advance(what * 3600)
     else:
         keeper.hot.clear_expired()

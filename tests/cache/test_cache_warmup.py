@@ -59,11 +59,11 @@ def on_both(database_url: str, tmp_path: Path) -> Iterator[Village]:
 
 
 def warm(village: Village, *sources: Source) -> list[Any]:
-    return village.app.cache_warmup().these([one.id for one in sources], "test", "test")
+    return village.app.cache_warmup().these([source.id for source in sources], "test", "test")
 
 
 def seen(village: Village, source: Source) -> list[str]:
-    return [one["external_id"] for one in village.app.cache.cached(source, 200)]
+    return [item["external_id"] for item in village.app.cache.cached(source, 200)]
 
 
 def test_a_cache_only_crawl_stores_nothing_and_writes_down_that_it_was_there(on_both: Village) -> None:
@@ -168,7 +168,7 @@ def test_what_is_cached_only_never_enters_the_list_of_what_is_stored(village: Vi
     warm(village, source)
     hot, cold = village.app.cache.listed(Filter(source.id), 9), village.store.items.listed(Filter(source.id), 9)
     assert hot == cold
-    assert [one.external_id for one in hot.items] == ["stored"]
+    assert [item.external_id for item in hot.items] == ["stored"]
     assert village.app.cache.hit_rate(village.clock.now() - timedelta(hours=1)) == 1.0
 
 
@@ -212,12 +212,12 @@ def test_a_failure_is_written_down_and_counts_against_nobody(village: Village) -
     village.square.communities["bad"].fails = Missing("no such community", status=404)
     village.square.post("good", "a")
     before = village.here.progress(bad)
-    results = {one.source_id: one for one in warm(village, bad, good)}
+    results = {result.source_id: result for result in warm(village, bad, good)}
     assert (str(results[bad.id].outcome), results[bad.id].error_code) == ("failed", "MISSING")
     assert str(results[good.id].outcome) == "succeeded"
     assert village.here.progress(bad) == before
     assert village.store.cached_sources.of_source(bad.id)["last_warmed_at"] is None
-    assert [one.error_code for one in village.store.runs.of_source(bad.id)] == ["MISSING"]
+    assert [visit.error_code for visit in village.store.runs.of_source(bad.id)] == ["MISSING"]
     assert village.store.alerts.open() == []
 
 
@@ -226,10 +226,10 @@ def test_told_to_wait_the_rest_is_left_to_the_next_round_and_it_is_said(village:
     for number in range(6):
         village.square.communities[f"c{number}"].fails = SlowDown("the budget of square is used up")
     results = warm(village, *sources)
-    left = [one for one in results if str(one.outcome) == "deferred" and one.notes]
+    left = [result for result in results if str(result.outcome) == "deferred" and result.notes]
     assert len(village.square.asked) + len(left) == 6
     assert len(left) >= 2
-    assert {one.notes for one in left} == {("postponed to the next run: the budget of square is used up",)}
+    assert {result.notes for result in left} == {("postponed to the next run: the budget of square is used up",)}
 
 
 def test_how_many_are_warm_can_be_seen(village: Village) -> None:
@@ -298,7 +298,7 @@ def test_a_visit_and_a_second_look_leave_the_hot_set_true(village: Village) -> N
     (looked,) = village.app.rechecks().run("look-again", "test")
     assert looked.counts.updated == 1
     assert is_hit(village, source)
-    assert "second thoughts" in [one.text for one in village.app.cache.listed(Filter(source.id), 5).items]
+    assert "second thoughts" in [item.text for item in village.app.cache.listed(Filter(source.id), 5).items]
 
 
 def test_what_a_mended_reader_corrects_is_seen_at_once(village: Village) -> None:
@@ -319,11 +319,11 @@ def test_what_a_mended_reader_corrects_is_seen_at_once(village: Village) -> None
 
 
 def test_a_community_that_shows_the_same_post_is_read_cold_until_it_is_visited(village: Village) -> None:
-    one, other = village.follow("one"), village.follow("other")
+    first, other = village.follow("one"), village.follow("other")
     for name in ("one", "other"):
         village.square.post(name, "shared")
-        village.here.collect(one if name == "one" else other)
-    assert (is_hit(village, one), is_hit(village, other)) == (False, True)
+        village.here.collect(first if name == "one" else other)
+    assert (is_hit(village, first), is_hit(village, other)) == (False, True)
     village.square.post("one", "shared", score=5)
-    village.here.collect(one)
-    assert (is_hit(village, one), is_hit(village, other)) == (True, False)
+    village.here.collect(first)
+    assert (is_hit(village, first), is_hit(village, other)) == (True, False)

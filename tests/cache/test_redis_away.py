@@ -97,7 +97,7 @@ def test_that_redis_went_away_and_came_back_is_said_once_each(
         wall.now += 60
         for _ in range(5):
             keeper.read(source)
-    assert [one["event"] for one in said] == ["Redis is away, the database is used", "Redis is back"]
+    assert [entry["event"] for entry in said] == ["Redis is away, the database is used", "Redis is back"]
 
 
 def test_a_redis_that_is_away_is_asked_again_only_after_a_pause(
@@ -155,8 +155,8 @@ def test_without_the_package_the_database_is_used_and_it_is_said_what_to_install
             source = keeper.follow()
             keeper.show(source, post("t3_1"))
             assert (keeper.is_hit(source), keeper.hot.standing()) == (True, ("database", 1))
-    (one,) = said
-    assert one["why"].startswith("the package for Redis is not installed — run `")
+    (entry,) = said
+    assert entry["why"].startswith("the package for Redis is not installed — run `")
 
 
 def test_an_address_that_redis_cannot_make_sense_of_is_said_once(own_redis: RedisServer) -> None:
@@ -164,7 +164,7 @@ def test_an_address_that_redis_cannot_make_sense_of_is_said_once(own_redis: Redi
         link = RedisLink(f"{own_redis.url}?nonsense=1", "test:")
         for _ in range(2):
             assert link.check() is not None
-    assert [one["event"] for one in said] == ["Redis unavailable, falling back to the database"]
+    assert [entry["event"] for entry in said] == ["Redis unavailable, falling back to the database"]
 
 
 def test_a_redis_that_refuses_to_write_is_as_good_as_away(keeper: Keeper, own_redis: RedisServer) -> None:
@@ -188,7 +188,7 @@ def test_a_database_that_takes_no_hot_set_fails_no_visit_and_is_counted(
         quick.show(source, post("t3_1"))
     assert quick.read(source).items[0].external_id == "t3_1"
     assert quick.hot.counts(quick.clock.now() - timedelta(days=1)).failures == 1
-    assert [one["event"] for one in said] == ["cached list could not be written"]
+    assert [entry["event"] for entry in said] == ["cached list could not be written"]
 
 
 def test_two_deployments_on_one_redis_do_not_meet(redis_server: RedisServer, tmp_path: Path) -> None:

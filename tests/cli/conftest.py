@@ -77,7 +77,7 @@ def catchment(home: Path, monkeypatch: pytest.MonkeyPatch) -> Catchment:
         with monkeypatch.context() as patch:
             for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
                 patch.setattr(sys, name, stream)
-            code = run([str(one) for one in arguments])
+            code = run([str(argument) for argument in arguments])
         for stream in streams[1:]:
             stream.flush()
         out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])  # type: ignore[attr-defined]
@@ -123,6 +123,6 @@ def start(home: Path) -> Iterator[Callable[..., Process]]:
         return started[-1]
 
     yield command
-    for one in started:
-        one.process.kill()
-        one.process.communicate()
+    for server in started:
+        server.process.kill()
+        server.process.communicate()

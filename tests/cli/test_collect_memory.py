@@ -102,7 +102,7 @@ def test_the_largest_answers_of_all_sorts_at_once_take_less_than_400_megabytes(t
             [sys.executable, "-c", COLLECT], env=environment, capture_output=True, text=True, timeout=600, check=False
         )
     results = json.loads(done.stdout)["results"]
-    assert {_name(one, rows): one["outcome"] for one in results} == {
+    assert {_name(result, rows): result["outcome"] for result in results} == {
         name: outcome for name, (_, _, outcome) in ANSWERS.items()
     }
     assert int(done.stderr.rpartition("peak ")[2]) // 1024 < MOST_MEGABYTES

@@ -42,7 +42,7 @@ def test_from_adding_to_reading_everything_has_the_agreed_shape(catchment: Catch
     first = catchment("collect", "--json")
     assert first.code == 3
     assert first.json.keys() == COLLECT_KEYS
-    assert all(one.keys() == RESULT_KEYS for one in first.json["results"])
+    assert all(result.keys() == RESULT_KEYS for result in first.json["results"])
     told = {name: first.json[name] for name in COLLECT_KEYS - {"duration_seconds", "results"}}
     assert told == {
         "sources": 2,
@@ -58,7 +58,7 @@ def test_from_adding_to_reading_everything_has_the_agreed_shape(catchment: Catch
         "still_due": 0,
         "next_due_at": None,
     }
-    errors = {one["source_id"]: one["error"] for one in first.json["results"]}
+    errors = {result["source_id"]: result["error"] for result in first.json["results"]}
     assert errors[1] is None
     assert errors[2].keys() == {"code", "message", "retryable"}
     assert (errors[2]["code"], errors[2]["retryable"]) == ("SERVER_TROUBLE", True)
@@ -68,19 +68,19 @@ def test_from_adding_to_reading_everything_has_the_agreed_shape(catchment: Catch
     assert (second.code, second.json["updated"], second.json["duplicate"]) == (0, 1, 2)
 
     items = catchment("items", "--source", 1, "--json").lines
-    assert [one["external_id"] for one in items] == ["news-3", "news-2", "news-1"]
-    assert all(one.keys() >= ITEM_KEYS for one in items)
+    assert [item["external_id"] for item in items] == ["news-3", "news-2", "news-1"]
+    assert all(item.keys() >= ITEM_KEYS for item in items)
     edited = items[-1]
     assert (edited["version"], edited["text"], edited["source_id"]) == (2, "second thoughts", 1)
 
     revisions = catchment("revisions", edited["id"], "--json").json
-    assert [(one["version"], one["text"], one["reasons"]) for one in revisions] == [
+    assert [(revision["version"], revision["text"], revision["reasons"]) for revision in revisions] == [
         (1, "text", ["content_fingerprint_changed"])
     ]
     assert catchment("gaps", "--json").json == []
 
     listed = catchment("sources", "list", "--json").json
-    assert [(one["id"], one["name"]) for one in listed] == [(1, "新闻 & more"), (2, broken.url)]
+    assert [(source["id"], source["name"]) for source in listed] == [(1, "新闻 & more"), (2, broken.url)]
     assert catchment("sources", "list", "--kind", "digest_feed", "--json").json == []
 
     status = catchment("status", "--json").json
@@ -94,7 +94,7 @@ def test_the_next_page_begins_where_the_last_one_ended(catchment: Catchment, sit
     catchment("collect")
     first = catchment("items", "--limit", 2, "--json").lines
     rest = catchment("items", "--before", first[-1]["key"], "--json").lines
-    assert [one["external_id"] for one in (*first, *rest)] == [f"news-{number}" for number in (5, 4, 3, 2, 1)]
+    assert [item["external_id"] for item in (*first, *rest)] == [f"news-{number}" for number in (5, 4, 3, 2, 1)]
 
 
 def test_items_are_filtered_by_whatever_is_asked(catchment: Catchment, site: FeedSite) -> None:
@@ -105,7 +105,7 @@ def test_items_are_filtered_by_whatever_is_asked(catchment: Catchment, site: Fee
     catchment("collect", "--all")
 
     def listed(*options: object) -> list[str]:
-        return [one["external_id"] for one in catchment("items", *options, "--json").lines]
+        return [item["external_id"] for item in catchment("items", *options, "--json").lines]
 
     assert listed("--kind", "rss", "--platform", "feeds", "--not-deleted") == ["news-3", "news-2", "news-1"]
     assert listed("--source", 1, "--changed-since", 1) == ["news-2"]
@@ -121,7 +121,7 @@ def test_changes_go_on_from_the_key_of_the_last_one(catchment: Catchment, site: 
     catchment("collect")
     first = catchment("changes", "--limit", 3, "--json").lines
     rest = catchment("changes", "--after", first[-1]["key"], "--json").lines
-    assert len({one["external_id"] for one in (*first, *rest)}) == 4
+    assert len({item["external_id"] for item in (*first, *rest)}) == 4
     feed.post("news-2", text="changed")
     catchment("collect", "--all")
     (changed,) = catchment("changes", "--after", rest[-1]["key"], "--json").lines
@@ -159,10 +159,10 @@ def test_an_export_holds_every_item_once_and_its_past_if_asked(
     size = file.stat().st_size
     assert written.json == {"format": "jsonl", "file": str(file), "items": 3, "bytes": size, "sha256": digest}
     lines = catchment("export", "--output", "-").lines
-    assert [one["external_id"] for one in lines] == ["news-3", "news-2", "news-1"]
+    assert [line["external_id"] for line in lines] == ["news-3", "news-2", "news-1"]
     assert file.read_text().count("\n") == 3
     assert file.read_text().count("content_fingerprint_changed") == 1
-    assert [one.name for one in tmp_path.glob("items*")] == ["items.jsonl"]
+    assert [path.name for path in tmp_path.glob("items*")] == ["items.jsonl"]
 
 
 def test_pausing_resuming_and_removing_take_effect_and_are_answered(catchment: Catchment, site: FeedSite) -> None:
@@ -174,7 +174,7 @@ def test_pausing_resuming_and_removing_take_effect_and_are_answered(catchment: C
     assert catchment("sources", "resume", 1, "--json").json["state"] == "active"
     assert catchment("sources", "remove", 1, "--json").json["state"] == "removed"
     assert catchment("sources", "list", "--json").json == []
-    assert [one["id"] for one in catchment("sources", "list", "--state", "removed", "--json").json] == [1]
+    assert [source["id"] for source in catchment("sources", "list", "--state", "removed", "--json").json] == [1]
     assert len(catchment("items", "--source", 1, "--json").lines) == 1
 
 
@@ -196,7 +196,7 @@ def test_one_source_in_full_shows_its_visits_and_why_it_is_due(catchment: Catchm
     catchment("sources", "add", "rss", feed.url)
     catchment("collect")
     shown = catchment("sources", "show", 1, "--json").json
-    assert [(one["outcome"], one["http_status"]) for one in shown["visits"]] == [("failed", 500)]
+    assert [(visit["outcome"], visit["http_status"]) for visit in shown["visits"]] == [("failed", 500)]
     assert shown["gaps"] == []
     assert shown["next_fetch_reason"] == "its host does not answer"
     assert "SERVER_TROUBLE" in catchment("sources", "show", 1).out
@@ -208,8 +208,8 @@ def test_checking_asks_the_platform_and_keeps_nothing_that_does_not_answer(
     good, bad = site.feed("good", posts=2), site.feed("bad")
     bad.status = 404
     added = catchment("sources", "add", "rss", good.url, "--check", "--json").json
-    assert [one["title"] for one in added["preview"]["items"]] == ["About good-2", "About good-1"]
+    assert [item["title"] for item in added["preview"]["items"]] == ["About good-2", "About good-1"]
     assert added["id"] == 1
     assert catchment("sources", "add", "rss", bad.url, "--check", "--json").failure == (3, "MISSING")
-    assert [one["target"] for one in catchment("sources", "list", "--json").json] == [good.url]
+    assert [source["target"] for source in catchment("sources", "list", "--json").json] == [good.url]
     assert catchment("items", "--json").lines == []

@@ -42,7 +42,7 @@ def added(catchment: Catchment, name: str = "main", *more: str, secret: str = SE
 
 
 def listed(catchment: Catchment) -> dict[str, dict[str, Any]]:
-    return {one["name"]: one for one in catchment("credentials", "list", "--json").json}
+    return {credential["name"]: credential for credential in catchment("credentials", "list", "--json").json}
 
 
 def followed(catchment: Catchment, *more: str) -> int:
@@ -61,11 +61,18 @@ def collected(catchment: Catchment, source: int) -> dict[str, Any]:
 @pytest.mark.usefixtures("reddit")
 def test_what_a_person_decides_about_one_is_kept_and_can_be_changed(catchment: Catchment) -> None:
     added(catchment, "main", "--priority", "5", "--daily-limit", "1000", "--expires", "2099-01-01")
-    one = listed(catchment)["main"]
-    told = (one["priority"], one["daily_limit"], one["expires_at"], one["state"], one["is_usable"], one["is_shared"])
+    credential = listed(catchment)["main"]
+    told = (
+        credential["priority"],
+        credential["daily_limit"],
+        credential["expires_at"],
+        credential["state"],
+        credential["is_usable"],
+        credential["is_shared"],
+    )
     assert told == (5, 1000, "2099-01-01T00:00:00+00:00", "active", True, True)
     changed = catchment("credentials", "change", "main", "--daily-limit", "0", "--priority", "-1", "--json").json
-    assert (changed["daily_limit"], changed["priority"], changed["expires_at"]) == (None, -1, one["expires_at"])
+    assert (changed["daily_limit"], changed["priority"], changed["expires_at"]) == (None, -1, credential["expires_at"])
     assert catchment("credentials", "show", "main").out.count("2099-01-01")
 
 
@@ -80,7 +87,7 @@ def test_where_sources_bring_their_own_hosts_a_credential_is_for_those_that_name
     said = catchment("credentials", "add", "feeds", "mine", stdin=SECRET.encode())
     assert "sources that name it" in said.out
     added(catchment, "apart", "--reserved")
-    assert [(one["name"], one["is_shared"]) for one in listed(catchment).values()] == [
+    assert [(credential["name"], credential["is_shared"]) for credential in listed(catchment).values()] == [
         ("mine", False),
         ("apart", False),
     ]
@@ -91,14 +98,14 @@ def test_pausing_and_resuming_are_told_with_the_reason(catchment: Catchment) -> 
     added(catchment)
     assert catchment("credentials", "pause", "main", "--reason", "on leave", "--json").json["state"] == "paused"
     alerts = catchment("status", "--json").json["alerts"]
-    assert [(one["subject"], one["severity"]) for one in alerts] == [("pool reddit exhausted", "P0")]
+    assert [(alert["subject"], alert["severity"]) for alert in alerts] == [("pool reddit exhausted", "P0")]
     assert catchment("status", "--json").json["credentials"] == {"shared": 1, "usable": 0, "exhausted": ["reddit"]}
     doctor = catchment("doctor", "--json")
     assert (doctor.code, "main is paused: on leave" in doctor.out) == (1, True)
     assert catchment("credentials", "resume", "main", "--json").json["state"] == "active"
     assert catchment("status", "--json").json["alerts"] == []
     changes = catchment("credentials", "show", "main", "--json").json["changes"]
-    assert [(one["to_state"], one["reason"]) for one in changes] == [
+    assert [(change["to_state"], change["reason"]) for change in changes] == [
         ("active", "resumed by a user"),
         ("paused", "on leave"),
         ("active", "added"),
@@ -132,10 +139,10 @@ def test_people_are_shown_times_they_can_read(catchment: Catchment) -> None:
 
 
 @pytest.mark.usefixtures("reddit")
-@pytest.mark.parametrize("deed", ["show", "pause", "resume", "test", "remove", "change"])
-def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, deed: str) -> None:
-    how = ("--priority", "1") if deed == "change" else ()
-    assert catchment("credentials", deed, "nobody", *how, "--json").failure == (4, "NOT_FOUND")
+@pytest.mark.parametrize("action", ["show", "pause", "resume", "test", "remove", "change"])
+def test_one_that_is_not_there_is_said_to_be_not_there(catchment: Catchment, action: str) -> None:
+    how = ("--priority", "1") if action == "change" else ()
+    assert catchment("credentials", action, "nobody", *how, "--json").failure == (4, "NOT_FOUND")
 
 
 # ── using ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -156,13 +163,13 @@ def test_one_of_the_environment_works_alike_and_is_stored_nowhere(
     monkeypatch.setenv("REDDIT_CLIENT_ID", "a-client-id")
     monkeypatch.setenv("REDDIT_CLIENT_SECRET", SECRET)
     monkeypatch.delenv("COOKIE_MASTER_KEY")
-    one = listed(catchment)["reddit-environment"]
-    assert (one["is_from_environment"], one["is_shared"], one["state"]) == (True, True, "active")
+    credential = listed(catchment)["reddit-environment"]
+    assert (credential["is_from_environment"], credential["is_shared"], credential["state"]) == (True, True, "active")
     assert collected(catchment, followed(catchment))["outcome"] == "succeeded"
     assert "client_credentials" in reddit.seen[0].body.decode()
     assert catchment("credentials", "test", "reddit-environment", "--json").json["is_accepted"] is True
     assert SECRET.encode() not in b"".join(file.read_bytes() for file in home.rglob("*") if file.is_file())
-    settings = {one["name"]: one["value"] for one in catchment("doctor", "--json").json["settings"]}
+    settings = {setting["name"]: setting["value"] for setting in catchment("doctor", "--json").json["settings"]}
     assert (settings["REDDIT_CLIENT_ID"], settings["REDDIT_CLIENT_SECRET"]) == ("set", "set")
 
 
@@ -204,7 +211,10 @@ def test_a_source_that_names_one_is_charged_and_goes_on_with_it(catchment: Catch
     assert [collected(catchment, source)["error"]["code"] for _ in range(4)] == ["LOGIN_NEEDED"] * 4
     assert catchment("sources", "show", source, "--json").json["failures_in_a_row"] == 4
     # The fourth was sent while it should have rested.
-    assert {name: one["state"] for name, one in listed(catchment).items()} == {"main": "active", "spare": "banned"}
+    assert {name: credential["state"] for name, credential in listed(catchment).items()} == {
+        "main": "active",
+        "spare": "banned",
+    }
 
 
 # ── testing ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +241,7 @@ def test_whom_a_refusal_is_about_is_said_once(catchment: Catchment, reddit: Host
 
 def test_people_are_told_that_a_community_is_read_without_a_key(catchment: Catchment, reddit: Hostile) -> None:
     entry = "<entry><id>t3_a{0}</id><title>Boat {0}</title><updated>2026-01-0{0}T00:00:00Z</updated></entry>"
-    feed = f'<feed xmlns="http://www.w3.org/2005/Atom">{"".join(entry.format(one) for one in (1, 2))}</feed>'
+    feed = f'<feed xmlns="http://www.w3.org/2005/Atom">{"".join(entry.format(number) for number in (1, 2))}</feed>'
     reddit.on("/r/webdev/new/.rss", reply(feed.encode(), content_type="application/atom+xml"))
     source = followed(catchment)
     assert "r/webdev: read from the community" in catchment("collect", "--source", source).out
@@ -359,10 +369,10 @@ def test_how_much_is_borne_is_a_setting(
     reddit.on("/api/v1/access_token", status(401))
     for _ in range(errors):
         catchment("credentials", "test", "main")
-    one = listed(catchment)["main"]
-    assert one["state"] == state
+    credential = listed(catchment)["main"]
+    assert credential["state"] == state
     rests = "CATCHMENT_CREDENTIAL_REST_HOURS" not in settings
-    assert (one["usable_from"] is not None) == rests
+    assert (credential["usable_from"] is not None) == rests
 
 
 def test_for_how_long_it_rests_is_a_setting(
@@ -373,8 +383,8 @@ def test_for_how_long_it_rests_is_a_setting(
     added(catchment)
     reddit.on("/api/v1/access_token", status(401))
     catchment("credentials", "test", "main")
-    one = listed(catchment)["main"]
-    rests = datetime.fromisoformat(one["state_until"]) - datetime.fromisoformat(one["state_since"])
+    credential = listed(catchment)["main"]
+    rests = datetime.fromisoformat(credential["state_until"]) - datetime.fromisoformat(credential["state_since"])
     assert rests == timedelta(minutes=7)
 
 

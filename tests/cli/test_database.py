@@ -77,7 +77,10 @@ def test_a_database_that_is_newer_than_the_program_is_left_alone(catchment: Catc
     for command in (("items",), ("migrate",), ("collect",)):
         assert catchment(*command, "--json").failure == (6, "SCHEMA_MISMATCH")
     doctor = catchment("doctor", "--json")
-    assert (doctor.code, [one["about"] for one in doctor.json["findings"] if one["verdict"] == "wrong"]) == (
+    assert (
+        doctor.code,
+        [finding["about"] for finding in doctor.json["findings"] if finding["verdict"] == "wrong"],
+    ) == (
         1,
         ["schema"],
     )
@@ -87,14 +90,16 @@ def test_a_database_that_is_newer_than_the_program_is_left_alone(catchment: Catc
 
 
 def findings(catchment: Catchment, verdict: str) -> list[str]:
-    return [one["about"] for one in catchment("doctor", "--json").json["findings"] if one["verdict"] == verdict]
+    return [
+        finding["about"] for finding in catchment("doctor", "--json").json["findings"] if finding["verdict"] == verdict
+    ]
 
 
 def test_a_healthy_installation_is_told_so_and_nothing_is_made_by_looking(catchment: Catchment, home: Path) -> None:
     said = catchment("doctor", "--json")
     assert (said.code, said.json["is_well"]) == (0, True)
     assert not (home / "catchment.db").exists()
-    assert {one["name"]: one["origin"] for one in said.json["settings"]} == {
+    assert {setting["name"]: setting["origin"] for setting in said.json["settings"]} == {
         "CATCHMENT_HOME": "environment",
         "CATCHMENT_ALLOW_PRIVATE_NETWORKS": "environment",
         "CATCHMENT_RETRY_WAITS": "environment",
@@ -107,7 +112,7 @@ def test_files_that_other_users_can_read_are_found(catchment: Catchment, home: P
     assert findings(catchment, "odd") == []
     home.chmod(0o755)
     (home / "catchment.db").chmod(0o644)
-    (finding,) = [one for one in catchment("doctor", "--json").json["findings"] if one["verdict"] == "odd"]
+    (finding,) = [finding for finding in catchment("doctor", "--json").json["findings"] if finding["verdict"] == "odd"]
     assert finding["about"] == "permissions"
     assert str(home / "catchment.db") in finding["what"]
     assert finding["helps"] == f"run `chmod -R go-rwx {home}`"
@@ -231,10 +236,10 @@ def test_the_doctor_sees_a_database_that_lost_something(
     harm(filled)
     said = catchment("doctor", "--json")
     assert said.code == 1
-    wrong = [one for one in said.json["findings"] if one["verdict"] == "wrong"]
-    assert {one["about"] for one in wrong} <= {"database", "integrity"}
+    wrong = [finding for finding in said.json["findings"] if finding["verdict"] == "wrong"]
+    assert {finding["about"] for finding in wrong} <= {"database", "integrity"}
     assert wrong
-    assert all("restore" in one["helps"] for one in wrong)
+    assert all("restore" in finding["helps"] for finding in wrong)
 
 
 def test_the_doctor_sees_a_database_that_is_gone(catchment: Catchment, filled: Path) -> None:
@@ -261,7 +266,7 @@ def test_the_doctor_sees_a_database_that_cannot_be_written_to(catchment: Catchme
         reader.execute("SELECT count(*) FROM items").fetchone()
         with no_file_grows_beyond(0):
             said = catchment("doctor", "--json")
-    (finding,) = [one for one in said.json["findings"] if one["verdict"] == "wrong"]
+    (finding,) = [finding for finding in said.json["findings"] if finding["verdict"] == "wrong"]
     assert "not writable" in finding["what"]
     assert finding["helps"]
     assert findings(catchment, "wrong") == []
@@ -276,7 +281,7 @@ def test_a_backup_without_room_leaves_nothing_behind(catchment: Catchment, fille
 
 def test_a_sound_backup_is_the_only_file_that_backup_leaves(catchment: Catchment, filled: Path, tmp_path: Path) -> None:
     assert catchment("backup", tmp_path / "copies" / "copy.db").code == 0
-    assert [one.name for one in (tmp_path / "copies").iterdir()] == ["copy.db"]
+    assert [path.name for path in (tmp_path / "copies").iterdir()] == ["copy.db"]
     assert catchment("restore", tmp_path / "copies" / "copy.db").code == 0
     assert len(catchment("items", "--limit", 50, "--json").lines) == 30
 
@@ -291,7 +296,9 @@ def test_the_doctor_sees_a_postgresql_that_was_emptied_or_cannot_be_written_to(
     database = Database(postgres_url)
     name = make_url(postgres_url).database
     told(database, f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
-    (finding,) = [one for one in catchment("doctor", "--json").json["findings"] if one["verdict"] == "wrong"]
+    (finding,) = [
+        finding for finding in catchment("doctor", "--json").json["findings"] if finding["verdict"] == "wrong"
+    ]
     assert "not writable" in finding["what"]
     told(database, f'ALTER DATABASE "{name}" RESET default_transaction_read_only')
     assert findings(catchment, "wrong") == []

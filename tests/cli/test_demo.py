@@ -57,7 +57,7 @@ def read_until(process: Process, is_enough: Callable[[str], object]) -> str:
 
 def shows_everything(line: str) -> bool:
     found = LINE.search(line)
-    return found is not None and all(int(found[one].replace(",", "")) for one in (1, 2, 3, 5))
+    return found is not None and all(int(found[group].replace(",", "")) for group in (1, 2, 3, 5))
 
 
 # ── as a process ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,7 +125,7 @@ def test_it_ends_by_itself_and_keeps_what_it_is_told_to_keep(
     assert f"CATCHMENT_HOME={kept} catchment items" in said.out
     monkeypatch.setenv("CATCHMENT_HOME", str(kept))
     # Whether two seconds were enough for an item depends on the machine; what it follows is there from the beginning.
-    kinds = {one["kind"] for one in catchment("sources", "list", "--json").json}
+    kinds = {source["kind"] for source in catchment("sources", "list", "--json").json}
     assert kinds == {"rss", "reddit", "hackernews", "discourse_forum"}
     assert catchment("demo", "--keep", kept, "--json").failure == (2, "INVALID_INPUT")
 
@@ -165,18 +165,18 @@ def test_what_the_failing_source_showed_before_is_out_of_sight_when_it_is_back()
 
 
 def test_every_script_ends_within_the_first_hour_which_is_a_minute_on_the_wall() -> None:
-    ends = [(one.to_minute, one.moves_minute or 0, one.gone_minute or 0) for one in ROLES]
-    assert max(max(one) for one in ends) < 45
-    assert sum(1 for one in ROLES if one.mood) == 3
-    assert [sum(1 for one in moments if one) for moments in zip(*ends, strict=True)] == [3, 1, 1]
+    ends = [(role.to_minute, role.moves_minute or 0, role.gone_minute or 0) for role in ROLES]
+    assert max(max(minutes) for minutes in ends) < 45
+    assert sum(1 for role in ROLES if role.fault) == 3
+    assert [sum(1 for moment in moments if moment) for moments in zip(*ends, strict=True)] == [3, 1, 1]
 
 
 def test_the_world_is_the_same_whenever_it_begins() -> None:
-    one, other = Stage(start_before(NOW)), Stage(start_before(NOW + timedelta(days=10)))
-    assert other.start - one.start in (timedelta(days=7), timedelta(days=14))
+    first, other = Stage(start_before(NOW)), Stage(start_before(NOW + timedelta(days=10)))
+    assert other.start - first.start in (timedelta(days=7), timedelta(days=14))
     told = [
         [(post.versions, post.shown_from - stage.start) for post in stage.posts(stage.places[5])][:200]
-        for stage in (one, other)
+        for stage in (first, other)
     ]
     assert [(len(versions), at) for versions, at in told[0]] == [(len(versions), at) for versions, at in told[1]]
     assert [versions[0].title for versions, _ in told[0]] == [versions[0].title for versions, _ in told[1]]

@@ -107,7 +107,7 @@ def test_an_empty_archive_makes_a_whole_file(catchment: Catchment, tmp_path: Pat
 
 def test_an_export_may_be_of_a_source_of_a_kind_or_from_a_day_on(archive: Catchment) -> None:
     def ids(*chosen: object) -> set[str]:
-        return {one["external_id"] for one in archive("export", "--output", "-", *chosen).lines}
+        return {item["external_id"] for item in archive("export", "--output", "-", *chosen).lines}
 
     assert ids("--source", 2) == {"sum", "wide", "old"}
     assert ids("--kind", "rss") == {"news-1", "news-2", "news-3", "sum", "wide", "old"}

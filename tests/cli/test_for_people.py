@@ -101,7 +101,7 @@ def test_status_has_its_headings_over_the_right_columns_and_tells_which_jobs_are
     }
     assert jobs["warm-up"][1:4] == ["off", "–", "0"]
     assert "off" not in jobs["collect-due"]
-    told = {one["name"]: one for one in catchment("status", "--json").json["jobs"]}
+    told = {job["name"]: job for job in catchment("status", "--json").json["jobs"]}
     assert (told["warm-up"]["period_seconds"], told["warm-up"]["next_run_at"]) == (None, None)
 
 
@@ -329,9 +329,9 @@ def test_items_and_sources_are_listed_by_category(catchment: Catchment, site: Fe
     for name in ("news", "science"):
         catchment("sources", "add", "rss", site.feed(name, posts=1).url, "--name", name, "--category", name.title())
     catchment("collect")
-    assert [one["source_id"] for one in catchment("items", "--category", "science", "--json").lines] == [2]
-    assert [one["id"] for one in catchment("sources", "list", "--category", "NEWS", "--json").json] == [1]
-    assert [one["source_id"] for one in catchment("search", "news-1", "--category", "news", "--json").lines] == [1]
+    assert [item["source_id"] for item in catchment("items", "--category", "science", "--json").lines] == [2]
+    assert [source["id"] for source in catchment("sources", "list", "--category", "NEWS", "--json").json] == [1]
+    assert [item["source_id"] for item in catchment("search", "news-1", "--category", "news", "--json").lines] == [1]
     told = catchment("items", "--category", "scienc", "--json")
     assert (told.failure, "did you mean Science?" in told.err) == ((2, "INVALID_INPUT"), True)
 

@@ -16,7 +16,7 @@ def test_a_forgotten_item_is_gone_recorded_and_stays_away(catchment: Catchment, 
     assert "Backups" in record["still_held"]
     feed.post("news-3")
     assert catchment("collect", "--all", "--json").json["new"] == 1
-    assert [one["id"] for one in catchment("items", "--json").lines] == [3, 2]
+    assert [item["id"] for item in catchment("items", "--json").lines] == [3, 2]
     (listed,) = catchment("forgotten", "--json").json
     assert listed == {name: value for name, value in record.items() if name != "still_held"}
     assert "asked for" in catchment("forgotten").out

@@ -29,7 +29,7 @@ def test_a_list_is_followed_and_what_was_known_stays(
     done = imported(catchment, ROWS)
     assert (done["code"], done["added"], done["known"], done["refused"]) == (0, 2, 1, 0)
     listed = catchment("sources", "list", "--json").json
-    assert [(one["name"], one["kind"], one["state"]) for one in listed] == [
+    assert [(source["name"], source["kind"], source["state"]) for source in listed] == [
         ("Mine", "rss", "active"),
         ("https://b.example/feed?x=1&y=2", "digest_feed", "active"),
         ("https://c.example/feed", "rss", "paused"),
@@ -54,8 +54,8 @@ def test_bad_rows_are_reported_one_by_one_and_the_rest_goes_on(catchment: Catchm
     problems = done["problems"]
     assert isinstance(problems, list)
     # The fifth is taken: its secret is encrypted with the master key that is made for it.
-    assert sorted(one["place"] for one in problems) == [f"entry {number}" for number in (2, 3, 4, 6, 7, 8, 9)]
-    assert all(one["reason"] for one in problems)
+    assert sorted(problem["place"] for problem in problems) == [f"entry {number}" for number in (2, 3, 4, 6, 7, 8, 9)]
+    assert all(problem["reason"] for problem in problems)
     assert "sesame-open-1" not in json.dumps(done)
 
 
@@ -77,8 +77,8 @@ def test_what_is_exported_can_be_imported_elsewhere_and_is_the_same(
     assert catchment("sources", "import", file, "--json").json["added"] == 3
     after = catchment("sources", "list", "--json").json
     apart = {"created_at", "state_reason", "next_fetch_reason"}
-    assert [{k: v for k, v in one.items() if k not in apart} for one in after] == [
-        {k: v for k, v in one.items() if k not in apart} for one in before
+    assert [{k: v for k, v in source.items() if k not in apart} for source in after] == [
+        {k: v for k, v in source.items() if k not in apart} for source in before
     ]
 
 
@@ -99,7 +99,10 @@ POOL = [
 
 def communities(catchment: Catchment) -> dict[str, tuple[object, ...]]:
     listed = catchment("sources", "list", "--json").json
-    return {one["name"]: (one["priority"], one["categories"], one["quality_score"], one["state"]) for one in listed}
+    return {
+        source["name"]: (source["priority"], source["categories"], source["quality_score"], source["state"])
+        for source in listed
+    }
 
 
 def test_a_pool_is_followed_and_known_communities_take_over_what_it_says(
@@ -136,7 +139,7 @@ def test_bad_entries_of_a_pool_are_named_with_the_reason(catchment: Catchment) -
     rows = [*POOL, {"name": "r/css", "tier": "tier1"}, {"name": "two words"}, {"name": "webdev", "quality_score": "?"}]
     done = imported(catchment, rows)
     assert (done["code"], done["added"], done["refused"]) == (8, 2, 3)
-    problems = {one["place"]: (one["target"], one["reason"]) for one in done["problems"]}  # type: ignore[attr-defined]
+    problems = {problem["place"]: (problem["target"], problem["reason"]) for problem in done["problems"]}  # type: ignore[attr-defined]
     assert {place: target for place, (target, _) in problems.items()} == {
         "entry 3": "r/css",
         "entry 4": "r/two words",
@@ -178,4 +181,4 @@ def test_real_lists_are_imported_whole(catchment: Catchment, captures: Path) -> 
 def test_ten_thousand_rows_are_imported_in_their_order(catchment: Catchment) -> None:
     rows = [f"https://a{number}.example/feed" for number in range(10_000)]
     assert imported(catchment, rows)["added"] == 10_000
-    assert [one["target"] for one in catchment("sources", "list", "--json").json] == rows
+    assert [source["target"] for source in catchment("sources", "list", "--json").json] == rows

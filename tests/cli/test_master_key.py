@@ -20,11 +20,11 @@ def add(catchment: Catchment, name: str) -> int:
 
 def found(catchment: Catchment, about: str) -> list[tuple[str, str]]:
     said = catchment("doctor", "--json").json
-    return [(one["verdict"], one["what"]) for one in said["findings"] if one["about"] == about]
+    return [(finding["verdict"], finding["what"]) for finding in said["findings"] if finding["about"] == about]
 
 
 def key_ids(catchment: Catchment) -> list[str]:
-    return [one["key_id"] for one in catchment("credentials", "list", "--json").json]
+    return [credential["key_id"] for credential in catchment("credentials", "list", "--json").json]
 
 
 def test_it_is_made_with_the_first_secret_and_the_doctor_names_it(catchment: Catchment, home: Path) -> None:

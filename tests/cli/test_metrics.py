@@ -14,8 +14,8 @@ from tests.feedsite import FeedSite
 def test_metrics_tell_what_visiting_came_to_hour_by_hour_and_day_by_day(catchment: Catchment, site: FeedSite) -> None:
     feed, broken = site.feed("news", posts=3), site.feed("broken")
     broken.status = 503
-    for one in (feed, broken):
-        catchment("sources", "add", "rss", one.url)
+    for site_feed in (feed, broken):
+        catchment("sources", "add", "rss", site_feed.url)
     catchment("collect")
     hours = catchment("metrics", "--hours", 2, "--json").json
     assert len(hours) == 2
@@ -23,7 +23,7 @@ def test_metrics_tell_what_visiting_came_to_hour_by_hour_and_day_by_day(catchmen
     (day,) = catchment("metrics", "--days", 1, "--json").json
     # The hour, or the day, may turn while we look: what was counted is counted in all.
     for found in (hours, catchment("metrics", "--days", 2, "--json").json):
-        sums = {name: sum(one[name] for one in found) for name in ("succeeded", "empty", "failed", "new_count")}
+        sums = {name: sum(period[name] for period in found) for name in ("succeeded", "empty", "failed", "new_count")}
         assert sums == {"succeeded": 1, "empty": 0, "failed": 1, "new_count": 3}
     assert day.keys() == hours[0].keys()
     assert catchment("metrics", "--kind", "reddit", "--json").json[-1]["succeeded"] == 0

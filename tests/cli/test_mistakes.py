@@ -183,4 +183,4 @@ def test_a_file_that_cannot_be_written_leaves_nothing_behind(catchment: Catchmen
     catchment("migrate")
     (tmp_path / "taken").mkdir()
     assert catchment("export", "--output", tmp_path / "taken", "--json").code == 2
-    assert [one.name for one in tmp_path.iterdir() if one.name.endswith(".part")] == []
+    assert [path.name for path in tmp_path.iterdir() if path.name.endswith(".part")] == []

@@ -15,7 +15,7 @@ import pytest
 from catchment.app import App, open_app
 from catchment.credentials.secret import Secret
 from catchment.jobs import measure
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
@@ -46,7 +46,7 @@ QUERIES = shown("sql")
 def reddit() -> Iterator[Playground]:
     """Three communities, served over HTTP."""
     world = World(11, START, 0, 4.0, Habits(silences_a_day=0.0), others={"reddit": 3})
-    playground = Playground(world, HandClock(START + timedelta(days=1)), Moods(11, 0.0))
+    playground = Playground(world, HandClock(START + timedelta(days=1)), FaultPlan(11, 0.0))
     playground.start()
     yield playground
     playground.close()

@@ -27,7 +27,7 @@ def test_the_plan_says_who_needs_how_much_and_who_will_be_late(catchment: Catchm
     assert catchment("plan").err.startswith("no sources yet — ")
     catchment("sources", "add", "rss", "https://news.example/feed")
     follow(catchment, 90, 2)
-    told = {one["platform"]: one for one in catchment("plan", "--json").json}
+    told = {plan["platform"]: plan for plan in catchment("plan", "--json").json}
     assert (told["reddit"]["needed_per_minute"], told["reddit"]["allowed_per_minute"]) == (90.0, 60.0)
     assert (told["reddit"]["late_count"], len(told["reddit"]["late"])) == (90, 20)
     assert told["reddit"]["late"][0]["late_minutes"] == 1

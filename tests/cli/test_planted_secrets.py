@@ -119,13 +119,17 @@ def used(
     told = json.dumps([(seen.path, seen.headers) for seen in (*reddit.seen, *feed.asked)])
     told += "".join(base64.b64decode(word + "==").decode("latin-1") for word in re.findall('Basic ([^"]+)', told))
     assert [secret for secret in (CLIENT, ENVIRONMENT, PASSWORD, TOKEN, PATH, YIELDED) if secret not in told] == []
-    return [one.out + one.err for one in said]
+    return [output.out + output.err for output in said]
 
 
 def all_readings() -> Iterator[list[str]]:
     for name, command in every_command(commands(is_loaded=True)):
         if name in {*READING, "doctor", "sources export", "export", "security-audit", "credentials rotate-key"}:
-            given = [EXAMPLES.get(one.name or "", "-") for one in command.params if one.param_type_name == "argument"]
+            given = [
+                EXAMPLES.get(parameter.name or "", "-")
+                for parameter in command.params
+                if parameter.param_type_name == "argument"
+            ]
             yield [*name.split(), *given]
 
 

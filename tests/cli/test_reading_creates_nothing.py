@@ -42,7 +42,7 @@ def test_a_command_that_reads_makes_no_database_and_says_who_does(
     assert str(file) in said.err
     assert "`catchment serve`" in said.err
     assert "`catchment sources add`" in said.err
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["work"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["work"]
 
 
 def test_a_file_without_anything_in_it_stays_without_anything(catchment: Catchment, home: Path) -> None:

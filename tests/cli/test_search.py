@@ -27,7 +27,7 @@ def test_words_find_items_one_object_a_line(catchment: Catchment) -> None:
     word = everything[0]["title"].split()[0]
     said = catchment("search", word, "--json")
     assert said.code == 0
-    assert [one["id"] for one in said.lines] == [one["id"] for one in everything]
+    assert [item["id"] for item in said.lines] == [item["id"] for item in everything]
     assert everything[0].keys() <= said.lines[0].keys() | {"key"}
     assert catchment("search", word.upper(), "--limit", 2, "--json").lines == said.lines[:2]
     rest = catchment("search", word, "--after", said.lines[1]["key"], "--json")

@@ -50,7 +50,7 @@ def test_a_secret_in_an_address_is_used_and_shown_nowhere(
         said.append(said[0]._replace(out=(tmp_path / name).read_text()))
     said += [catchment("export", "--output", "-"), catchment("sources", "add", "rss", address, "--json")]
     assert said[-1].code == 5
-    shown = "".join(one.out + one.err for one in said)
+    shown = "".join(output.out + output.err for output in said)
     assert PASSWORD not in shown
     assert TOKEN not in shown
     assert PASSWORD.encode() not in everything(home)
@@ -77,19 +77,20 @@ def test_a_credential_is_read_from_stdin_used_by_name_and_removed_only_when_nobo
     assert source["credential"] == "mine"
     catchment("collect")
     assert feed.asked[-1].headers["authorization"] == f"Bearer {TOKEN}"
-    assert [(one["name"], one["source_count"]) for one in catchment("credentials", "list", "--json").json] == [
-        ("mine", 1)
-    ]
+    assert [
+        (credential["name"], credential["source_count"])
+        for credential in catchment("credentials", "list", "--json").json
+    ] == [("mine", 1)]
     assert catchment("credentials", "remove", "mine", "--json").failure == (5, "CONFLICT")
     assert catchment("credentials", "remove", "mine", "--force").code == 0
     assert catchment("credentials", "list", "--json").json == []
 
 
 def test_a_new_key_is_the_only_thing_on_stdout(catchment: Catchment) -> None:
-    one, other = catchment("credentials", "new-key"), catchment("credentials", "new-key")
-    assert len(one.out.strip()) >= 40
-    assert one.out != other.out
-    assert "COOKIE_MASTER_KEY" in one.err
+    first, other = catchment("credentials", "new-key"), catchment("credentials", "new-key")
+    assert len(first.out.strip()) >= 40
+    assert first.out != other.out
+    assert "COOKIE_MASTER_KEY" in first.err
 
 
 @pytest.mark.usefixtures("_key")
@@ -100,8 +101,8 @@ def test_the_doctor_tells_which_credentials_the_key_does_not_open(
     assert catchment("doctor", "--json").code == 0
     monkeypatch.setenv("COOKIE_MASTER_KEY", "another master key")
     said = catchment("doctor", "--json")
-    wrong = [one for one in said.json["findings"] if one["verdict"] == "wrong"]
-    assert (said.code, [one["about"] for one in wrong]) == (1, ["vault"])
+    wrong = [finding for finding in said.json["findings"] if finding["verdict"] == "wrong"]
+    assert (said.code, [finding["about"] for finding in wrong]) == (1, ["vault"])
     assert "mine" in wrong[0]["what"]
     monkeypatch.delenv("COOKIE_MASTER_KEY")
     assert catchment("doctor").code == 1
@@ -130,7 +131,7 @@ def test_on_a_terminal_the_secret_is_asked_for_and_not_shown(catchment: Catchmen
     asking.wait()
     os.close(leader)
     assert TOKEN.encode() not in shown
-    assert [one["name"] for one in catchment("credentials", "list", "--json").json] == ["typed"]
+    assert [credential["name"] for credential in catchment("credentials", "list", "--json").json] == ["typed"]
 
 
 # ── what only looks like a secret ─────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +146,7 @@ def test_what_looks_like_a_secret_is_told_found_by_the_audit_and_kept_if_that_is
     said = catchment("sources", "add", "rss", f"https://a.example/feed?u={UNSURE}", "--json")
     assert (said.code, "--keep-secret" in said.err, UNSURE in said.json["target"]) == (0, True, True)
     audit = catchment("security-audit", "--json")
-    assert (audit.code, [one["where"] for one in audit.json["findings"]]) == (1, ["addresses of sources"])
+    assert (audit.code, [finding["where"] for finding in audit.json["findings"]]) == (1, ["addresses of sources"])
     assert UNSURE not in audit.out
     said = catchment("sources", "add", "rss", f"https://b.example/feed?u={UNSURE}", "--keep-secret", "--json")
     assert (said.json["target"], said.json["credential"] is None) == ("https://b.example/feed", False)
@@ -162,7 +163,7 @@ def test_what_looks_like_a_secret_and_has_no_parameter_is_reported_by_add_import
     said = catchment("sources", "import", str(tmp_path / "list.json"))
     assert (said.code, "looks like a secret and stays readable" in said.err) == (0, True)
     audit = catchment("security-audit", "--json")
-    assert ("addresses of sources", 2) in [(one["where"], one["count"]) for one in audit.json["findings"]]
+    assert ("addresses of sources", 2) in [(finding["where"], finding["count"]) for finding in audit.json["findings"]]
     assert HEX not in audit.out
 
 

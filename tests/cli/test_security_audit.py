@@ -55,7 +55,7 @@ def audited(catchment: Catchment, *more: object) -> Said:
 
 
 def found(catchment: Catchment, *more: object) -> set[tuple[str, str]]:
-    return {(one["where"], one["what"]) for one in audited(catchment, *more).json["findings"]}
+    return {(finding["where"], finding["what"]) for finding in audited(catchment, *more).json["findings"]}
 
 
 def test_an_installation_that_is_well_passes(kept: Catchment) -> None:
@@ -173,7 +173,7 @@ def test_secrets_of_the_settings_are_looked_for_and_may_stand_in_their_own_place
     (home / "notes").unlink()
     with Path(".env").open("a") as file:
         file.write(f"SOMETHING_ELSE={SECRET}\nCATCHMENT_USER_AGENT='me (password=hunter22)'\n")
-    assert {(one["what"], *one["examples"]) for one in audited(kept).json["findings"]} >= {
+    assert {(finding["what"], *finding["examples"]) for finding in audited(kept).json["findings"]} >= {
         ("the secret of 'main' (credentials)", "SOMETHING_ELSE"),
         ("a value whose name promises a secret", "CATCHMENT_USER_AGENT"),
     }
@@ -184,7 +184,7 @@ def test_what_cannot_be_opened_cannot_be_looked_for_and_that_is_said(
 ) -> None:
     monkeypatch.setenv("COOKIE_MASTER_KEY", "another master key")
     said = audited(kept).json
-    assert (said["passed"], {one["where"] for one in said["findings"]}) == (False, {"the vault"})
+    assert (said["passed"], {finding["where"] for finding in said["findings"]}) == (False, {"the vault"})
     assert "restart with that key" in said["findings"][0]["what"]
 
 
@@ -272,7 +272,7 @@ def test_it_is_found_in_budgets_in_redis_and_so_is_what_has_its_shape(beside_red
     beside_redis.client.set(f"{beside_redis.prefix}budget:reddit", json.dumps({"owner": SECRET}))
     beside_redis.client.set(f"{beside_redis.prefix}budget:{TOKEN}", "{}")
     findings = audited(beside_redis.audit).json["findings"]
-    assert {one["where"] for one in findings} == {"Redis.budget"}
+    assert {finding["where"] for finding in findings} == {"Redis.budget"}
     assert len(findings) == 2
 
 
@@ -293,7 +293,7 @@ def test_more_than_a_page_of_keys_and_of_entries_is_searched_to_the_end(beside_r
     before = audited(beside_redis.audit).json
     assert before["rows"] > 1_500
     beside_redis.client.hset(there, "1000", SECRET)
-    assert [one["count"] for one in audited(beside_redis.audit).json["findings"]] == [1]
+    assert [finding["count"] for finding in audited(beside_redis.audit).json["findings"]] == [1]
 
 
 def test_a_redis_that_is_away_is_said_so_without_its_password(
@@ -314,8 +314,8 @@ def test_a_finding_counts_its_places_and_names_the_first_few(tmp_path: Path) -> 
     search, log = SecretScan(), tmp_path / "a.log"
     log.write_text("password=hunter22\n" * 50)
     search.log(log)
-    (one,) = search.result().findings
-    assert (one.count, one.examples) == (50, ("line 1", "line 2", "line 3"))
+    (finding,) = search.result().findings
+    assert (finding.count, finding.examples) == (50, ("line 1", "line 2", "line 3"))
 
 
 def test_what_could_as_well_be_a_word_is_looked_for_in_our_own_writing_only(tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_what_could_as_well_be_a_word_is_looked_for_in_our_own_writing_only(tmp_
     search.file(tmp_path / "a")
     assert search.result().passed
     search.log(tmp_path / "a")
-    assert [one.what for one in search.result().findings] == ["the secret"]
+    assert [finding.what for finding in search.result().findings] == ["the secret"]
 
 
 def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_path: Path) -> None:
@@ -333,7 +333,7 @@ def test_a_file_that_cannot_be_read_is_said_and_one_that_went_away_is_not(tmp_pa
     search.log(tmp_path / "gone")
     (tmp_path / "a.gz").write_bytes(b"no gzip")
     search.log(tmp_path / "a.gz")
-    assert [(one.where, one.what) for one in search.result().findings] == [
+    assert [(finding.where, finding.what) for finding in search.result().findings] == [
         (str(tmp_path / "a.gz"), "it cannot be read: BadGzipFile")
     ]
 
@@ -350,7 +350,7 @@ def test_lines_with_nothing_in_them_are_not_looked_at_one_by_one(
     monkeypatch.setattr(security_audit, "traces", counted)
     log.write_bytes(b"\n" * 1_000_000 + b"all is well, and stays so\n" * 100_000 + b"password=hunter22\n\n")
     search.log(log)
-    assert [one.examples for one in search.result().findings] == [("line 1100001",)]
+    assert [finding.examples for finding in search.result().findings] == [("line 1100001",)]
     # Those of the one piece that has something to look at.
     assert len(looked) < 5_000
 
@@ -360,4 +360,4 @@ def test_a_known_secret_is_found_in_a_line_of_any_length_and_named_by_its_line(t
     search, log = SecretScan(sought("a secret", [SECRET])), tmp_path / "a.log"
     log.write_bytes(b"one\ntwo\n" + b"-" * before + SECRET.encode() + b"-" * 70_000 + b"\nfour\n")
     search.log(log)
-    assert [(one.what, one.examples[0]) for one in search.result().findings] == [("a secret", "line 3")]
+    assert [(finding.what, finding.examples[0]) for finding in search.result().findings] == [("a secret", "line 3")]

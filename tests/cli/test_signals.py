@@ -19,15 +19,15 @@ Start = Callable[..., Process]
 def test_after_a_signal_what_is_under_way_finishes_and_nothing_new_begins(
     catchment: Catchment, start: Start, site: FeedSite, number: int
 ) -> None:
-    one, other = site.feed("one", posts=2), site.feed("other", posts=2)
-    catchment("sources", "add", "rss", one.url)
+    first, other = site.feed("one", posts=2), site.feed("other", posts=2)
+    catchment("sources", "add", "rss", first.url)
     catchment("sources", "add", "rss", other.url)
-    one.hold()
+    first.hold()
     collecting = start("collect", "--json", COLLECTOR_CONCURRENCY="1")
     assert site.server.arrived.wait(600)
     collecting.signal(number)
     collecting.wait_for_words("stopping")
-    one.release()
+    first.release()
     said = collecting.said()
     assert (said.code, said.json["succeeded"], said.json["new"]) == (0, 1, 2)
     assert other.requests == 0
@@ -98,7 +98,9 @@ def test_a_source_that_another_process_is_collecting_is_skipped_and_says_who(
     assert (said.code, said.json["skipped"]) == (0, 1)
     assert f"process {collecting.process.pid}" in said.json["results"][0]["error"]["message"]
     running = catchment("status", "--json").json["collector"]
-    assert [(one["work"], one["pid"]) for one in running["processes"]] == [("collect", collecting.process.pid)]
+    assert [(process["work"], process["pid"]) for process in running["processes"]] == [
+        ("collect", collecting.process.pid)
+    ]
     feed.release()
     assert collecting.said().code == 0
 

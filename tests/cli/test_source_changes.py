@@ -46,7 +46,9 @@ def test_the_interval_of_a_kind_is_set_in_the_database_and_taken_away_again(catc
     assert "database" in catchment("settings", "intervals").out
     shown = catchment("settings", "intervals", "rss", "default", "--json").json
     assert (shown["interval_minutes"], shown["origin"]) == (240, "default")
-    kinds = {one["kind"]: one["interval_minutes"] for one in catchment("settings", "intervals", "--json").json}
+    kinds = {
+        setting["kind"]: setting["interval_minutes"] for setting in catchment("settings", "intervals", "--json").json
+    }
     assert (kinds["rss"], kinds["hackernews"]) == (240, 60)
     assert catchment("settings", "intervals", "rsss", "30", "--json").failure == (2, "INVALID_INPUT")
     assert catchment("settings", "intervals", "rss", "0", "--json").failure == (2, "INVALID_INPUT")
@@ -87,7 +89,7 @@ def test_a_kind_without_a_platform_is_added_listed_skipped_exported_and_imported
     assert "no platform" in catchment("sources", "list").out
     collected = catchment("collect", "--json")
     assert (collected.code, collected.json["skipped"], collected.json["failed"]) == (0, 2, 0)
-    assert {note for one in collected.json["results"] for note in one["notes"]} == {
+    assert {note for result in collected.json["results"] for note in result["notes"]} == {
         "no platform is installed for kind 'xhs_keyword'",
         "no platform is installed for kind 'xhs_note'",
     }

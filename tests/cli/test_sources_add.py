@@ -14,7 +14,7 @@ PAGE = b"<!doctype html><html><head><title>Tea</title></head><body><p>We sell te
 
 
 def targets(catchment: Catchment) -> list[tuple[str, str]]:
-    return [(one["kind"], one["target"]) for one in catchment("sources", "list", "--json").json]
+    return [(source["kind"], source["target"]) for source in catchment("sources", "list", "--json").json]
 
 
 def test_an_address_alone_is_looked_at_shown_and_added(catchment: Catchment, site: FeedSite) -> None:

@@ -35,7 +35,7 @@ def names(evil: Feed, catchment: Catchment) -> list[str]:
         said = catchment("credentials", "add", platform, name, *more, stdin=f"me:{SECRET}".encode())
         assert said.code == 0, said.err
     assert catchment("sources", "add", "rss", f"https://good.example/feed?token={SECRET}").code == 0
-    found = [one["name"] for one in catchment("credentials", "list", "--json").json]
+    found = [credential["name"] for credential in catchment("credentials", "list", "--json").json]
     assert len(found) == 5
     return found
 
@@ -68,7 +68,7 @@ def test_even_a_list_that_may_name_credentials_sends_none_elsewhere(
     own = {"kind": "rss", "target": "https://good.example/more", "credential": "mine"}
     said = catchment("sources", "import", "-", "--allow-credentials", "--json", stdin=json.dumps([*rows, own]).encode())
     assert (said.json["added"], said.json["refused"]) == (1, len(names))
-    reasons = " ".join(one["reason"] for one in said.json["problems"])
+    reasons = " ".join(problem["reason"] for problem in said.json["problems"])
     assert "is for reddit, not for feeds" in reasons
     assert "is for good.example, not for 127.0.0.1" in reasons
 
@@ -91,7 +91,11 @@ def test_a_source_that_names_one_all_the_same_is_asked_without_it_and_fails(
             target = Target("rss", f"{evil.url}?{number}", f"of {name}")
             app.store.sources.follow(target, "feeds", app.clock.now(), credential=name)
     results = catchment("collect", "--all", "--json").json["results"]
-    errors = {one["name"]: (one["error"]["code"], one["error"]["message"]) for one in results if "of " in one["name"]}
+    errors = {
+        result["name"]: (result["error"]["code"], result["error"]["message"])
+        for result in results
+        if "of " in result["name"]
+    }
     assert {code for code, _ in errors.values()} == {"LOGIN_NEEDED"}
     assert "is for reddit, not for feeds" in errors["of reddit-environment"][1]
     assert SECRET not in str(errors)

@@ -42,7 +42,7 @@ def told(catchment: Catchment, *options: str) -> dict[str, Any]:
 
 
 def counts(told: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    return {one["name"]: (one["sources"], one["would_be"]) for one in told["tiers"]}
+    return {tier["name"]: (tier["sources"], tier["would_be"]) for tier in told["tiers"]}
 
 
 def use_other_tiers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +54,15 @@ def test_tiers_are_counted_and_the_liveliest_communities_shown(catchment: Catchm
     shown = told(catchment)
     assert counts(shown) == {"tier1": (1, 1), "tier2": (1, 1), "tier3": (1, 1)}
     assert (shown["unassigned"], shown["changes"], shown["is_applied"]) == (1, [], False)
-    assert [(one["name"], one["average_valid"], one["tier"]) for one in shown["communities"]] == [
+    assert [
+        (community["name"], community["average_valid"], community["tier"]) for community in shown["communities"]
+    ] == [
         ("new", 61, None),
         ("lively", 30, "tier1"),
         ("middling", 12, "tier2"),
         ("quiet", 1, "tier3"),
     ]
-    assert [one["name"] for one in told(catchment, "--limit", "2")["communities"]] == ["new", "lively"]
+    assert [community["name"] for community in told(catchment, "--limit", "2")["communities"]] == ["new", "lively"]
 
 
 def test_other_settings_show_who_would_change_and_change_nobody_until_they_are_applied(
@@ -69,7 +71,7 @@ def test_other_settings_show_who_would_change_and_change_nobody_until_they_are_a
     use_other_tiers(monkeypatch)
     before = told(catchment)
     assert counts(before) == {"tier1": (1, 2), "tier2": (1, 0), "tier3": (1, 1)}
-    assert [(one["name"], one["tier"], one["would_be"], one["why"]) for one in before["changes"]] == [
+    assert [(change["name"], change["tier"], change["would_be"], change["why"]) for change in before["changes"]] == [
         ("lively", "tier1", "tier1", "tier1: every 1 h"),
         ("middling", "tier2", "tier1", "tier1: every 1 h"),
     ]
@@ -95,10 +97,10 @@ def test_people_see_the_same_as_tables(catchment: Catchment, plazas: Plazas, mon
 def test_the_api_tells_the_same_page_by_page(plazas: Plazas) -> None:
     desk = Desk(plazas.here)
     first = desk.get("/api/tiers", limit=2)
-    assert [one["name"] for one in first["items"]] == ["new", "lively"]
+    assert [item["name"] for item in first["items"]] == ["new", "lively"]
     assert counts(first)["tier1"] == (1, 1)
     second = desk.get("/api/tiers", limit=2, after=first["next"])
-    assert ([one["name"] for one in second["items"]], second["next"]) == (["middling", "quiet"], None)
+    assert ([item["name"] for item in second["items"]], second["next"]) == (["middling", "quiet"], None)
     assert desk.get("/api/sources/1")["tier"] == "tier3"
     assert desk.get("/api/sources/1")["recent_valid"] == [1, 1, 1]
 
@@ -110,12 +112,14 @@ def test_who_waits_by_anothers_word_goes_on_waiting(plazas: Plazas) -> None:
     lively = store.sources.get(3)
     store.sources.change(lively.id, interval_minutes=45)
     store.sources.mark_due(2, here.clock.now())
-    before = [plazas.progress(store.sources.get(one)) for one in (2, 3)]
+    before = [plazas.progress(store.sources.get(source_id)) for source_id in (2, 3)]
     rules = here.app.tiers
-    changed = assign_tiers(store, rules.replace(tiers=tuple(one.replace(hours=1.0) for one in rules.tiers)))
-    after = [plazas.progress(store.sources.get(one)) for one in (2, 3)]
-    assert {one.source.id for one in changed} == {1, 2, 3}
-    assert [(one.next_due_at, one.due_reason) for one in after] == [(one.next_due_at, one.due_reason) for one in before]
+    changed = assign_tiers(store, rules.replace(tiers=tuple(tier.replace(hours=1.0) for tier in rules.tiers)))
+    after = [plazas.progress(store.sources.get(source_id)) for source_id in (2, 3)]
+    assert {change.source.id for change in changed} == {1, 2, 3}
+    assert [(progress.next_due_at, progress.due_reason) for progress in after] == [
+        (progress.next_due_at, progress.due_reason) for progress in before
+    ]
 
 
 def test_one_that_was_visited_meanwhile_keeps_what_the_visit_says(plazas: Plazas) -> None:

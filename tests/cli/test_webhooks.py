@@ -42,7 +42,7 @@ def test_a_webhook_is_added_tested_listed_and_removed_and_its_secret_is_shown_on
     assert len(secret) > 30
     assert catchment("webhooks", "test", "mine").code == 0
     assert catchment("webhooks", "test", "mine", "--json").failure == (3, "SERVER_TROUBLE")
-    assert [one.headers["x-catchment-event"] for one in receiver.seen] == ["webhook.test"] * 2
+    assert [request.headers["x-catchment-event"] for request in receiver.seen] == ["webhook.test"] * 2
     (listed,) = catchment("webhooks", "list", "--json").json
     assert (listed["name"], listed["events"], listed["is_active"]) == ("mine", ["watch.matched"], True)
     assert [catchment("webhooks", verb, "mine", "--json").json["is_active"] for verb in ("pause", "resume")] == [
@@ -98,8 +98,8 @@ def test_a_watch_is_tried_added_shown_paused_and_removed(catchment: Catchment, s
     feed.post("2", title="国产芯片")
     catchment("sources", "add", "rss", feed.url)
     catchment("collect")
-    assert [one["title"] for one in catchment("watches", "try", "芯", "--json").json] == ["国产芯片"]
-    assert [one["title"] for one in catchment("watches", "try", "芯", "-国产", "--json").json] == []
+    assert [match["title"] for match in catchment("watches", "try", "芯", "--json").json] == ["国产芯片"]
+    assert [match["title"] for match in catchment("watches", "try", "芯", "-国产", "--json").json] == []
     assert len(catchment("watches", "try", "芯", "rust", "--any", "--kind", "rss", "--json").json) == 2
     assert "1 match in the latest 2 items" in catchment("watches", "try", "芯").out
     added = catchment("watches", "add", "w", "rust", "lang", "-game", "--any", "--source", 1, "--edits", "--json").json
@@ -109,7 +109,7 @@ def test_a_watch_is_tried_added_shown_paused_and_removed(catchment: Catchment, s
         [1],
         True,
     )
-    assert [one["name"] for one in catchment("watches", "list", "--json").json] == ["w"]
+    assert [watch["name"] for watch in catchment("watches", "list", "--json").json] == ["w"]
     assert catchment("watches", "show", "w", "--json").json["hits"] == []
     assert "rust or lang" in catchment("watches", "show", "w").out
     assert [catchment("watches", verb, "w", "--json").json["is_active"] for verb in ("pause", "resume")] == [
@@ -132,7 +132,7 @@ def test_one_run_of_collect_tells_those_who_watch_and_listen(
     catchment("webhooks", "add", "mine", receiver.on("/hook", reply()), "--event", "watch.matched")
     collected = catchment("collect", "--json")
     assert (collected.code, collected.json["new"]) == (0, len(receiver.seen))
-    assert {one.headers["x-catchment-event"] for one in receiver.seen} == {"watch.matched"}
+    assert {request.headers["x-catchment-event"] for request in receiver.seen} == {"watch.matched"}
     assert catchment("watches", "show", "all", "--json").json["hit_count"] == len(receiver.seen) == 2
 
 
@@ -153,7 +153,7 @@ def test_what_a_webhook_did_not_take_is_said_and_told_by_a_later_run(
     assert len(receiver.seen) == 1
     monkeypatch.delenv("CATCHMENT_JOB_DELIVER_EVENTS")
     assert "not yet delivered" not in catchment("collect").err
-    assert [one.headers["x-catchment-event"] for one in receiver.seen] == ["items.collected"] * 2
+    assert [request.headers["x-catchment-event"] for request in receiver.seen] == ["items.collected"] * 2
 
 
 def test_a_watch_for_nothing_and_one_on_a_source_that_is_not_there_are_refused(catchment: Catchment) -> None:
@@ -170,15 +170,15 @@ def test_the_starter_set_is_followed_and_a_second_time_changes_nothing(catchment
     assert (first.code, first.json["refused"], again.json["added"]) == (0, 0, 0)
     assert first.json["added"] == again.json["known"] >= 9
     listed = catchment("sources", "list", "--json").json
-    assert {"rss", "hackernews", "github_trending"} <= {one["kind"] for one in listed}
-    assert any(not one["name"].isascii() for one in listed)
+    assert {"rss", "hackernews", "github_trending"} <= {source["kind"] for source in listed}
+    assert any(not source["name"].isascii() for source in listed)
 
 
 def test_kinds_that_are_not_installed_are_left_out_with_a_word() -> None:
     alone: Platform = feeds
     followed, left_out = shipped(STARTER, Platforms((alone,)))
-    assert {one.kind for one in followed.entries} == {"rss"}
-    assert {"hackernews", "github_trending"} <= {one.kind for one in left_out}
+    assert {entry.kind for entry in followed.entries} == {"rss"}
+    assert {"hackernews", "github_trending"} <= {entry.kind for entry in left_out}
     whole, _ = shipped(STARTER, installed())
     assert whole.bad_rows == ()
 
@@ -195,7 +195,7 @@ def test_without_a_network_each_source_says_so_and_none_is_blamed(
     monkeypatch.setenv("CATCHMENT_PROXY", "socks5h://localhost.invalid:9")
     catchment("sources", "import", "--starter")
     results = catchment("collect", "--all", "--json").json["results"]
-    assert {one["error"]["code"] for one in results} == {"NETWORK_ERROR"}
-    assert all(one["error"]["retryable"] for one in results)
-    assert {one["failures_in_a_row"] for one in catchment("sources", "list", "--json").json} == {0}
+    assert {result["error"]["code"] for result in results} == {"NETWORK_ERROR"}
+    assert all(result["error"]["retryable"] for result in results)
+    assert {source["failures_in_a_row"] for source in catchment("sources", "list", "--json").json} == {0}
     assert catchment("status", "--json").json["alerts"] == []

@@ -15,11 +15,11 @@ from tests.cli.conftest import Catchment
 
 
 def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for name, one in group.commands.items():
-        if hasattr(one, "commands"):
-            yield from commands(one, (*path, name))
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
         else:
-            yield (*path, name), one
+            yield (*path, name), command
 
 
 COMMANDS = dict(commands(every_command(is_loaded=True)))
@@ -31,22 +31,22 @@ def test_every_command_and_every_parameter_says_what_it_is_for(path: tuple[str, 
     assert command.help
     # Longer ones are cut off in the list of commands.
     assert len(command.help.split("\n\n")[0]) <= 60
-    silent = [one.name for one in command.params if not getattr(one, "help", None)]
+    silent = [parameter.name for parameter in command.params if not getattr(parameter, "help", None)]
     assert silent == []
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
 def test_every_command_takes_json(path: tuple[str, ...]) -> None:
-    assert "--json" in {spelling for one in COMMANDS[path].params for spelling in one.opts}
+    assert "--json" in {spelling for parameter in COMMANDS[path].params for spelling in parameter.opts}
 
 
 def test_every_exit_code_of_our_errors_is_explained_in_the_help(catchment: Catchment) -> None:
     def family(kind: type[CatchmentError]) -> Iterator[type[CatchmentError]]:
         yield kind
-        for one in kind.__subclasses__():
-            yield from family(one)
+        for subclass in kind.__subclasses__():
+            yield from family(subclass)
 
-    assert {one.exit_code for one in family(CatchmentError)} <= EXIT_CODES.keys()
+    assert {error.exit_code for error in family(CatchmentError)} <= EXIT_CODES.keys()
     said = catchment("--help")
     assert said.code == 0
     assert all(words.split()[0] in said.out for words in EXIT_CODES.values())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import Asked, read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.x import user_name
@@ -28,7 +28,7 @@ class Hosts:
     def __init__(self, folder: Path) -> None:
         clock = HandClock(START + timedelta(days=1))
         self.logs = {service: folder / f"{service}.jsonl" for service in SERVICES}
-        self.sites = {service: Playground(WORLD, clock, Moods(), log=log) for service, log in self.logs.items()}
+        self.sites = {service: Playground(WORLD, clock, FaultPlan(), log=log) for service, log in self.logs.items()}
 
     def asked(self, service: str) -> list[Asked]:
         return read_log(self.logs[service]) if self.logs[service].exists() else []

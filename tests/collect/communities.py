@@ -125,10 +125,16 @@ class Square:
     def _replies(self, request: Request) -> bytes:
         number, start = int(request.state["post"]), int(request.params.get("from", "from 0").split()[1])
         few = range(self.replies.get(number, 0))[start : start + 3]
-        return msgspec.json.encode({"replies": [f"{number}-{one}" for one in few], "from": start + len(few)})
+        return msgspec.json.encode(
+            {"replies": [f"{number}-{comment_id}" for comment_id in few], "from": start + len(few)}
+        )
 
     def _ranked(self) -> list[int]:
-        return sorted(range(self.count), key=lambda one: -self.scores.get(one, 0)) if self.top is None else self.top
+        return (
+            sorted(range(self.count), key=lambda post_number: -self.scores.get(post_number, 0))
+            if self.top is None
+            else self.top
+        )
 
     def close(self) -> None:
         pass
@@ -195,7 +201,7 @@ def _replies_to(number: int) -> Request:
 
 
 class Community:
-    """A shop that follows the square."""
+    """An app with the square as a source."""
 
     def __init__(self, here: TownApp, *, has_key: bool = True, **settings: Any) -> None:
         self.here = here

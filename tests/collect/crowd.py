@@ -1,4 +1,4 @@
-"""Many communities on one platform, sources of another one beside them, and a shop that follows them all."""
+"""Many communities of one platform, sources of another, and an app that collects all of them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Crowd:
 
     def follow(self, kind: str, count: int, **more: Any) -> list[Source]:
         store, now = self.here.app.store, self.here.clock.now()
-        return [store.sources.follow(Target(kind, f"{kind} {one}"), kind, now, **more)[0] for one in range(count)]
+        return [store.sources.follow(Target(kind, f"{kind} {number}"), kind, now, **more)[0] for number in range(count)]
 
     def collect(self, *sources: Source, after: float = 60) -> list[VisitResult]:
         self.asked.clear()

@@ -120,7 +120,9 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
         told = msgspec.json.decode(answer.body)
         if isinstance(told, list):
             ids = tuple(str(number) for number in told)
-            return Reading(listed=ids, follow=tuple(Request(f"{SITE}/{one}", step="item", item_id=one) for one in ids))
+            return Reading(
+                listed=ids, follow=tuple(Request(f"{SITE}/{item_id}", step="item", item_id=item_id) for item_id in ids)
+            )
         if told is None:
             assert request.item_id
             return Reading(gone=(request.item_id,)) if request.step == "look" else Reading(is_unfinished=True)
@@ -128,7 +130,7 @@ def platform_of(site: Site, limit: int, newest: str | None) -> Any:
         return Reading((Item(str(number), created_at=site.at(number), url=f"{number}.html", **told),))
 
     def recheck(looks: Sequence[Recheck]) -> list[Request]:
-        return [Request(f"{SITE}/{one.external_id}", step="look", item_id=one.external_id) for one in looks]
+        return [Request(f"{SITE}/{recheck.external_id}", step="look", item_id=recheck.external_id) for recheck in looks]
 
     listings = (Listing("new", Order.NEWEST_FIRST, reach=REACH), Listing("top", Order.RANKED))
     return SimpleNamespace(

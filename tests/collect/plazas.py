@@ -49,7 +49,7 @@ def platform_of(**kind: Any) -> Any:
         return [Request(source.target, params=params, listing=ask.listing)]
 
     def read(answer: Answer, request: Request) -> Reading:
-        return Reading(tuple(msgspec.convert(one, Item) for one in msgspec.json.decode(answer.body)))
+        return Reading(tuple(msgspec.convert(document, Item) for document in msgspec.json.decode(answer.body)))
 
     declared = {"listings": LISTINGS, "newest": "new", "item_kind": "post", "is_tiered": True} | kind
     return SimpleNamespace(

@@ -105,7 +105,7 @@ def test_once_the_platform_is_installed_its_target_is_checked_and_collected(here
     wrong = added(here, "not a user!")
     here.collect()
     install(here)
-    good, bad = sorted(here.collect(after=HOUR), key=lambda one: one.source_id)
+    good, bad = sorted(here.collect(after=HOUR), key=lambda result: result.source_id)
     assert (good.source_id, good.outcome, good.counts.new, good.error) == (source.id, Outcome.SUCCEEDED, 1, None)
     now = here.app.store.sources.get(source.id)
     assert (now.target, now.settings, now.key) == ("nasa", {"limit": 50}, source.key)
@@ -117,8 +117,8 @@ def test_a_target_that_another_source_follows_already_is_told_as_that(quick: Tow
     added(quick, "@NASA")
     twin = added(quick, "nasa")
     install(quick)
-    results = {one.source_id: one for one in quick.collect()}
-    assert sorted(str(one.outcome) for one in results.values()) == ["failed", "succeeded"]
+    results = {result.source_id: result for result in quick.collect()}
+    assert sorted(str(result.outcome) for result in results.values()) == ["failed", "succeeded"]
     assert twin.id in results
-    (failed,) = [one for one in results.values() if one.outcome == Outcome.FAILED]
+    (failed,) = [result for result in results.values() if result.outcome == Outcome.FAILED]
     assert failed.error_code == "CONFLICT"

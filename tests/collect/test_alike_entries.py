@@ -32,7 +32,7 @@ def shows(here: TownApp, *entries: tuple[str, datetime | None]) -> None:
 
 
 def stored(here: TownApp) -> dict[str, datetime]:
-    return {one["external_id"]: datetime.fromisoformat(one["created_at"]) for one in here.items()}
+    return {item["external_id"]: datetime.fromisoformat(item["created_at"]) for item in here.items()}
 
 
 @pytest.fixture

@@ -81,19 +81,21 @@ def test_five_of_each_attack_do_not_make_healthy_feeds_of_every_minute_late(
             feed.post(f"{feed.title} {feed.url} {minute}", at=quick.clock.now())
         spent = time.process_time()
         ended = quick.collect(after=A_MINUTE)
-        results = {one.source_id: one for one in ended}
+        results = {result.source_id: result for result in ended}
         if not minute:
             # While the healthy ones end, at least a sort of attack is still being read: nobody waits for those.
-            last = max(place for place, one in enumerate(ended) if one.source_id in {source.id for source in sources})
+            last = max(
+                place for place, result in enumerate(ended) if result.source_id in {source.id for source in sources}
+            )
             assert len(ended) - 1 - last >= OF_EACH
         # CPU time of all threads: however busy the machine is, a round must fit into the minute.
         assert time.process_time() - spent < 60
-        assert [(results[one.id].outcome, results[one.id].counts.new) for one in sources] == [
+        assert [(results[source.id].outcome, results[source.id].counts.new) for source in sources] == [
             (Outcome.SUCCEEDED, 1)
         ] * HEALTHY
-        assert all(quick.progress(one).last_success_at == quick.clock.now() for one in sources)
+        assert all(quick.progress(source).last_success_at == quick.clock.now() for source in sources)
         if not minute:
-            codes = {results[one.id].error_code for one in hostile}
+            codes = {results[source.id].error_code for source in hostile}
             assert codes == {"TOO_COMPLEX", "UNREADABLE"}
 
 

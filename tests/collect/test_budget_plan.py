@@ -43,7 +43,7 @@ def visited(here: TownApp, source: Source, requests: int, job: str = "collect-du
 
 
 def plan_of(here: TownApp, platform: str = "reddit") -> PlatformPlan:
-    (found,) = [one for one in here.app.plans() if one.platform == platform]
+    (found,) = [plan for plan in here.app.plans() if plan.platform == platform]
     return found
 
 

@@ -47,15 +47,19 @@ def test_nothing_more_is_asked_of_it_and_its_sources_stay_as_due_as_they_are(
     crowd.follow("others", 3)
     refusing(crowd, why)
     results = crowd.collect()
-    refused = {one.source_id for one in results if one.error_code == "SLOW_DOWN"}
+    refused = {result.source_id for result in results if result.error_code == "SLOW_DOWN"}
     assert 1 <= len(refused) <= 2
-    assert sorted(one for one in crowd.asked if one.startswith("others")) == ["others 0", "others 1", "others 2"]
+    assert sorted(request for request in crowd.asked if request.startswith("others")) == [
+        "others 0",
+        "others 1",
+        "others 2",
+    ]
     # No attempt, no record, no change of when they are due; and free for whoever may ask sooner.
-    untouched = [one for one in sources if one.id not in refused]
-    for one in untouched:
-        progress = here.progress(one)
+    untouched = [source for source in sources if source.id not in refused]
+    for source in untouched:
+        progress = here.progress(source)
         assert (progress.last_polled_at, progress.next_due_at, progress.poll_count) == (None, None, 0)
-        assert (here.app.store.runs.of_source(one.id), here.app.store.sources.holder(one.id)) == ([], None)
+        assert (here.app.store.runs.of_source(source.id), here.app.store.sources.holder(source.id)) == ([], None)
     assert crowd.collect(after=60) == []
     crowd.before_answering = lambda request: None
     assert len(crowd.collect(after=600)) == 8
@@ -114,20 +118,22 @@ def test_what_one_process_was_told_all_obey(here: TownApp, why: Callable[[TownAp
     crowd.asked.clear()
     crowd.follow("others", 1)
     with here.another("serve", crowd, here.app.platforms) as second:
-        assert [one.kind for one in second.scheduler().due("collect-due", "schedule")] == ["others"]
+        assert [result.kind for result in second.scheduler().due("collect-due", "schedule")] == ["others"]
         assert crowd.asked == ["others 0"]
         crowd.before_answering = lambda request: None
         here.clock.advance(601)
-        assert len([one for one in second.scheduler().due("collect-due", "schedule") if one.kind == "crowd"]) == 8
+        assert (
+            len([result for result in second.scheduler().due("collect-due", "schedule") if result.kind == "crowd"]) == 8
+        )
 
 
 def test_the_later_end_wins_and_what_a_clock_that_was_wrong_has_told_is_not_believed(here: TownApp) -> None:
-    one, other = SharedCooldowns(here.app.store.budgets), SharedCooldowns(here.app.store.budgets)
+    first, other = SharedCooldowns(here.app.store.budgets), SharedCooldowns(here.app.store.budgets)
     now = here.clock.now()
-    one.start("crowd", now + 10 * MINUTES, now)
+    first.start("crowd", now + 10 * MINUTES, now)
     other.start("crowd", now + 5 * MINUTES, now)
-    for each in (one, other):
+    for each in (first, other):
         assert each.until(["crowd", "others"], now) == {"crowd": now + 10 * MINUTES}
     assert other.until(["crowd"], now + 10 * MINUTES) == {}
-    one.start("others", now + 900 * MINUTES, now + 800 * MINUTES)
+    first.start("others", now + 900 * MINUTES, now + 800 * MINUTES)
     assert other.until(["others"], now) == {}

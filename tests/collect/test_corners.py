@@ -180,7 +180,7 @@ def test_an_entry_that_stays_the_same_is_looked_at_if_another_source_showed_some
     feed.post("p3", "text")
     feed.post("p6", at=quick.clock.now())
     quick.collect(first)
-    assert [one["text"] for one in quick.revisions("p3")] == ["text", "edited"]
+    assert [revision["text"] for revision in quick.revisions("p3")] == ["text", "edited"]
 
 
 def test_what_flipped_all_day_is_looked_at_again_the_next_day_though_the_feed_did_not_change(quick: TownApp) -> None:
@@ -206,7 +206,7 @@ def test_the_same_bytes_again_count_all_that_they_show(quick: TownApp) -> None:
     for _ in range(2):
         feed.says.append(lambda request, now: Answer(200, {}, body, request.url, now))
         results += quick.collect(source)
-    assert [one.counts for one in results] == [Counts(new=1, invalid=1), Counts(duplicate=2)]
+    assert [result.counts for result in results] == [Counts(new=1, invalid=1), Counts(duplicate=2)]
 
 
 def test_the_first_page_again_counts_its_own_items_not_those_of_all_pages(quick: TownApp) -> None:
@@ -223,7 +223,7 @@ def test_the_first_page_again_counts_its_own_items_not_those_of_all_pages(quick:
         feed.says.append(lambda request, now: Answer(200, {}, first, request.url, now))
         older.says.append(lambda request, now: Answer(200, {}, second, request.url, now))
         results += quick.collect(source)
-    assert [one.counts for one in results] == [Counts(new=2), Counts(duplicate=1)]
+    assert [result.counts for result in results] == [Counts(new=2), Counts(duplicate=1)]
 
 
 # ── when ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -239,7 +239,7 @@ def test_a_source_that_is_resumed_from_probation_keeps_its_own_interval(here: To
     pause(here.app.store, source.id, None, here.clock.now())
     resume(here.app.store, source.id, here.clock.now())
     assert here.progress(source).next_due_at == here.clock.now() + 30 * MINUTE
-    assert [one.outcome for one in here.collect(after=30 * MINUTE)] == [Outcome.SUCCEEDED]
+    assert [result.outcome for result in here.collect(after=30 * MINUTE)] == [Outcome.SUCCEEDED]
 
 
 def test_resuming_a_source_does_not_forget_what_a_server_asked_for(here: TownApp) -> None:

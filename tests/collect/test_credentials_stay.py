@@ -61,7 +61,7 @@ def lent(quick: TownApp, feed: Feed) -> Source:
 
 
 def asked(here: TownApp, url: str) -> list[tuple[str | None, Identity]]:
-    return [(one.credential, one.identity) for one in here.town.asked[url]]
+    return [(request.credential, request.identity) for request in here.town.asked[url]]
 
 
 def test_the_own_host_gets_it(quick: TownApp, feed: Feed, lent: Source) -> None:

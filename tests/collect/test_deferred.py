@@ -37,7 +37,7 @@ def test_a_deferred_source_is_due_when_the_budget_allows_it_and_nothing_else_cha
     assert (result.outcome, result.requests, result.deferred_until) == (Outcome.DEFERRED, 0, error.retry_at)
     assert here.progress(source) == before.replace(next_due_at=error.retry_at, due_reason="deferred")
     assert here.app.store.failure_stats.failing(10) == []
-    assert [one.outcome for one in here.collect(after=10 * MINUTES)] == [Outcome.UNCHANGED]
+    assert [result.outcome for result in here.collect(after=10 * MINUTES)] == [Outcome.UNCHANGED]
 
 
 def test_a_failing_source_stays_failing_with_its_own_error_while_it_is_deferred(quick: TownApp) -> None:
@@ -77,15 +77,15 @@ def test_a_run_counts_deferred_sources_apart_and_the_day_does_too(here: TownApp)
     well, broken, limited = (here.town.feed(name) for name in ("well", "broken", "limited"))
     broken.says.append(Missing("not there", status=404))
     limited.says.append(out_of_budget(here))
-    sources = [here.follow(one) for one in (well, broken, limited)]
+    sources = [here.follow(feed) for feed in (well, broken, limited)]
     here.collect(*sources)
     (run,) = here.app.store.runs.page()
     told = {name: getattr(run, name) for name in ("source_count", "succeeded", "failed", "deferred", "skipped")}
     assert told == {"source_count": 3, "succeeded": 1, "failed": 1, "deferred": 1, "skipped": 0}
     day = here.app.store.runs.last_day(here.clock.now())
     assert (day.fetches, day.errors, day.deferred) == (2, 1, 1)
-    visits = here.app.store.runs.visits_since([one.id for one in sources], here.clock.now() - timedelta(days=1))
-    well, broken, limited = (visits[one.id] for one in sources)
+    visits = here.app.store.runs.visits_since([source.id for source in sources], here.clock.now() - timedelta(days=1))
+    well, broken, limited = (visits[source.id] for source in sources)
     assert (well.visits, well.failed, well.new) == (1, 0, 0)
     assert (broken.visits, broken.failed, broken.new) == (1, 1, 0)
     assert (limited.visits, limited.failed, limited.new) == (0, 0, 0)
@@ -102,7 +102,7 @@ def test_a_run_over_what_is_due_counts_what_it_did_not_begin_and_says_when_that_
     crowd.before_answering = refuse
     results = crowd.collect()
     left = here.app.scheduler().still_due(results)
-    assert {one.outcome for one in results} == {Outcome.DEFERRED}
+    assert {result.outcome for result in results} == {Outcome.DEFERRED}
     assert left == StillDue(deferred=len(results), not_begun=8 - len(results), next_at=until)
     assert left.not_begun > 0
 

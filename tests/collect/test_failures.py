@@ -53,7 +53,7 @@ def test_a_bug_in_a_reader_is_one_sources_failure_and_shows_no_inside(here: Town
     bad, good = feed_with_posts(here, "bad"), feed_with_posts(here, "good")
     source, _ = here.follow(bad), here.follow(good)
     bad.says.append(broken)
-    (result,) = [one for one in here.collect() if one.source_id == source.id]
+    (result,) = [result for result in here.collect() if result.source_id == source.id]
     assert (result.outcome, result.error_code) == (Outcome.FAILED, "INTERNAL")
     assert (result.error or "").startswith(f"{source.name} (source {source.id}): internal error (ZeroDivision")
     assert "a detail" not in (result.error or "")
@@ -172,18 +172,18 @@ def test_without_a_network_every_source_is_tried_again_within_minutes_and_all_ar
     here.clock.advance(INTERVAL.total_seconds())
     for _ in range(10):
         failed = here.collect(after=timedelta(seconds=1))
-        assert [one.outcome for one in failed] == [Outcome.FAILED] * 13
+        assert [result.outcome for result in failed] == [Outcome.FAILED] * 13
         for source, seen in zip(sources, waits, strict=True):
             seen.append((here.progress(source).next_due_at - here.clock.now()).total_seconds() / 60)
-        here.clock.advance(60 * max(one[-1] for one in waits))
-    assert all(one == [2, 3, 4.5, 6.75, 10.125, 15, 15, 15, 15, 15] for one in waits)
-    assert {here.progress(one).failures_in_a_row for one in sources} == {0}
+        here.clock.advance(60 * max(minutes[-1] for minutes in waits))
+    assert all(minutes == [2, 3, 4.5, 6.75, 10.125, 15, 15, 15, 15, 15] for minutes in waits)
+    assert {here.progress(source).failures_in_a_row for source in sources} == {0}
     for feed in feeds:
         feed.says.clear()
         feed.post("after", at=here.clock.now())
     results = here.collect()
-    assert [(one.outcome, one.counts.new) for one in results] == [(Outcome.SUCCEEDED, 1)] * 13
-    assert {here.progress(one).next_due_at for one in sources} == {None}
+    assert [(result.outcome, result.counts.new) for result in results] == [(Outcome.SUCCEEDED, 1)] * 13
+    assert {here.progress(source).next_due_at for source in sources} == {None}
 
 
 def test_a_network_that_went_away_a_moment_after_an_answer_costs_no_source_its_interval(quick: TownApp) -> None:
@@ -278,7 +278,7 @@ def test_an_answer_that_cannot_be_read_is_kept_for_a_better_reader(here: TownApp
     (result,) = here.collect(source)
     assert (result.outcome, result.error_code, result.is_retryable) == (Outcome.FAILED, Unreadable.code, False)
     kept = here.app.store.database.read(lambda tx: tx.all("SELECT is_read FROM raw_answers ORDER BY id"))
-    assert [bool(one[0]) for one in kept] == [True, False]
+    assert [bool(row[0]) for row in kept] == [True, False]
 
 
 def test_a_stop_charges_nothing_and_leaves_the_source_as_due_as_before(here: TownApp) -> None:

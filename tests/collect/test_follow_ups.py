@@ -184,7 +184,7 @@ def test_a_thread_that_leads_on_and_on_is_given_up(
 ) -> None:
     before = FollowUp(1, "a", (FIRST,), asked_count)
     after, cut = after_answer(before, detail)
-    assert ([one.url for one in after.requests], after.asked_count, cut) == (left, asked_count + 1, given_up)
+    assert ([request.url for request in after.requests], after.asked_count, cut) == (left, asked_count + 1, given_up)
 
 
 # ── failures ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -271,6 +271,6 @@ def test_a_reply_that_two_answers_tell_differently_is_one_reply_with_its_history
     community.square.shown_as = {"1-0": "wander", "2-0": "wander"}
     result = community.collect()
     assert (community.replies(), result.counts) == ({"wander"}, Counts(new=4, updated=1))
-    (reply,) = (one for one in here.items() if one["kind"] == "reply")
-    said = [one["text"] for one in here.revisions("wander")]
+    (reply,) = (item for item in here.items() if item["kind"] == "reply")
+    said = [revision["text"] for revision in here.revisions("wander")]
     assert sorted((*said, reply["text"])) == ["1-0", "2-0"]

@@ -51,17 +51,17 @@ def test_a_source_that_could_not_be_stored_is_due_again_soon_and_not_blamed(quic
     with no_room_for_more_than(quick, pages=60):
         results = quick.collect()
         stopped_at = quick.clock.now()
-    failed = [one for one in results if one.error_code == "STORE_ERROR"]
+    failed = [result for result in results if result.error_code == "STORE_ERROR"]
     assert failed
-    assert all(one.outcome == Outcome.FAILED and "make room" in (one.error or "") for one in failed)
-    for one in failed:
-        progress = quick.app.store.sources.with_progress(one.source_id)[1]
+    assert all(result.outcome == Outcome.FAILED and "make room" in (result.error or "") for result in failed)
+    for result in failed:
+        progress = quick.app.store.sources.with_progress(result.source_id)[1]
         assert (progress.failures_in_a_row, progress.failure_count, progress.last_error) == (0, 0, None)
         assert (progress.next_due_at or stopped_at) <= stopped_at + 5 * MINUTES
     quick.app.presence.heartbeat(quick.clock.now())
     again = quick.collect(after=5 * MINUTES)
-    assert {one.source_id for one in again} == {one.source_id for one in failed}
-    assert {one.outcome for one in again} == {Outcome.SUCCEEDED}
+    assert {result.source_id for result in again} == {result.source_id for result in failed}
+    assert {result.outcome for result in again} == {Outcome.SUCCEEDED}
     assert len(quick.items()) == len(sources)
 
 
@@ -69,7 +69,7 @@ def test_a_source_that_nothing_at_all_could_be_written_about_stays_due(quick: To
     feeds_with_long_entries(quick, 1)
     with no_room_for_more_than(quick, pages=0):
         results = quick.collect()
-    assert {one.error_code for one in results} <= {"STORE_ERROR"}
+    assert {result.error_code for result in results} <= {"STORE_ERROR"}
     quick.app.presence.heartbeat(quick.clock.now())
     (again,) = quick.collect(after=5 * MINUTES)
     assert again.outcome == Outcome.SUCCEEDED

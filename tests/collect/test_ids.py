@@ -293,7 +293,7 @@ def test_a_visit_that_was_cut_between_two_batches_asks_only_for_what_is_missing(
     here.app.store.page_writer.write = write  # type: ignore[method-assign]
     # The list and a first batch are stored; nothing of it counts as seen.
     assert (numbers.stored(), numbers.mark()) == ({*range(5), *range(20, 50)}, ("4",))
-    here.app.presence.owe(claimed[0].lease)
+    here.app.presence.release_later(claimed[0].lease)
     here.app.presence.heartbeat(here.clock.now())
     numbers.collect()
     assert sorted(numbers.site.asked) == list(range(5, 20))

@@ -91,7 +91,7 @@ def test_it_comes_back_every_four_hours_and_the_tiers_are_put_in_order_daily(pla
     assert periods["crawl-low-quality"] == timedelta(hours=4)
     assert periods["assign-tiers"] == timedelta(days=1)
     source = quiet(plaza, "a")
-    app.tiers = app.tiers.replace(tiers=tuple(one.replace(hours=3.0) for one in app.tiers.tiers))
+    app.tiers = app.tiers.replace(tiers=tuple(tier.replace(hours=3.0) for tier in app.tiers.tiers))
     assign_tiers(app)
     assert plaza.progress(source).due_reason == "tier3: every 3 h"
 

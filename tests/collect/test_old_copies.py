@@ -204,4 +204,4 @@ def test_a_recheck_that_gets_an_old_copy_is_put_off_and_takes_back_nothing(forum
     forum.clock.advance(2 * 3600)
     (result,) = forum.app.rechecks().run("look-again", "test")
     assert result.outcome == Outcome.SUCCEEDED
-    assert [one["version"] for one in forum.items()] == [one["version"] for one in before]
+    assert [item["version"] for item in forum.items()] == [item["version"] for item in before]

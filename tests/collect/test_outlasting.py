@@ -63,7 +63,7 @@ def test_sources_that_could_not_be_claimed_are_not_forgotten_in_the_report(
         return real(*given)
 
     monkeypatch.setattr(here.app.store.sources, "claim", claim)
-    assert sorted(one.source_id for one in here.collect(*sources)) == [one.id for one in sources]
+    assert sorted(result.source_id for result in here.collect(*sources)) == [source.id for source in sources]
 
 
 def test_a_source_that_was_removed_meanwhile_is_told_as_such(here: TownApp) -> None:
@@ -85,7 +85,7 @@ def test_an_answer_on_which_the_reader_slips_is_kept(here: TownApp, monkeypatch:
     (result,) = here.collect(source)
     assert result.error_code == "INTERNAL"
     kept = here.app.store.database.read(lambda tx: tx.all("SELECT is_read FROM raw_answers"))
-    assert [bool(one[0]) for one in kept] == [False]
+    assert [bool(row[0]) for row in kept] == [False]
 
 
 def test_a_site_whose_feed_is_followed_already_is_retired_and_stores_nothing(here: TownApp) -> None:

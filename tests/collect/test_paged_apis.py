@@ -22,16 +22,16 @@ POSTS = [{"id": number, "title": f"Post {number}"} for number in range(1, 71)]
 
 @pytest.fixture
 def server() -> Iterator[Hostile]:
-    with Hostile() as one:
-        yield one
+    with Hostile() as site:
+        yield site
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> Iterator[App]:
     url = sqlite_ready(f"sqlite:///{tmp_path / 'c.db'}")
     settings = Settings(home=tmp_path, database_url=url, is_private_allowed=True, retry_waits=())
-    with open_app(settings, "test") as one:
-        yield one
+    with open_app(settings, "test") as app:
+        yield app
 
 
 def collected(app: App, url: str, **settings: Any) -> VisitResult:
@@ -58,8 +58,8 @@ def first_of(params: list[tuple[str, str]], name: str, default: int) -> int:
 def wordpress(params: list[tuple[str, str]]) -> tuple[int, Any]:
     page, size = first_of(params, "page", 1), first_of(params, "per_page", 10)
     posts = [
-        {"id": one["id"], "date_gmt": "2026-01-01T00:00:00", "title": {"rendered": one["title"]}, "author": 7}
-        for one in POSTS[(page - 1) * size : page * size]
+        {"id": post["id"], "date_gmt": "2026-01-01T00:00:00", "title": {"rendered": post["title"]}, "author": 7}
+        for post in POSTS[(page - 1) * size : page * size]
     ]
     if posts or page == 1:
         return 200, posts
@@ -197,7 +197,7 @@ def test_a_page_that_repeats_the_one_before_it_is_an_error_in_every_way_to_turn_
     views = iter(range(100))
 
     def behave(connection: Connection, seen: Seen) -> bool:
-        items = [one | {"views": next(views)} for one in POSTS[:20]]
+        items = [post | {"views": next(views)} for post in POSTS[:20]]
         link = f'</posts?n={len(server.seen)}>; rel="next"'
         body = json.dumps({"items": items, "next_cursor": f"c{len(server.seen)}"}).encode()
         return reply(body, link=link, content_type="application/json")(connection, seen)

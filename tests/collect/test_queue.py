@@ -28,7 +28,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def shop_with(folder: Path, **environ: str) -> TownApp:
-    """A shop with what these variables set."""
+    """An app with these settings."""
     given = read_settings(environ, folder)
     set_so = {name: getattr(given, name) for name, setting in DEFINED.items() if setting.name in environ}
     return TownApp(folder / "home", f"sqlite:///{folder / 'catchment.db'}", **set_so)
@@ -46,7 +46,7 @@ def claimed(*names: str) -> list[Claimed]:
 
 
 def names(sources: list[Claimed]) -> list[str]:
-    return [one.source.name for one in sources]
+    return [source.source.name for source in sources]
 
 
 def test_a_lane_holds_back_its_own_kind_and_no_other() -> None:
@@ -79,7 +79,7 @@ def test_without_a_free_hand_there_is_no_room_for_anybody() -> None:
 def test_those_who_leave_no_longer_wait() -> None:
     line = Queue(1, {})
     line.join(claimed("quick 1", "slow 1", "quick 2"))
-    assert names(line.leave(lambda one: one.source.kind == "quick")) == ["quick 1", "quick 2"]
+    assert names(line.leave(lambda claim: claim.source.kind == "quick")) == ["quick 1", "quick 2"]
     assert names(line.begin()) == ["slow 1"]
     line.done("slow")
     assert not line
@@ -108,7 +108,7 @@ def test_communities_never_take_more_hands_than_they_are_given_and_the_others_go
 
     crowd.before_answering = no_community_is_done_before_the_others
     results = crowd.collect()
-    assert [one.outcome for one in results] == [Outcome.SUCCEEDED] * 11
+    assert [result.outcome for result in results] == [Outcome.SUCCEEDED] * 11
     assert crowd.most_at_once["crowd"] == at_once
     here.close()
 
@@ -144,7 +144,7 @@ def test_communities_are_claimed_in_batches(tmp_path: Path, monkeypatch: pytest.
 
     monkeypatch.setattr(here.app.store.sources, "claim_due", claim_due)
     assert len(crowd.collect()) == 7
-    assert [len(one) for one in batches if one] == [3, 3, 1]
+    assert [len(batch) for batch in batches if batch] == [3, 3, 1]
     here.close()
 
 
@@ -181,18 +181,18 @@ def test_a_stop_frees_those_that_wait_and_they_are_as_due_as_before(here: TownAp
     crowd.before_answering = lambda request: here.app.stop.set()
     results = here.app.scheduler().due("test", "test")
     assert 1 <= len(results) <= 2
-    untouched = [one for one in sources if one.id not in {result.source_id for result in results}]
-    assert {here.progress(one).last_polled_at for one in untouched} == {None}
-    assert [here.app.store.sources.holder(one.id) for one in untouched] == [None] * len(untouched)
+    untouched = [source for source in sources if source.id not in {result.source_id for result in results}]
+    assert {here.progress(source).last_polled_at for source in untouched} == {None}
+    assert [here.app.store.sources.holder(source.id) for source in untouched] == [None] * len(untouched)
 
 
 def test_a_stop_leaves_nobody_out_of_the_report_who_was_asked_for_by_name(here: TownApp) -> None:
     crowd = Crowd(here)
     sources = crowd.follow("crowd", 6)
     crowd.before_answering = lambda request: here.app.stop.set()
-    results = here.app.scheduler().these([one.id for one in sources], "test", "test")
+    results = here.app.scheduler().these([source.id for source in sources], "test", "test")
     assert len(results) == 6
-    assert {one.error_code for one in results if one.outcome == Outcome.SKIPPED} == {"NOT_VISITED"}
+    assert {result.error_code for result in results if result.outcome == Outcome.SKIPPED} == {"NOT_VISITED"}
 
 
 def test_what_could_not_be_given_back_is_free_once_the_database_is_there_again(
@@ -208,7 +208,7 @@ def test_what_could_not_be_given_back_is_free_once_the_database_is_there_again(
         meanwhile.setattr(here.app.store.sources, "give_back", away)
         here.app.scheduler().due("test", "test")
     here.app.presence.heartbeat(here.clock.now())
-    assert [here.app.store.sources.holder(one.id) for one in sources] == [None] * 6
+    assert [here.app.store.sources.holder(source.id) for source in sources] == [None] * 6
 
 
 # ── what the operator wishes for all communities ──────────────────────────────────────────────────────────────────

@@ -117,7 +117,7 @@ def test_one_run_looks_at_so_many_at_most_and_the_next_goes_on(numbers: Numbers,
 
 def test_the_job_runs_when_it_is_due(numbers: Numbers) -> None:
     app = numbers.here.app
-    (job,) = [one for one in JOBS if one.name == "look-again"]
+    (job,) = [job for job in JOBS if job.name == "look-again"]
     app.store.jobs.announce(job.name, numbers.here.clock.now())
     numbers.here.clock.advance(3600)
     numbers.site.asked.clear()
@@ -134,7 +134,7 @@ def test_a_look_sees_edits_and_growth_and_leaves_the_source_as_it_is(numbers: Nu
     numbers.site.says = {0: {"text": "second thoughts"}, 1: {"score": 9}}
     (result,) = numbers.look(HOUR)
     assert (result.outcome, result.counts.updated, result.counts.duplicate, result.requests) == ("succeeded", 2, 1, 3)
-    assert [one["text"] for one in here.revisions("0")] == ["post 0"]
+    assert [revision["text"] for revision in here.revisions("0")] == ["post 0"]
     assert (here.item("0")["text"], here.item("1")["score"]) == ("second thoughts", 9)
     assert here.progress(numbers.source) == before
     run = here.app.store.runs.page()[0]
@@ -190,7 +190,7 @@ def test_what_is_gone_is_deleted_when_a_second_look_an_hour_later_says_so_again(
     assert numbers.site.asked == []
     numbers.look(HOUR / 2)
     assert (numbers.site.asked, here.item("0")["is_deleted"], here.item("0")["text"]) == ([0], True, "post 0")
-    assert [one["reasons"] for one in here.revisions("0")] == [["marked_deleted_by_source"]]
+    assert [revision["reasons"] for revision in here.revisions("0")] == [["marked_deleted_by_source"]]
     assert planned(numbers, "0")["next_look_at"] is not None
 
 
@@ -200,7 +200,7 @@ def test_what_shows_up_again_is_restored(numbers: Numbers) -> None:
     numbers.look(HOUR)
     numbers.site.gone = set()
     numbers.look(36 * HOUR)
-    reasons = [one["reasons"] for one in numbers.here.revisions("0")]
+    reasons = [revision["reasons"] for revision in numbers.here.revisions("0")]
     assert reasons == [["marked_deleted_by_source"], ["restored_by_source"]]
     assert (numbers.here.item("0")["is_deleted"], planned(numbers, "0")["gone_since"]) == (False, None)
 
@@ -275,7 +275,7 @@ def test_a_site_that_wants_to_be_left_alone_does_not_keep_the_others_waiting(num
     for number in range(3):
         numbers.site.fails[number] = lambda: SlowDown("429", status=429)
     results = numbers.look(HOUR)
-    assert [one.outcome for one in results] == [Outcome.FAILED, Outcome.SUCCEEDED]
+    assert [result.outcome for result in results] == [Outcome.FAILED, Outcome.SUCCEEDED]
     assert planned(numbers, "500")["look_count"] == 1
     # Nor do its looks stand first again the next time: it may have more of them than one run makes.
     assert numbers.look() == []

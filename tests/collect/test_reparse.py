@@ -59,7 +59,7 @@ def reader(version: int, flaw: Flaw = none, **more: Any) -> Platform:
 
     def read(answer: Answer, request: Request) -> Reading:
         reading = feeds.read(answer, request)
-        return reading.replace(items=tuple(seen for one in reading.items if (seen := flaw(one)) is not None))
+        return reading.replace(items=tuple(seen for item in reading.items if (seen := flaw(item)) is not None))
 
     return cast(Platform, SimpleNamespace(**(vars(feeds) | {"read": read, "PARSER_VERSION": version} | more)))
 
@@ -115,15 +115,15 @@ def test_an_old_version_is_corrected_where_it_stands(here: TownApp) -> None:
     use(here, reader(2))
     assert reparse(here).done == ReparseCounts(mended=3)
 
-    history = [one for one in here.revisions("a") if one["valid_from"] < one["valid_to"]]
-    assert [(one["text"], one["valid_from"], one["valid_to"]) for one in history] == [
+    history = [revision for revision in here.revisions("a") if revision["valid_from"] < revision["valid_to"]]
+    assert [(revision["text"], revision["valid_from"], revision["valid_to"]) for revision in history] == [
         ("one and 1", times[0], times[1]),
         ("two and 2", times[1], times[2]),
     ]
     assert (here.item("a")["text"], here.item("a")["content_last_changed_at"]) == ("three and 3", times[2])
-    versions = [one["version"] for one in here.revisions("a")]
+    versions = [revision["version"] for revision in here.revisions("a")]
     assert versions == list(range(1, here.item("a")["version"]))
-    mended = [one["text"] for one in here.revisions("a") if one["reasons"] == ["parser_mended"]]
+    mended = [revision["text"] for revision in here.revisions("a") if revision["reasons"] == ["parser_mended"]]
     assert mended == ["one", "two", "three"]
 
 
@@ -136,14 +136,14 @@ def test_a_short_form_that_is_read_again_mends_itself_and_nothing_that_was_told_
     here.collect(source)
     feed.post("a", "the whole of it", title="A")
     here.collect(source)
-    assert [(here.item(one)["text"], here.item(one)["is_brief"]) for one in "ab"] == [
+    assert [(here.item(key)["text"], here.item(key)["is_brief"]) for key in "ab"] == [
         ("the whole of it", False),
         ("in brief", True),
     ]
 
     use(here, reader(2, in_brief))
     reparse(here)
-    assert [(here.item(one)["title"], here.item(one)["text"]) for one in "ab"] == [
+    assert [(here.item(key)["title"], here.item(key)["text"]) for key in "ab"] == [
         ("A", "the whole of it"),
         ("B", "in brief"),
     ]
@@ -283,7 +283,7 @@ def test_a_date_that_is_read_at_last_moves_the_item_in_every_list(here: TownApp)
     assert reparse(here).done == ReparseCounts(details=1)
     assert here.item("a")["created_at"] == here.item("a")["ordered_at"] == old.isoformat()
     assert not here.item("a")["is_created_at_guessed"]
-    assert [one["external_id"] for one in here.items(source)] == ["b", "a"]
+    assert [item["external_id"] for item in here.items(source)] == ["b", "a"]
     assert here.revisions("a") == []
 
 

@@ -18,7 +18,7 @@ def test_items_of_a_kind_are_cleared_after_their_days_and_do_not_come_back(tmp_p
         here.collect(source, after=timedelta(days=1))
     here.clock.advance(timedelta(days=60).total_seconds())
     clear_old(here.app)
-    assert {one["external_id"] for one in here.items()} == {"2", "3"}, "the feed shows these still"
+    assert {item["external_id"] for item in here.items()} == {"2", "3"}, "the feed shows these still"
     feed.post("4", at=here.clock.now())
     (result,) = here.collect(source)
     assert (result.counts.new, result.counts.duplicate) == (1, 1)

@@ -71,7 +71,7 @@ def test_only_a_change_of_content_leaves_a_revision(here: TownApp, when, reasons
     here.collect(source)
     when(feed)
     (result,) = here.collect(source)
-    assert [one["reasons"] for one in here.revisions("p1")] == reasons
+    assert [revision["reasons"] for revision in here.revisions("p1")] == reasons
     assert result.counts == Counts(updated=len(reasons), duplicate=3 - len(reasons))
 
 
@@ -147,7 +147,7 @@ def test_one_item_shown_by_two_sources_is_one_item_with_two_sightings(here: Town
     here.collect(first)
     here.collect(second)
     assert len(here.items()) == 3
-    assert [len(here.items(one)) for one in (first, second)] == [3, 3]
+    assert [len(here.items(source)) for source in (first, second)] == [3, 3]
     assert {item["source_id"] for item in here.items()} == {first.id}
 
 
@@ -203,7 +203,7 @@ def test_the_source_takes_the_name_that_the_feed_gives_itself_unless_a_person_ga
     ours.title = theirs.title = "What the feed says"
     named, unnamed = here.follow(ours, name="My name"), here.follow(theirs)
     here.collect()
-    names = [here.app.store.sources.get(one.id).name for one in (named, unnamed)]
+    names = [here.app.store.sources.get(source.id).name for source in (named, unnamed)]
     assert names == ["My name", "What the feed says"]
 
 

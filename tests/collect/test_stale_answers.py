@@ -144,7 +144,7 @@ def test_a_source_that_was_silent_before_it_was_followed_raises_no_alert(here: T
         notice_silence(here.app)
         assert here.app.store.alerts.open() == []
         here.collect(*sources, after=4 * HOUR)
-    assert [here.progress(one).expected_by for one in sources] == [None] * 3
+    assert [here.progress(source).expected_by for source in sources] == [None] * 3
 
 
 def test_the_silence_before_the_first_visit_is_not_counted(quick: TownApp) -> None:
@@ -157,7 +157,7 @@ def test_the_silence_before_the_first_visit_is_not_counted(quick: TownApp) -> No
     assert quick.app.store.alerts.open() == []
     quick.collect(source, after=4 * HOUR)
     notice_silence(quick.app)
-    assert [one.source_id for one in quick.app.store.alerts.open()] == [source.id]
+    assert [alert.source_id for alert in quick.app.store.alerts.open()] == [source.id]
 
 
 def test_a_source_that_woke_up_is_judged_by_what_came_since_it_is_followed(quick: TownApp) -> None:

@@ -144,7 +144,7 @@ def test_the_page_of_a_removed_last_reply_is_read_again_and_the_reply_looked_at(
         forum.clock.advance(after)
         forum.app.rechecks().run("look-again", "test")
     assert forum.item(gone)["is_deleted"]
-    assert [one["reasons"] for one in forum.revisions(gone)] == [["marked_deleted_by_source"]]
+    assert [revision["reasons"] for revision in forum.revisions(gone)] == [["marked_deleted_by_source"]]
     assert forum.app.store.threads.holes(forum.state(7).id) == [20]
 
 
@@ -196,8 +196,10 @@ def test_a_thread_that_fails_is_recorded_and_read_in_the_next_run(forum: ForumAp
     result = forum.run()
     assert (result.outcome, forum.floors(8), len(forum.floors(7))) == (Outcome.SUCCEEDED, [], 20)
     (run,) = forum.app.store.threads.board_runs(forum.source.id)
-    failed = [one for one in forum.app.store.threads.thread_runs(run.run_id) if one.error_code]
-    assert [(one.thread_id, one.http_status, one.error_code) for one in failed] == [("8", 500, "SERVER_TROUBLE")]
+    failed = [thread_run for thread_run in forum.app.store.threads.thread_runs(run.run_id) if thread_run.error_code]
+    assert [(thread_run.thread_id, thread_run.http_status, thread_run.error_code) for thread_run in failed] == [
+        ("8", 500, "SERVER_TROUBLE")
+    ]
     forum.run()
     assert (forum.asked, len(forum.floors(8))) == (["list 1", "thread 8 1"], 20)
 
@@ -292,7 +294,9 @@ def test_a_title_that_changed_before_the_thread_was_read_is_in_its_history(forum
     assert (head["title"], head["text"], head["version"], head["is_brief"]) == (
         *("Locks, opened", "floor 0 of 7", 2, False),
     )
-    assert [(one["title"], one["reasons"]) for one in forum.revisions("t7")] == [("Locks", ["title_changed"])]
+    assert [(revision["title"], revision["reasons"]) for revision in forum.revisions("t7")] == [
+        ("Locks", ["title_changed"])
+    ]
 
 
 def test_an_old_copy_completes_the_text_under_the_newer_title(forum: ForumApp) -> None:

@@ -11,7 +11,7 @@ import pytest
 from catchment.app import App, open_app
 from catchment.credentials.secret import Secret
 from catchment.model import Progress
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import names
 from catchment.playground.sites.reddit.keys import client
@@ -32,7 +32,7 @@ class Crowd:
     def __init__(self, folder: Path) -> None:
         self.clock = HandClock(START + timedelta(days=1))
         world = World(11, START, 0, 4.0, HABITS, others={"reddit": 1})
-        self.playground = Playground(world, self.clock, Moods(11, 0.0))
+        self.playground = Playground(world, self.clock, FaultPlan(11, 0.0))
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -63,7 +63,7 @@ class Crowd:
         return self.app.store.sources.with_progress(1)[1]
 
     def gaps(self) -> list[int]:
-        return [one.id for one in self.app.store.gaps.page(include_closed=True)]
+        return [gap.id for gap in self.app.store.gaps.page(include_closed=True)]
 
 
 @pytest.fixture

@@ -81,7 +81,7 @@ def test_what_stands_in_a_gap_is_stored_from_the_ranked_listing_and_the_gap_stay
     assert (gap.cause, {15, 20} <= community.stored(), community.mark()) == ("reach", True, REACH + 59)
     assert result.watermark_after == community.progress.watermark.at  # type: ignore[union-attr]
     community.collect()
-    assert [one.id for one in here.gaps()] == [gap.id]
+    assert [gap.id for gap in here.gaps()] == [gap.id]
 
 
 def test_a_post_that_only_the_ranked_listing_shows_does_not_lift_the_watermark(quick: TownApp) -> None:

@@ -196,10 +196,10 @@ def test_it_is_known_when_one_is_usable_again(more: dict[str, Any], at: datetime
 
 
 def test_uses_count_for_their_day_and_those_not_made_are_given_back() -> None:
-    one = lifecycle.used(lifecycle.used(credential(daily_limit=20), 16, NOW), 4, NOW)
-    assert lifecycle.left_today(one, NOW) == 0
-    assert lifecycle.left_today(lifecycle.given_back(one, 9, NOW), NOW) == 9
-    tomorrow = lifecycle.used(one, 3, NOW + DAY)
+    used = lifecycle.used(lifecycle.used(credential(daily_limit=20), 16, NOW), 4, NOW)
+    assert lifecycle.left_today(used, NOW) == 0
+    assert lifecycle.left_today(lifecycle.given_back(used, 9, NOW), NOW) == 9
+    tomorrow = lifecycle.used(used, 3, NOW + DAY)
     assert lifecycle.left_today(lifecycle.given_back(tomorrow, 9, NOW), NOW + DAY) == 17
     assert lifecycle.given_back(tomorrow, 9, NOW).use_count == 14
 

@@ -197,7 +197,7 @@ def test_a_later_visit_that_succeeded_has_the_last_word(path: str, outcome: str 
     asked = [told(1, FIRST, 3), told(2, SECOND, 5, path=path), told(3, THIRD, 8)]
     visits = [visit(FIRST, "succeeded"), visit(THIRD, "succeeded")]
     visits += [visit(SECOND, outcome)] if outcome else []
-    visits.sort(key=lambda one: one.started_at)
+    visits.sort(key=lambda visit: visit.started_at)
     assert findings(asked, visits, held(8)).wrong == ()
     assert len(findings(asked, visits, held(5)).wrong) == 1
 

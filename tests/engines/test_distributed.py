@@ -101,7 +101,7 @@ def test_a_stop_lets_visits_finish_children_included_and_hanging_ones_are_cut_wi
     worker = deployment.worker(STOPPED_CHILDREN, CRAWLER_BATCH_SIZE="2", **settings)
     until(lambda: all(feed.requests for feed in feeds) and deployment.visited() == 1)
     pids = {child.pid for child in deployment.children()}
-    holders = {until(lambda one=one: deployment.app.store.sources.holder(one)).pid for one in hanging}  # type: ignore[misc]
+    holders = {until(lambda id_=source_id: deployment.app.store.sources.holder(id_)).pid for source_id in hanging}  # type: ignore[misc]
     assert holders == pids
     assert len(pids) == STOPPED_CHILDREN
     began = time.monotonic()
@@ -338,7 +338,13 @@ def test_bytes_that_are_no_message_end_no_worker(deployment: Deployment) -> None
             "content-encoding": "utf-8",
         },
     )
-    for message in (b"this is no message", b"\xff\xfe", b"7", b"{}", *(json.dumps(one).encode() for one in strange)):
+    for message in (
+        b"this is no message",
+        b"\xff\xfe",
+        b"7",
+        b"{}",
+        *(json.dumps(message_body).encode() for message_body in strange),
+    ):
         with deployment.broker() as client:
             client.lpush("crawler_queue", message)
         # One after the other, so that each is met by the same worker.

@@ -127,7 +127,7 @@ def test_a_request_ends_with_the_visit_and_what_is_paused_is_not_collected(opene
         pause(app.store, source.id, None, now)
         assert not app.store.sources.requested(app.clock.now(), 5)
         resume(app.store, source.id, now)
-        assert [one.source_id for one in app.scheduler().requested("test", "request")] == [source.id]
+        assert [result.source_id for result in app.scheduler().requested("test", "request")] == [source.id]
         assert not app.store.sources.requested(app.clock.now(), 5)
 
 

@@ -1,4 +1,4 @@
-"""A shop that tells, and somebody who listens on 127.0.0.1."""
+"""An app that emits events, and a receiver on 127.0.0.1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A town's shop with events to tell; as a program, one round of another process of the same deployment."""
+"""An app that emits events; as a program, one delivery run of another process of the same deployment."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ class Teller(TownApp):
 
     def happen(self, *what: str, event: str = "items.collected") -> None:
         """So many events, each in a transaction of its own."""
-        for one in what:
+        for name in what:
 
-            def deed(tx: Transaction, one: str = one) -> None:
-                tell(tx, event, {"what": one}, micros(self.clock.now()))
+            def action(tx: Transaction, name: str = name) -> None:
+                tell(tx, event, {"what": name}, micros(self.clock.now()))
 
-            self.store.database.write(deed)
+            self.store.database.write(action)
 
     def round(self, after: timedelta = timedelta(0), **more: Any) -> None:
         self.clock.advance(after.total_seconds())
         self.app.deliverer.deliver_pending(**more)
 
     def state(self, name: str = "webhook mine") -> dict[str, Any]:
-        (found,) = [one for one in self.store.deliveries.page() if one.listener == name]
+        (found,) = [delivery for delivery in self.store.deliveries.page() if delivery.listener == name]
         return found
 
     def alerts(self) -> list[str]:
-        return [one.message for one in self.store.alerts.open()]
+        return [alert.message for alert in self.store.alerts.open()]
 
     def events(self) -> list[tuple[str, dict[str, Any]]]:
-        return [(one.name, one.data) for one in self.store.outbox.after(0, 1000)[0]]
+        return [(event.name, event.data) for event in self.store.outbox.after(0, 1000)[0]]
 
 
 def heard(seen: list[Seen]) -> list[str]:
     """What was told, in the order in which it arrived."""
-    return [json.loads(one.body)["data"]["what"] for one in seen]
+    return [json.loads(request.body)["data"]["what"] for request in seen]
 
 
 if __name__ == "__main__":

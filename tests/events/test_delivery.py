@@ -127,7 +127,7 @@ def test_an_event_that_is_not_taken_comes_again_and_those_behind_it_wait(both: T
     both.round(HOUR)
     both.round(HOUR)
     assert heard(receiver.seen) == ["one", "two", "two", "two", "three"]
-    deliveries = [one.headers["x-catchment-delivery"] for one in receiver.seen]
+    deliveries = [request.headers["x-catchment-delivery"] for request in receiver.seen]
     assert deliveries == ["1-1", "2-1", "2-2", "2-3", "3-1"]
     state = both.state()
     assert (state.failures_in_a_row, state.last_error, state.next_attempt_at) == (0, None, None)
@@ -158,11 +158,11 @@ def test_a_dead_or_hanging_webhook_delays_nobody_else(teller: Teller, receiver: 
     until_it_has_all(teller)
     teller.happen("three")
     until_it_has_all(teller)
-    assert heard([one for one in receiver.seen if one.path == "/hook"]) == ["one", "two", "three"]
-    assert [one.path for one in receiver.seen].count("/hang") == 1, "and it is not told again while it thinks"
+    assert heard([request for request in receiver.seen if request.path == "/hook"]) == ["one", "two", "three"]
+    assert [request.path for request in receiver.seen].count("/hang") == 1, "and it is not told again while it thinks"
     may_answer.set()
     until_it_has_all(teller, "webhook slow")
-    assert heard([one for one in receiver.seen if one.path == "/hang"]) == ["one", "two", "three"]
+    assert heard([request for request in receiver.seen if request.path == "/hang"]) == ["one", "two", "three"]
     assert teller.state("webhook dead").waiting_count == 3
 
 
@@ -292,7 +292,7 @@ def test_an_event_is_cleared_only_when_every_listener_is_past_it(both: Teller, r
     assert clear(both) == 2
     both.happen("three")
     both.round()
-    last = [json.loads(one.body) for one in receiver.seen if one.path == "/quick"][-1]
+    last = [json.loads(request.body) for request in receiver.seen if request.path == "/quick"][-1]
     # Numbers are never given twice, even once all events are gone; number 3 told of the alert.
     assert (last["id"], last["data"]) == (4, {"what": "three"})
 
@@ -345,7 +345,7 @@ def test_a_redirect_is_not_followed(teller: Teller, receiver: Hostile, code: int
     teller.webhook(receiver.on("/hook", redirect(receiver.on("/elsewhere", reply()), code)))
     teller.happen("one")
     teller.round()
-    assert [one.path for one in receiver.seen] == ["/hook"]
+    assert [request.path for request in receiver.seen] == ["/hook"]
     assert teller.state().failures_in_a_row == 1
 
 

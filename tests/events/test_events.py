@@ -71,7 +71,7 @@ def test_the_end_of_a_visit_that_brought_something_is_told_only_if_it_is_asked_f
     teller.collect(source)
     teller.collect(source)
     ready = [data for name, data in teller.events() if name == "items.ready"]
-    assert [(one["source_id"], one["new"]) for one in ready] == ([(source.id, 1)] if is_told else [])
+    assert [(event["source_id"], event["new"]) for event in ready] == ([(source.id, 1)] if is_told else [])
     teller.close()
 
 
@@ -85,7 +85,7 @@ def test_an_event_whose_transaction_fails_was_never_there_and_leaves_no_hole(bot
         both.store.database.write(fail)
     both.happen("two")
     events, missing = both.store.outbox.after(0, 10)
-    assert ([(one.id, one.data["what"]) for one in events], missing) == ([(1, "one"), (2, "two")], 0)
+    assert ([(event.id, event.data["what"]) for event in events], missing) == ([(1, "one"), (2, "two")], 0)
 
 
 def test_a_listener_does_not_run_past_an_event_that_is_being_written(both: Teller) -> None:
@@ -104,4 +104,4 @@ def test_a_listener_does_not_run_past_an_event_that_is_being_written(both: Telle
         may_commit.set()
         slow.result()
         quick.result()
-    assert [one.data["what"] for one in both.store.outbox.after(0, 10)[0]] == ["first", "second"]
+    assert [event.data["what"] for event in both.store.outbox.after(0, 10)[0]] == ["first", "second"]

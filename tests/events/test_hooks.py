@@ -67,7 +67,7 @@ def test_an_installed_hook_gets_what_happens_from_then_on(both: Teller, package:
     both.happen("one", "two")
     both.round()
     both.round()
-    assert [(one["id"], one["event"], one["data"]) for one in package.heard] == [
+    assert [(event["id"], event["event"], event["data"]) for event in package.heard] == [
         (2, "items.collected", {"what": "one"}),
         (3, "items.collected", {"what": "two"}),
     ]
@@ -84,7 +84,7 @@ def test_what_a_hook_raises_is_contained_written_down_and_tried_again(teller: Te
     assert "no paper in the printer" in state.last_error
     package.break_down(False)
     teller.round(timedelta(hours=1))
-    assert [one["data"] for one in package.heard] == [{"what": "one"}, {"what": "two"}]
+    assert [event["data"] for event in package.heard] == [{"what": "one"}, {"what": "two"}]
 
 
 def test_a_hook_that_is_taken_away_holds_nothing_up_and_goes_on_when_it_is_back(
@@ -93,12 +93,12 @@ def test_a_hook_that_is_taken_away_holds_nothing_up_and_goes_on_when_it_is_back(
     teller.round()
     teller.happen("one")
     with monkeypatch.context() as patch, teller.another("without it") as without:
-        patch.setattr(sys, "path", [one for one in sys.path if one != str(package.folder)])
+        patch.setattr(sys, "path", [folder for folder in sys.path if folder != str(package.folder)])
         without.deliverer.deliver_pending()
     state = teller.state("hook printer")
     assert (state.is_active, state.off_because) == (False, "it is not installed any more")
     teller.round()
-    assert [one["data"] for one in package.heard] == [{"what": "one"}]
+    assert [event["data"] for event in package.heard] == [{"what": "one"}]
 
 
 def test_a_hook_that_never_comes_back_holds_up_neither_the_others_nor_the_end(

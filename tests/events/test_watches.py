@@ -92,8 +92,8 @@ def test_title_and_text_are_both_looked_at_and_the_words_found_are_told() -> Non
     ],
 )
 def test_kinds_sources_and_authors_narrow_it_down(rule: dict[str, Any], fits: bool) -> None:
-    one = item("something", source_ids=frozenset({1, 2}), authors=("ann", "Ann Author"))
-    assert (matched(Watch("w", **rule), one) is not None) == fits
+    watched = item("something", source_ids=frozenset({1, 2}), authors=("ann", "Ann Author"))
+    assert (matched(Watch("w", **rule), watched) is not None) == fits
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ def test_killed_before_the_commit_it_looks_again_and_after_it_never(both: Teller
     class Killed(BaseException):
         pass
 
-    def dying(deed: Any) -> Any:
+    def dying(action: Any) -> Any:
         def die(tx: Any) -> None:
-            deed(tx)
+            action(tx)
             raise Killed
 
         return type(database).write(database, die)
@@ -218,7 +218,7 @@ def test_killed_before_the_commit_it_looks_again_and_after_it_never(both: Teller
     assert look(both) == 2
     # Whoever had read before and comes too late changes nothing.
     watches.saw_new(
-        [(waiting, fitting(waiting.watch, [WatchedItem(one) for one in items]))], items[-1].id, both.clock.now()
+        [(waiting, fitting(waiting.watch, [WatchedItem(item) for item in items]))], items[-1].id, both.clock.now()
     )
     assert len(hits(both)) == 2
     assert watches.page()[0].hit_count == 2
@@ -263,6 +263,6 @@ def test_a_trial_shows_what_would_have_fitted_and_writes_nothing(both: Teller, f
     collected(both, feed, "a rust", "b zig", "c rust")
     before = both.events()
     found, looked = tried(both.store.watches, Watch("w", ("rust",)), 100)
-    assert {one.item.title for one in found} == {"c rust", "a rust"}
+    assert {hit.item.title for hit in found} == {"c rust", "a rust"}
     assert looked == 3
     assert both.events() == before

@@ -130,7 +130,7 @@ class Door:
     def take(
         self, platform: str, name: str | None = None, avoid: Collection[str] = (), host: CookieHost | None = None
     ) -> Use | None:
-        chosen = name or next((one for one in self.secrets if one not in avoid), None)
+        chosen = name or next((secret for secret in self.secrets if secret not in avoid), None)
         if chosen is None:
             return None
         given_for, hosts = self.given_for.get(chosen, (platform, (self._asked_site,)))

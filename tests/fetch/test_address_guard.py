@@ -200,7 +200,10 @@ def test_a_proxy_is_given_the_address_that_was_judged_with_the_name_in_the_reque
     server.on("93.184.216.34:80", tunnel)
     server.on("/page", reply(b"by tunnel"))
     assert door.ask("http://rebinding.example/page").body == b"by tunnel"
-    assert [(one.method, one.path) for one in server.seen] == [("CONNECT", "93.184.216.34:80"), ("GET", "/page")]
+    assert [(request.method, request.path) for request in server.seen] == [
+        ("CONNECT", "93.184.216.34:80"),
+        ("GET", "/page"),
+    ]
     assert server.seen[1].headers["host"] == "rebinding.example"
     # By now the name leads to this machine.
     with pytest.raises(AddressRefused, match="loopback"):
@@ -227,7 +230,7 @@ def test_a_secure_request_through_a_proxy_is_tunnelled_to_the_address_that_was_j
     server.on("[2606:2800:220:1:248:1893:25c8:1946]:443", status(403))
     with pytest.raises(NetworkError, match=r"the proxy refused a tunnel to rebinding\.example"):
         door.ask("https://rebinding.example/page")
-    assert [one.path for one in server.seen] == ["[2606:2800:220:1:248:1893:25c8:1946]:443"]
+    assert [request.path for request in server.seen] == ["[2606:2800:220:1:248:1893:25c8:1946]:443"]
 
 
 @pytest.mark.parametrize(

@@ -78,11 +78,11 @@ def test_a_secret_that_needs_no_login_is_sent_as_it_is(logged_door, server):
 def test_threads_that_need_the_same_token_log_in_once(logged_door, server):
     url, together = server.on("/", reply()), Barrier(4)
 
-    def deed() -> None:
+    def action() -> None:
         together.wait()
         logged_door.ask(url, credential="app")
 
-    threads = [Thread(target=deed) for _ in range(4)]
+    threads = [Thread(target=action) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

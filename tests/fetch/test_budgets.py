@@ -147,8 +147,8 @@ class JsonRows:
     def __init__(self):
         self.kept: dict[str, str] = {}
 
-    def change(self, name, now, deed):
-        window, result = deed(json.loads(self.kept[name]) if name in self.kept else None)
+    def change(self, name, now, action):
+        window, result = action(json.loads(self.kept[name]) if name in self.kept else None)
         self.kept[name] = json.dumps(window)
         return result
 
@@ -263,12 +263,12 @@ class CountingBudgets(MemoryBudgets):
 def test_threads_together_get_no_more_than_there_is():
     tokens, got = Tokens(MemoryBudgets()), []
 
-    def deed() -> None:
+    def action() -> None:
         for _ in range(30):
             if tokens.take(REDDIT, None, NOW) is None:
                 got.append(1)
 
-    threads = [Thread(target=deed) for _ in range(4)]
+    threads = [Thread(target=action) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -74,7 +74,7 @@ def test_pauses_end_by_themselves_and_the_later_end_wins():
 def test_there_are_never_more_at_once_than_slots():
     slots, now_inside, most, together = Slots(60, lambda: False), [], [], Event()
 
-    def deed() -> None:
+    def action() -> None:
         with slots.one_of("a", 2) as is_held:
             assert is_held
             now_inside.append(1)
@@ -84,7 +84,7 @@ def test_there_are_never_more_at_once_than_slots():
             together.wait()
             now_inside.pop()
 
-    threads = [Thread(target=deed) for _ in range(6)]
+    threads = [Thread(target=action) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:

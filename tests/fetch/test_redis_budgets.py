@@ -42,10 +42,10 @@ class CutLink(RedisLink):
 
     is_cut = False
 
-    def ask(self, deed: Callable[[Any], T]) -> T:
+    def ask(self, action: Callable[[Any], T]) -> T:
         if self.is_cut:
             raise Away
-        return super().ask(deed)
+        return super().ask(action)
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_those_who_reach_redis_follow_into_the_database_and_come_back_after_a_sp
     link.is_cut = True
     cut.take(REDDIT, None, NOW)
     began = NOW + SPAN + TICK
-    both = [one.take(REDDIT, None, began).tokens for one in (cut, fine) * 40]
+    both = [budgets.take(REDDIT, None, began).tokens for budgets in (cut, fine) * 40]
     assert sum(both) == 58
     # While somebody was without Redis lately, those who have it go on in the database …
     last = began + 2 * SPAN
@@ -184,7 +184,7 @@ def test_processes_that_take_tokens_at_once_together_get_no_more_than_there_is(
     known.take(budget, None, desk.now - 2 * (seconds(3600) + life(budget)))
     assert block_size(budget) == 1
     with hands(3, "spend", database_url, tmp_path, 30, redis_server.url) as several:
-        assert sum(one.hear() for one in several) == 48
+        assert sum(process.hear() for process in several) == 48
     assert redis_server.client.get("test:budget:small") is not None
     link.close()
     desk.close()

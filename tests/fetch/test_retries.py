@@ -165,10 +165,10 @@ def test_a_stop_ends_a_wait(server):
     assert len(attempts) == len(server.seen) == 1
 
 
-def when_it_has_begun(server, deed):
+def when_it_has_begun(server, action):
     def run():
         server.arrived.wait()
-        deed()
+        action()
 
     thread = Thread(target=run)
     thread.start()

@@ -283,7 +283,7 @@ def test_rules_for_however_many_agents_become_rules_for_two():
 
 AGENTS = ("*", "catchment", "Catchment-Test", "catch", "test", "other", "other*", "ment", "", "**")
 LINES = (
-    *(f"User-agent: {one}" for one in AGENTS),
+    *(f"User-agent: {agent}" for agent in AGENTS),
     *("useragent: test # or so", "USER AGENT catchment", "User-agent:*", "  user-agent  :  catchment-test  "),
     *("Disallow: /a", "Disallow: /", "Allow: /a/b", "Disallow:", "Crawl-delay: 3", "Sitemap: /s", "Host: h", "", "# x"),
     *("Unknown: word", "nonsense"),

@@ -11,8 +11,8 @@ import pytest
 from tests.hostile import Connection, Seen, reply
 
 
-def in_threads(count: int, deed: Callable[[], object]) -> None:
-    threads = [Thread(target=deed) for _ in range(count)]
+def in_threads(count: int, action: Callable[[], object]) -> None:
+    threads = [Thread(target=action) for _ in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -29,12 +29,12 @@ def test_a_connection_is_used_again(door, server):
 def test_each_thread_has_its_own_connection(door, server):
     url, together = server.on("/", reply()), Barrier(3)
 
-    def deed() -> None:
+    def action() -> None:
         together.wait()
         for _ in range(4):
             door.ask(url)
 
-    in_threads(3, deed)
+    in_threads(3, action)
     assert (len(server.seen), server.connections, len(door.attempts)) == (12, 3, 12)
 
 
@@ -62,12 +62,12 @@ def test_closing_closes_the_connections_of_all_threads(door, server):
     hang_ups, asked, closed = HangUps(), Barrier(3), Barrier(3)
     url = server.on("/", hang_ups)
 
-    def deed() -> None:
+    def action() -> None:
         door.ask(url)
         asked.wait()
         closed.wait()
 
-    threads = [Thread(target=deed) for _ in range(2)]
+    threads = [Thread(target=action) for _ in range(2)]
     for thread in threads:
         thread.start()
     asked.wait()

@@ -44,7 +44,7 @@ def test_more_calls_than_the_threshold_in_any_minute_are_alarming_and_the_thresh
     calls: dict[datetime, int], budget: Budget, is_alarming: bool
 ) -> None:
     alarms = monitors.too_many_calls({"it": calls}, {"it": budget}, 55, NOON)
-    assert [one.subject for one in alarms] == ["platform it calls"] * is_alarming
+    assert [alert.subject for alert in alarms] == ["platform it calls"] * is_alarming
 
 
 def test_platforms_without_a_budget_are_asked_as_often_as_they_like() -> None:
@@ -90,7 +90,11 @@ def test_less_success_than_nine_in_ten_is_alarming_if_sources_enough_were_visite
 
 def test_each_platform_answers_for_itself_and_the_worst_error_is_named() -> None:
     found = monitors.success_of({"hackernews"}, [*came_to(100, 0, "feeds"), *came_to(8, 4)])
-    assert [(one.platform, one.sources) for one in found] == [("feeds", 100), ("hackernews", 0), ("reddit", 12)]
+    assert [(platform.platform, platform.sources) for platform in found] == [
+        ("feeds", 100),
+        ("hackernews", 0),
+        ("reddit", 12),
+    ]
     (alarm,) = monitors.too_little_success(found, {"reddit": {"TIMEOUT": 1, "SERVER_TROUBLE": 3}})
     assert alarm.subject == "platform reddit visits"
     assert "4 of 12 sources failed in 10 minutes, most often with SERVER_TROUBLE" in alarm.message
@@ -109,7 +113,7 @@ def test_it_is_alarming_if_nothing_goes_well_for_as_long_as_something_is_due(
     waiting = [DueSources("rss", 3, 2, NOON - due_since)] if due_since else []
     waiting += [DueSources("reddit", 1, 0, NOON - MINUTE)]
     alarms = monitors.standing_still(waiting, 90 * MINUTE, NOON, NOON - 9 * HOUR, has_visited=has_visited)
-    assert [one.severity for one in alarms] == ["P0"] * is_alarming
+    assert [alert.severity for alert in alarms] == ["P0"] * is_alarming
 
 
 @pytest.mark.parametrize(("awake_for", "is_alarming"), [(89 * MINUTE, False), (90 * MINUTE, True)])
@@ -134,7 +138,7 @@ def test_time_in_which_nobody_collected_is_no_standstill(awake_for: timedelta, i
 def test_first_visits_that_were_begun_must_go_on(
     last_first: timedelta | None, waiting_since: timedelta, is_alarming: bool
 ) -> None:
-    one = WarmUp("reddit", 200, 37, NOON - last_first if last_first else None, NOON - waiting_since)
-    alarms = monitors.not_warming_up([one], NOON)
-    assert [one.subject for one in alarms] == ["reddit warm-up"] * is_alarming
-    assert all("37 of 200" in one.message for one in alarms)
+    warm_up = WarmUp("reddit", 200, 37, NOON - last_first if last_first else None, NOON - waiting_since)
+    alarms = monitors.not_warming_up([warm_up], NOON)
+    assert [alert.subject for alert in alarms] == ["reddit warm-up"] * is_alarming
+    assert all("37 of 200" in alert.message for alert in alarms)

@@ -23,7 +23,7 @@ MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
 
 
 def open_alerts(here: TownApp) -> list[tuple[str, str]]:
-    return [(one.subject, one.severity) for one in here.app.store.alerts.open()]
+    return [(alert.subject, alert.severity) for alert in here.app.store.alerts.open()]
 
 
 def with_settings(here: TownApp, **settings: Any) -> None:
@@ -37,7 +37,7 @@ def called(here: TownApp, count: int, platform: str = "reddit") -> None:
 
 def looked_at(here: TownApp, job: str, *, after: timedelta = MINUTE) -> list[tuple[str, str]]:
     here.clock.advance(after.total_seconds())
-    next(one for one in JOBS if one.name == job).run(here.app)
+    next(candidate for candidate in JOBS if candidate.name == job).run(here.app)
     return open_alerts(here)
 
 
@@ -143,7 +143,7 @@ def test_what_is_followed_no_more_is_alarming_no_more(quick: TownApp) -> None:
 
 def watched_for(here: TownApp, span: timedelta) -> list[tuple[str, str]]:
     """The monitor of collecting looks every five minutes, as it does while a collector runs."""
-    (job,) = [one for one in JOBS if one.name == JOB]
+    (job,) = [job for job in JOBS if job.name == JOB]
     here.app.store.jobs.announce(job.name, here.clock.now())
     for _ in range(span // (5 * MINUTE)):
         here.clock.advance(300)
@@ -197,13 +197,13 @@ def test_first_visits_that_were_begun_and_do_not_go_on_are_told(here: TownApp) -
 
 def test_a_community_that_was_warmed_waits_for_no_first_visit(here: TownApp) -> None:
     follow, database = here.app.store.sources.follow, here.app.store.database
-    one, other = (follow(Target("reddit", name), "reddit", here.clock.now())[0].id for name in ("r/one", "r/other"))
+    first, other = (follow(Target("reddit", name), "reddit", here.clock.now())[0].id for name in ("r/one", "r/other"))
 
     def warmed(source_id: int) -> None:
         sql = "INSERT INTO hot_sources (source_id, last_warmed_at, cached_count) VALUES (?, ?, 9)"
         database.write(lambda tx: tx.run(sql, source_id, micros(here.clock.now())))
 
-    warmed(one)
+    warmed(first)
     assert looked_at(here, "monitor-warmup-metrics", after=31 * MINUTE) == [("reddit warm-up", "P1")]
     warmed(other)
     assert looked_at(here, "monitor-warmup-metrics", after=HOUR) == []

@@ -65,7 +65,7 @@ class Internet(Town):
 
 
 class Deployment:
-    """A shop whose collector and monitors run every quarter of an hour, as long as the machine is awake."""
+    """An app whose collector and monitors run every quarter of an hour, as long as the machine is awake."""
 
     def __init__(self, here: TownApp) -> None:
         self.net = here.town = Internet(here.town)
@@ -104,15 +104,15 @@ class Deployment:
 
     @property
     def subjects(self) -> list[str]:
-        return sorted(one.subject for one in self.app.store.alerts.open())
+        return sorted(alert.subject for alert in self.app.store.alerts.open())
 
     @property
     def messages(self) -> list[str]:
-        return sorted(one.message.split(" — ")[0] for one in self.app.store.alerts.open())
+        return sorted(alert.message.split(" — ")[0] for alert in self.app.store.alerts.open())
 
     @property
     def ever_opened(self) -> list[str]:
-        return sorted(one.subject for one in self.app.store.alerts.page(include_closed=True))
+        return sorted(alert.subject for alert in self.app.store.alerts.page(include_closed=True))
 
     @property
     def is_ok(self) -> bool:
@@ -147,7 +147,7 @@ def test_hosts_that_answer_502_for_thirty_hours_are_told_of_once_each_and_health
     """Eight feeds of one host and one subreddit, collected once."""
     feeds = [small.feed(f"https://feeds.example/{number}") for number in range(8)]
     community = small.subreddit("r/one")
-    assert {one.outcome for one in small.tick()} == {Outcome.SUCCEEDED}
+    assert {result.outcome for result in small.tick()} == {Outcome.SUCCEEDED}
     assert small.is_ok
     small.net.away[""] = bad_gateway
     began = small.clock.now()
@@ -172,7 +172,7 @@ def test_hosts_that_answer_502_for_thirty_hours_are_told_of_once_each_and_health
     small.net.away.clear()
     small.run(HOUR + TICK)
     assert (small.subjects, small.is_ok) == ([], True)
-    assert {small.here.progress(one).last_error for one in (*feeds, community)} == {None}
+    assert {small.here.progress(source).last_error for source in (*feeds, community)} == {None}
 
 
 def test_thirteen_hosts_without_a_network_are_one_alert_and_all_is_collected_at_recovery(
@@ -192,7 +192,7 @@ def test_thirteen_hosts_without_a_network_are_one_alert_and_all_is_collected_at_
     deployment.run(20 * MINUTE)
     assert (deployment.subjects, deployment.is_ok) == ([], True)
     lately = deployment.clock.now() - 20 * MINUTE
-    assert all(deployment.here.progress(one).last_success_at >= lately for one in sources)
+    assert all(deployment.here.progress(source).last_success_at >= lately for source in sources)
 
 
 def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_rest_is_well(
@@ -200,7 +200,7 @@ def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_r
 ) -> None:
     communities = [small.subreddit(f"r/place{number}") for number in range(3)]
     small.feed("https://feeds.example/1", interval_minutes=60)
-    assert {one.outcome for one in small.tick()} == {Outcome.SUCCEEDED}
+    assert {result.outcome for result in small.tick()} == {Outcome.SUCCEEDED}
     small.net.away["www.reddit.com"] = bad_gateway
     small.run(6 * HOUR)
     assert small.ever_opened == ["platform reddit unreachable"]
@@ -209,7 +209,7 @@ def test_a_platform_that_does_not_answer_is_one_alert_of_that_platform_and_the_r
     small.net.away.clear()
     small.run(HOUR + TICK)
     assert (small.subjects, small.is_ok) == ([], True)
-    assert {small.here.progress(one).last_error for one in communities} == {None}
+    assert {small.here.progress(community).last_error for community in communities} == {None}
 
 
 @pytest.mark.parametrize(("count", "alerts"), [(10, ["platform reddit unreachable"]), (9, [])])
@@ -237,12 +237,12 @@ def test_a_source_in_our_own_network_does_not_hide_that_the_machine_is_offline(s
         "none of 13 hosts could be reached for 17 h: this machine seems to be offline; 13 sources wait (NETWORK_ERROR)"
     ]
     assert not small.is_ok
-    assert {small.here.progress(one).last_error for one in local} == {None}
+    assert {small.here.progress(source).last_error for source in local} == {None}
     small.net.away.clear()
     small.run(20 * MINUTE)
     assert (small.subjects, small.is_ok) == ([], True)
     lately = small.clock.now() - 20 * MINUTE
-    assert all(small.here.progress(one).last_success_at >= lately for one in sources)
+    assert all(small.here.progress(source).last_success_at >= lately for source in sources)
 
 
 def too_many_requests() -> PlatformError:
@@ -384,7 +384,7 @@ def test_hosts_that_all_fail_in_a_way_of_their_own_are_one_standstill(
     # Nobody's fault, so nobody is on probation.
     small.run(HOUR + TICK)
     assert (small.ever_opened, small.subjects, small.is_ok) == (["collecting stalled"], [], True)
-    assert {small.here.progress(one).last_error for one in feeds} == {None}
+    assert {small.here.progress(feed).last_error for feed in feeds} == {None}
 
 
 def test_whatever_makes_health_not_ok_has_an_alert_at_the_same_time(small: Deployment) -> None:
@@ -405,7 +405,7 @@ def test_a_source_that_its_host_fails_while_it_answers_others_is_told_of_after_a
     for source in bad:
         small.net.feeds[source.target].says.extend(bad_gateway() for _ in range(999))
     small.run(40 * HOUR)
-    assert small.subjects == sorted(f"source {one.id} failing" for one in bad)
+    assert small.subjects == sorted(f"source {source.id} failing" for source in bad)
     assert small.is_ok
 
 
@@ -470,7 +470,7 @@ def test_dead_hosts_among_a_few_others_end_on_probation_and_are_not_asked_every_
         assert (progress.failures_in_a_row >= 5, progress.due_reason) == (True, "probation")
         # Often only until others have answered three times meanwhile.
         assert progress.poll_count < 80
-    assert (small.subjects, small.is_ok) == (sorted(f"source {one.id} failing" for one in dead), True)
+    assert (small.subjects, small.is_ok) == (sorted(f"source {source.id} failing" for source in dead), True)
 
 
 def test_a_short_outage_raises_nothing(small: Deployment) -> None:

@@ -25,17 +25,21 @@ def follows(number: int, patience: float, silent_for: float, platform: str = "re
 
 def told(*followed: PostingRhythm, named: dict[str, int] | None = None) -> dict[str, str]:
     late = [
-        StaleSource(one.source_id, one.name, one.platform, one.expected_by) for one in followed if one.expected_by < NOW
+        StaleSource(source.source_id, source.name, source.platform, source.expected_by)
+        for source in followed
+        if source.expected_by < NOW
     ]
     alarms = silence_alerts(late, followed, canaries_among(followed, {"reddit"}, named or {}))
-    return {one.subject: one.message for one in alarms}
+    return {alert.subject: alert.message for alert in alarms}
 
 
 def test_the_canary_is_the_busiest_of_a_platform_with_hosts_of_its_own_or_the_one_that_is_named() -> None:
     followed = [follows(1, 9, 1), follows(2, 2, 1), follows(3, 5, 1), follows(4, 1, 1, "feeds")]
-    assert {name: one.source_id for name, one in canaries_among(followed, {"reddit"}, {}).items()} == {"reddit": 2}
+    assert {name: canary.source_id for name, canary in canaries_among(followed, {"reddit"}, {}).items()} == {
+        "reddit": 2
+    }
     by_name = canaries_among(followed, {"reddit"}, {"reddit": 3, "feeds": 4})
-    assert {name: one.source_id for name, one in by_name.items()} == {"reddit": 3, "feeds": 4}
+    assert {name: canary.source_id for name, canary in by_name.items()} == {"reddit": 3, "feeds": 4}
     assert canaries_among(followed, {"reddit"}, {"reddit": 99})["reddit"].source_id == 2
 
 

@@ -72,9 +72,9 @@ class Collector:
 
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
-    one = Oracle(FEEDS, seed=7, fault_rate=FAULT_RATE)
-    yield one
-    one.close()
+    oracle = Oracle(FEEDS, seed=7, fault_rate=FAULT_RATE)
+    yield oracle
+    oracle.close()
 
 
 def test_fifty_kills_while_a_hundred_feeds_are_collected(oracle: Oracle, tmp_path: Path, database_url: str) -> None:
@@ -116,7 +116,7 @@ def judged(oracle: Oracle, app: App) -> dict[str, Any]:
     """What the store holds, held against all that was ever said."""
     lost, twice, made_up, outdated, found, unfounded = [], [], [], [], [], []
     for number, feed in enumerate(oracle.feeds):
-        (source_id,) = one(app, "SELECT id FROM sources WHERE target = ?", oracle.url(number))
+        (source_id,) = first_row(app, "SELECT id FROM sources WHERE target = ?", oracle.url(number))
         gaps = app.store.gaps.page(source_id=source_id, include_closed=True)
         found += gaps
         items = app.store.items.newest(100_000, source_id=source_id)
@@ -129,7 +129,7 @@ def judged(oracle: Oracle, app: App) -> dict[str, Any]:
             if is_owed and not any(_covers(gap, entry.at) for gap in gaps):
                 lost.append((number, key))
             if key in held:
-                told = [one.text for one in app.store.items.revisions(held[key].id)] + [held[key].text]
+                told = [revision.text for revision in app.store.items.revisions(held[key].id)] + [held[key].text]
                 made_up += [] if _is_in_order(told, entry.versions) else [(number, key, told)]
         outdated += [(number, key) for key in feed.shown() if held[key].text != feed.entries[key].versions[-1]]
         unfounded += [gap for gap in gaps if not _missed(gap, feed, held) and gap.to_at not in feed.ends]
@@ -141,12 +141,12 @@ def judged(oracle: Oracle, app: App) -> dict[str, Any]:
         "made_up": made_up,
         "outdated": outdated,
         "unfounded": unfounded,
-        "leases_held": one(app, "SELECT count(*) FROM leases WHERE owner_id IS NOT NULL")[0],
-        "runs_unfinished": one(app, "SELECT count(*) FROM runs WHERE finished_at IS NULL")[0],
+        "leases_held": first_row(app, "SELECT count(*) FROM leases WHERE owner_id IS NOT NULL")[0],
+        "runs_unfinished": first_row(app, "SELECT count(*) FROM runs WHERE finished_at IS NULL")[0],
     }
 
 
-def one(app: App, sql: str, *values: Any) -> tuple[Any, ...]:
+def first_row(app: App, sql: str, *values: Any) -> tuple[Any, ...]:
     row = app.store.database.read(lambda tx: tx.one(sql, *values))
     assert row is not None
     return row

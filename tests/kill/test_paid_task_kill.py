@@ -20,7 +20,7 @@ import pytest
 from catchment.app import App, open_app
 from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
-from catchment.playground.faults import Mood, Moods
+from catchment.playground.faults import Fault, FaultPlan
 from catchment.playground.log import bill_of, read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.x import fate, user_name
@@ -36,7 +36,7 @@ pytestmark = [pytest.mark.process, pytest.mark.long]
 KILLS, USERS, LIMIT = 20, 6, 60
 
 
-class Bell(Moods):
+class Bell(FaultPlan):
     """No fault at all; tells when so many requests have come."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Bell(Moods):
 
     def of(
         self, path: str, credential: str | None, request_number: int, at: datetime, host: str = "127.0.0.1"
-    ) -> Mood | None:
+    ) -> Fault | None:
         self._left -= 1
         if self._left == 0:
             os.write(self._rings, b"!")
@@ -171,13 +171,13 @@ def test_a_task_that_is_stopped_in_the_middle_stays_pending_and_goes_on_below_th
 
         asked = count(1)
 
-        class Stopping(Moods):
+        class Stopping(FaultPlan):
             def of(self, *_: object) -> None:
                 """After the profile and the first page, while the second one is read, somebody stops it."""
                 if next(asked) == 3:
                     app.stop.set()
 
-        playground._site._moods = Stopping()
+        playground._site._faults = Stopping()
         app.task_runner().run()
         stopped = app.store.tasks.get(task_id)
         assert (stopped.state, stopped.done) == ("pending", 0)

@@ -52,9 +52,9 @@ def visits(app: App) -> dict[int, list[datetime]]:
 
 @pytest.fixture
 def oracle() -> Any:
-    one = Oracle(FEEDS, seed=3, fault_rate=0.0)
-    yield one
-    one.close()
+    oracle = Oracle(FEEDS, seed=3, fault_rate=0.0)
+    yield oracle
+    oracle.close()
 
 
 def test_two_serving_processes_share_the_work_without_doing_any_twice(
@@ -80,18 +80,18 @@ def test_two_serving_processes_share_the_work_without_doing_any_twice(
             give_up_at = time.monotonic() + 900
             while min(map(len, visits(app).values()), default=0) < 3 or len(visits(app)) < FEEDS:
                 assert time.monotonic() < give_up_at, [log.read_text()[-2000:] for log in logs]
-                assert [one.poll() for one in both] == [None, None], [log.read_text()[-2000:] for log in logs]
+                assert [process.poll() for process in both] == [None, None], [log.read_text()[-2000:] for log in logs]
                 time.sleep(0.2)
         finally:
-            for one in both:
-                one.send_signal(signal.SIGTERM)
-            codes = [one.wait(900) for one in both]
+            for process in both:
+                process.send_signal(signal.SIGTERM)
+            codes = [process.wait(900) for process in both]
         assert codes == [0, 0], [log.read_text()[-2000:] for log in logs]
         for times in visits(app).values():
             apart = [later - earlier for earlier, later in pairwise(times)]
             assert min(apart) >= INTERVAL
         lived = clock_from(CLOCK, home).now() - datetime.fromisoformat(CLOCK.split(",")[0])
-        runs = {one.name: one.run_count for one in app.store.jobs.all()}
+        runs = {job.name: job.run_count for job in app.store.jobs.all()}
         for job in JOBS:
             if (period := job.period(settings)) is not None:
                 assert 1 <= runs[job.name] <= lived / period + 1, job.name

@@ -28,14 +28,14 @@ Place = tuple[list[Any], int]
 
 def mutated(bodies: list[bytes]) -> st.SearchStrategy[bytes]:
     """One of the bodies after a few mutations."""
-    deeds = st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=MOST_AT_ONCE)
-    return st.builds(_after, st.sampled_from(bodies), deeds, st.integers(0, 2**32))
+    actions = st.lists(st.sampled_from(MUTATIONS), min_size=1, max_size=MOST_AT_ONCE)
+    return st.builds(_after, st.sampled_from(bodies), actions, st.integers(0, 2**32))
 
 
-def _after(body: bytes, deeds: list[Callable[[bytes, Random], bytes]], seed: int) -> bytes:
+def _after(body: bytes, actions: list[Callable[[bytes, Random], bytes]], seed: int) -> bytes:
     chance = Random(seed)
-    for deed in deeds:
-        body = deed(body, chance)
+    for action in actions:
+        body = action(body, chance)
     return body
 
 
@@ -116,13 +116,13 @@ def in_the_place_of_another(body: bytes, chance: Random) -> bytes:
     return _encoded(document)
 
 
-def _changed(body: bytes, chance: Random, deed: Callable[[list[Any], int], object]) -> bytes:
-    """The body after the deed was done to one of its values; cut, if it is no JSON or has no value inside."""
+def _changed(body: bytes, chance: Random, action: Callable[[list[Any], int], object]) -> bytes:
+    """The body after the action was done to one of its values; cut, if it is no JSON or has no value inside."""
     document = _document(body)
     places = _places(document)
     if not places:
         return cut(body, chance)
-    deed(*chance.choice(places))
+    action(*chance.choice(places))
     return _encoded(document)
 
 

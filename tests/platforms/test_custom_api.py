@@ -17,7 +17,7 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.fetch.auth import dressed
+from catchment.fetch.auth import authenticated
 from catchment.model import (
     Answer,
     Progress,
@@ -70,7 +70,7 @@ SHAPES: dict[str, Any] = {
 
 @pytest.mark.parametrize("document", SHAPES.values(), ids=SHAPES)
 def test_the_list_is_found_wherever_it_stands(document: Any) -> None:
-    assert [(one.external_id, one.title) for one in read(document).items] == [("1", "One")]
+    assert [(item.external_id, item.title) for item in read(document).items] == [("1", "One")]
 
 
 @pytest.mark.parametrize("document", [[], {}, {"items": []}, {"meta": {"result_count": 0}}, {"data": {"tweets": []}}])
@@ -87,8 +87,8 @@ def test_what_holds_no_list_is_unreadable_and_says_what_would_help(document: Any
 
 def test_an_expression_says_where_the_list_is() -> None:
     document = {"a": [{"title": "no"}], "b": [{"c": [POST]}]}
-    assert [one.title for one in read(document, items="b[0].c").items] == ["One"]
-    assert [one.external_id for one in read({"x": {"7": {"title": "t"}}}, items="x").items] == ["7"]
+    assert [item.title for item in read(document, items="b[0].c").items] == ["One"]
+    assert [item.external_id for item in read({"x": {"7": {"title": "t"}}}, items="x").items] == ["7"]
 
 
 def test_an_expression_that_finds_nothing_is_told_and_one_that_finds_no_list_is_an_error() -> None:
@@ -104,7 +104,9 @@ def test_every_part_of_an_item_has_usual_names() -> None:
 
 
 def test_an_item_that_an_expression_does_not_fit_is_skipped() -> None:
-    assert [one.reason for one in read([{"a": 1}, {"a": "x", "title": "t"}], score="abs(a)").skipped] == [
+    assert [
+        skipped_entry.reason for skipped_entry in read([{"a": 1}, {"a": "x", "title": "t"}], score="abs(a)").skipped
+    ] == [
         "no content",
         "`score` cannot be used on it",
     ]
@@ -201,7 +203,7 @@ def test_an_offset_grows_by_what_was_shown_usable_or_not() -> None:
 def test_a_link_header_leads_on(header: str, leads_to: int | None) -> None:
     reading = read([POST], headers={"link": header}, paging="link")
     expected = [f"https://api.example/p?page={leads_to}"] if leads_to else []
-    assert [one.url for one in reading.follow] == expected
+    assert [request.url for request in reading.follow] == expected
 
 
 def test_a_list_that_ends_at_its_reach_has_not_shown_everything() -> None:
@@ -299,5 +301,5 @@ def test_the_credential_goes_into_the_header_that_the_source_names(
     header: str | None, secret: str, sent: dict[str, str]
 ) -> None:
     request = asked(**({"header": header} if header else {}))
-    put_on = dressed(request, Secret.parse(secret))
-    assert {name: put_on.headers[name] for name in put_on.headers.keys() - request.headers.keys()} == sent
+    signed = authenticated(request, Secret.parse(secret))
+    assert {name: signed.headers[name] for name in signed.headers.keys() - request.headers.keys()} == sent

@@ -109,7 +109,7 @@ def before(number: int) -> Request:
 
 def test_the_next_page_begins_below_the_lowest_post() -> None:
     reading = read(shown(30, 29, 12), asked())
-    assert [one.params for one in reading.follow] == [{"before": "12"}]
+    assert [request.params for request in reading.follow] == [{"before": "12"}]
     assert not reading.is_end
 
 
@@ -202,7 +202,7 @@ def test_a_second_look_at_a_head_goes_by_its_topic_and_finds_the_same_content() 
     now = reading.items[0]
     assert (now.external_id, now.view_count, now.score, now.reply_count) == ("t40", 80, 6, 3)
     assert now.last_reply_at == datetime(2026, 2, 4, 10, tzinfo=UTC)
-    old, new = (refine(Reading((one,)), scope="", answer_url=FORUM).items[0].fingerprint for one in (then, now))
+    old, new = (refine(Reading((item,)), scope="", answer_url=FORUM).items[0].fingerprint for item in (then, now))
     assert old == new
     # The same thing as the row of the list, and as the post that other answers call by its number.
     rows = read(sample("latest"), asked("topics")).items
@@ -216,7 +216,7 @@ def test_posts_of_one_page_are_looked_at_together_and_one_that_was_not_there_by_
     page, *others = discourse.recheck([*together, *alone])
     assert (page.url, page.item_id) == ("https://forum.example/t/38/26.json", None)
     assert page.state["rechecked"] == ["118", "119"]
-    assert sorted((one.url, one.item_id or "") for one in others) == [
+    assert sorted((request.url, request.item_id or "") for request in others) == [
         (f"https://forum.example/posts/{id_}.json", id_) for id_ in ("130", "131", "132")
     ]
 

@@ -66,6 +66,6 @@ def test_what_is_not_certain_is_not_cut(body: bytes) -> None:
 
 
 def test_what_all_entries_depend_on_is_told_without_the_dates_of_the_answer() -> None:
-    one = rss(ENTRY, head=b"<title>A feed</title><lastBuildDate>today</lastBuildDate>")
+    feed = rss(ENTRY, head=b"<title>A feed</title><lastBuildDate>today</lastBuildDate>")
     other = rss(ENTRY, OTHER, head=b"<title>A feed</title><lastBuildDate>tomorrow</lastBuildDate>")
-    assert around(one) == around(other) != around(rss(ENTRY, head=b"<title>A feed</title><language>en</language>"))
+    assert around(feed) == around(other) != around(rss(ENTRY, head=b"<title>A feed</title><language>en</language>"))

@@ -461,7 +461,10 @@ def test_a_base_without_end_is_not_repeated_for_every_link():
 
 def test_of_too_many_entries_the_first_are_read_and_the_rest_counted():
     reading = read(entries(b"", 20_003))
-    assert (len(reading.items), [one.reason for one in reading.skipped]) == (20_000, ["too many entries"] * 3)
+    assert (len(reading.items), [skipped_entry.reason for skipped_entry in reading.skipped]) == (
+        20_000,
+        ["too many entries"] * 3,
+    )
     document = {"version": "https://jsonfeed.org/version/1", "items": [{"id": "1", "title": "a"}] * 20_003}
     reading = read(json.dumps(document))
     assert (len(reading.items), len(reading.skipped)) == (20_000, 3)

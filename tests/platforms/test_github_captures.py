@@ -49,14 +49,14 @@ def test_a_real_page_of_2021_says_what_another_reader_found_in_it(captures, name
         for item in items(captures, f"{name}.html")
     ] == [
         (
-            f"{one['username']}/{one['repositoryName']}",
-            one["url"],
-            one["rank"],
-            one["totalStars"],
-            one["starsSince"],
-            one["language"],
+            f"{repository['username']}/{repository['repositoryName']}",
+            repository["url"],
+            repository["rank"],
+            repository["totalStars"],
+            repository["starsSince"],
+            repository["language"],
         )
-        for one in expected
+        for repository in expected
     ]
 
 
@@ -64,7 +64,7 @@ def test_a_real_page_of_2021_says_what_another_reader_found_in_it(captures, name
 def test_a_description_is_that_of_the_other_reader_but_for_the_spaces_that_it_lost(captures, name):
     expected = json.loads((captures / "github-trending" / f"{name}.expected.json").read_text())
     found = ["".join((item.text or "").split()) for item in items(captures, f"{name}.html")]
-    assert found == ["".join(one["description"].split()) for one in expected]
+    assert found == ["".join(repository["description"].split()) for repository in expected]
 
 
 def test_a_real_page_of_2026_says_what_stands_in_it(captures):

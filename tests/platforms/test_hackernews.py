@@ -53,8 +53,8 @@ def source(typed: str, **settings: Any) -> Source:
 
 
 def first(typed: str, **settings: Any) -> Request:
-    one = source(typed, **settings)
-    (request,) = hackernews.first(one, Progress(), WalkPlan(one.settings["listing"], 100))
+    followed = source(typed, **settings)
+    (request,) = hackernews.first(followed, Progress(), WalkPlan(followed.settings["listing"], 100))
     return request
 
 
@@ -81,7 +81,7 @@ def detail(external_id: str) -> Request:
 
 
 def refined(reading: Reading, url: str) -> list[tuple[Item, bytes]]:
-    return [(one.item, one.fingerprint) for one in refine(reading, scope="", answer_url=url).items]
+    return [(item.item, item.fingerprint) for item in refine(reading, scope="", answer_url=url).items]
 
 
 @pytest.mark.parametrize(
@@ -279,14 +279,14 @@ def test_a_page_without_hits_is_unreadable(body: str) -> None:
 
 def by_site(**fields: Any) -> tuple[Item, bytes]:
     told = {"id": 7, "type": "story", "time": 1786000412, "by": "ada", "title": "T", **fields}
-    (one,) = refined(read(told, detail("7")), "https://hacker-news.firebaseio.com/v0/item/7.json")
-    return one
+    (story,) = refined(read(told, detail("7")), "https://hacker-news.firebaseio.com/v0/item/7.json")
+    return story
 
 
 def by_search(**fields: Any) -> tuple[Item, bytes]:
     told = {"objectID": "7", "_tags": ["story"], "created_at_i": 1786000412, "author": "ada", "title": "T", **fields}
-    (one,) = refined(read({"hits": [told]}, first("search:x")), "https://hn.algolia.com/api/v1/search_by_date")
-    return one
+    (story,) = refined(read({"hits": [told]}, first("search:x")), "https://hn.algolia.com/api/v1/search_by_date")
+    return story
 
 
 @pytest.mark.parametrize(

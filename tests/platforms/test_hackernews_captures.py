@@ -75,5 +75,5 @@ def test_a_recorded_answer_gives_what_the_file_says(captures: Path, name: str) -
 def test_a_recorded_list_of_new_stories_goes_down_by_id(captures: Path) -> None:
     body = (captures / "hn" / "firebase" / "newstories_2026.json").read_bytes()
     asked = firebase.list_request("new")
-    listed = [int(one) for one in hackernews.read(Answer(200, {}, body, asked.url, NOW), asked).listed]
+    listed = [int(story_id) for story_id in hackernews.read(Answer(200, {}, body, asked.url, NOW), asked).listed]
     assert listed == sorted(listed, reverse=True)

@@ -96,12 +96,12 @@ def test_each_form_of_a_page_is_the_others_fallback() -> None:
 
 
 def test_sources_are_read_from_their_host_with_their_credential() -> None:
-    one = source("stid=26926296", host="ngabbs.com").replace(credential="mine")
-    for request in (requests.board(one), nga.floors(one, "t5", 3)):
+    board = source("stid=26926296", host="ngabbs.com").replace(credential="mine")
+    for request in (requests.board(board), nga.floors(board, "t5", 3)):
         assert request.url.startswith("https://ngabbs.com/")
         assert (request.credential, request.identity) == ("mine", Identity.OPTIONAL)
-    assert requests.board(one).params["stid"] == "26926296"
-    assert nga.floors(one, "t5", 3).params == {"tid": "5", "page": "3"}
+    assert requests.board(board).params["stid"] == "26926296"
+    assert nga.floors(board, "t5", 3).params == {"tid": "5", "page": "3"}
 
 
 PAGE_2 = "https://bbs.nga.cn/read.php?tid=41000010&page=2#pid{}Anchor"

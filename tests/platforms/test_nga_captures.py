@@ -209,9 +209,9 @@ def content(item: Item) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize(("html", "json_name"), TWINS)
 def test_html_and_json_of_one_page_agree(html: str, json_name: str) -> None:
-    one, other = read(html), read(json_name)
-    assert [content(item) for item in one.items] == [content(item) for item in other.items]
-    assert [row.replace(page_count=None) for row in one.threads] == [
+    of_html, other = read(html), read(json_name)
+    assert [content(item) for item in of_html.items] == [content(item) for item in other.items]
+    assert [row.replace(page_count=None) for row in of_html.threads] == [
         row.replace(page_count=None) for row in other.threads
     ]
 

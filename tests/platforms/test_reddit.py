@@ -67,7 +67,7 @@ def read(body: bytes | Any, request: Request | None = None) -> Reading:
 
 
 def listing(*posts: dict[str, Any], after: str | None = None) -> dict[str, Any]:
-    return {"kind": "Listing", "data": {"children": [{"kind": "t3", "data": one} for one in posts], "after": after}}
+    return {"kind": "Listing", "data": {"children": [{"kind": "t3", "data": post} for post in posts], "after": after}}
 
 
 def posts() -> dict[str, Item]:
@@ -148,7 +148,10 @@ def test_the_settings_of_a_source_are_of_the_right_sort() -> None:
 
 def test_the_newest_are_read_past_what_is_known_and_the_others_are_ranked() -> None:
     (kind,) = reddit.KINDS
-    told = {one.name: (one.order, one.reach, one.page_size, one.overlap, one.is_window) for one in kind.listings}
+    told = {
+        listing.name: (listing.order, listing.reach, listing.page_size, listing.overlap, listing.is_window)
+        for listing in kind.listings
+    }
     ranked = (Order.RANKED, 1000, 100, 0, False)
     assert told == {
         "new": (Order.NEWEST_FIRST, 1000, 100, 100, False),
@@ -195,7 +198,7 @@ def test_a_source_that_wants_no_feed_says_that_a_key_is_missing() -> None:
 
 def test_an_answer_of_endless_things_is_read_in_part_and_the_rest_is_counted() -> None:
     reading = read({"kind": "Listing", "data": {"children": [{"kind": "t5", "data": {}}] * 5_010}})
-    assert Counter(one.reason for one in reading.skipped) == {
+    assert Counter(skipped_entry.reason for skipped_entry in reading.skipped) == {
         "neither post nor comment": 5_000,
         "too many in one answer": 10,
     }
@@ -229,8 +232,8 @@ def test_what_is_no_listing_is_unreadable(body: bytes) -> None:
 def test_items_are_looked_at_again_a_hundred_at_a_time() -> None:
     looks = [Recheck(f"t3_{number}", "", None, SOURCE) for number in range(250)]
     asked = reddit.recheck(looks)
-    assert [len(one.params["id"].split(",")) for one in asked] == [100, 100, 50]
-    assert {(one.url, one.identity, one.credential) for one in asked} == {
+    assert [len(request.params["id"].split(",")) for request in asked] == [100, 100, 50]
+    assert {(request.url, request.identity, request.credential) for request in asked} == {
         ("https://oauth.reddit.com/api/info", Identity.NEEDED, "app")
     }
     assert reddit.recheck([]) == []
@@ -246,14 +249,14 @@ def test_strangers_are_allowed_less_than_a_key() -> None:
 
 
 def test_what_may_only_have_been_unreadable_is_not_taken_for_gone() -> None:
-    (request,) = reddit.recheck([Recheck(one, "", None, SOURCE) for one in ("t3_a1", "t3_q1")])
+    (request,) = reddit.recheck([Recheck(item_id, "", None, SOURCE) for item_id in ("t3_a1", "t3_q1")])
     reading = read(sample("new.json"), request)
     assert (len(reading.skipped), reading.gone) == (2, ())
 
 
 def test_a_second_look_finds_the_same_content() -> None:
     def marks(reading: Reading) -> dict[str, bytes]:
-        return {one.item.external_id: one.fingerprint for one in refine(reading, scope="", answer_url=SITE).items}
+        return {item.item.external_id: item.fingerprint for item in refine(reading, scope="", answer_url=SITE).items}
 
     (request,) = reddit.recheck([Recheck("t3_a1", "", None, SOURCE)])
     listed, looked = marks(read(sample("new.json"))), marks(read(sample("new.json"), request))
@@ -261,14 +264,16 @@ def test_a_second_look_finds_the_same_content() -> None:
 
 
 def thread_request() -> Request:
-    return next(one for one in read(sample("new.json"), with_comments()).follow if one.about_item == "t3_a1")
+    return next(
+        request for request in read(sample("new.json"), with_comments()).follow if request.about_item == "t3_a1"
+    )
 
 
 def test_a_thread_read_from_a_deep_comment_does_not_lead_there_again() -> None:
     deeper = read(sample("thread.json"), thread_request()).follow[-1]
     again = read(sample("thread.json"), deeper).follow
     assert deeper not in again
-    assert {one.step for one in again} == {requests.STUB}
+    assert {request.step for request in again} == {requests.STUB}
 
 
 def test_a_post_says_the_same_in_brief_and_whole() -> None:
@@ -276,6 +281,6 @@ def test_a_post_says_the_same_in_brief_and_whole() -> None:
         return refine(Reading((item,)), scope="", answer_url=SITE).items[0].fingerprint
 
     brief = {item.external_id: item for item in read(sample("feed.xml"), without_key()).items}
-    assert [mark(brief[one]) for one in ("t3_a1", "t3_a2", "t3_a3")] == [
-        mark(posts()[one]) for one in ("t3_a1", "t3_a2", "t3_a3")
+    assert [mark(brief[name]) for name in ("t3_a1", "t3_a2", "t3_a3")] == [
+        mark(posts()[name]) for name in ("t3_a1", "t3_a2", "t3_a3")
     ]

@@ -41,7 +41,7 @@ def asked(name: str) -> Request:
     if name == "thread/morechildren.json":
         return requests.stubs(post, ["cu5w67h"], request)[0]
     if name.startswith("thread/info_"):
-        return reddit.recheck([Recheck(one, "", None, SOURCE) for one in ("t1_d7ltvl0", "t1_fx1hmwb")])[0]
+        return reddit.recheck([Recheck(item_id, "", None, SOURCE) for item_id in ("t1_d7ltvl0", "t1_fx1hmwb")])[0]
     return requests.thread(post, request) if name.startswith("thread/") else request
 
 
@@ -66,18 +66,20 @@ def shown(told: Reading) -> dict[str, Any]:
         "deleted": {item.external_id: item.deleted_by for item in items if item.is_deleted},
         "brief": sum(item.is_partial for item in items),
         "without words": sum(not (item.title or item.html or item.text) for item in items),
-        "media": {item.external_id: [one.url.partition("?")[0] for one in item.media] for item in items if item.media},
+        "media": {
+            item.external_id: [medium.url.partition("?")[0] for medium in item.media] for item in items if item.media
+        },
         "crossposts": {
-            item.external_id: one.external_id
+            item.external_id: reference.external_id
             for item in items
-            for one in item.references
-            if one.relation == "crossposted"
+            for reference in item.references
+            if reference.relation == "crossposted"
         },
         "links": sum(item.target_url is not None for item in items),
-        "skipped": dict(Counter(one.reason for one in told.skipped)),
+        "skipped": dict(Counter(skipped_entry.reason for skipped_entry in told.skipped)),
         "gone": list(told.gone),
-        "goes on after": next((one.params["after"] for one in told.follow if "after" in one.params), None),
-        "asks for": dict(Counter(one.step for one in told.follow if "after" not in one.params)),
+        "goes on after": next((request.params["after"] for request in told.follow if "after" in request.params), None),
+        "asks for": dict(Counter(request.step for request in told.follow if "after" not in request.params)),
         "title": told.title,
         "notes": list(told.notes),
     }
@@ -93,13 +95,13 @@ def said(item: Item) -> dict[str, Any]:
 
 def things(found: Any) -> Iterator[dict[str, Any]]:
     """Posts and comments of an answer, by nothing but the shape of its JSON."""
-    for one in found if isinstance(found, list) else [found]:
-        if one.get("kind") in ("t1", "t3"):
-            yield one["data"]
-            yield from things(one["data"].get("replies") or [])
+    for thing in found if isinstance(found, list) else [found]:
+        if thing.get("kind") in ("t1", "t3"):
+            yield thing["data"]
+            yield from things(thing["data"].get("replies") or [])
         else:
-            data = one.get("data", one.get("json", {}).get("data", {}))
-            yield from things(data.get("children", data.get("things", [])) if one.get("kind") != "more" else [])
+            data = thing.get("data", thing.get("json", {}).get("data", {}))
+            yield from things(data.get("children", data.get("things", [])) if thing.get("kind") != "more" else [])
 
 
 def test_every_recorded_answer_has_its_expectation(captures: Path) -> None:
@@ -115,9 +117,9 @@ def test_a_recorded_answer_gives_what_the_file_says(captures: Path, name: str) -
 @pytest.mark.parametrize("name", sorted(name for name in EXPECTED if name.endswith(".json")))
 def test_ids_authors_and_times_are_those_of_the_body_in_its_order(captures: Path, name: str) -> None:
     body = json.loads((captures / "reddit" / name).read_bytes())
-    assert [(one.external_id, one.author, one.created_at) for one in reading(captures, name).items] == [
-        (one["name"], None if one["author"] == "[deleted]" else one["author"], moment(one["created_utc"]))
-        for one in things(body)
+    assert [(item.external_id, item.author, item.created_at) for item in reading(captures, name).items] == [
+        (thing["name"], None if thing["author"] == "[deleted]" else thing["author"], moment(thing["created_utc"]))
+        for thing in things(body)
     ]
 
 
@@ -130,7 +132,7 @@ def test_recorded_pages_lead_from_one_to_the_next(captures: Path) -> None:
     first, second, tenth, last = (
         reading(captures, f"paging/user_top_page{page}.json") for page in ("01", "02", "10", "11_last")
     )
-    assert [len(one.items) for one in (first, second, tenth, last)] == [100, 100, 100, 1]
+    assert [len(reading.items) for reading in (first, second, tenth, last)] == [100, 100, 100, 1]
     assert first.follow[0].params["after"] == first.items[-1].external_id
     assert (tenth.is_end, last.is_end, last.follow) == (False, True, ())
 
@@ -143,9 +145,9 @@ def test_the_newest_of_a_recorded_community_go_down_by_time(captures: Path) -> N
 
 def test_of_a_recorded_thread_the_replies_are_counted_where_all_are_shown(captures: Path) -> None:
     comments = reading(captures, "thread/sticky_72_comments.json").items[1:]
-    assert sum(one.references[0].external_id == "t3_fjn0j9" for one in comments) == 72
-    assert sum(one.reply_count == 0 for one in comments) == 84
-    assert sum((one.reply_count or 0) > 0 for one in comments) == 30
+    assert sum(comment.references[0].external_id == "t3_fjn0j9" for comment in comments) == 72
+    assert sum(comment.reply_count == 0 for comment in comments) == 84
+    assert sum((comment.reply_count or 0) > 0 for comment in comments) == 30
 
 
 def test_a_recorded_answer_without_raw_json_gives_html_that_is_html(captures: Path) -> None:

@@ -1,6 +1,6 @@
 """A Reddit that means harm: what it sends is read as far as it goes, or refused; nothing hangs, nothing leaks.
 
-Tokens and redirects go through the real door, whole visits through the real shop; a server of this machine stands in
+Tokens and redirects go through the real client, whole visits through the real app; a server of this machine stands in
 the place of Reddit's hosts.
 """
 
@@ -92,7 +92,7 @@ def test_replies_to_replies_are_read_to_a_depth_and_the_rest_is_counted() -> Non
     assert (len(whole.items), whole.skipped) == (shapes.DEEPEST, ())
     deeper = read(nested(shapes.DEEPEST + 3, "the end"), THREAD)
     assert len(deeper.items) == shapes.DEEPEST
-    assert [one.reason for one in deeper.skipped] == ["nested too deep"]
+    assert [skipped_entry.reason for skipped_entry in deeper.skipped] == ["nested too deep"]
 
 
 @pytest.mark.parametrize("depth", [250, 100_000])
@@ -109,9 +109,11 @@ def test_what_is_nested_beyond_all_reason_is_refused(depth: int) -> None:
 def test_an_id_that_is_none_leads_nowhere_and_the_rest_goes_on(id: str) -> None:
     reading = read(encoded(listing(post(id), post("t3_x2"))))
     assert [item.external_id for item in reading.items] == ["t3_x2"]
-    assert [one.reason for one in reading.skipped] == ["bad id"]
+    assert [skipped_entry.reason for skipped_entry in reading.skipped] == ["bad id"]
     stubbed = read(encoded([listing(), listing(stub(id, "c1"))]), THREAD)
-    assert [one.params["children"] for one in stubbed.follow if one.step == requests.STUB] == ["c1"] or id == "a1"
+    assert [request.params["children"] for request in stubbed.follow if request.step == requests.STUB] == [
+        "c1"
+    ] or id == "a1"
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1e999", "9" * 400, "1" + "0" * 5_000, "-9e307", "18446744073709551616"])
@@ -138,24 +140,28 @@ def test_names_and_words_of_any_length_and_script_are_stored_within_bounds() -> 
         "url": "https://boats.example/" + "y" * 100_000,
         "subreddit": "名" * 100_000,
     }
-    (one,) = refine(read(encoded(listing(post(**told)))), scope="", answer_url=LISTED.url).items
-    item = one.item
+    (refined,) = refine(read(encoded(listing(post(**told)))), scope="", answer_url=LISTED.url).items
+    item = refined.item
     lengths = [len(value or "") for value in (item.author, item.author_id, item.title, item.url, item.target_url)]
     assert max(lengths) <= 4_000
-    assert (one.is_text_cut, len(item.text or "") <= 1_000_000, max(map(len, item.tags)) <= 100) == (True, True, True)
+    assert (refined.is_text_cut, len(item.text or "") <= 1_000_000, max(map(len, item.tags)) <= 100) == (
+        True,
+        True,
+        True,
+    )
     assert "\x00" not in (item.title or "")
 
 
 def test_an_address_that_acts_is_nobodys_link() -> None:
     acting = post(url="javascript:alert(1)", permalink="javascript:alert(1)")
-    (one,) = refine(read(encoded(listing(acting))), scope="", answer_url=LISTED.url).items
-    assert "javascript" not in f"{one.item.url} {one.item.target_url}"
+    (item,) = refine(read(encoded(listing(acting))), scope="", answer_url=LISTED.url).items
+    assert "javascript" not in f"{item.item.url} {item.item.target_url}"
 
 
 def test_a_stub_of_a_million_ids_is_asked_for_in_bounds() -> None:
     many = [f"{number:x}" for number in range(200_000)]
     reading = read(encoded([listing(), listing(stub(*many))]), THREAD)
-    assert {len(one.params["children"].split(",")) for one in reading.follow} == {requests.MOST_IDS}
+    assert {len(request.params["children"].split(",")) for request in reading.follow} == {requests.MOST_IDS}
 
 
 @pytest.mark.parametrize(
@@ -238,7 +244,7 @@ def test_another_host_sees_neither_token_nor_key(door: Door, server: Hostile, co
         elsewhere.on("/r/riverboats/new", reply(encoded(listing(post()))))
         server.on(NEW, redirect(f"{elsewhere.url}/r/riverboats/new", code))
         door.ask(LISTED)
-        seen = json.dumps([[one.path, one.headers, one.body.decode()] for one in elsewhere.seen])
+        seen = json.dumps([[request.path, request.headers, request.body.decode()] for request in elsewhere.seen])
     assert len(elsewhere.seen) == 1
     for secret in ("a-token-of-ours-5c1d", "my-secret", "bXktaWQ6bXktc2VjcmV0", "authorization"):
         assert secret not in seen.lower()
@@ -254,7 +260,7 @@ def test_a_login_that_is_sent_elsewhere_takes_the_key_nowhere(door: Door, server
                 door.ask(LISTED)
         else:
             door.ask(LISTED)
-        assert all("authorization" not in one.headers and not one.body for one in elsewhere.seen)
+        assert all("authorization" not in request.headers and not request.body for request in elsewhere.seen)
 
 
 @pytest.fixture
@@ -282,7 +288,9 @@ def followed(app: App, name: str, **settings: Any) -> int:
 def test_stubs_that_lead_in_a_circle_come_to_an_end_and_it_is_said(server: Hostile, app: App) -> None:
     server.on("/r/riverboats/new", reply(encoded(listing(post("t3_a1", num_comments=5)))))
     server.on("/comments/a1", reply(encoded([listing(post("t3_a1", num_comments=5)), listing(stub("c1"))])))
-    circle = [{"json": {"errors": [], "data": {"things": [comment(one), stub(two)]}}} for one, two in ("12", "21")]
+    circle = [
+        {"json": {"errors": [], "data": {"things": [comment(shown), stub(hidden)]}}} for shown, hidden in ("12", "21")
+    ]
     server.on("/api/morechildren", *[reply(encoded(circle[turn % 2])) for turn in range(2 * MOST_ABOUT_ONE)])
     source = followed(app, "riverboats", comments=True, sort="new")
     notes: Counter[str] = Counter()
@@ -304,6 +312,6 @@ def test_a_community_that_means_harm_costs_the_others_nothing(server: Hostile, a
     server.on("/r/ships/new", reply(encoded(listing(post("t3_s1", title="cut \ud83d"), post("t3_s2")))))
     sources = [followed(app, name, sort="new") for name in ("riverboats", "barges", "ships")]
     results = {result.source_id: result for result in app.scheduler().these(sources, "test", "test")}
-    assert [results[one].outcome for one in sources] == [Outcome.FAILED, Outcome.FAILED, Outcome.SUCCEEDED]
-    assert [results[one].error_code for one in sources] == ["NETWORK_ERROR", "ADDRESS_REFUSED", None]
+    assert [results[source].outcome for source in sources] == [Outcome.FAILED, Outcome.FAILED, Outcome.SUCCEEDED]
+    assert [results[source].error_code for source in sources] == ["NETWORK_ERROR", "ADDRESS_REFUSED", None]
     assert {item.external_id for item in app.store.items.newest(10)} == {"t3_e2", "t3_s1", "t3_s2"}

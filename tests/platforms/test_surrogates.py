@@ -53,7 +53,7 @@ PAGES: tuple[tuple[Platform, Source, str, bytes], ...] = (
 )
 
 
-@pytest.mark.parametrize(("platform", "source", "file", "words"), PAGES, ids=lambda one: getattr(one, "NAME", ""))
+@pytest.mark.parametrize(("platform", "source", "file", "words"), PAGES, ids=lambda value: getattr(value, "NAME", ""))
 def test_one_title_that_was_cut_costs_no_item_of_its_page(
     platform: Platform, source: Source, file: str, words: bytes
 ) -> None:

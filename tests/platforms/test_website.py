@@ -113,11 +113,11 @@ def test_robots_are_obeyed():
 
 
 def test_the_id_of_a_page_does_not_depend_on_anything_that_may_change():
-    one = item("<title>One</title>")
+    first = item("<title>One</title>")
     other = item(
         "<title>Two</title><link rel=canonical href=/elsewhere>", f"<p>{WORDS[::-1] * 4}</p>", url="https://x.example/"
     )
-    assert one.external_id == other.external_id == "page"
+    assert first.external_id == other.external_id == "page"
 
 
 @pytest.mark.parametrize(
@@ -201,9 +201,9 @@ class Counted(list[Any]):
     taken = 0
 
     def __iter__(self):
-        for one in super().__iter__():
+        for element in super().__iter__():
             self.taken += 1
-            yield one
+            yield element
 
 
 def test_however_much_a_page_tells_about_itself_so_many_nodes_are_looked_at():
@@ -248,7 +248,7 @@ def test_links_beyond_the_most_are_counted():
 
 def test_the_ids_of_links_survive_refining():
     refined = refine(read(sample("index.html"), LINKS), scope="key", answer_url=URL)
-    assert [one.item.external_id for one in refined.items] == [
+    assert [item.item.external_id for item in refined.items] == [
         "https://site.example/news/ferry?page=1",
         "https://other.example/Lighthouse",
         "http://other.example:8080/x",

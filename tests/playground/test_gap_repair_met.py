@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.model import Source
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites import hackernews as hn
@@ -43,7 +43,7 @@ class Scene:
         self.clock = HandClock(START + DAY)
         self.world = world()
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script), log=self.log)
+        self.playground = Playground(self.world, self.clock, FaultPlan(11, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -125,7 +125,7 @@ def test_a_gap_of_hacker_news_is_repaired_by_search_and_every_story_in_it_is_sto
 FAULTS = {"server_error": "error", "looping_cursor": "repeats"}
 # The first repair is an hour after the gap was found, the second an hour later.
 UNTIL = START + 9 * DAY + timedelta(minutes=90)
-CASES = [((Cue(mood=mood, path="/api/*", first=3, to_at=UNTIL),), stopped_by) for mood, stopped_by in FAULTS.items()]
+CASES = [((Cue(fault=fault, path="/api/*", first=3, to_at=UNTIL),), stopped_by) for fault, stopped_by in FAULTS.items()]
 
 
 @pytest.mark.parametrize(("scene", "stopped_by"), CASES, ids=FAULTS, indirect=["scene"])

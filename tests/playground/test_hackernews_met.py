@@ -13,7 +13,7 @@ import pytest
 from catchment.app import App, open_app
 from catchment.model import Outcome, VisitResult, as_dict
 from catchment.platforms import hackernews
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.hackernews import (
     INDEXED_AFTER,
@@ -51,7 +51,7 @@ class Scene:
         self.clock = HandClock(START + DAY)
         self.world = world()
         (self.place,) = self.world.places
-        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script))
+        self.playground = Playground(self.world, self.clock, FaultPlan(11, 0.0, script))
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -70,7 +70,7 @@ class Scene:
         }
 
     def visit(self, *typed: str) -> list[VisitResult]:
-        return self.app.scheduler().these([self.sources[one] for one in typed or TARGETS], "test", "test")
+        return self.app.scheduler().these([self.sources[target] for target in typed or TARGETS], "test", "test")
 
     def later(self, wait: timedelta) -> None:
         self.clock.advance(wait.total_seconds())
@@ -112,9 +112,9 @@ class Scene:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
     """With the cues that a test asks for, if it does."""
-    one = Scene(tmp_path, database_url, getattr(request, "param", ()))
-    yield one
-    one.close()
+    scene = Scene(tmp_path, database_url, getattr(request, "param", ()))
+    yield scene
+    scene.close()
 
 
 def said(post: Post, at: datetime) -> str:
@@ -140,10 +140,10 @@ def test_lists_and_a_search_become_one_archive_in_which_nothing_is_missing_twice
     assert scene.gaps() == []
     for id, post in told.items():
         versions = [(version.title, version.text) for version in post.versions]
-        earlier = [words(one) for one in scene.app.store.items.revisions(items[id]["id"])]
+        earlier = [words(revision) for revision in scene.app.store.items.revisions(items[id]["id"])]
         # Two services and three sources told of it: what it said stands once for each time it was changed.
         held = [*earlier, words(items[id])]
-        assert [versions.index(one) for one in held] == sorted({versions.index(one) for one in held})
+        assert [versions.index(version) for version in held] == sorted({versions.index(version) for version in held})
 
 
 def test_what_is_listed_before_it_can_be_asked_for_is_stored_by_the_next_visit(scene: Scene) -> None:
@@ -180,7 +180,7 @@ def test_after_a_week_away_the_search_goes_back_to_where_it_was_and_the_list_say
     assert scene.gaps() == [(scene.sources["new"], "reach")]
 
 
-LOOP = (Cue(mood="looping_cursor", path="/api/*", from_at=START + 2 * DAY),)
+LOOP = (Cue(fault="looping_cursor", path="/api/*", from_at=START + 2 * DAY),)
 
 
 @pytest.mark.parametrize("scene", [LOOP], ids=["looping"], indirect=True)
@@ -253,4 +253,6 @@ def test_a_story_that_is_not_there_any_more_is_marked_when_a_second_look_says_so
     assert marks == [False, False, True]
     item = scene.stored()[scene.id(post)]
     assert words(item) == words(known[scene.id(post)])
-    assert [one.reasons for one in scene.app.store.items.revisions(item["id"])] == [("marked_deleted_by_source",)]
+    assert [revision.reasons for revision in scene.app.store.items.revisions(item["id"])] == [
+        ("marked_deleted_by_source",)
+    ]

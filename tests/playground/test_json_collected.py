@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import open_app
 from catchment.model import Outcome, VisitResult
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites import discourse, json_api
@@ -30,11 +30,11 @@ HOUR = timedelta(hours=1)
 class Scene:
     """Busy places of the playground, all of them followed."""
 
-    def __init__(self, folder: Path, moods: Moods, others: dict[str, int]) -> None:
+    def __init__(self, folder: Path, faults: FaultPlan, others: dict[str, int]) -> None:
         self.clock = HandClock(START + 24 * HOUR)
         self.world = World(11, START, 0, 7.0, busy=30.0, others=others)
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(self.world, self.clock, moods, log=self.log, slow_seconds=0.01)
+        self.playground = Playground(self.world, self.clock, faults, log=self.log, slow_seconds=0.01)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -60,8 +60,8 @@ class Scene:
 
     def findings(self) -> dict[int, Findings]:
         asked = defaultdict(list)
-        for one in read_log(self.log):
-            asked[one.place].append(one)
+        for line in read_log(self.log):
+            asked[line.place].append(line)
         return {
             place.number: Trial(
                 self.world,
@@ -86,10 +86,10 @@ class Scene:
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    moods, others = getattr(request, "param", (Moods(1, 0.0), {"json_api": 4, "discourse": 2}))
-    one = Scene(tmp_path, moods, others)
-    yield one
-    one.close()
+    faults, others = getattr(request, "param", (FaultPlan(1, 0.0), {"json_api": 4, "discourse": 2}))
+    scene = Scene(tmp_path, faults, others)
+    yield scene
+    scene.close()
 
 
 def blame(scene: Scene) -> list[str]:
@@ -108,13 +108,13 @@ def came_out(scene: Scene, place: Place, hours: float) -> int:
 
 
 def test_pages_are_followed_down_to_the_watermark_and_no_further(scene: Scene) -> None:
-    assert {one.outcome for one in scene.visit()} == {Outcome.SUCCEEDED}
+    assert {result.outcome for result in scene.visit()} == {Outcome.SUCCEEDED}
     asked = len(read_log(scene.log))
     scene.visit(after=timedelta(minutes=5))
     # Of a forum the stream, the list, and topics with new replies.
-    listings = [one.place for one in read_log(scene.log)[asked:] if "/t/" not in one.path]
+    listings = [line.place for line in read_log(scene.log)[asked:] if "/t/" not in line.path]
     assert max(Counter(listings).values()) <= 3
-    later = {one.source_id: one.requests for one in scene.visit(after=8 * HOUR)}
+    later = {result.source_id: result.requests for result in scene.visit(after=8 * HOUR)}
     busiest = max(scene.world.places, key=lambda place: came_out(scene, place, 8) if place.form == "json_api" else 0)
     assert came_out(scene, busiest, 8) > 2 * json_api.PAGE_SIZE
     assert later[scene.sources[busiest.number].source_id] > 2
@@ -128,17 +128,17 @@ def test_what_is_beyond_an_apis_reach_lies_in_a_gap_and_a_forum_reaches_everythi
     apis = [place for place in scene.world.places if place.form == "json_api"]
     beyond = [place for place in apis if came_out(scene, place, 96) > 1.2 * json_api.reach(place)]
     assert beyond
-    gaps = {one.source_id: (one.certainty, one.cause) for one in scene.app.store.gaps.page()}
+    gaps = {gap.source_id: (gap.certainty, gap.cause) for gap in scene.app.store.gaps.page()}
     assert gaps == {scene.sources[place.number].source_id: ("known", "cap") for place in beyond}
     assert blame(scene) == []
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.2), {"nga": 1, "discourse": 1})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.2), {"nga": 1, "discourse": 1})], indirect=True)
 def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) -> None:
     """One of six visits comes late, so that the threads of several are read at once, and threads leave the window."""
     for number in range(11):
         if number == 8:
-            scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+            scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
         scene.visit(after=(6 if number % 6 == 5 else 1.5) * HOUR)
         scene.app.visitor().read_threads("read-threads", "test", scene.app.presence.owner_id)
         scene.app.rechecks().run("look-again", "test")
@@ -151,12 +151,12 @@ def test_every_floor_that_boards_showed_is_stored_in_foul_weather(scene: Scene) 
 
 
 OLD_COPIES = [
-    Cue(mood="stale", path=path, from_at=START + 39 * HOUR, to_at=START + 41 * HOUR)
+    Cue(fault="stale", path=path, from_at=START + 39 * HOUR, to_at=START + 41 * HOUR)
     for path in ("/read.php", "/discourse/*/t/*")
 ]
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.0, OLD_COPIES), {"nga": 1, "discourse": 1})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.0, OLD_COPIES), {"nga": 1, "discourse": 1})], indirect=True)
 def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
     """The fourth of six visits gets nothing but copies that are six hours old."""
     for _ in range(6):
@@ -173,10 +173,10 @@ def test_threads_of_which_old_copies_came_are_read_again(scene: Scene) -> None:
     assert stale > 5
 
 
-LOOP = Cue(mood="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
+LOOP = Cue(fault="looping_cursor", path="/discourse/*", from_at=START + 48 * HOUR, to_at=START + 80 * HOUR)
 
 
-@pytest.mark.parametrize("scene", [(Moods(1, 0.0, (LOOP,)), {"discourse": 2})], ids=["looping"], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(1, 0.0, (LOOP,)), {"discourse": 2})], ids=["looping"], indirect=True)
 def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=48 * HOUR)
@@ -187,33 +187,33 @@ def test_a_gap_of_a_forum_is_repaired_by_reading_its_posts_before_the_ones_shown
     scene.clock.advance(10 * 3600)
     audit = scene.app.floor_audit().run("test", is_repairing=True)
     assert (audit.gap_count, audit.repaired_gap_count, scene.app.store.gaps.page()) == (len(gaps), len(gaps), [])
-    now, voice = scene.clock.now(), discourse.Voice(scene.world)
+    now, simulator = scene.clock.now(), discourse.DiscourseSimulator(scene.world)
     missing = {
         (place.number, wire_id)
         for place in scene.world.places
         for stored in [scene.stored(place)]
         for post in scene.world.posts(place)
         if START + 25 * HOUR <= post.shown_from <= now - 11 * HOUR and post.removed_at is None
-        if (wire_id := voice.wire_id(place, post)) not in stored
+        if (wire_id := simulator.wire_id(place, post)) not in stored
     }
     assert missing == set()
 
 
-@pytest.mark.parametrize("scene", [(Moods(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(5, 0.3), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_nothing_is_lost_or_stored_twice_in_foul_weather(scene: Scene) -> None:
-    outcomes = {one.outcome for _ in range(30) for one in scene.visit(after=1.5 * HOUR)}
+    outcomes = {result.outcome for _ in range(30) for result in scene.visit(after=1.5 * HOUR)}
     assert outcomes >= {Outcome.SUCCEEDED, Outcome.FAILED}
     # What is missing is known once a walk comes down to what is stored: the last visits meet no fault.
-    scene.playground.moods.rate = scene.playground.moods.outage_rate = 0.0
+    scene.playground.faults.rate = scene.playground.faults.outage_rate = 0.0
     scene.visit(after=1.5 * HOUR)
     assert blame(scene) == []
     assert scene.app.store.items.count() > 500
 
 
-LOOPING = Cue(mood="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
+LOOPING = Cue(fault="looping_cursor", path="*", from_at=START + 30 * HOUR, to_at=START + 60 * HOUR)
 
 
-@pytest.mark.parametrize("scene", [(Moods(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
+@pytest.mark.parametrize("scene", [(FaultPlan(1, 0.0, [LOOPING]), {"json_api": 4, "discourse": 2})], indirect=True)
 def test_pages_that_lead_in_a_circle_lose_nothing_once_they_go_on(scene: Scene) -> None:
     scene.visit()
     scene.visit(after=30 * HOUR)
@@ -223,7 +223,7 @@ def test_pages_that_lead_in_a_circle_lose_nothing_once_they_go_on(scene: Scene) 
     # More is new than one page holds, and the way to the second one leads back to the first: a JSON API fails, for its
     # settings may be wrong; a forum, whose paging is known, leaves a gap.
     sources = {form: {scene.sources[place.number].source_id for place in deep if place.form == form} for form in sizes}
-    gaps = {one.source_id: one.cause for one in scene.app.store.gaps.page()}
+    gaps = {gap.source_id: gap.cause for gap in scene.app.store.gaps.page()}
     assert gaps.keys() >= sources["discourse"]
     assert {*gaps.values()} <= {"cap", "repeats"}
     errors = {

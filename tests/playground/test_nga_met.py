@@ -14,10 +14,10 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.model import Outcome, VisitResult
-from catchment.playground.faults import Moods
+from catchment.playground.faults import FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
-from catchment.playground.sites.nga import Voice
+from catchment.playground.sites.nga import NgaSimulator
 from catchment.playground.sites.nga.payloads import ROWS_A_PAGE
 from catchment.playground.sites.nga.threads import fid_of
 from catchment.playground.world import Habits, World
@@ -87,10 +87,10 @@ def clock() -> HandClock:
 def test_a_board_is_collected_as_a_guest_within_a_request_per_second(tmp_path: Path, clock: HandClock) -> None:
     world = World(5, START, 0, 4.0, Habits(edited=0.2, removed=0.1, hostile=0.0), others={"nga": 1})
     place = world.places[0]
-    voice = Voice(world)
+    simulator = NgaSimulator(world)
     log = tmp_path / "asked.jsonl"
     with (
-        Playground(world, clock, Moods(5, 0.0), log=log) as playground,
+        Playground(world, clock, FaultPlan(5, 0.0), log=log) as playground,
         closing(opened(tmp_path, playground.url, clock)) as app,
     ):
         source_id = added(app, str(fid_of(place)), window_days=100_000)
@@ -105,9 +105,9 @@ def test_a_board_is_collected_as_a_guest_within_a_request_per_second(tmp_path: P
         rows = {row["external_id"]: row for row in stored(app)}
     assert {result.outcome for result in results} == {Outcome.SUCCEEDED}
     at = clock.now()
-    threads = [thread for thread in voice.threads(place) if thread.is_there(at - timedelta(hours=2))]
+    threads = [thread for thread in simulator.threads(place) if thread.is_there(at - timedelta(hours=2))]
     assert len(threads) > 20
-    listed = -(-sum(thread.is_there(at) for thread in voice.threads(place)) // ROWS_A_PAGE)
+    listed = -(-sum(thread.is_there(at) for thread in simulator.threads(place)) // ROWS_A_PAGE)
     lists = [path for path in asked_again if path.startswith("/thread.php")]
     # A guest may meet an advertisement, or need another cookie.
     assert listed <= len(lists) == len(asked_again) == again.requests <= listed + 2
@@ -136,7 +136,7 @@ def test_what_was_served_in_foul_weather_is_stored_once(tmp_path: Path, clock: H
     world = World(8, START, 0, 6.0, Habits(edited=0.2, removed=0.1, hostile=0.0), others={"nga": 2})
     log = tmp_path / "asked.jsonl"
     with (
-        Playground(world, clock, Moods(8, 0.1), log=log, slow_seconds=0.01) as playground,
+        Playground(world, clock, FaultPlan(8, 0.1), log=log, slow_seconds=0.01) as playground,
         closing(opened(tmp_path, playground.url, clock)) as app,
     ):
         ids = [added(app, str(fid_of(place)), window_days=1) for place in world.places]

@@ -1,4 +1,4 @@
-"""Reddit of the playground, collected over real HTTP: every trap and every mood, and nothing is missing afterwards."""
+"""Reddit of the playground, collected over real HTTP: every trap and every fault, and nothing is missing afterwards."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from catchment.model import Outcome, SourceState, VisitResult, as_dict
 from catchment.platforms import reddit
 from catchment.platforms.reddit import parser
 from catchment.playground.faults import (
-    MOODS,
-    OF_REDDIT,
+    FAULTS,
+    REDDIT_FAULTS,
     Cue,
-    Moods,
+    FaultPlan,
 )
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit import (
     TOKENS,
-    Voice,
+    RedditSimulator,
     names,
     threads,
 )
@@ -67,9 +67,9 @@ class Scene:
     def __init__(self, folder: Path, database_url: str, script: Sequence[Cue] = (), habits: Habits = HABITS) -> None:
         self.clock = HandClock(START + DAY)
         self.world = world_of(habits)
-        self.voice = Voice(self.world)
+        self.simulator = RedditSimulator(self.world)
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(self.world, self.clock, Moods(11, 0.0, script), log=self.log)
+        self.playground = Playground(self.world, self.clock, FaultPlan(11, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -124,7 +124,7 @@ class Scene:
     def newest(self, number: int = TOWN, at: datetime | None = None) -> list[Post]:
         """What `new` shows now, whole."""
         moment = at or self.clock.now()
-        there = self.voice.site.listed(self.place(number), "new", "", moment)
+        there = self.simulator.site.listed(self.place(number), "new", "", moment)
         return [post for post in there if not post.is_removed(moment)]
 
     def stored(self) -> dict[str, dict[str, Any]]:
@@ -168,12 +168,12 @@ def is_late(post: Post) -> bool:
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path, database_url: str) -> Iterator[Scene]:
     """With the cues that a test asks for, if it does."""
-    one = Scene(tmp_path, database_url, getattr(request, "param", ())).with_key()
-    yield one
-    one.close()
+    scene = Scene(tmp_path, database_url, getattr(request, "param", ())).with_key()
+    yield scene
+    scene.close()
 
 
-# ── every mood ────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── every fault ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 FAULTY = START + 2 * DAY
 # What is stale is six hours old: the listing of the first. A token lasts an hour: the last one needs a new one.
@@ -219,7 +219,7 @@ MET: dict[str, tuple[Outcome, str | None]] = {
     "truncated": (BAD, "NETWORK_ERROR"),
     "deleted_anchor": (GOOD, None),
 }
-"""By mood: what a visit comes to that meets it at every attempt."""
+"""By fault: what a visit comes to that meets it at every attempt."""
 WITHOUT_KEY: dict[str, tuple[Outcome, str | None]] = {
     **MET,
     "torn_body": (GOOD, None),
@@ -230,23 +230,23 @@ WITHOUT_KEY: dict[str, tuple[Outcome, str | None]] = {
 """The same for who has no key: a feed that is broken can be mended, and nobody logs in."""
 
 
-def cue(mood: str) -> tuple[Cue, ...]:
-    path = TOKENS if mood == "login_refused" else "/r/*"
-    return (Cue(mood, path=path, from_at=FAULTY, to_at=FAULTY + HOUR),)
+def cue(fault: str) -> tuple[Cue, ...]:
+    path = TOKENS if fault == "login_refused" else "/r/*"
+    return (Cue(fault, path=path, from_at=FAULTY, to_at=FAULTY + HOUR),)
 
 
-def test_every_mood_has_its_expectation_and_its_words() -> None:
-    assert MET.keys() == MOODS.keys() | OF_REDDIT.keys()
+def test_every_fault_has_its_expectation_and_its_words() -> None:
+    assert MET.keys() == FAULTS.keys() | REDDIT_FAULTS.keys()
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
-    assert OF_REDDIT.keys() <= rows.keys()
-    codes = {mood: code for mood, (_, code) in MET.items() if code and mood in OF_REDDIT}
-    assert [mood for mood, code in codes.items() if code not in rows[mood] and "the same" not in rows[mood]] == []
+    assert REDDIT_FAULTS.keys() <= rows.keys()
+    codes = {fault: code for fault, (_, code) in MET.items() if code and fault in REDDIT_FAULTS}
+    assert [fault for fault, code in codes.items() if code not in rows[fault] and "the same" not in rows[fault]] == []
 
 
 @pytest.fixture(scope="session")
 def visited_twice(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], Path]:
-    """A database after two good visits, with a key or without one: what every mood finds when it sets in."""
+    """A database after two good visits, with a key or without one: what every fault finds when it sets in."""
 
     @cache
     def database(has_key: bool) -> Path:
@@ -263,10 +263,10 @@ def visited_twice(tmp_path_factory: pytest.TempPathFactory) -> Callable[[bool], 
     return database
 
 
-def meets(database: Path, folder: Path, mood: str, expected: tuple[Outcome, str | None]) -> None:
-    """After two good visits, one that meets the mood, and one afterwards, by which all is well again."""
+def meets(database: Path, folder: Path, fault: str, expected: tuple[Outcome, str | None]) -> None:
+    """After two good visits, one that meets the fault, and one afterwards, by which all is well again."""
     shutil.copyfile(database, folder / "c.db")
-    with closing(Scene(folder, f"sqlite:///{folder / 'c.db'}", cue(mood))) as scene:
+    with closing(Scene(folder, f"sqlite:///{folder / 'c.db'}", cue(fault))) as scene:
         scene.later(VISITS[2] - scene.clock.now())
         scene.follow()
         scene.since = VISITS[0]
@@ -281,18 +281,18 @@ def meets(database: Path, folder: Path, mood: str, expected: tuple[Outcome, str 
         assert (scene.missing(), scene.gaps()) == ([], [])
 
 
-@pytest.mark.parametrize("mood", MET)
+@pytest.mark.parametrize("fault", MET)
 def test_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(
-    tmp_path: Path, visited_twice: Callable[[bool], Path], mood: str
+    tmp_path: Path, visited_twice: Callable[[bool], Path], fault: str
 ) -> None:
-    meets(visited_twice(True), tmp_path, mood, MET[mood])
+    meets(visited_twice(True), tmp_path, fault, MET[fault])
 
 
-@pytest.mark.parametrize("mood", WITHOUT_KEY)
+@pytest.mark.parametrize("fault", WITHOUT_KEY)
 def test_without_a_key_a_fault_is_met_as_promised_and_nothing_is_lost_by_it(
-    tmp_path: Path, visited_twice: Callable[[bool], Path], mood: str
+    tmp_path: Path, visited_twice: Callable[[bool], Path], fault: str
 ) -> None:
-    meets(visited_twice(False), tmp_path, mood, WITHOUT_KEY[mood])
+    meets(visited_twice(False), tmp_path, fault, WITHOUT_KEY[fault])
 
 
 # ── how far a listing reaches ─────────────────────────────────────────────────────────────────────────────────────
@@ -401,7 +401,7 @@ def test_tokens_that_die_early_are_renewed_and_nothing_is_missing(tmp_path: Path
 def test_top_is_read_beside_the_newest_and_proves_nothing(scene: Scene) -> None:
     scene.follow(CROWD, "by top", sort="top", time_filter="week", limit=50)
     scene.visit("by top")
-    top = scene.voice.site.listed(scene.place(CROWD), "top", "week", scene.clock.now())[:40]
+    top = scene.simulator.site.listed(scene.place(CROWD), "top", "week", scene.clock.now())[:40]
     stored = scene.stored()
     assert {names.post_id(post) for post in top if not post.is_removed(scene.clock.now())} <= stored.keys()
     scene.later(2 * HOUR)
@@ -459,7 +459,7 @@ def test_edits_and_removals_are_seen_by_second_looks_and_what_we_hold_is_kept(
             post, (stored_at, text) = by_id[id], first[id]
             is_gone = any(post.is_removed(at) for at in looks_at(post, runs, stored_at))
             assert item["is_deleted"] == is_gone
-            assert item["deleted_by"] == (scene.voice.site.nature(post).removed_by if is_gone else None)
+            assert item["deleted_by"] == (scene.simulator.site.nature(post).removed_by if is_gone else None)
             assert item["text"] not in ("[removed]", "[deleted]")
             removed += is_gone
             edited += item["text"] != text
@@ -475,8 +475,8 @@ ON_THE_WAY = (
 """What passes: an answer that cannot be had at all is let go, and said."""
 BUSY = START + timedelta(hours=40)
 TROUBLES = tuple(
-    Cue(mood, path=path, from_at=BUSY + hour * HOUR, to_at=BUSY + hour * HOUR + 30 * MINUTE)
-    for hour, mood in enumerate(ON_THE_WAY, start=1)
+    Cue(fault, path=path, from_at=BUSY + hour * HOUR, to_at=BUSY + hour * HOUR + 30 * MINUTE)
+    for hour, fault in enumerate(ON_THE_WAY, start=1)
     for path in ("/comments/*", "/api/morechildren")
 )
 
@@ -496,12 +496,12 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
             assert scene.visit().outcome == GOOD
             scene.later(MINUTE)
         asked, stored, now = read_log(scene.log), scene.stored(), scene.clock.now()
-        assert {one.fault for one in asked} >= set(ON_THE_WAY)
-        assert {entry.wire_id for one in asked if one.is_whole for entry in one.entries} == stored.keys()
+        assert {request.fault for request in asked} >= set(ON_THE_WAY)
+        assert {entry.wire_id for request in asked if request.is_whole for entry in request.entries} == stored.keys()
         held = 0
         for post in scene.newest():
             item = stored.get(names.post_id(post), {"reply_count": 0})
-            for comment in scene.voice.site.comments(post)[: item["reply_count"]]:
+            for comment in scene.simulator.site.comments(post)[: item["reply_count"]]:
                 if comment.is_removed(now) and comment.name not in stored:
                     # Before its thread was ever asked for.
                     continue
@@ -509,7 +509,7 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
                 told = stored[comment.name]
                 answers = names.comment_id(post, comment.parent) if comment.parent else names.post_id(post)
                 assert (told["kind"], told["thread_id"]) == ("comment", names.post_id(post))
-                assert [one.external_id for one in told["references"]] == [answers]
+                assert [reference.external_id for reference in told["references"]] == [answers]
                 assert told["text"] in [text for _, text in comment.texts] or (told["is_deleted"] and not told["text"])
         assert held > 500
 
@@ -530,7 +530,7 @@ def test_every_comment_that_could_be_seen_is_stored_and_no_stub_stays_owed_whate
         ((Cue("narrow_scope", path="/r/*"),), "may not read this"),
         ((Cue("login_refused", path=TOKENS),), "gives no token for this key"),
     ],
-    ids=lambda one: one[0].mood if isinstance(one, tuple) else "",
+    ids=lambda value: value[0].fault if isinstance(value, tuple) else "",
     indirect=["scene"],
 )
 def test_why_a_community_cannot_be_read_is_told_apart(scene: Scene, words: str) -> None:

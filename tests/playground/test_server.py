@@ -22,7 +22,7 @@ from pathlib import Path
 import pycurl
 import pytest
 
-from catchment.playground.faults import MOODS, Cue, Moods
+from catchment.playground.faults import FAULTS, Cue, FaultPlan
 from catchment.playground.log import Asked, Counts, read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.reddit.keys import client
@@ -42,7 +42,7 @@ def world() -> World:
 
 @contextmanager
 def served(world: World, log: Path | None, *script: Cue, slow_seconds: float = 0.0) -> Iterator[Playground]:
-    with Playground(world, HandClock(NOW), Moods(script=script), log=log, slow_seconds=slow_seconds) as playground:
+    with Playground(world, HandClock(NOW), FaultPlan(script=script), log=log, slow_seconds=slow_seconds) as playground:
         yield playground
 
 
@@ -81,7 +81,7 @@ def test_one_connection_carries_many_answers(world: World) -> None:
 def test_the_listing_is_that_of_the_clocks_moment(world: World) -> None:
     place = max(world.places, key=lambda place: place.pace.posts_a_day)
     clock = HandClock(NOW)
-    with Playground(world, clock, Moods()) as playground, connected(playground) as connection:
+    with Playground(world, clock, FaultPlan()) as playground, connected(playground) as connection:
         _, today = get(connection, place.path)
         clock.advance(86_400)
         _, tomorrow = get(connection, place.path)
@@ -131,7 +131,7 @@ def test_what_a_client_asks_is_counted_together_whichever_of_its_tokens_it_bears
     world, (id, secret) = World(7, START, 0, 4, others={"reddit": 1}), client(3)
     basic = b64encode(f"{id}:{secret}".encode()).decode()
     path, clock = f"/r/{community(world.places[0])}/new", HandClock(NOW)
-    with Playground(world, clock, Moods(), log=tmp_path / "log") as playground, connected(playground) as connection:
+    with Playground(world, clock, FaultPlan(), log=tmp_path / "log") as playground, connected(playground) as connection:
         for _ in range(3):
             clock.advance(10)
             login = {"Authorization": f"Basic {basic}", "User-Agent": "test"}
@@ -145,15 +145,15 @@ def test_what_a_client_asks_is_counted_together_whichever_of_its_tokens_it_bears
     assert [len(line.entries) > 0 for line in lines] == [False, True, True] * 3
 
 
-# ── moods on the wire ─────────────────────────────────────────────────────────────────────────────────────────────
+# ── faults on the wire ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", [name for name, mood in MOODS.items() if mood.status])
+@pytest.mark.parametrize("name", [name for name, fault in FAULTS.items() if fault.status])
 def test_a_refusal_has_its_status(world: World, tmp_path: Path, name: str) -> None:
     with served(world, tmp_path / "log", Cue(name)) as playground, connected(playground) as connection:
         answer, _ = get(connection, world.places[0].path)
     (line,) = read_log(tmp_path / "log")
-    assert (answer.status, line.status, line.fault) == (MOODS[name].status, MOODS[name].status, name)
+    assert (answer.status, line.status, line.fault) == (FAULTS[name].status, FAULTS[name].status, name)
     assert (line.is_whole, line.entries) == (False, ())
 
 
@@ -236,9 +236,9 @@ def test_gzip_garbage_calls_itself_gzip_and_is_none(world: World) -> None:
         gzip.decompress(body)
 
 
-def test_every_mood_leaves_the_playground_able_to_answer_the_next_request(world: World) -> None:
+def test_every_fault_leaves_the_playground_able_to_answer_the_next_request(world: World) -> None:
     place = next(place for place in world.places if place.form == "jsonfeed")
-    for name in MOODS:
+    for name in FAULTS:
         with served(world, None, Cue(name, last=1)) as playground:
             with connected(playground) as connection, suppress(OSError, IncompleteRead):
                 get(connection, place.path)
@@ -304,8 +304,8 @@ def test_the_log_tells_credentials_apart_without_telling_them(world: World, tmp_
     with served(world, tmp_path / "log") as playground, connected(playground) as connection:
         for secret in ("hush", "quiet", "hush"):
             get(connection, world.places[0].path, Authorization=f"Bearer {secret}")
-    one, two, three = (line.credential for line in read_log(tmp_path / "log"))
-    assert one == three != two
+    first, second, third = (line.credential for line in read_log(tmp_path / "log"))
+    assert first == third != second
     assert "hush" not in (tmp_path / "log").read_text()
 
 

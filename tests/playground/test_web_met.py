@@ -11,7 +11,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.model import Outcome, Source, VisitResult, as_json
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.sites.github import stars
 from catchment.playground.sites.website import SELECTOR, link
@@ -28,13 +28,13 @@ BROKEN_FROM = START + timedelta(days=20)
 
 
 class Web:
-    """A small web, and a shop that follows what a test wants followed."""
+    """A small web, and an app with the sources that a test needs."""
 
     def __init__(self, folder: Path, database_url: str) -> None:
         self.clock = HandClock(START + DAY)
         self.world = World(7, START, places=0, days=21, busy=3, others={"github": 2, "website": 6})
-        moods = Moods(7, 0.0, [Cue(mood="torn_body", path="/website/*", from_at=BROKEN_FROM)])
-        self.playground = Playground(self.world, self.clock, moods)
+        faults = FaultPlan(7, 0.0, [Cue(fault="torn_body", path="/website/*", from_at=BROKEN_FROM)])
+        self.playground = Playground(self.world, self.clock, faults)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -83,9 +83,9 @@ class Web:
 
 @pytest.fixture
 def web(tmp_path: Path, database_url: str) -> Iterator[Web]:
-    one = Web(tmp_path, database_url)
-    yield one
-    one.close()
+    web = Web(tmp_path, database_url)
+    yield web
+    web.close()
 
 
 def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearances(web: Web) -> None:
@@ -98,12 +98,12 @@ def test_a_repository_that_trends_for_three_days_is_one_item_with_three_appearan
     (post, *_) = [post for id, post in shown[0].items() if id in shown[1] and id in shown[2]]
     (item,) = [item for item in web.items().values() if item["url"].lower().endswith(f"-{post.place}.{post.number}")]
     assert (item["kind"], item["score"]) == ("repository", stars(web.world, post, days[2]))
-    assert len(web.items()) == len({id for one in shown for id in one})
+    assert len(web.items()) == len({id for ids in shown for id in ids})
     series = as_json(web.app.store.items.appearances(item["id"]))
-    assert [(one["day"], one["score"]) for one in series] == [
+    assert [(point["day"], point["score"]) for point in series] == [
         (f"{at:%Y-%m-%d}", stars(web.world, post, at)) for at in days
     ]
-    assert all(1 <= one["rank"] <= 25 and one["gained"] <= one["score"] for one in series)
+    assert all(1 <= point["rank"] <= 25 and point["gained"] <= point["score"] for point in series)
 
 
 def test_a_page_that_is_edited_twice_has_two_revisions(web: Web) -> None:
@@ -114,7 +114,7 @@ def test_a_page_that_is_edited_twice_has_two_revisions(web: Web) -> None:
     (item,) = web.items().values()
     before = web.revisions(item)
     assert (item["external_id"], item["version"], len(before)) == ("page", 3, 2)
-    texts = [*(one["text"] for one in before), item["text"]]
+    texts = [*(revision["text"] for revision in before), item["text"]]
     for at in moments:
         (_, version) = web.world.shown(place, at)[0]
         assert any(version.text.split("\n\n")[0] in text for text in texts)

@@ -91,7 +91,7 @@ def test_a_listing_says_what_each_post_says_at_that_moment(world: World) -> None
             for post, version in world.shown(place, at):
                 later = post.versions[version.number :]
                 assert version.from_at <= at
-                assert all(at < one.from_at for one in later)
+                assert all(at < version.from_at for version in later)
 
 
 def test_what_is_shown_exists_and_what_is_removed_does_not(world: World) -> None:
@@ -109,7 +109,9 @@ def test_between_two_changes_a_listing_stays_the_same(world: World) -> None:
 
 
 def test_glimpses_are_all_that_was_shown_at_any_second(world: World) -> None:
-    place = max((one for one in world.places if one.pace.posts_a_day < 30), key=lambda one: one.pace.posts_a_day)
+    place = max(
+        (place for place in world.places if place.pace.posts_a_day < 30), key=lambda place: place.pace.posts_a_day
+    )
     after, seconds = START + timedelta(days=2), 6 * 3600
     seen: dict[str, set[int]] = {}
     for second in range(seconds + 1):
@@ -122,7 +124,7 @@ def test_glimpses_are_all_that_was_shown_at_any_second(world: World) -> None:
 def test_all_happens_at_whole_seconds_and_versions_follow_each_other(posts: list[Post]) -> None:
     for post in posts:
         assert {at.microsecond for at in (post.created_at, *post.changes())} == {0}
-        assert all(one.from_at < two.from_at for one, two in pairwise(post.versions))
+        assert all(earlier.from_at < later.from_at for earlier, later in pairwise(post.versions))
         assert [version.number for version in post.versions] == list(range(1, len(post.versions) + 1))
 
 
@@ -144,8 +146,8 @@ def is_edited_after_days(post: Post) -> bool:
 
 def is_edited_back(post: Post) -> bool:
     return any(
-        one.text == two.text and one.title == two.title
-        for one, two in zip(post.versions, post.versions[2:], strict=False)
+        earlier.text == later.text and earlier.title == later.title
+        for earlier, later in zip(post.versions, post.versions[2:], strict=False)
     )
 
 
@@ -244,7 +246,7 @@ def test_some_busy_places_fall_silent_for_days_and_wake_up() -> None:
 
     def longest_silence(place: Place) -> timedelta:
         times = sorted(post.shown_from for post in world.posts(place) if post.shown_from >= START)
-        return max((two - one for one, two in pairwise(times)), default=timedelta())
+        return max((later - earlier for earlier, later in pairwise(times)), default=timedelta())
 
     busy = [place for place in world.places if place.pace.posts_a_day > 4]
     assert any(longest_silence(place) > timedelta(days=2) for place in busy)
@@ -268,11 +270,11 @@ def test_places_differ_in_their_ways() -> None:
 
 
 def test_counters_grow_and_at_times_shrink(world: World, posts: list[Post]) -> None:
-    post = max(posts, key=lambda one: world.counters(one, world.end + timedelta(days=9)).score)
+    post = max(posts, key=lambda post: world.counters(post, world.end + timedelta(days=9)).score)
     scores = [world.counters(post, post.shown_from + timedelta(hours=hour)).score for hour in range(48)]
     replies = [world.counters(post, post.shown_from + timedelta(hours=hour)).reply_count for hour in range(48)]
     assert scores[0] < scores[-1]
-    assert any(two < one for one, two in pairwise(scores))
+    assert any(later < earlier for earlier, later in pairwise(scores))
     assert replies == sorted(replies)
 
 
@@ -283,17 +285,17 @@ class Trace:
     """When sources posted: seconds since 1970 for each of them, during so many days."""
 
     def __init__(self, times: list[list[float]], days: float) -> None:
-        self.times, self.days = [sorted(one) for one in times if one], days
+        self.times, self.days = [sorted(moments) for moments in times if moments], days
 
     @property
     def rates(self) -> list[float]:
-        return sorted((len(one) / self.days for one in self.times), reverse=True)
+        return sorted((len(moments) / self.days for moments in self.times), reverse=True)
 
     def share_of_top_tenth(self) -> float:
         return sum(self.rates[: len(self.rates) // 10]) / sum(self.rates)
 
     def gaps(self) -> list[float]:
-        return sorted(two - one for times in self.times for one, two in pairwise(times))
+        return sorted(later - earlier for times in self.times for earlier, later in pairwise(times))
 
     def by_hour(self, zone_hours: float = 0) -> list[float]:
         counts = Counter(int((at / 3600 + zone_hours) % 24) for times in self.times for at in times)
@@ -305,14 +307,14 @@ class Trace:
 
     def unevenness(self) -> float:
         """Of the gaps of a typical busy source: deviation by mean; 1 would be pure chance."""
-        gaps = [[two - one for one, two in pairwise(times)] for times in self.times if len(times) > 30]
-        return median(pstdev(one) / mean(one) for one in gaps)
+        gaps = [[later - earlier for earlier, later in pairwise(times)] for times in self.times if len(times) > 30]
+        return median(pstdev(gap) / mean(gap) for gap in gaps)
 
 
 def trace(name: str) -> Trace:
     with (TRACES / name).open() as lines:
         head, *sources = map(json.loads, lines)
-    return Trace([list(_summed(head["start"], one["dt"])) for one in sources], head["days"])
+    return Trace([list(_summed(head["start"], source["dt"])) for source in sources], head["days"])
 
 
 def _summed(at: float, steps: list[float]) -> Iterator[float]:
@@ -344,18 +346,18 @@ def _local_times(world: World, place: Place) -> Iterator[float]:
 needs_traces = pytest.mark.skipif(not TRACES.is_dir(), reason="no traces beside the repository (../shared/traces)")
 
 
-def likeness(one: list[float], two: list[float]) -> float:
+def likeness(first: list[float], second: list[float]) -> float:
     """Their correlation."""
-    a, b = ([value - mean(values) for value in values] for values in (one, two))
+    a, b = ([value - mean(values) for value in values] for values in (first, second))
     return sum(x * y for x, y in zip(a, b, strict=True)) / (sum(x * x for x in a) * sum(y * y for y in b)) ** 0.5
 
 
 @needs_traces
 def test_activity_is_as_heavy_tailed_as_that_of_real_sources(eight_weeks: tuple[Trace, Trace, Trace]) -> None:
     ours, real = eight_weeks[0], [trace("x_users_2021.jsonl"), trace("x_cashtags_2015.jsonl")]
-    spreads = [spread(one) for one in real]
+    spreads = [spread(rates) for rates in real]
     assert min(spreads) - 0.15 < spread(ours) < max(spreads) + 0.15
-    shares = [one.share_of_top_tenth() for one in real]
+    shares = [rates.share_of_top_tenth() for rates in real]
     assert min(shares) - 0.05 < ours.share_of_top_tenth() < max(shares) + 0.1
 
 

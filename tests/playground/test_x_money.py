@@ -17,7 +17,7 @@ from catchment.credentials.secret import Secret
 from catchment.errors import Missing
 from catchment.fetch.client import prove
 from catchment.model import Outcome, Source
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import Bill, bill_of, read_log
 from catchment.playground.sites.x import LIST, fate, user_name
 from catchment.policy.spending import Period, Total, day_of
@@ -38,7 +38,7 @@ class PaidScene(Scene):
 
     def __init__(self, folder: Path, *, faults: float = 0.0, **settings: Any) -> None:
         super().__init__(folder, "a-key-for-")
-        self.playground.moods = self.playground._site._moods = Moods(5, faults)
+        self.playground.faults = self.playground._site._faults = FaultPlan(5, faults)
         self.with_settings(**settings)
 
     def with_settings(self, **settings: Any) -> None:
@@ -124,18 +124,18 @@ def test_with_faults_the_bill_lies_between_what_is_certain_and_what_may_have_bee
     assert bill.hidden <= total.uncertain_amount
 
 
-@pytest.mark.parametrize("mood", ["torn_body", "cut_body", "reset"])
+@pytest.mark.parametrize("fault", ["torn_body", "cut_body", "reset"])
 @pytest.mark.parametrize("service", SERVICES)
 def test_an_answer_that_broke_off_counts_as_much_as_the_same_call_a_moment_later(
-    paid: Callable[..., PaidScene], service: str, mood: str
+    paid: Callable[..., PaidScene], service: str, fault: str
 ) -> None:
     scene = paid()
     path = {"x": "/2/users/*/tweets", "twitterapi_io": "/twitter/user/last_tweets"}[service]
     source = scene.user(service)
     scene.visit(source)
     before = scene.total(service).amount
-    scene.playground.moods = scene.playground._site._moods = Moods(
-        5, 0.0, [Cue(mood, path, from_at=scene.clock.now(), to_at=scene.clock.now() + timedelta(hours=5, seconds=1))]
+    scene.playground.faults = scene.playground._site._faults = FaultPlan(
+        5, 0.0, [Cue(fault, path, from_at=scene.clock.now(), to_at=scene.clock.now() + timedelta(hours=5, seconds=1))]
     )
     scene.clock.advance(5 * 3600)
     assert scene.visit(source).outcome == Outcome.SUCCEEDED

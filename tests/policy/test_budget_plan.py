@@ -43,8 +43,8 @@ def test_without_a_budget_nobody_is_late() -> None:
 def test_where_it_does_not_suffice_those_of_one_priority_are_late_in_proportion_to_their_intervals() -> None:
     needs = [need(60) for _ in range(100)] + [need(120, 120) for _ in range(50)]
     late = planned("reddit", needs, REDDIT).late
-    assert {(one.need.interval_minutes, one.minutes) for one in late} == {(60, 30), (120, 60)}
-    assert [one.minutes for one in late] == [60] * 50 + [30] * 100, "the worst first"
+    assert {(source.need.interval_minutes, source.minutes) for source in late} == {(60, 30), (120, 60)}
+    assert [source.minutes for source in late] == [60] * 50 + [30] * 100, "the worst first"
 
 
 def test_the_higher_priority_has_what_it_needs_first() -> None:
@@ -54,7 +54,7 @@ def test_the_higher_priority_has_what_it_needs_first() -> None:
         *(need(priority="low") for _ in range(10)),
     ]
     late = planned("reddit", needs, REDDIT).late
-    assert [(one.need.priority, one.minutes) for one in late] == [("low", None)] * 10 + [("medium", 20)] * 40
+    assert [(source.need.priority, source.minutes) for source in late] == [("low", None)] * 10 + [("medium", 20)] * 40
 
 
 def test_what_is_asked_besides_and_what_is_not_aimed_at_cannot_be_planned_with() -> None:
@@ -62,7 +62,7 @@ def test_what_is_asked_besides_and_what_is_not_aimed_at_cannot_be_planned_with()
     assert planned("reddit", needs, REDDIT, besides=9, aim=1.0).late == ()
     assert len(planned("reddit", needs, REDDIT, besides=9.1, aim=1.0).late) == 91
     assert len(planned("reddit", needs, REDDIT, besides=9, aim=0.97).late) == 91
-    assert {one.minutes for one in planned("reddit", needs, REDDIT, besides=200).late} == {None}
+    assert {source.minutes for source in planned("reddit", needs, REDDIT, besides=200).late} == {None}
 
 
 @given(st.lists(st.tuples(st.integers(1, 10_000), st.floats(0.1, 50), st.sampled_from(PRIORITIES)), max_size=30))
@@ -72,12 +72,12 @@ def test_stretched_by_their_lateness_all_that_are_visited_fit_into_the_budget(
     needs = [need(interval, requests, priority) for interval, requests, priority in rows]
     budget = Budget("it", 10, 60)
     plan = planned("it", needs, budget)
-    late = {one.need.source_id: one.minutes for one in plan.late}
+    late = {source.need.source_id: source.minutes for source in plan.late}
     # Minutes are rounded, so that half a minute may be missing from each.
     stretched = [
-        one.requests / (one.interval_minutes + (late.get(one.source_id, 0) or 0) + 0.5)
-        for one in needs
-        if late.get(one.source_id, 0) is not None
+        need.requests / (need.interval_minutes + (late.get(need.source_id, 0) or 0) + 0.5)
+        for need in needs
+        if late.get(need.source_id, 0) is not None
     ]
     assert sum(stretched) <= 10 * 1.0001
     assert bool(late) == (plan.needed > 10)
@@ -108,6 +108,6 @@ def test_who_is_late_is_told_by_name(minutes: int | None, words: str) -> None:
 
 def test_a_budget_is_tight_before_it_is_used_up_and_alarming_when_it_does_not_suffice() -> None:
     plans = [planned("it", [need() for _ in range(count)], REDDIT) for count in (80, 81, 101)]
-    assert [is_tight(one) for one in plans] == [False, True, True]
+    assert [is_tight(plan) for plan in plans] == [False, True, True]
     (alarm,) = budget_alerts(plans)
     assert alarm.message.startswith("it: 101 sources need 101 of 100 requests per minute: 101 will be late")

@@ -309,7 +309,7 @@ def test_half_alike_by_content_or_link_and_date_are_the_same_under_new_ids() -> 
         refined("unknown, too", 4),
     ]
     found = recognise(strangers, [held(1, 1), held(2, 2)])
-    assert {key: one.id for key, one in found.items()} == {"by content": 1, "by link": 2}
+    assert {key: stored.id for key, stored in found.items()} == {"by content": 1, "by link": 2}
     assert recognise([*strangers, refined("a third", 5)], [held(1, 1), held(2, 2)]) == {}
 
 
@@ -394,7 +394,7 @@ def test_the_newest_shown_is_neither_pinned_nor_in_the_future() -> None:
 def test_the_fourth_time_in_a_day_going_back_and_forth_is_no_news(
     earlier: list[tuple[bytes, int]], is_calmed: bool
 ) -> None:
-    one = edited(1, b"a").replace(stored=known(id=1, fingerprint=b"b"))
-    change = calmed(one, [PastContent(content, at(minute)) for content, minute in earlier], NOW)
+    edit = edited(1, b"a").replace(stored=known(id=1, fingerprint=b"b"))
+    change = calmed(edit, [PastContent(content, at(minute)) for content, minute in earlier], NOW)
     assert (change.change, change.is_volatile) == ((Change.COUNTED, True) if is_calmed else (Change.EDITED, False))
     assert ("fingerprint" in change.values, "version" in change.values) == (False, False)

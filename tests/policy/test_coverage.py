@@ -40,8 +40,8 @@ def told(
     found = stretches(source, progress, order, holes, SINCE, NOW)
     assert all(before.to_at == after.from_at for before, after in pairwise(found))
     assert (found[0].from_at, found[-1].to_at) == (SINCE, NOW)
-    assert all(one.why for one in found)
-    return [((NOW - one.from_at) / DAY, str(one.standing)) for one in found]
+    assert all(stretch.why for stretch in found)
+    return [((NOW - stretch.from_at) / DAY, str(stretch.standing)) for stretch in found]
 
 
 def hole(start: float, end: float, *, is_certain: bool = False, closed: str | None = None) -> Hole:
@@ -94,7 +94,7 @@ def test_a_day_is_as_bad_as_its_worst_hour_and_today_is_judged_up_to_the_last_vi
     found = stretches(SOURCE, READ, Order.NEWEST_FIRST, [hole(4, 3.75)], SINCE, NOW)
     days = calendar(found, known_until(found, READ, NOW))
     assert days[-1] == Day(date(2026, 3, 11), CoverageState.VERIFIED, 1.0)
-    assert [one for one in days if one.standing == CoverageState.SUSPECT] == [
+    assert [day for day in days if day.standing == CoverageState.SUSPECT] == [
         Day(date(2026, 3, 7), CoverageState.SUSPECT, 0.75)
     ]
     assert len(days) == 11
@@ -113,5 +113,5 @@ def test_every_moment_has_exactly_one_standing(gaps: list[tuple[float, float, bo
 
 def test_nothing_is_said_twice_in_a_row() -> None:
     found = stretches(SOURCE, READ, Order.NEWEST_FIRST, [hole(4, 3), hole(3, 2)], SINCE, NOW)
-    assert [one.standing for one in found].count(CoverageState.SUSPECT) == 1
-    assert all(isinstance(one, Stretch) for one in found)
+    assert [stretch.standing for stretch in found].count(CoverageState.SUSPECT) == 1
+    assert all(isinstance(stretch, Stretch) for stretch in found)

@@ -251,10 +251,10 @@ def test_a_short_form_says_nothing_about_what_is_held(held: dict[str, Any]) -> N
 @pytest.mark.parametrize("came", [{"fingerprint": b"other", "title": "Other"}, {}, {"is_deleted": True}])
 def test_the_first_whole_form_completes_a_short_one_and_is_no_edit(came: dict[str, Any]) -> None:
     reasons = ("marked_deleted_by_source",) if "is_deleted" in came else ()
-    deed = Change.EDITED if reasons else Change.COUNTED
+    expected = Change.EDITED if reasons else Change.COUNTED
     item = shown(**came)
     change = judge(known(is_partial=True), item, NOW)
-    assert (change.change, change.reasons, change.is_completed) == (deed, reasons, True)
+    assert (change.change, change.reasons, change.is_completed) == (expected, reasons, True)
     assert change.is_reindexed
     assert change.values.items() >= content_of(item).items()
     assert {"author_id", "thread_id", "floor_number", "is_head", "language"} <= change.values.keys()
@@ -321,14 +321,14 @@ anything = st.builds(
 )
 
 
-@given(one=anything)
-def test_an_answer_that_was_overtaken_says_nothing(one: RefinedItem) -> None:
-    assert same(judge(known(), one, NOW - timedelta(hours=1, microseconds=1)))
+@given(item=anything)
+def test_an_answer_that_was_overtaken_says_nothing(item: RefinedItem) -> None:
+    assert same(judge(known(), item, NOW - timedelta(hours=1, microseconds=1)))
 
 
-@given(one=anything)
-def test_a_revision_has_reasons_and_nothing_else_has(one: RefinedItem) -> None:
-    change = judge(known(), one, NOW)
+@given(item=anything)
+def test_a_revision_has_reasons_and_nothing_else_has(item: RefinedItem) -> None:
+    change = judge(known(), item, NOW)
     assert (change.change == Change.EDITED) == bool(change.reasons)
     assert ("version" in change.values) == bool(change.reasons)
-    assert not is_withheld(one.item) or change.values.keys().isdisjoint(CONTENT)
+    assert not is_withheld(item.item) or change.values.keys().isdisjoint(CONTENT)

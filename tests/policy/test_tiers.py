@@ -85,8 +85,8 @@ def test_no_more_than_the_last_visits_are_remembered(visits: list[int]) -> None:
     assert progress.tier == (None if len(visits) < 3 else RULES.assigned(visits).name)  # type: ignore[union-attr]
 
 
-def judged(deed: Change = Change.NEW, **item: object) -> ItemChange:
-    return ItemChange(RefinedItem(Item("1", **({"kind": "post"} | item)), b""), None, deed)  # type: ignore[arg-type]
+def judged(change: Change = Change.NEW, **item: object) -> ItemChange:
+    return ItemChange(RefinedItem(Item("1", **({"kind": "post"} | item)), b""), None, change)  # type: ignore[arg-type]
 
 
 def test_valid_is_what_is_new_there_and_not_pinned() -> None:

@@ -24,7 +24,7 @@ def test_a_window_that_turned_over_is_suspect_until_it_is_shown_again(here: Town
     def standings() -> list[str]:
         found = coverage_of(app.store, app.platforms, source.id, here.clock.now(), 30)
         assert sum(found.seconds.values()) == 30 * 86_400
-        return [one.standing for one in found.stretches]
+        return [stretch.standing for stretch in found.stretches]
 
     assert standings() == ["unproven", "suspect", "verified"]
     (gap,) = here.gaps()
@@ -32,4 +32,4 @@ def test_a_window_that_turned_over_is_suspect_until_it_is_shown_again(here: Town
     feed.window = 8
     here.collect(source, after=HOUR)
     assert standings() == ["unproven", "repaired", "verified"]
-    assert [one.standing for one in here.gaps(include_closed=True)] == ["repaired"]
+    assert [gap.standing for gap in here.gaps(include_closed=True)] == ["repaired"]

@@ -41,7 +41,7 @@ def test_what_a_platform_brought_is_known_without_it_whether_it_is_indexed_or_no
 
 def test_what_is_installed_is_known_before_anything_is_stored(desk: Desk) -> None:
     names = NameResolver(desk.store, installed)
-    assert [names.kind(one) for one in ("rss", "entry", "comment", "job", "link")]
+    assert [names.kind(name) for name in ("rss", "entry", "comment", "job", "link")]
     assert names.platform("feeds") == "feeds"
     assert {"rss", "entry", "comment"} <= set(names.kinds())
 
@@ -64,7 +64,7 @@ def test_an_unknown_name_is_told_with_the_nearest_one_and_with_all(desk: Desk) -
         names.checked(Filter(platform="redit"))
     with pytest.raises(InvalidInput, match="unknown kind 'x'") as watched:
         names.checked_watch(Watch("w", kinds=("rss", "x")))
-    assert [one.value.field for one in (kind, place, watched)] == ["kind", "platform", "kinds"]
+    assert [raised.value.field for raised in (kind, place, watched)] == ["kind", "platform", "kinds"]
 
 
 def test_a_kind_of_items_is_no_kind_of_sources(desk: Desk) -> None:

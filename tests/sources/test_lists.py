@@ -21,7 +21,8 @@ from catchment.sources.lists import COMMUNITIES, shipped
 
 def entries(body: str | bytes) -> list[ListedSource]:
     return [
-        one.replace(place="") for one in list_formats.read(body if isinstance(body, bytes) else body.encode()).entries
+        entry.replace(place="")
+        for entry in list_formats.read(body if isinstance(body, bytes) else body.encode()).entries
     ]
 
 
@@ -61,7 +62,7 @@ def test_an_outline_of_type_rss_without_an_address_is_reported_and_a_mere_folder
         opml('<outline text="Gone" type="rss" xmlUrl=""/><outline text="Empty folder"/>').encode()
     )
     assert found.entries == ()
-    assert [(one.place, "missing" in one.reason) for one in found.bad_rows] == [("outline 1", True)]
+    assert [(row.place, "missing" in row.reason) for row in found.bad_rows] == [("outline 1", True)]
 
 
 def test_bare_ampersands_in_addresses_are_understood_as_they_were_meant() -> None:
@@ -123,8 +124,8 @@ def test_real_lists_survive_being_read_written_and_read_again(captures: Path, na
     assert len(found.entries) > 80
     assert found.bad_rows == ()
     again = entries(list_formats.write(found.entries, "opml")[0])
-    assert {one.target: (one.name, set(one.categories)) for one in again} == {
-        one.target: (one.name, set(one.categories)) for one in found.entries
+    assert {entry.target: (entry.name, set(entry.categories)) for entry in again} == {
+        entry.target: (entry.name, set(entry.categories)) for entry in found.entries
     }
 
 
@@ -148,23 +149,23 @@ def test_a_pool_of_communities_is_understood() -> None:
 
 @pytest.mark.parametrize("name", ["webdev", "r/webdev", "/r/webdev", "https://www.reddit.com/r/webdev"])
 def test_a_community_may_be_named_in_any_usual_way(name: str) -> None:
-    (one,) = entries(json.dumps({"communities": [name]}))
-    assert reddit.understand(one.target).address == "r/webdev"
-    assert entries(json.dumps([{"name": name}])) == [one]
+    (entry,) = entries(json.dumps({"communities": [name]}))
+    assert reddit.understand(entry.target).address == "r/webdev"
+    assert entries(json.dumps([{"name": name}])) == [entry]
 
 
 def test_a_bad_entry_of_a_pool_is_named() -> None:
     found = list_formats.read(json.dumps([{"name": "webdev", "quality_score": "good"}, {"tier": "high"}]).encode())
-    assert [(one.place, one.target) for one in found.bad_rows] == [("entry 1", "webdev"), ("entry 2", "")]
+    assert [(row.place, row.target) for row in found.bad_rows] == [("entry 1", "webdev"), ("entry 2", "")]
 
 
 def test_the_pool_that_is_shipped_has_two_hundred_communities_of_every_sort() -> None:
     pool, left_out = shipped(COMMUNITIES, installed())
     assert (len(pool.entries), pool.bad_rows, left_out) == (200, (), ())
-    assert len({reddit.understand(one.target).address for one in pool.entries}) == 200
-    assert {one.priority for one in pool.entries} == {"high", "medium", "low"}
-    assert all(one.categories and one.quality_score and 0 < one.quality_score < 1 for one in pool.entries)
-    assert len({category for one in pool.entries for category in one.categories}) > 20
+    assert len({reddit.understand(entry.target).address for entry in pool.entries}) == 200
+    assert {entry.priority for entry in pool.entries} == {"high", "medium", "low"}
+    assert all(entry.categories and entry.quality_score and 0 < entry.quality_score < 1 for entry in pool.entries)
+    assert len({category for entry in pool.entries for category in entry.categories}) > 20
 
 
 def test_a_plain_list_of_addresses_is_a_list_of_feeds() -> None:
@@ -182,8 +183,8 @@ def test_one_bad_entry_is_reported_and_the_rest_goes_on() -> None:
         {"target": "https://d.example/", "interval_minutes": 5},
     ]
     found = list_formats.read(json.dumps(rows).encode())
-    assert [one.target for one in found.entries] == ["https://d.example/"]
-    assert [one.place for one in found.bad_rows] == ["entry 1", "entry 2", "entry 3", "entry 4"]
+    assert [entry.target for entry in found.entries] == ["https://d.example/"]
+    assert [row.place for row in found.bad_rows] == ["entry 1", "entry 2", "entry 3", "entry 4"]
 
 
 @pytest.mark.parametrize("body", ["{", '{"a": 1}', "[" * 100_000, "{}", "", "\0\0\0"])
@@ -236,7 +237,7 @@ LISTED = st.builds(
     credential=st.none() | WORDS,
     is_paused=st.booleans(),
 )
-MANY = st.lists(LISTED, max_size=5, unique_by=lambda one: (one.kind, one.target))
+MANY = st.lists(LISTED, max_size=5, unique_by=lambda entry: (entry.kind, entry.target))
 
 
 @pytest.mark.parametrize("format", ["csv", "json"])
@@ -250,11 +251,11 @@ def test_csv_and_json_give_back_everything(format: str, wanted: list[ListedSourc
 @given(wanted=MANY)
 def test_opml_gives_back_the_feeds_and_says_how_many_others_it_cannot_hold(wanted: list[ListedSource]) -> None:
     text, left_out = list_formats.write(wanted, "opml")
-    feeds = {one.target: one for one in wanted if one.kind in list_formats.FEED_KINDS}
-    assert left_out == sum(one.kind == "reddit" for one in wanted)
-    assert {one.target for one in entries(text)} == {*feeds}
-    for one in entries(text):
-        assert one.name == (feeds[one.target].name or one.target) or len(wanted) > len(feeds)
+    feeds = {entry.target: entry for entry in wanted if entry.kind in list_formats.FEED_KINDS}
+    assert left_out == sum(entry.kind == "reddit" for entry in wanted)
+    assert {entry.target for entry in entries(text)} == {*feeds}
+    for entry in entries(text):
+        assert entry.name == (feeds[entry.target].name or entry.target) or len(wanted) > len(feeds)
 
 
 def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
@@ -265,7 +266,7 @@ def test_an_unknown_format_is_refused_with_those_that_there_are() -> None:
 @given(wanted=MANY)
 def test_a_pool_gives_back_its_communities_and_says_how_many_others_it_cannot_hold(wanted: list[ListedSource]) -> None:
     text, left_out = list_formats.write(wanted, "communities")
-    communities = [one for one in wanted if one.kind == "reddit"]
+    communities = [entry for entry in wanted if entry.kind == "reddit"]
     assert left_out == len(wanted) - len(communities)
     # A name that differs from the target in capitals only is the community's own spelling of it.
     assert [(row["name"].lower(), row["tier"], row["is_active"]) for row in json.loads(text)["communities"]] == [

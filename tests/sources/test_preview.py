@@ -35,8 +35,8 @@ POSTS = [
 
 @pytest.fixture
 def server() -> Iterator[Hostile]:
-    with Hostile() as one:
-        yield one
+    with Hostile() as site:
+        yield site
 
 
 @pytest.fixture
@@ -48,8 +48,8 @@ def app(tmp_path: Path) -> Iterator[App]:
         retry_waits=(),
         master_key="a master key for tests",
     )
-    with open_app(settings, "test") as one:
-        yield one
+    with open_app(settings, "test") as app:
+        yield app
 
 
 def checked(app: App, kind: str, target: str, **more: Any) -> PreviewView:
@@ -66,7 +66,7 @@ def test_the_first_items_are_shown_as_they_would_be_stored_and_nothing_is(app: A
     url = server.on("/posts", reply(json.dumps(POSTS).encode(), content_type="application/json"))
     found = checked(app, "custom_api", url)
     assert (found.shown, found.notes) == (3, ())
-    assert [(one["external_id"], one["title"], one["text"]) for one in found.items] == [
+    assert [(item["external_id"], item["title"], item["text"]) for item in found.items] == [
         ("1152921504606846977", "Second", ("Words " * 50).strip()),
         ("1", "First", "Hi"),
     ]
@@ -164,7 +164,7 @@ def test_the_credential_is_sent_in_the_header_that_is_named_and_one_made_for_the
     elsewhere = server.on("/private", status(403))
     with pytest.raises(Exception, match="403"):
         checked(app, "custom_api", elsewhere.replace("http://", "http://me:secretword@"))
-    assert [one.credential.name for one in app.store.credentials.page()] == ["mine"]
+    assert [row.credential.name for row in app.store.credentials.page()] == ["mine"]
 
 
 def test_what_is_followed_already_is_not_asked_again(app: App, server: Hostile) -> None:
@@ -187,7 +187,7 @@ def test_of_a_listing_of_ids_the_first_few_are_asked_for(tmp_path: Path, server:
     )
     with open_app(settings, "test") as app:
         found = checked(app, "hackernews", "new")
-        assert [one["title"] for one in found.items] == [
+        assert [item["title"] for item in found.items] == [
             f"Story {number}" for number in range(39, 39 - FIRST_ITEMS, -1)
         ]
         assert found.shown == 39

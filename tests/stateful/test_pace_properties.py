@@ -65,13 +65,13 @@ def test_the_first_that_says_something_decides(
     declared: dict[str, int],
 ) -> None:
     """Pause · own interval · tier · database · environment · what the platform declares · the default."""
-    intervals = kind_intervals([kind(*one) for one in declared.items()], stored, given)
+    intervals = kind_intervals([kind(*item) for item in declared.items()], stored, given)
     levels = [own, tier, stored.get(name), given.get(name), declared.get(name), DEFAULT_INTERVALS.get(name)]
     wanted = next((level for level in levels if level is not None), UNKNOWN_KIND_MINUTES)
-    one = source(name, own, state)
+    followed = source(name, own, state)
     progress = Progress(last_polled_at=NOW, tier_minutes=tier, tier_reason=tier and f"tier1: every {tier} min")
-    assert interval_of(one, progress, intervals) == wanted
-    due = next_fetch_at(one, progress, wanted)
+    assert interval_of(followed, progress, intervals) == wanted
+    due = next_fetch_at(followed, progress, wanted)
     assert due == (NOW + timedelta(minutes=wanted) if state == SourceState.ACTIVE else None)
 
 
@@ -102,7 +102,7 @@ def test_what_a_server_asks_for_only_delays(own: int | None, usual: int, failure
 
 
 times = st.lists(st.integers(0, 10**6), max_size=80).map(
-    lambda seconds: sorted((NOW - timedelta(seconds=one) for one in seconds), reverse=True)
+    lambda seconds: sorted((NOW - timedelta(seconds=age) for age in seconds), reverse=True)
 )
 
 
@@ -130,7 +130,7 @@ def test_a_longer_interval_and_a_later_post_never_bring_the_alarm_forward(
     due = expected_by(newest_first, every)
     if due is not None:
         longer = expected_by(newest_first, every + more)
-        shifted = expected_by([one + timedelta(seconds=more) for one in newest_first], every)
+        shifted = expected_by([moment + timedelta(seconds=more) for moment in newest_first], every)
         assert longer is not None
         assert longer >= due
         assert shifted == due + timedelta(seconds=more)

@@ -251,7 +251,7 @@ class TownMachine(RuleBasedStateMachine):
     @rule()
     def wait_for_the_next(self) -> None:
         """To the second at which something is due."""
-        dues = [at for _, one, _ in self.sources if (at := self.truth.next_visit(one)) and at > self.now]
+        dues = [at for _, source, _ in self.sources if (at := self.truth.next_visit(source)) and at > self.now]
         if dues:
             self.clock.advance((min(dues) - self.now).total_seconds())
 
@@ -347,7 +347,7 @@ class TownMachine(RuleBasedStateMachine):
 
     @rule()
     def collect_due(self) -> None:
-        due = {one.id for one in self.truth.sources.values() if self.truth.is_due(one, self.now)}
+        due = {source.id for source in self.truth.sources.values() if self.truth.is_due(source, self.now)}
         results = self.here.app.scheduler().due("test", "test")
         assert sorted(result.source_id for result in results) == sorted(due)
         for result in results:
@@ -387,7 +387,7 @@ class TownMachine(RuleBasedStateMachine):
         self.is_checked = False
 
     def _compare(self, followed: Followed, result: VisitResult) -> None:
-        name = next(name for _, one, name in self.sources if one is followed)
+        name = next(name for _, source, name in self.sources if source is followed)
         expected = self._expected(followed, name)
         counts = result.counts
         told = counts.new, counts.updated, counts.duplicate, counts.invalid
@@ -419,7 +419,7 @@ class TownMachine(RuleBasedStateMachine):
         """
         if followed.mark is None or feed.stuck is not None or len(shown.entries) < 3:
             return set()
-        held = {one.link for one in self.truth.kept[followed.scope] if followed.id in one.sightings}
+        held = {kept.link for kept in self.truth.kept[followed.scope] if followed.id in kept.sightings}
         if any(entry.link in held and entry.at is None for entry in shown.entries):
             return set()
         visible = {entry.link for entry in shown.entries}
@@ -453,11 +453,11 @@ class TownMachine(RuleBasedStateMachine):
         )
         wanted = [
             (
-                scope, one.key, *one.content, len(one.versions), _micros(one.ordered_at), _micros(one.first_seen),
-                _micros(one.at or one.first_seen), one.at is None, _micros(one.versions[-1].since),
+                scope, kept.key, *kept.content, len(kept.versions), _micros(kept.ordered_at), _micros(kept.first_seen),
+                _micros(kept.at or kept.first_seen), kept.at is None, _micros(kept.versions[-1].since),
             )
             for scope, many in self.truth.kept.items()
-            for one in many
+            for kept in many
         ]  # fmt: skip
         assert sorted(stored) == sorted(wanted)
         now = _micros(self.now)
@@ -469,10 +469,10 @@ class TownMachine(RuleBasedStateMachine):
             """
         )
         assert sorted(revisions) == sorted(
-            (scope, one.key, number, *version.content, _micros(version.since), _micros(version.until))
+            (scope, kept.key, number, *version.content, _micros(version.since), _micros(version.until))
             for scope, many in self.truth.kept.items()
-            for one in many
-            for number, version in enumerate(one.earlier(), 1)
+            for kept in many
+            for number, version in enumerate(kept.earlier(), 1)
         )
         sightings = self._read(
             """
@@ -481,21 +481,21 @@ class TownMachine(RuleBasedStateMachine):
             """
         )
         assert sorted(sightings) == sorted(
-            (source_id, one.key, _micros(one.ordered_at), _micros(first), _micros(last))
+            (source_id, kept.key, _micros(kept.ordered_at), _micros(first), _micros(last))
             for many in self.truth.kept.values()
-            for one in many
-            for source_id, (first, last) in one.sightings.items()
+            for kept in many
+            for source_id, (first, last) in kept.sightings.items()
         )
 
     def gaps_cover_what_was_missed(self) -> None:
         stored = self._read("SELECT source_id, from_at, to_at, is_certain, closed_at IS NULL FROM gaps ORDER BY id")
         assert sorted(stored) == sorted(
-            (one.id, _micros(hole.since), _micros(hole.until), 0, hole.is_open)
-            for one in self.truth.sources.values()
-            for hole in one.holes
+            (source.id, _micros(hole.since), _micros(hole.until), 0, hole.is_open)
+            for source in self.truth.sources.values()
+            for hole in source.holes
         )
         for _, followed, name in self.sources:
-            held = {one.link for one in self.truth.kept.get(followed.scope, []) if followed.id in one.sightings}
+            held = {kept.link for kept in self.truth.kept.get(followed.scope, []) if followed.id in kept.sightings}
             dates = {
                 f"https://feeds.example/{entry['link']}": entry["at"] for entry in self.feeds[name].entries.values()
             }
@@ -505,7 +505,7 @@ class TownMachine(RuleBasedStateMachine):
                 ), f"{link} of {name} was never shown, and no open gap tells so"
 
     def every_source_stands_as_it_must(self) -> None:
-        alerts = {one.source_id for one in self.here.app.store.alerts.open()}
+        alerts = {alert.source_id for alert in self.here.app.store.alerts.open()}
         intervals = self.here.app.intervals()
         for source_id, wanted in self.truth.sources.items():
             source, progress = self.here.app.store.sources.with_progress(source_id)

@@ -207,8 +207,8 @@ class WalkMachine(RuleBasedStateMachine):
         )  # fmt: skip
 
     def _write(self, page: VisitPage) -> None:
-        for one in page.changes:
-            self.stored.setdefault(one.item.item.external_id, self.now)
+        for change in page.changes:
+            self.stored.setdefault(change.item.item.external_id, self.now)
         for gap_id, _ in page.closed:
             del self.gaps[gap_id]
         if page.gap is not None:

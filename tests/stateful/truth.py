@@ -88,11 +88,11 @@ class Kept:
 
     def flips(self, content: tuple[str, str], now: datetime) -> int:
         """How often within a day it left what it came back to later; coming back to this content now included."""
-        said = [one.content for one in self.versions] + [content]
+        said = [version.content for version in self.versions] + [content]
         return sum(
             1
-            for place, one in enumerate(self.earlier())
-            if one.until and one.until > now - DAY and one.content in said[place + 1 :]
+            for place, version in enumerate(self.earlier())
+            if version.until and version.until > now - DAY and version.content in said[place + 1 :]
         )
 
 
@@ -302,37 +302,39 @@ class Truth:
         return came
 
     def _by_key(self, source: Followed, key: str, known: dict[str, Kept]) -> Kept:
-        return known.get(key) or next(one for one in self.kept[source.scope] if one.key == key)
+        return known.get(key) or next(stored for stored in self.kept[source.scope] if stored.key == key)
 
     def _known(self, source: Followed, entries: Sequence[Entry]) -> dict[str, Kept]:
         """Which of the entries are stored: under their id, under another one that was noted down, or recognised."""
         kept = self.kept.setdefault(source.scope, [])
-        by_key = {one.key: one for one in kept}
+        by_key = {stored.key: stored for stored in kept}
         known = {entry.key: by_key[entry.key] for entry in entries if entry.key in by_key}
         # Two ids in one answer are two items.
-        taken = {one.number for one in known.values()}
+        taken = {stored.number for stored in known.values()}
         noted = [key for scope, key in self.aliases if scope == source.scope]
         for key in sorted(noted, key=lambda key: (self.aliases[source.scope, key].number, noted.index(key))):
-            one = self.aliases[source.scope, key]
-            if key in {entry.key for entry in entries} - known.keys() and one.number not in taken:
-                known[key] = one
-                taken.add(one.number)
+            stored = self.aliases[source.scope, key]
+            if key in {entry.key for entry in entries} - known.keys() and stored.number not in taken:
+                known[key] = stored
+                taken.add(stored.number)
         if source.mark is not None:
             strangers = [entry for entry in entries if entry.key not in known]
             renamed = self._renamed(source, strangers, taken)
-            for key, one in renamed.items():
-                self.aliases.setdefault((source.scope, key), one)
+            for key, stored in renamed.items():
+                self.aliases.setdefault((source.scope, key), stored)
             known |= renamed
         return known
 
     def _renamed(self, source: Followed, strangers: Sequence[Entry], taken: set[int]) -> dict[str, Kept]:
         """Half or more of the unknown alike, by words or link, and of the same date: the feed changed its ids."""
-        held = [one for one in self.kept[source.scope] if source.id in one.sightings and one.number not in taken]
-        words, links = Counter(one.content for one in held), Counter(one.link for one in held)
+        held = [
+            stored for stored in self.kept[source.scope] if source.id in stored.sightings and stored.number not in taken
+        ]
+        words, links = Counter(stored.content for stored in held), Counter(stored.link for stored in held)
         found: dict[str, Kept] = {}
         for entry in strangers:
-            alike = [one for one in held if one.content == entry.content and words[one.content] == 1]
-            alike = alike or [one for one in held if one.link == entry.link and links[one.link] == 1]
+            alike = [stored for stored in held if stored.content == entry.content and words[stored.content] == 1]
+            alike = alike or [stored for stored in held if stored.link == entry.link and links[stored.link] == 1]
             if alike and alike[0] not in found.values() and entry.at in (None, alike[0].at or alike[0].first_seen):
                 found[entry.key] = alike[0]
         return found if 2 * len(found) >= len(strangers) else {}
@@ -341,9 +343,9 @@ class Truth:
         """The entries that say something else than we hold; without those that do so all day."""
         pairs = [(known[entry.key], entry) for entry in shown.entries if entry.key in known]
         return [
-            (one, entry)
-            for one, entry in pairs
-            if one.content != entry.content and not (one.volatile_until and now < one.volatile_until)
+            (stored, entry)
+            for stored, entry in pairs
+            if stored.content != entry.content and not (stored.volatile_until and now < stored.volatile_until)
         ]
 
     def _is_stale(self, source: Followed, shown: Shown, known: dict[str, Kept], now: datetime) -> bool:
@@ -351,7 +353,7 @@ class Truth:
         if newest is None or source.newest_shown is None or newest >= source.newest_shown:
             return False
         edits = self._edits(shown, known, now)
-        is_old = all(entry.content in [old.content for old in one.earlier()] for one, entry in edits)
+        is_old = all(entry.content in [old.content for old in stored.earlier()] for stored, entry in edits)
         return source.stale_in_a_row < 3 and is_old and (bool(edits) or shown.body in source.bodies)
 
     def _stale(self, source: Followed, shown: Shown, known: dict[str, Kept], now: datetime) -> Came:
@@ -370,31 +372,31 @@ class Truth:
     def _apply(self, source: Followed, shown: Shown, known: dict[str, Kept], now: datetime) -> Came:
         new = updated = duplicate = 0
         for entry in shown.entries:
-            one = known.get(entry.key)
-            if one is None:
+            stored = known.get(entry.key)
+            if stored is None:
                 self._keep(source, entry, now)
                 new += 1
                 continue
-            first, _ = one.sightings.get(source.id, (now, now))
-            one.sightings[source.id] = first, now
-            if one.content == entry.content:
+            first, _ = stored.sightings.get(source.id, (now, now))
+            stored.sightings[source.id] = first, now
+            if stored.content == entry.content:
                 duplicate += 1
                 continue
             updated += 1
-            if one.volatile_until and now < one.volatile_until:
+            if stored.volatile_until and now < stored.volatile_until:
                 continue
-            if entry.content in [old.content for old in one.earlier()] and one.flips(entry.content, now) >= 3:
-                one.volatile_until = now + DAY
+            if entry.content in [old.content for old in stored.earlier()] and stored.flips(entry.content, now) >= 3:
+                stored.volatile_until = now + DAY
                 continue
-            one.versions[-1].until = now
-            one.versions.append(Version(entry.content, now))
+            stored.versions[-1].until = now
+            stored.versions.append(Version(entry.content, now))
         return Came("succeeded", new, updated, duplicate, shown.hollow)
 
     def _keep(self, source: Followed, entry: Entry, now: datetime) -> None:
         self._count += 1
         version = Version(entry.content, now)
-        one = Kept(self._count, entry.key, entry.link, entry.at, now, [version], None, {source.id: (now, now)})
-        self.kept[source.scope].append(one)
+        stored = Kept(self._count, entry.key, entry.link, entry.at, now, [version], None, {source.id: (now, now)})
+        self.kept[source.scope].append(stored)
 
     # ── watermark and gaps ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -409,10 +411,10 @@ class Truth:
         # What was seen before lifts nothing above the moment when it was first seen, though its date lay ahead of that.
         risen = [(min(at, known[key].ordered_at) if key in known else at, key) for at, key in dated]
         newest = max((at for at, _ in risen), default=None)
-        for one in source.holes:
-            below = {entry.key for entry in entries if entry.at is None or entry.at <= one.since}
-            if one.is_open and newest is not None and newest >= one.until and below & one.edge:
-                one.is_open = False
+        for gap in source.holes:
+            below = {entry.key for entry in entries if entry.at is None or entry.at <= gap.since}
+            if gap.is_open and newest is not None and newest >= gap.until and below & gap.edge:
+                gap.is_open = False
         if hole:
             source.holes.append(hole)
         if newest is not None:
@@ -448,7 +450,7 @@ class Truth:
         """Whether something shown is not newer than the watermark, by its date or by the one that we first saw."""
         assert source.mark is not None
         ours = [known[entry.key] for entry in entries if entry.key in known]
-        first_told = [one.at or one.first_seen for one in ours if source.id in one.sightings]
+        first_told = [stored.at or stored.first_seen for stored in ours if source.id in stored.sightings]
         dates = [entry.at for entry in entries if entry.at is not None]
         return any(at <= source.mark.at for at in (*dates, *first_told))
 
@@ -487,7 +489,7 @@ class Line:
             return "source"
         failing = self._failing.setdefault(host, {})
         failing[source_id] = now
-        is_shared = any(one != source_id and at > now - MEANWHILE for one, at in failing.items())
+        is_shared = any(other_id != source_id and at > now - MEANWHILE for other_id, at in failing.items())
         if self._missed[host] < OFTEN:
             self._unanswered.add(host)
             is_shared |= len(self._unanswered) > 1

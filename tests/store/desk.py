@@ -16,7 +16,7 @@ from catchment.credentials.manager import CredentialManager
 from catchment.credentials.pool import CredentialPool
 from catchment.credentials.secret_store import EnvironmentCredential, SecretStore
 from catchment.model import (
-    Closing,
+    FinishedVisit,
     Item,
     Kind,
     Listing,
@@ -97,12 +97,12 @@ class Desk:
 
     def give_back(self, claimed: Claimed, **changes: Any) -> bool:
         """End the visit without a page; false if somebody else has it."""
-        return not self.store.page_writer.end([self.closing(claimed, **changes)])
+        return not self.store.page_writer.end([self.finished_visit(claimed, **changes)])
 
-    def closing(self, claimed: Claimed, **changes: Any) -> Closing:
+    def finished_visit(self, claimed: Claimed, **changes: Any) -> FinishedVisit:
         progress = claimed.progress.replace(last_polled_at=self.now, **changes)
         result = self._begun(claimed.source, self.now).replace(outcome=Outcome.UNCHANGED, finished_at=self.now)
-        return Closing(claimed.source, claimed.lease, self.run_id, VisitEnd(result, progress))
+        return FinishedVisit(claimed.source, claimed.lease, self.run_id, VisitEnd(result, progress))
 
     # ── pages ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -169,7 +169,7 @@ class Desk:
 
     def _by_rule(self, items: tuple[RefinedItem, ...]) -> tuple[RefinedItem, ...]:
         """As a later rule would fingerprint them."""
-        return tuple(one.replace(fingerprint=later(one.fingerprint, self.rule)) for one in items)
+        return tuple(item.replace(fingerprint=later(item.fingerprint, self.rule)) for item in items)
 
     def _state(self, claimed: Claimed, reading: Reading, at: datetime, is_last: bool) -> VisitState:
         source, progress = claimed.source, claimed.progress

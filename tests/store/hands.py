@@ -1,4 +1,4 @@
-"""Deeds of another process: `python -m tests.store.hands DEED URL HOME …`. It says on its output what it did."""
+"""Actions of another process: `python -m tests.store.hands ACTION URL HOME …`. It prints what it did."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def say(what: object) -> None:
 
 def hold(desk: Desk, *source_ids: str) -> None:
     """Claim these, store a page of the first, and hang in the middle of the visit."""
-    claimed = desk.store.sources.claim([int(one) for one in source_ids], desk.presence.owner_id, desk.now)
+    claimed = desk.store.sources.claim([int(source_id) for source_id in source_ids], desk.presence.owner_id, desk.now)
     desk.write(claimed[0], [post("stored before the end"), post("this, too")], is_last=False)
-    say([one.source.id for one in claimed])
+    say([claim.source.id for claim in claimed])
     sys.stdin.read()
 
 
@@ -51,9 +51,9 @@ def hammer(desk: Desk, times: int) -> list[Interval]:
         began = time.monotonic()
         time.sleep(0.001)
         ended = time.monotonic()
-        held += [(one.source.id, began, ended) for one in claimed]
-        for one in claimed:
-            desk.give_back(one)
+        held += [(claim.source.id, began, ended) for claim in claimed]
+        for claim in claimed:
+            desk.give_back(claim)
     return held
 
 
@@ -76,8 +76,8 @@ def drain(desk: Desk, threads: str, claimers: str) -> None:
                     return ids, claims, empty, late
                 late += 1
             claims += 1
-            ids += [one.source.id for one in claimed]
-            desk.store.page_writer.end([desk.closing(one) for one in claimed])
+            ids += [claim.source.id for claim in claimed]
+            desk.store.page_writer.end([desk.finished_visit(claim) for claim in claimed])
 
     with ThreadPoolExecutor(int(threads)) as pool:
         say(list(pool.map(work, range(int(threads)))))
@@ -122,7 +122,7 @@ def use_credentials(desk: Desk, times: str) -> None:
     say(uses)
 
 
-DEEDS: dict[str, Callable[..., None]] = {
+ACTIONS: dict[str, Callable[..., None]] = {
     "hold": hold,
     "open": open_it,
     "claim": claim_many,
@@ -134,10 +134,10 @@ DEEDS: dict[str, Callable[..., None]] = {
 }
 
 
-def main(deed: str, url: str, home: str, *more: Any) -> None:
+def main(action: str, url: str, home: str, *more: Any) -> None:
     # As many processes as a test may start must not use up the connections of one server.
     desk = Desk(opened(url, Path(home), pool_size=13, overflow=0))
-    DEEDS[deed](desk, *more)
+    ACTIONS[action](desk, *more)
     desk.close()
 
 

@@ -15,8 +15,8 @@ from tests.store.hands import main
 class Hand:
     """A process at work, see `tests.store.hands`."""
 
-    def __init__(self, deed: str, url: str, home: Path, *more: object) -> None:
-        self._process = Forked(main, deed, url, str(home), *map(str, more))
+    def __init__(self, action: str, url: str, home: Path, *more: object) -> None:
+        self._process = Forked(main, action, url, str(home), *map(str, more))
 
     def hear(self) -> Any:
         """What it says next; if it said nothing, why."""
@@ -42,10 +42,10 @@ class Hand:
 
 
 @contextmanager
-def hands(number: int, deed: str, url: str, home: Path, *more: object) -> Iterator[list[Hand]]:
-    several = [Hand(deed, url, home, *more) for _ in range(number)]
+def hands(number: int, action: str, url: str, home: Path, *more: object) -> Iterator[list[Hand]]:
+    several = [Hand(action, url, home, *more) for _ in range(number)]
     try:
         yield several
     finally:
-        for one in several:
-            one.close()
+        for process in several:
+            process.close()

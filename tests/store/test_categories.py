@@ -21,12 +21,12 @@ def a_desk_with_folders(desk: Desk) -> None:
         source = desk.follow(name, categories=categories)
         posts = [
             post(
-                f"{name}-{one}",
-                f"the {name} of day {one}",
-                created_at=begin - timedelta(days=one, minutes=number),
-                last_reply_at=begin - timedelta(days=one, minutes=number),
+                f"{name}-{day}",
+                f"the {name} of day {day}",
+                created_at=begin - timedelta(days=day, minutes=number),
+                last_reply_at=begin - timedelta(days=day, minutes=number),
             )
-            for one in range(3)
+            for day in range(3)
         ]
         desk.show(source, *posts)
 

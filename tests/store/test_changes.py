@@ -26,7 +26,7 @@ class Following:
     def read(self) -> None:
         while True:
             page = self._desk.store.changes.after(self._place, self._limit, counters=self._counters)
-            self.seen += [one.id for one in page.items]
+            self.seen += [item.id for item in page.items]
             # Outside it is a text, and comes back as one.
             self._place = parse_cursor(str(page.next))
             if page.is_end:
@@ -112,10 +112,10 @@ def test_a_reader_beside_many_writers_sees_every_row_once(desk: Desk, way: str) 
     with ThreadPoolExecutor(writers) as pool:
         at_work = [pool.submit(write, number) for number in range(writers)]
         begin.wait()
-        while not all(one.done() for one in at_work):
+        while not all(future.done() for future in at_work):
             reader.read()
-        for one in at_work:
-            one.result()
+        for future in at_work:
+            future.result()
     reader.read()
     assert sorted(reader.seen) == list(range(1, writers * pages * 3 + 1))
     numbers = {row[1] for row in desk.rows("items", "id, change_number, 1")}
@@ -150,11 +150,11 @@ def test_what_is_only_counted_anew_comes_to_those_who_ask_for_counters(desk: Des
     source = desk.follow()
     desk.show(source, post("a", score=1), post("b", score=1))
     readers = {counters: Following(desk, counters=counters) for counters in (True, False)}
-    for one in readers.values():
-        one.read()
+    for reader in readers.values():
+        reader.read()
     desk.show(source, post("b", score=2))
-    for one in readers.values():
-        one.read()
+    for reader in readers.values():
+        reader.read()
     assert (readers[True].seen, readers[False].seen) == ([1, 2, 2], [1, 2])
 
 
@@ -168,7 +168,7 @@ def test_the_place_to_go_on_from_is_told_at_the_end_too_and_with_it_the_newest_n
     assert (str(begun.next), begun.newest, begun.is_end) == ("1-1", 2, False)
     # The second number was for counters alone: who does not ask for them is past it all the same.
     ended = desk.store.changes.after(begun.next, 1)
-    assert ([one.id for one in ended.items], str(ended.next), ended.is_end) == ([2], "2", True)
+    assert ([item.id for item in ended.items], str(ended.next), ended.is_end) == ([2], "2", True)
     ahead = desk.store.changes.after(ChangeCursor(99), 1)
     assert (ahead.items, str(ahead.next), ahead.newest) == ([], "99", 99)
 

@@ -32,7 +32,7 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
     items = desk.rows("items")
     cleared = [desk.store.cleanup.clear(began + timedelta(days=day), **KEEP) for day in (0, 9.5, 19.5, 29.5, 40)]
     names = ("raw_answers", "run_sources", "runs", "attempts", "outbox")
-    assert [[one[name] for name in names] for one in cleared] == [
+    assert [[row[name] for name in names] for row in cleared] == [
         [0, 0, 0, 0, 0],
         [2, 0, 0, 0, 0],
         [1, 2, 2, 0, 2],
@@ -40,7 +40,7 @@ def test_what_is_older_than_its_time_goes_and_nothing_else(desk: Desk) -> None:
         [0, 0, 0, 1, 0],
     ]
     assert desk.rows("items") == items
-    assert [one.id for one in desk.store.runs.page()] == [unfinished]
+    assert [run.id for run in desk.store.runs.page()] == [unfinished]
 
 
 def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None:
@@ -52,7 +52,7 @@ def test_alerts_that_are_over_go_with_the_runs_of_their_time(desk: Desk) -> None
     desk.store.database.write(alert)
     cleared = [desk.store.cleanup.clear(desk.now + timedelta(days=day), **KEEP)["alerts"] for day in (19, 21, 99)]
     assert cleared == [0, 1, 0]
-    assert [one.subject for one in desk.store.alerts.open()] == ["open"]
+    assert [alert.subject for alert in desk.store.alerts.open()] == ["open"]
 
 
 def test_metrics_of_hours_go_with_the_runs_and_those_of_days_after_a_time_of_their_own(desk: Desk) -> None:
@@ -68,9 +68,9 @@ def test_alerts_of_which_nothing_is_known_at_the_moment_stay_as_they_are(desk: D
     alerts = desk.store.alerts
     assert alerts.keep_open(" low", [AlertRequest("a low", "so"), AlertRequest("b low", "so")], desk.now) == (2, 0)
     assert alerts.keep_open(" low", [], desk.now, undecided=["b low", "c low"]) == (0, 1)
-    assert [one.subject for one in alerts.open()] == ["b low"]
+    assert [alert.subject for alert in alerts.open()] == ["b low"]
     assert alerts.keep_open(" low", [AlertRequest("b low", "worse", Severity.P0)], desk.now) == (0, 0)
-    assert [(one.message, one.severity) for one in alerts.open()] == [("worse", "P0")]
+    assert [(alert.message, alert.severity) for alert in alerts.open()] == [("worse", "P0")]
     assert alerts.open_by_severity() == {"P0": 1, "P1": 0, "P2": 0}
 
 
@@ -104,12 +104,12 @@ def test_an_interval_that_is_kept_is_found_again(desk: Desk) -> None:
 def test_processes_together_spend_no_more_than_the_budget(desk: Desk, database_url: str, tmp_path: Path) -> None:
     both = [Hand("spend", database_url, tmp_path, 60) for _ in range(2)]
     try:
-        spent = [one.hear() for one in both]
-        for one in both:
-            one.end()
+        spent = [process.hear() for process in both]
+        for process in both:
+            process.end()
     finally:
-        for one in both:
-            one.close()
+        for process in both:
+            process.close()
     # 97 % of 50: the rest is for servers that count differently.
     assert sum(spent) == 48
 

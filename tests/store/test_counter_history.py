@@ -78,7 +78,10 @@ def test_an_appearance_is_kept_for_each_day_and_source_the_last_of_the_day(desk:
     desk.show(all_of_it, post("a/b", rank=2, score=150, gained=60), after=24 * 3600)
     told = desk.store.items.appearances(desk.item("a/b")["id"])
     today, tomorrow = (f"{at:%Y-%m-%d}" for at in (first, desk.now))
-    assert [(one.day, one.source_id, one.rank, one.score, one.gained) for one in told] == [
+    assert [
+        (appearance.day, appearance.source_id, appearance.rank, appearance.score, appearance.gained)
+        for appearance in told
+    ] == [
         (today, all_of_it.id, 1, 140, 50),
         (today, python.id, 7, 140, 50),
         (tomorrow, all_of_it.id, 2, 150, 60),
@@ -109,4 +112,6 @@ def test_pages_without_counters_and_ranks_cost_no_statement_more(desk: Desk, mon
     feed = desk.follow()
     desk.show(feed, post("a"), post("b"))
     desk.show(feed, post("a", "edited"), post("b"))
-    assert not [one for one in told if "counter_points" in one or one in {"appearances", "looks"}]
+    assert not [
+        statement for statement in told if "counter_points" in statement or statement in {"appearances", "looks"}
+    ]

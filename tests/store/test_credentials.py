@@ -44,16 +44,16 @@ def keeper_of(
 
 
 def standing(desk: Desk) -> dict[str, CredentialView]:
-    return {one.credential.name: credential_view(one, USUAL_RULES, desk.now) for one in desk.store.credentials.page()}
+    return {row.credential.name: credential_view(row, USUAL_RULES, desk.now) for row in desk.store.credentials.page()}
 
 
 def story(desk: Desk, name: str) -> list[tuple[str | None, str | None]]:
     """From which state to which, the oldest first."""
-    return [(one.from_state, one.to_state) for one in reversed(desk.store.credentials.changes(name))]
+    return [(change.from_state, change.to_state) for change in reversed(desk.store.credentials.changes(name))]
 
 
 def alerts(desk: Desk) -> dict[str, str]:
-    return {one.subject: one.severity for one in desk.store.alerts.open()}
+    return {alert.subject: alert.severity for alert in desk.store.alerts.open()}
 
 
 def taken(pool: CredentialPool, times: int = 1, **more: Any) -> list[str | None]:
@@ -82,7 +82,7 @@ def test_an_empty_pool_has_nobody_to_give(desk: Desk) -> None:
 def test_an_empty_pool_is_not_asked_anew_by_every_request_and_is_noticed_when_it_fills(desk: Desk) -> None:
     pool, writes = pool_of(desk), []
     write = desk.store.database.write
-    desk.store.database.write = lambda deed: (writes.append(1), write(deed))[1]  # type: ignore[method-assign]
+    desk.store.database.write = lambda action: (writes.append(1), write(action))[1]  # type: ignore[method-assign]
     assert (taken(pool, 50), len(writes)) == ([None] * 50, 1)
     keep(desk, "mine")
     desk.clock.advance(11)
@@ -129,15 +129,15 @@ def test_several_processes_share_a_pool_and_keep_its_limits(
         keep(desk, name, daily_limit=limit)
     uses: Counter[str] = Counter()
     with hands(2, "credentials", database_url, tmp_path, 30) as several:
-        for one in several:
-            assert one.hear() == "ready"
-        for one in several:
-            one.go()
-        for one in several:
-            uses.update(one.hear())
-            one.end()
+        for process in several:
+            assert process.hear() == "ready"
+        for process in several:
+            process.go()
+        for process in several:
+            uses.update(process.hear())
+            process.end()
     assert sum(uses.values()) == 60
-    assert {name: one.used_today for name, one in standing(desk).items()} == {"a": uses["a"], "b": uses["b"]}
+    assert {name: view.used_today for name, view in standing(desk).items()} == {"a": uses["a"], "b": uses["b"]}
     if limit is None:
         assert abs(uses["a"] - uses["b"]) <= 32
     else:
@@ -150,11 +150,11 @@ def test_threads_that_begin_together_take_one_block_not_one_each(desk: Desk) -> 
     keep(desk, "mine")
     pool, together, names = pool_of(desk), Barrier(8), []
 
-    def deed() -> None:
+    def action() -> None:
         together.wait()
         names.extend(taken(pool, 5))
 
-    threads = [Thread(target=deed) for _ in range(8)]
+    threads = [Thread(target=action) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -169,7 +169,7 @@ def test_requests_in_a_row_cost_a_transaction_for_every_sixteen(database_url: st
         keep(desk, name)
     pool, writes = pool_of(desk), []
     write = desk.store.database.write
-    desk.store.database.write = lambda deed: (writes.append(1), write(deed))[1]  # type: ignore[method-assign]
+    desk.store.database.write = lambda action: (writes.append(1), write(action))[1]  # type: ignore[method-assign]
     for _ in range(16 * 20):
         use = pool.take("reddit")
         assert use is not None
@@ -227,7 +227,7 @@ def test_every_change_is_written_down_with_its_reason(desk: Desk) -> None:
         ("paused", "active"),
         ("active", None),
     ]
-    reasons = [one.reason for one in reversed(desk.store.credentials.changes("mine"))]
+    reasons = [change.reason for change in reversed(desk.store.credentials.changes("mine"))]
     assert reasons[1] == "3 errors in a row: a login is needed, or the one given is not accepted (HTTP 401)"
     assert reasons[7:] == ["on leave", "resumed by a user", "removed"]
 
@@ -246,12 +246,12 @@ def test_a_success_is_noted_where_it_is_news(desk: Desk) -> None:
 
 def test_what_another_process_did_not_know_bans_nobody(desk: Desk) -> None:
     keep(desk, "mine")
-    one, other = pool_of(desk), pool_of(desk)
+    first, other = pool_of(desk), pool_of(desk)
     taken(other, 2)
     unaware = other.take("reddit")
     assert unaware is not None
     desk.clock.advance(1)
-    fail(desk, one, 3)
+    fail(desk, first, 3)
     other.failed(unaware, REFUSED)
     assert standing(desk)["mine"].state == "cooling"
 
@@ -323,17 +323,17 @@ def test_an_exhausted_pool_is_an_alert_of_the_highest_sort_that_closes_by_itself
 
 
 @pytest.mark.parametrize(
-    "deed",
+    "action",
     [
         lambda desk: keep(desk, "spare"),
         lambda desk: keeper_of(desk).resume("mine"),
         lambda desk: keeper_of(desk).remove("mine"),
     ],
 )
-def test_what_a_person_does_about_it_closes_it(desk: Desk, deed: Callable[[Desk], None]) -> None:
+def test_what_a_person_does_about_it_closes_it(desk: Desk, action: Callable[[Desk], None]) -> None:
     keep(desk, "mine")
     fail(desk, pool_of(desk), 3)
-    deed(desk)
+    action(desk)
     keeper_of(desk).apply_elapsed_time()
     assert alerts(desk) == {}
 

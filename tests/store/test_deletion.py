@@ -55,15 +55,15 @@ def test_nothing_of_a_forgotten_author_is_left(desk: Desk) -> None:
     held = everything(desk)
     assert SECRET not in held
     assert "Ann" not in held
-    assert {one.external_id for one in desk.store.items.newest()} == {"b1", "b2"}
+    assert {item.external_id for item in desk.store.items.newest()} == {"b1", "b2"}
     assert desk.store.deletion.records() == [record]
 
 
 def test_the_index_does_not_keep_a_forgotten_name_or_one_borne_before(desk: Desk) -> None:
-    one, _ = told(desk)
-    desk.show(one, by("Annabel", "a3"))
+    source, _ = told(desk)
+    desk.show(source, by("Annabel", "a3"))
     desk.store.index.advance()
-    desk.show(one, by("Ann", "a3", "under another name"))
+    desk.show(source, by("Ann", "a3", "under another name"))
     desk.store.index.advance()
     desk.store.deletion.forget(Forget("author", "reddit", "me", author="Ann"), desk.now)
     assert "Ann" not in everything(desk)
@@ -97,7 +97,7 @@ def test_an_answer_that_shows_what_is_forgotten_is_not_kept(desk: Desk) -> None:
 
 
 def test_what_is_being_written_while_its_author_is_forgotten_is_forgotten_too(desk: Desk) -> None:
-    one, _ = told(desk)
+    source, _ = told(desk)
     wanted = Forget("author", "reddit", "me", author="Ann")
     forgetting = Thread(target=desk.store.deletion.forget, args=(wanted, desk.now))
 
@@ -106,7 +106,7 @@ def test_what_is_being_written_while_its_author_is_forgotten_is_forgotten_too(de
         # It has to wait for this page; how long we look on decides nothing.
         forgetting.join(0.3)
 
-    desk.show(one, by("Ann", "a7"), body=SECRET.encode(), meanwhile=meanwhile)
+    desk.show(source, by("Ann", "a7"), body=SECRET.encode(), meanwhile=meanwhile)
     forgetting.join()
     assert SECRET not in everything(desk)
 
@@ -122,12 +122,12 @@ def test_what_a_forgotten_author_says_later_is_not_collected(desk: Desk) -> None
 
 
 def test_a_forgotten_item_does_not_come_back_and_its_author_may_go_on(desk: Desk) -> None:
-    one, _ = told(desk)
+    source, _ = told(desk)
     item_id = desk.item("a1")["id"]
     record = desk.store.deletion.forget(Forget("item", "reddit", "me", item_id=item_id), desk.now)
     assert (record.what, record.item_count) == ("item", 1)
     assert SECRET not in everything(desk)
-    conclusion = desk.show(one, by("Ann", "a1"), by("Ann", "a2", "something else"))
+    conclusion = desk.show(source, by("Ann", "a1"), by("Ann", "a2", "something else"))
     assert (conclusion.counts.new, conclusion.counts.duplicate) == (1, 1)
 
 
@@ -141,7 +141,7 @@ def test_forgetting_once_more_finishes_what_was_cut_off(desk: Desk) -> None:
     try:
         desk.store.deletion.forget(wanted, desk.now, cut)
     except KeyboardInterrupt:
-        assert [one.is_finished for one in desk.store.deletion.records()] == [False]
+        assert [record.is_finished for record in desk.store.deletion.records()] == [False]
     assert desk.store.deletion.forget(wanted, desk.now).is_finished
     assert SECRET not in everything(desk)
 

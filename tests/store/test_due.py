@@ -15,7 +15,7 @@ from tests.store.desk import Desk
 
 
 def names(claimed: list[Claimed]) -> list[str]:
-    return [one.source.target.removeprefix("https://").removesuffix(".example/") for one in claimed]
+    return [claim.source.target.removeprefix("https://").removesuffix(".example/") for claim in claimed]
 
 
 def visited(desk: Desk, *wanted: str, **more: Any) -> None:
@@ -47,7 +47,7 @@ def test_of_some_kinds_no_more_are_claimed_than_said_beside_the_others(desk: Des
         desk.follow(f"{number}")
         desk.follow(f"board {number}", "reddit")
     claimed = names(desk.due(2, most={"reddit": 3}))
-    assert (len(claimed), sum(1 for one in claimed if one.startswith("board"))) == (5, 3)
+    assert (len(claimed), sum(1 for claim in claimed if claim.startswith("board"))) == (5, 3)
     assert len(desk.due(0, most={"reddit": 3})) == 1
 
 
@@ -173,7 +173,7 @@ def test_a_source_that_is_visited_between_look_and_claim_is_not_claimed(desk: De
 
 
 class SlowToAnswer(Database):
-    """Something happens between its first answer to a question and the deed that follows."""
+    """Something happens between its first answer to a question and the action that follows."""
 
     def __init__(self, url: str, meanwhile: Callable[[], object]) -> None:
         super().__init__(url)

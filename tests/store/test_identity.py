@@ -47,13 +47,13 @@ def test_an_item_that_two_sources_show_is_one_item_with_two_sightings_and_belong
     assert conclusion.counts == Counts(duplicate=1)
     assert desk.item("t3_a")["source_id"] == first.id
     assert [row[0] for row in desk.rows("sightings")] == [first.id, second.id]
-    assert [one.external_id for one in desk.store.items.newest(source_id=second.id)] == ["t3_a"]
+    assert [item.external_id for item in desk.store.items.newest(source_id=second.id)] == ["t3_a"]
 
 
 def test_one_id_in_two_feeds_is_two_items(desk: Desk) -> None:
     desk.show(desk.follow("one"), post("1", "here"))
     desk.show(desk.follow("two"), post("1", "there"))
-    assert [one.text for one in desk.store.items.newest()] == ["there", "here"]
+    assert [item.text for item in desk.store.items.newest()] == ["there", "here"]
 
 
 def test_one_id_on_two_platforms_is_two_items(desk: Desk) -> None:

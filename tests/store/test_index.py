@@ -45,7 +45,7 @@ def keys(desk: Desk, *groups: list[str], limit: int = 100, before: Key | None = 
 def listed(desk: Desk, *groups: list[str], **more: Any) -> list[str]:
     """The external ids, newest first."""
     found = keys(desk, *groups, **more)
-    names = {one.id: one.external_id for one in desk.store.items.newest(1000)}
+    names = {item.id: item.external_id for item in desk.store.items.newest(1000)}
     return [names[item_id] for _, item_id in found]
 
 
@@ -222,8 +222,8 @@ def test_two_who_index_at_once_index_everything_once(desk: Desk) -> None:
     source = desk.follow("r/one", "reddit")
     desk.show(source, *(post(f"{number}", f"word{number}", tags=(f"tag{number % 3}",)) for number in range(60)))
     with ThreadPoolExecutor(4) as pool:
-        for one in [pool.submit(index_all, desk, 7) for _ in range(4)]:
-            one.result()
+        for future in [pool.submit(index_all, desk, 7) for _ in range(4)]:
+            future.result()
     assert (desk.count("indexed"), desk.count("postings")) == (60, 60 * 4)
     assert found_by_word(desk, "about") == list(range(1, 61))
 

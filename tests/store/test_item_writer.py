@@ -56,12 +56,12 @@ def test_what_a_driver_says_becomes_an_error_of_ours(desk: Desk) -> None:
 def test_a_key_that_is_taken_for_good_fails_in_the_end(desk: Desk) -> None:
     tries = []
 
-    def deed(tx: Transaction) -> None:
+    def action(tx: Transaction) -> None:
         tries.append(1)
         tx.insert("tags", ("name", "first_seen_at"), [("x", 1), ("x", 1)])
 
     with pytest.raises(StoreError):
-        desk.store.database.write(deed)
+        desk.store.database.write(action)
     assert len(tries) == (RETRIES if desk.store.database.is_postgres else 1)
 
 
@@ -80,7 +80,7 @@ def test_two_that_insert_the_same_item_make_one(desk: Desk) -> None:
 
     with ThreadPoolExecutor(2) as pool:
         counts = list(pool.map(write, range(2)))
-    assert sorted(counts, key=lambda one: one.new) == [Counts(duplicate=50), Counts(new=50)]
+    assert sorted(counts, key=lambda count: count.new) == [Counts(duplicate=50), Counts(new=50)]
     assert (desk.count("items"), desk.count("sightings"), desk.rows("ledger", "id, change_number, last_item_id")) == (
         50,
         100,
@@ -92,7 +92,7 @@ def test_a_unique_key_that_another_took_between_look_and_write_is_looked_up_agai
     database, begin = Database(postgres_url), Barrier(2)
     tries = []
 
-    def deed(tx: Transaction) -> str:
+    def action(tx: Transaction) -> str:
         tries.append(1)
         if tx.one("SELECT 1 FROM budgets WHERE name = 'contended'"):
             return "found"
@@ -102,7 +102,7 @@ def test_a_unique_key_that_another_took_between_look_and_write_is_looked_up_agai
         return "made"
 
     with ThreadPoolExecutor(2) as pool:
-        assert sorted(pool.map(database.write, [deed, deed])) == ["found", "made"]
+        assert sorted(pool.map(database.write, [action, action])) == ["found", "made"]
     assert len(tries) == 3
     database.write(lambda tx: tx.run("DELETE FROM budgets"))
     database.close()
@@ -114,7 +114,7 @@ def test_of_two_that_wait_for_each_other_one_begins_again(postgres_url: str) -> 
     database.write(lambda tx: tx.insert("budgets", ("name", "blocks", "updated_at"), rows))
     tries = []
 
-    def deed(names: list[str]) -> str:
+    def action(names: list[str]) -> str:
         def work(tx: Transaction) -> str:
             tries.append(1)
             tx.run("SET LOCAL deadlock_timeout = '10ms'")
@@ -128,7 +128,7 @@ def test_of_two_that_wait_for_each_other_one_begins_again(postgres_url: str) -> 
 
     names = ["deadlock 1", "deadlock 2"]
     with ThreadPoolExecutor(2) as pool:
-        assert list(pool.map(deed, [names, names[::-1]])) == ["done", "done"]
+        assert list(pool.map(action, [names, names[::-1]])) == ["done", "done"]
     assert len(tries) > 2
     assert database.read(lambda tx: tx.all("SELECT updated_at FROM budgets")) == [(2,), (2,)]
     database.write(lambda tx: tx.run("DELETE FROM budgets"))
@@ -140,14 +140,14 @@ def test_a_connection_that_the_server_closed_is_replaced(postgres_url: str, verb
     database = Database(postgres_url, pool_size=1)
     with psycopg.connect(postgres_url.replace("+psycopg", ""), autocommit=True) as other:
 
-        def deed(tx: Transaction) -> None:
+        def action(tx: Transaction) -> None:
             row = tx.one("SELECT pg_backend_pid()")
             assert row is not None
             other.execute("SELECT pg_terminate_backend(%s)", [row[0]])
             tx.one("SELECT 1")
 
         with pytest.raises(StoreError, match="failed"):
-            getattr(database, verb)(deed)
+            getattr(database, verb)(action)
     assert database.read(lambda tx: tx.one("SELECT 1")) == (1,)
     database.close()
 
@@ -192,12 +192,12 @@ def test_threads_and_processes_that_write_together_lose_nothing_and_are_not_refu
     try:
         with ThreadPoolExecutor(threads) as pool:
             list(pool.map(write, range(threads)))
-        for one in others:
-            assert one.hear() == pages
-            one.end()
+        for process in others:
+            assert process.hear() == pages
+            process.end()
     finally:
-        for one in others:
-            one.close()
+        for process in others:
+            process.close()
     writers = threads + len(others)
     assert desk.count("items") == writers * pages + 1
     assert desk.count("sightings") == writers * (pages + 1)
@@ -278,13 +278,13 @@ def test_a_deed_that_reads_before_it_writes_is_not_overtaken(tmp_path: Path) -> 
     put = "INSERT INTO settings (name, value, updated_at) VALUES (?, '1', 0)"
     with ThreadPoolExecutor(1) as pool:
 
-        def deed(tx: Transaction) -> None:
+        def action(tx: Transaction) -> None:
             assert tx.all("SELECT name FROM settings") == []
             # Time for the other to overtake, if it could.
             wait([pool.submit(other.database.write, lambda tx: tx.run(put, "other"))], timeout=0.3)
             tx.run(put, "ours")
 
-        desk.store.database.write(deed)
+        desk.store.database.write(action)
     assert [row[0] for row in desk.rows("settings", "name, 1, 2")] == ["other", "ours"]
     other.close()
     desk.close()

@@ -75,23 +75,23 @@ def test_of_visits_that_end_together_only_those_whose_lease_was_lost_are_not_wri
     lost, kept = neighbour.claim(desk.follow("lost")), desk.claim(desk.follow("kept"))
     neighbour.presence.leave(desk.now)
     own = desk.claim(lost.source)
-    closings = [desk.closing(lost), desk.closing(kept)]
-    assert desk.store.page_writer.end(closings) == closings[:1]
+    finished = [desk.finished_visit(lost), desk.finished_visit(kept)]
+    assert desk.store.page_writer.end(finished) == finished[:1]
     assert [row[3] for row in desk.rows("leases", "resource, resource_id, number, owner_id")] == [
         own.lease.owner_id,
         None,
     ]
     assert desk.store.runs.of_source(lost.source.id) == []
-    assert [one.outcome for one in desk.store.runs.of_source(kept.source.id)] == ["unchanged"]
+    assert [visit.outcome for visit in desk.store.runs.of_source(kept.source.id)] == ["unchanged"]
 
 
-def test_a_lease_that_is_owed_is_free_after_the_next_heartbeat(desk: Desk, neighbour: Desk) -> None:
+def test_a_lease_to_release_later_is_free_after_the_next_heartbeat(desk: Desk, neighbour: Desk) -> None:
     claimed = desk.claim(desk.follow())
-    desk.presence.owe(claimed.lease)
+    desk.presence.release_later(claimed.lease)
     desk.presence.heartbeat(desk.now)
     again = neighbour.claim(claimed.source)
     # Owed twice, and taken over meanwhile: not ours to free.
-    desk.presence.owe(claimed.lease)
+    desk.presence.release_later(claimed.lease)
     desk.presence.heartbeat(desk.now)
     assert desk.store.sources.claim([claimed.source.id], desk.presence.owner_id, desk.now) == []
     neighbour.give_back(again)
@@ -103,7 +103,7 @@ def test_leaving_gives_everything_back(desk: Desk, neighbour: Desk) -> None:
         neighbour.claim(source)
     neighbour.presence.leave(desk.now)
     assert [desk.claim(source).source for source in sources] == sources
-    assert [one.work for one in living(desk.store.database, desk.store.home, desk.now)] == ["test"]
+    assert [process.work for process in living(desk.store.database, desk.store.home, desk.now)] == ["test"]
 
 
 def test_what_does_not_exist_or_is_not_followed_any_more_is_neither_claimed_nor_held(desk: Desk) -> None:
@@ -149,7 +149,7 @@ def test_a_killed_process_holds_nothing_and_its_run_is_closed_with_what_it_had_c
         assert len(living(desk.store.database, tmp_path, desk.now)) == 2
         other.kill()
         assert soon(lambda: desk.presence.bury(desk.now) == 1)
-    assert [one.source for one in desk.store.sources.claim(ids, desk.presence.owner_id, desk.now)] == sources
+    assert [claim.source for claim in desk.store.sources.claim(ids, desk.presence.owner_id, desk.now)] == sources
     (run,) = desk.store.runs.page()
     wanted = {"is_cut_off": True, "finished_at": desk.now, "source_count": 1, "failed": 1, "new_count": 2}
     assert {name: getattr(run, name) for name in wanted} == wanted
@@ -208,7 +208,7 @@ def test_what_a_process_takes_after_it_was_given_up_comes_free_again(postgres_ur
     sleeper.presence.heartbeat(sleeper.now)
     assert sleeper.presence.owner_id != given_up
     assert watcher.claim(source).source == source
-    assert [one.is_cut_off for one in watcher.store.runs.page() if one.id == run_id] == [True]
+    assert [run.is_cut_off for run in watcher.store.runs.page() if run.id == run_id] == [True]
     watcher.close()
     sleeper.close()
 
@@ -227,7 +227,7 @@ def test_threads_that_claim_together_never_hold_the_same(desk: Desk, neighbour: 
         desk.follow(name)
     desk.presence, neighbour.presence, desk.run_id, neighbour.run_id
     with ThreadPoolExecutor(4) as pool:
-        held = [one for each in pool.map(lambda who: hammer(who, 30), [desk, neighbour] * 2) for one in each]
+        held = [hold for each in pool.map(lambda who: hammer(who, 30), [desk, neighbour] * 2) for hold in each]
     assert len(held) >= 120
     assert never_twice_at_once(held)
 
@@ -237,13 +237,13 @@ def test_processes_that_claim_together_never_hold_the_same(desk: Desk, database_
     for name in "abc":
         desk.follow(name)
     with hands(2, "claim", database_url, tmp_path, 60) as both:
-        for one in both:
-            assert one.hear() == "ready"
-        for one in both:
-            one.go()
-        held = [(number, began, ended) for one in both for number, began, ended in one.hear()]
-        for one in both:
-            one.end()
+        for process in both:
+            assert process.hear() == "ready"
+        for process in both:
+            process.go()
+        held = [(number, began, ended) for process in both for number, began, ended in process.hear()]
+        for process in both:
+            process.end()
     assert len(held) >= 120
     assert never_twice_at_once(held)
     assert {row[3] for row in desk.rows("leases")} == {None}
@@ -257,11 +257,11 @@ def test_many_claimers_get_each_source_once_and_hardly_ever_nothing_while_there_
     desk.store.sources.follow_many(requests, desk.now)
     processes, threads = (4, 13) if desk.store.database.is_postgres else (2, 1)
     with hands(processes, "drain", database_url, tmp_path, threads, processes * threads) as claimers:
-        for one in claimers:
-            assert one.hear() == "ready"
-        for one in claimers:
-            one.go()
-        ids, claims, empty, late = zip(*(result for one in claimers for result in one.hear()), strict=True)
+        for claimer in claimers:
+            assert claimer.hear() == "ready"
+        for claimer in claimers:
+            claimer.go()
+        ids, claims, empty, late = zip(*(result for claimer in claimers for result in claimer.hear()), strict=True)
     assert sorted(number for each in ids for number in each) == desk.store.sources.ids()
     sys.stderr.write(
         f"{processes * threads} claimers, {CLAIMED} sources: {sum(claims)} claims, {sum(empty)} empty while there was "
@@ -289,8 +289,8 @@ def test_a_claim_passes_over_what_another_is_claiming_at_this_moment(postgres_ur
         lambda tx: leases.claim(tx, "thread", [3, 5, 9, 1], other.presence.owner_id, desk.now)
     )
     assert list(left) == [1]
-    for one in (desk, other):
-        one.close()
+    desk.close()
+    other.close()
 
 
 def test_a_machine_whose_clock_is_behind_is_not_taken_for_dead(postgres_url: str, tmp_path: Path) -> None:
@@ -302,9 +302,9 @@ def test_a_machine_whose_clock_is_behind_is_not_taken_for_dead(postgres_url: str
         lambda tx: tx.run("UPDATE owners SET machine = 'elsewhere' WHERE id = ?", behind.presence.owner_id)
     )
     for _ in range(10):
-        for one in (ahead, behind):
-            one.clock.advance(20)
-            one.presence.heartbeat(one.now)
+        for process in (ahead, behind):
+            process.clock.advance(20)
+            process.presence.heartbeat(process.now)
     assert ahead.presence.bury(ahead.now) == 0
     assert len(living(ahead.store.database, tmp_path, ahead.now)) == 2
     # Silent from now on: within 90 s it counts as gone.
@@ -312,8 +312,8 @@ def test_a_machine_whose_clock_is_behind_is_not_taken_for_dead(postgres_url: str
         seconds for seconds in range(20, 200, 20) if ahead.clock.advance(20) or ahead.presence.bury(ahead.now)
     )
     assert 60 <= gone_after <= 90
-    for one in (ahead, behind):
-        one.close()
+    for process in (ahead, behind):
+        process.close()
 
 
 @pytest.mark.parametrize("phase", range(3))

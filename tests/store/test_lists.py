@@ -53,23 +53,23 @@ def expected(desk: Desk, wanted: Filter, order: Ordering = Ordering.POSTED) -> l
     kinds = {1: "reddit", 2: "rss"}
     time = "ordered_at" if order == Ordering.POSTED else "last_reply_at"
 
-    def is_wanted(one: ItemView) -> bool:
-        at = getattr(one, time)
+    def is_wanted(item: ItemView) -> bool:
+        at = getattr(item, time)
         return (
-            wanted.source_id in (None, one.source_id)
-            and wanted.kind in (None, one.kind, kinds[one.source_id])
-            and wanted.platform in (None, one.platform)
-            and wanted.author in (None, one.author)
-            and (wanted.tag is None or wanted.tag in one.tags)
+            wanted.source_id in (None, item.source_id)
+            and wanted.kind in (None, item.kind, kinds[item.source_id])
+            and wanted.platform in (None, item.platform)
+            and wanted.author in (None, item.author)
+            and (wanted.tag is None or wanted.tag in item.tags)
             and (wanted.since is None or wanted.since <= at)
             and (wanted.until is None or at < wanted.until)
-            and wanted.is_deleted in (None, one.is_deleted)
-            and (wanted.changed_since is None or one.content_change_number > wanted.changed_since)
+            and wanted.is_deleted in (None, item.is_deleted)
+            and (wanted.changed_since is None or item.content_change_number > wanted.changed_since)
         )
 
-    timed = [one for one in desk.store.items.newest(1000) if getattr(one, time) is not None]
-    timed.sort(key=lambda one: (getattr(one, time), one.id), reverse=True)
-    return [one.external_id for one in timed if is_wanted(one)]
+    timed = [item for item in desk.store.items.newest(1000) if getattr(item, time) is not None]
+    timed.sort(key=lambda item: (getattr(item, time), item.id), reverse=True)
+    return [item.external_id for item in timed if is_wanted(item)]
 
 
 def walked(desk: Desk, wanted: Filter, limit: int, order: Ordering = Ordering.POSTED) -> list[str]:
@@ -79,7 +79,7 @@ def walked(desk: Desk, wanted: Filter, limit: int, order: Ordering = Ordering.PO
     while True:
         page = desk.store.items.listed(wanted, limit, place, order)
         assert len(page.items) <= limit
-        found += [one.external_id for one in page.items]
+        found += [item.external_id for item in page.items]
         assert page.next is None or place is None or page.next < place
         place = page.next
         if place is None:
@@ -110,7 +110,7 @@ def test_every_combination_gives_what_a_look_at_every_item_would(
 ) -> None:
     filled(desk, situation, monkeypatch)
     monkeypatch.setattr(lists, "_PROBE", 2)
-    wrong = {one for one in every_filter(desk.now) if walked(desk, one, 7) != expected(desk, one)}
+    wrong = {filters for filters in every_filter(desk.now) if walked(desk, filters, 7) != expected(desk, filters)}
     assert wrong == set()
     assert walked(desk, Filter(tag="five"), 1) == expected(desk, Filter(tag="five"))
 
@@ -124,12 +124,16 @@ def test_by_last_reply_every_combination_gives_what_a_look_at_every_item_would(
     monkeypatch.setattr(lists, "_PROBE", 2)
     monkeypatch.setattr(lists, "MOST_TAKEN", most_taken)
     order = Ordering.REPLIED
-    wrong = {one for one in every_filter(desk.now) if walked(desk, one, 7, order) != expected(desk, one, order)}
+    wrong = {
+        filters
+        for filters in every_filter(desk.now)
+        if walked(desk, filters, 7, order) != expected(desk, filters, order)
+    }
     assert wrong == set()
     assert len(walked(desk, Filter(), 7, order)) == 30
     assert walked(desk, Filter(is_edited=True), 1, order) == []
-    for one in (Filter(), Filter(source_id=2), Filter(tag="five")):
-        assert walked(desk, one, 1, order) == expected(desk, one, order) != []
+    for filters in (Filter(), Filter(source_id=2), Filter(tag="five")):
+        assert walked(desk, filters, 1, order) == expected(desk, filters, order) != []
 
 
 def test_what_is_rare_is_looked_for_in_steps_and_a_short_page_says_where_to_go_on(

@@ -74,7 +74,7 @@ def test_a_visit_belongs_to_the_hour_in_which_it_began_and_counts_once_it_is_ove
     source = desk.follow("one")
     visited(desk, source, NINE + HOUR - MINUTE / 60, seconds=120)
     visited(desk, source, NINE + HOUR)
-    assert [one.succeeded for one in desk.store.metrics.visits(NINE, NINE + HOUR)] == [1]
+    assert [visit.succeeded for visit in desk.store.metrics.visits(NINE, NINE + HOUR)] == [1]
     claimed = desk.claim(source)
     desk.write(claimed, [], at=NINE + 2 * HOUR, is_last=False)
     assert desk.store.metrics.visits(NINE + 2 * HOUR, NINE + 3 * HOUR) == []
@@ -85,11 +85,11 @@ def test_measuring_twice_changes_nothing_and_later_endings_are_taken_in(desk: De
     metrics = desk.store.metrics
     for _ in range(2):
         assert measuring(desk).measure(MetricSpan.HOUR, NINE + HOUR) == 1
-        assert [one for _, one in metrics.kept(MetricSpan.HOUR, NINE, NINE + HOUR)] == [REDDIT, RSS]
+        assert [metric for _, metric in metrics.kept(MetricSpan.HOUR, NINE, NINE + HOUR)] == [REDDIT, RSS]
     visited(desk, feed, NINE + 58 * MINUTE, seconds=180)
     visited(desk, feed, NINE + 70 * MINUTE)
     assert measuring(desk).measure(MetricSpan.HOUR, NINE + 2 * HOUR) == 2
-    found = {(at, one.kind): one.succeeded for at, one in metrics.kept(MetricSpan.HOUR, NINE, NINE + 9 * HOUR)}
+    found = {(at, metric.kind): metric.succeeded for at, metric in metrics.kept(MetricSpan.HOUR, NINE, NINE + 9 * HOUR)}
     assert found == {(NINE, "reddit"): 1, (NINE, "rss"): 3, (NINE + HOUR, "rss"): 1}
 
 
@@ -123,12 +123,12 @@ def test_what_is_told_has_every_hour_those_not_kept_yet_and_the_one_under_way(de
         visited(desk, feed, NINE + hour * HOUR)
     now = NINE + 3 * HOUR + MINUTE
     shown = measuring(desk).latest(MetricSpan.HOUR, 5, now)
-    assert [f"{one.starts_at:%H}" for one in shown] == ["08", "09", "10", "11", "12"]
-    assert [one.succeeded for one in shown] == [0, 3, 0, 1, 1]
-    assert [one.is_over for one in shown] == [True] * 4 + [False]
+    assert [f"{metric.starts_at:%H}" for metric in shown] == ["08", "09", "10", "11", "12"]
+    assert [metric.succeeded for metric in shown] == [0, 3, 0, 1, 1]
+    assert [metric.is_over for metric in shown] == [True] * 4 + [False]
     nine = shown[1]
     assert (nine.success_rate, nine.mean_seconds, nine.source_count) == (0.75, 2.75, 2)
-    assert [(one.kind, one.success_rate) for one in nine.kinds] == [("reddit", 1.0), ("rss", 0.6667)]
+    assert [(kind.kind, kind.success_rate) for kind in nine.kinds] == [("reddit", 1.0), ("rss", 0.6667)]
     assert (shown[0].success_rate, shown[0].mean_seconds, shown[0].kinds) == (None, None, ())
 
 
@@ -148,14 +148,14 @@ def test_each_hour_tells_the_valid_posts_of_the_24_hours_that_end_with_it(desk: 
     before = measuring(desk).latest(MetricSpan.HOUR, 4, now)
     measuring(desk).measure(MetricSpan.HOUR, now)
     after = measuring(desk).latest(MetricSpan.HOUR, 4, now)
-    assert [one.valid_24h for one in before] == [one.valid_24h for one in after] == [11, 34, 57, 47]
+    assert [metric.valid_24h for metric in before] == [metric.valid_24h for metric in after] == [11, 34, 57, 47]
 
 
 # ── how things stood ──────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def stood(desk: Desk, now: datetime, count: int = 3) -> list[tuple[float | None, dict[str, int] | None]]:
-    return [(one.hit_rate, one.tiers) for one in measuring(desk).latest(MetricSpan.HOUR, count, now)]
+    return [(metric.hit_rate, metric.tiers) for metric in measuring(desk).latest(MetricSpan.HOUR, count, now)]
 
 
 def in_tier(desk: Desk, source: Source, tier: str | None) -> None:

@@ -161,9 +161,9 @@ def test_a_home_without_room_for_a_note_does_not_keep_anybody_from_reading(datab
     (home / f"databases.{os.getpid()}.part").symlink_to("/dev/full")
     store = opened(database_url, home)
     assert store.items.count() == 1
-    assert [one.name for one in home.iterdir() if one.name.startswith("databases")] == []
+    assert [path.name for path in home.iterdir() if path.name.startswith("databases")] == []
     store.close()
-    assert [one.name for one in home.iterdir() if one.name.startswith("databases")] == ["databases.json"]
+    assert [path.name for path in home.iterdir() if path.name.startswith("databases")] == ["databases.json"]
 
 
 def vanish(url: str, folder: Path) -> None:
@@ -183,9 +183,9 @@ def test_one_that_never_had_items_may_vanish(database_url: str, tmp_path: Path) 
 @pytest.mark.process
 def test_processes_that_open_an_empty_database_together_all_find_it_ready(database_url: str, tmp_path: Path) -> None:
     with hands(3, "open", database_url, tmp_path) as several:
-        assert [one.hear() for one in several] == [{}, {}, {}]
-        for one in several:
-            one.end()
+        assert [process.hear() for process in several] == [{}, {}, {}]
+        for process in several:
+            process.end()
 
 
 def test_threads_that_open_an_empty_database_together_set_it_up_once(database_url: str, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def walked(desk: Desk, limit: int, source_id: int | None = None, meanwhile: Call
     found: list[str] = []
     key: str | None = None
     while page := desk.store.items.newest(limit, source_id=source_id, before=key_from(key)):
-        found += [one.external_id for one in page]
+        found += [item.external_id for item in page]
         key = key_of(page[-1])
         meanwhile()
     return found
@@ -48,7 +48,7 @@ def test_every_item_is_on_one_page_however_long_the_pages_are(desk: Desk) -> Non
         assert walked(desk, limit) == newest_first
         assert walked(desk, limit, sources[1].id) == newest_first
         assert sorted(walked(desk, limit, sources[0].id)) == sorted(list(wanted)[:6])
-    assert [one.external_id for one in desk.store.exports.of(ExportFilter(), batch=3)] == list(wanted)
+    assert [item.external_id for item in desk.store.exports.of(ExportFilter(), batch=3)] == list(wanted)
 
 
 def test_a_date_in_the_future_does_not_head_the_list_for_ever(desk: Desk) -> None:
@@ -73,7 +73,7 @@ def test_what_arrives_during_a_walk_neither_repeats_nor_hides_what_was_there(des
 
     seen = walked(desk, 3, source.id, meanwhile=arrive)
     assert len(seen) == len(set(seen))
-    assert [one for one in seen if " " not in one] == [
+    assert [statement for statement in seen if " " not in statement] == [
         item.external_id for item in sorted(there, key=lambda item: (item.created_at, int(item.external_id)))[::-1]
     ]
 
@@ -82,8 +82,8 @@ def test_an_export_during_writing_has_every_item_that_was_there(desk: Desk) -> N
     source = desk.follow()
     desk.show(source, *(post(f"{number}") for number in range(10)))
     seen = []
-    for one in desk.store.exports.of(ExportFilter(), batch=2):
-        seen.append(one.id)
+    for item in desk.store.exports.of(ExportFilter(), batch=2):
+        seen.append(item.id)
         if len(seen) < 15:
             desk.show(source, post(f"new {len(seen)}"))
     assert seen == list(range(1, 25))
@@ -109,10 +109,10 @@ def test_any_items_on_pages_of_any_length_come_once_and_in_order(
     for number, (which, at) in enumerate(shown):
         desk.show(sources[which], post(f"{number}", created_at=at))
     everything = desk.store.items.newest(100)
-    assert [(one.ordered_at, one.id) for one in everything] == sorted(
-        ((one.ordered_at, one.id) for one in everything), reverse=True
+    assert [(item.ordered_at, item.id) for item in everything] == sorted(
+        ((item.ordered_at, item.id) for item in everything), reverse=True
     )
-    assert walked(desk, limit) == [one.external_id for one in everything]
+    assert walked(desk, limit) == [item.external_id for item in everything]
     for which, source in enumerate(sources):
         own = {f"{number}" for number, (of, _) in enumerate(shown) if of == which}
         assert walked(desk, limit, source.id) == [key for key in walked(desk, 100) if key in own]

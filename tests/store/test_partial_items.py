@@ -69,7 +69,9 @@ def test_the_first_whole_form_takes_its_place_without_a_revision(desk: Desk) -> 
         "media": [{"url": "https://m.example/1.png"}],
     }
     assert {name: item[name] for name in wanted} == wanted
-    assert [(one["relation"], one["external_id"]) for one in item["references"]] == [("crossposted", "t3_z")]
+    assert [(reference["relation"], reference["external_id"]) for reference in item["references"]] == [
+        ("crossposted", "t3_z")
+    ]
     # Whoever reads by changes learns of it; and its time is still that of the first sight.
     assert item["content_change_number"] > before["content_change_number"]
     assert item["content_last_changed_at"] == before["content_last_changed_at"]
@@ -89,7 +91,7 @@ def test_an_edit_after_the_whole_form_leaves_a_revision_as_ever(desk: Desk) -> N
     source = desk.follow("r", "reddit")
     for item in (BRIEF, WHOLE, WHOLE.replace(text="Closed.")):
         desk.show(source, item)
-    assert [one["text"] for one in desk.revisions("t3_a")] == ["Opened at 8."]
+    assert [revision["text"] for revision in desk.revisions("t3_a")] == ["Opened at 8."]
 
 
 def test_of_what_was_told_in_brief_and_taken_away_the_brief_stays_until_it_is_back(desk: Desk) -> None:
@@ -99,7 +101,10 @@ def test_of_what_was_told_in_brief_and_taken_away_the_brief_stays_until_it_is_ba
     assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened.", True, True, "moderator")
     desk.show(source, WHOLE)
     assert told(desk, "text", "is_brief", "is_deleted", "deleted_by") == ("Opened at 8.", False, False, None)
-    assert [one["reasons"] for one in desk.revisions("t3_a")] == [["marked_deleted_by_source"], ["restored_by_source"]]
+    assert [revision["reasons"] for revision in desk.revisions("t3_a")] == [
+        ["marked_deleted_by_source"],
+        ["restored_by_source"],
+    ]
 
 
 # ── who took it away ──────────────────────────────────────────────────────────────────────────────────────────────
@@ -113,7 +118,7 @@ def test_who_took_an_item_away_is_kept_with_the_text_that_we_hold(desk: Desk) ->
     before = at(desk, desk.now - timedelta(seconds=1))
     assert (before["is_deleted"], before["deleted_by"]) == (False, None)
     assert at(desk, desk.now)["deleted_by"] == "author"
-    assert [one["reasons"] for one in desk.revisions("t3_a")] == [["marked_deleted_by_source"]]
+    assert [revision["reasons"] for revision in desk.revisions("t3_a")] == [["marked_deleted_by_source"]]
 
 
 def test_what_is_restored_was_taken_away_by_nobody(desk: Desk) -> None:
@@ -141,7 +146,7 @@ def test_an_export_tells_both(desk: Desk) -> None:
     source = desk.follow("r", "reddit")
     desk.show(source, BRIEF, post("t3_b", is_deleted=True, deleted_by="moderator"))
     exported = list(desk.store.exports.of(ExportFilter()))
-    assert [(one.external_id, one.is_brief, one.deleted_by) for one in exported] == [
+    assert [(item.external_id, item.is_brief, item.deleted_by) for item in exported] == [
         ("t3_a", True, None),
         ("t3_b", False, "moderator"),
     ]
@@ -208,7 +213,7 @@ def test_a_row_with_a_new_title_writes_one_revision_and_keeps_the_text(desk: Des
     assert told(desk, "title", "text", "version", "tags", "title_prefixes") == (
         *("[公告] Locks", "Opened at 8.", 2, ["boats", "公告"], ["公告"]),
     )
-    assert [(one["title"], one["text"], one["reasons"]) for one in desk.revisions("t3_a")] == [
+    assert [(revision["title"], revision["text"], revision["reasons"]) for revision in desk.revisions("t3_a")] == [
         ("[水] Locks", "Opened at 8.", ["title_changed"])
     ]
     assert (at(desk, before)["title"], at(desk, before)["text"]) == ("[水] Locks", "Opened at 8.")

@@ -322,7 +322,7 @@ QUESTIONS: dict[str, Asking] = {
     "what became of a credential": lambda desk: desk.store.credentials.changes("somebody", 3),
     "which platforms have a credential": lambda desk: desk.store.credentials.platforms(),
     "deciding about a platform's credentials": lambda desk: desk.store.credentials.of_platform(
-        "feeds", desk.now, lambda pool: Decided(None, [one.replace(use_count=1) for one in pool], [])
+        "feeds", desk.now, lambda pool: Decided(None, [credential.replace(use_count=1) for credential in pool], [])
     ),
     "deciding about a credential": lambda desk: desk.store.credentials.of_name(
         "somebody", desk.now, lambda pool: Decided(None)
@@ -650,7 +650,7 @@ def hot_page(desk: Desk) -> object:
 def under_way(desk: Desk) -> object:
     claimed = desk.claim(desk.store.sources.get(1))
     found = desk.store.runs.under_way()
-    assert [one.source_id for one in found] == [1]
+    assert [row.source_id for row in found] == [1]
     return [found, desk.give_back(claimed)]
 
 
@@ -740,7 +740,11 @@ def all_pages(api: api_desk.Desk) -> Iterator[tuple[str, dict[str, str]]]:
                 continue
             path = re.sub(r"\{\w+}", "1", route.path)
             page = api.client.get(path).text
-            names = [*(one.name for one in route.dependant.query_params), *fields_of(page, path), *ALSO.get(path, ())]
+            names = [
+                *(parameter.name for parameter in route.dependant.query_params),
+                *fields_of(page, path),
+                *ALSO.get(path, ()),
+            ]
             given = {name: example_of(f"page {route.path}", name) for name in names}
             for params in ({}, *({name: value} for name, value in given.items()), given, *links_back(page, path)):
                 yield path, params
@@ -768,9 +772,9 @@ def all_questions(paths: dict[str, Any]) -> Iterator[tuple[str, dict[str, str]]]
     for path, methods in paths.items():
         if "get" not in methods:
             continue
-        taken = [one for one in methods["get"].get("parameters", ()) if one["in"] == "query"]
-        given = {one["name"]: example_of(path, one["name"]) for one in taken}
-        needed = {one["name"]: given[one["name"]] for one in taken if one["required"]}
+        taken = [parameter for parameter in methods["get"].get("parameters", ()) if parameter["in"] == "query"]
+        given = {parameter["name"]: example_of(path, parameter["name"]) for parameter in taken}
+        needed = {parameter["name"]: given[parameter["name"]] for parameter in taken if parameter["required"]}
         whole = re.sub(r"\{\w+}", "1", path)
         for params in ({}, *({name: value} for name, value in given.items()), given):
             yield whole, needed | params
@@ -802,13 +806,15 @@ def all_commands() -> Iterator[list[str]]:
         assert name in READING or name.split()[-1] in NOT_READING, f"does `{name}` list something?"
         if name not in READING:
             continue
-        given = [[EXAMPLES[one.name or ""]] for one in command.params if one.param_type_name == "argument"]
+        given = [
+            [EXAMPLES[parameter.name or ""]] for parameter in command.params if parameter.param_type_name == "argument"
+        ]
         begun = [*name.split(), *(value for values in given for value in values)]
         yield begun
-        for one in command.params:
-            if one.param_type_name == "option" and one.opts[0] != "--help":
-                value = [] if getattr(one, "is_flag", False) else [example_of(name, one.opts[0].strip("-"))]
-                yield [*begun, one.opts[0], *value]
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.opts[0] != "--help":
+                value = [] if getattr(parameter, "is_flag", False) else [example_of(name, parameter.opts[0].strip("-"))]
+                yield [*begun, parameter.opts[0], *value]
 
 
 def every_command(command: Any, name: str = "") -> Iterator[tuple[str, Any]]:
@@ -840,11 +846,11 @@ def test_a_question_without_an_index_is_noticed(watched: Desk, sql: str) -> None
     assert faults_of(watched, [(sql, ())]) or (not is_postgres and "author = " in sql)
 
 
-def told_by(desk: Desk, deed: Callable[[], object]) -> list[Statement]:
+def told_by(desk: Desk, action: Callable[[], object]) -> list[Statement]:
     database = desk.store.database
     assert isinstance(database, WatchingDatabase)
     database.told.clear()
-    deed()
+    action()
     return list(database.told)
 
 
@@ -919,7 +925,7 @@ def is_filtered(node: dict[str, Any]) -> bool:
 
 def sorted_tables(node: dict[str, Any]) -> set[str]:
     """Whose rows come into a step; not those that are asked about each."""
-    below = [one for one in node.get("Plans", ()) if one.get("Parent Relationship") != "SubPlan"]
+    below = [plan for plan in node.get("Plans", ()) if plan.get("Parent Relationship") != "SubPlan"]
     return {node["Relation Name"]} if "Relation Name" in node else set[str]().union(*map(sorted_tables, below))
 
 

@@ -101,18 +101,18 @@ def test_what_is_planned_is_what_happens(desk: Desk) -> None:
         desk.give_back(claimed, next_due_at=desk.now)
     waited: dict[int, list[float]] = {source.id: [] for source in sources}
     for _ in range(400):
-        for one in desk.due(1):
-            assert one.progress.next_due_at
-            assert one.source.interval_minutes
-            waited[one.source.id].append((desk.now - one.progress.next_due_at).total_seconds() / 60)
-            desk.give_back(one, next_due_at=desk.now + timedelta(minutes=one.source.interval_minutes))
+        for result in desk.due(1):
+            assert result.progress.next_due_at
+            assert result.source.interval_minutes
+            waited[result.source.id].append((desk.now - result.progress.next_due_at).total_seconds() / 60)
+            desk.give_back(result, next_due_at=desk.now + timedelta(minutes=result.source.interval_minutes))
         desk.clock.advance(MINUTE)
     plan = planned(
         "it",
-        [Need(one.id, one.name, one.priority, one.interval_minutes or 0, 1) for one in sources],
+        [Need(source.id, source.name, source.priority, source.interval_minutes or 0, 1) for source in sources],
         Budget("it", limit=1, window_seconds=60),
     )
-    late = {one.need.source_id: one.minutes for one in plan.late}
+    late = {source.need.source_id: source.minutes for source in plan.late}
     for source in sources:
         # The first turns are spent on getting into step.
         seen = waited[source.id][2:]

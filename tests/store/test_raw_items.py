@@ -15,7 +15,7 @@ from tests.store.sample import fill
 
 
 def keys(page: RawPage) -> list[tuple[int, str]]:
-    return [(one.source_id, one.metadata.external_id) for one in page.items]
+    return [(item.source_id, item.metadata.external_id) for item in page.items]
 
 
 def walked(desk: Desk, limit: int, **more: Any) -> list[tuple[int, str]]:

@@ -32,7 +32,7 @@ def last_reply(desk: Desk, key: str) -> datetime | None:
 def listed(desk: Desk, **wanted: Any) -> list[str]:
     """By last reply; every list of the item's tells the same."""
     page = desk.store.items.listed(Filter(**wanted), 50, order=Ordering.REPLIED)
-    return [one.external_id for one in page.items]
+    return [item.external_id for item in page.items]
 
 
 def test_what_the_platform_tells_is_kept_and_moves_in_either_direction(desk: Desk) -> None:
@@ -40,7 +40,7 @@ def test_what_the_platform_tells_is_kept_and_moves_in_either_direction(desk: Des
     for at in (then, then + HOUR, then - HOUR):
         told = desk.show(source, post("a", last_reply_at=at))
         assert last_reply(desk, "a") == at
-    assert [one.change for one in told.changes] == [Change.COUNTED]
+    assert [change.change for change in told.changes] == [Change.COUNTED]
     assert (told.counts.updated, desk.item("a")["version"]) == (1, 1)
 
 
@@ -114,7 +114,7 @@ def test_a_head_that_is_answered_comes_among_the_changes_of_counters_only(desk: 
     desk.show(source, reply("1", "a", desk.now))
     for counters, expected in ((False, {"1"}), (True, {"a", "1"})):
         found = desk.store.changes.after(before.next, 9, counters=counters)
-        assert {one.external_id for one in found.items} == expected
+        assert {item.external_id for item in found.items} == expected
 
 
 def test_what_is_answered_moves_to_the_front_of_every_list_it_is_in(desk: Desk) -> None:
@@ -122,9 +122,9 @@ def test_what_is_answered_moves_to_the_front_of_every_list_it_is_in(desk: Desk) 
     desk.show(source, topic("a", kind="post"), topic("b", kind="post"), topic("silent"))
     desk.show(source, reply("1", "a", then), reply("2", "b", then + HOUR))
     lists: list[dict[str, Any]] = [{}, {"platform": "reddit"}, {"kind": "post"}, {"kind": "reddit"}, {"source_id": 1}]
-    assert [listed(desk, **one) for one in lists] == [["b", "a"]] * 5
+    assert [listed(desk, **query) for query in lists] == [["b", "a"]] * 5
     desk.show(source, reply("3", "a", then + 2 * HOUR))
-    assert [listed(desk, **one) for one in lists] == [["a", "b"]] * 5
+    assert [listed(desk, **query) for query in lists] == [["a", "b"]] * 5
     assert listed(desk, kind="rss") == listed(desk, source_id=2) == listed(desk, author="nobody") == []
     assert desk.count("replied") == 2 * 5
 
@@ -173,7 +173,7 @@ def test_only_a_head_has_replies_whatever_its_thread_is_called(desk: Desk) -> No
     source = desk.follow("r/one", "reddit")
     desk.show(source, topic("a"), reply("1", "a", desk.now - HOUR), reply("2", "a", desk.now))
     found = {key: desk.store.items.replies(desk.item(key)["id"], 9).items for key in "a1"}
-    assert {key: [one.external_id for one in items] for key, items in found.items()} == {"a": ["1", "2"], "1": []}
+    assert {key: [item.external_id for item in items] for key, items in found.items()} == {"a": ["1", "2"], "1": []}
 
 
 def test_a_reply_goes_with_its_page_or_not_at_all(desk: Desk) -> None:

@@ -13,7 +13,7 @@ from tests.store.sample import fill
 
 
 def stored(desk: Desk) -> set[str]:
-    return {one.external_id for one in desk.store.items.newest(1000)}
+    return {item.external_id for item in desk.store.items.newest(1000)}
 
 
 def aged(desk: Desk, key: str, age: float) -> Item:

@@ -53,10 +53,10 @@ def test_revisions_follow_each_other_without_holes(desk: Desk) -> None:
     for number in range(5):
         desk.show(source, post("a", f"version {number}"))
     item, revisions = desk.item("a"), desk.revisions("a")
-    assert [one["version"] for one in revisions] == [1, 2, 3, 4]
+    assert [revision["version"] for revision in revisions] == [1, 2, 3, 4]
     assert item["version"] == 5
     assert revisions[0]["valid_from"] == item["first_seen_at"]
-    assert all(one["valid_to"] == following["valid_from"] for one, following in pairwise(revisions))
+    assert all(revision["valid_to"] == following["valid_from"] for revision, following in pairwise(revisions))
     assert revisions[-1]["valid_to"] == item["content_last_changed_at"]
 
 
@@ -156,7 +156,7 @@ def test_text_that_the_platform_withholds_stays_ours(desk: Desk) -> None:
     assert desk.show(source, withheld).counts == Counts(duplicate=1)
     item = desk.item("a")
     assert (item["text"], item["is_deleted"], item["version"]) == ("worth keeping", True, 2)
-    assert [one["reasons"] for one in desk.revisions("a")] == [["marked_deleted_by_source"]]
+    assert [revision["reasons"] for revision in desk.revisions("a")] == [["marked_deleted_by_source"]]
 
 
 def test_what_comes_back_unchanged_is_only_restored(desk: Desk) -> None:
@@ -164,7 +164,10 @@ def test_what_comes_back_unchanged_is_only_restored(desk: Desk) -> None:
     desk.show(source, post("a", "worth keeping"))
     desk.show(source, Item("a", title="[deleted]", is_deleted=True))
     desk.show(source, post("a", "worth keeping"))
-    assert [one["reasons"] for one in desk.revisions("a")] == [["marked_deleted_by_source"], ["restored_by_source"]]
+    assert [revision["reasons"] for revision in desk.revisions("a")] == [
+        ["marked_deleted_by_source"],
+        ["restored_by_source"],
+    ]
     assert (desk.item("a")["text"], desk.item("a")["is_deleted"]) == ("worth keeping", False)
 
 
@@ -292,19 +295,19 @@ def test_whatever_is_shown_the_history_of_every_item_is_whole(
         assert counts.new + counts.updated + counts.duplicate == len(items)
     for item in desk.store.items.newest(100):
         revisions = desk.store.items.revisions(item.id)
-        assert [one.version for one in revisions] == list(range(1, item.version))
-        starts = [one.valid_from for one in revisions] + [item.content_last_changed_at]
+        assert [revision.version for revision in revisions] == list(range(1, item.version))
+        starts = [revision.valid_from for revision in revisions] + [item.content_last_changed_at]
         assert starts[0] == item.first_seen_at
-        assert starts[1:] == [one.valid_to for one in revisions]
+        assert starts[1:] == [revision.valid_to for revision in revisions]
         assert starts == sorted(starts)
     shown = {item.external_id for _, _, items in history for item in items}
-    assert {one.external_id for one in desk.store.items.newest(100)} == shown
+    assert {item.external_id for item in desk.store.items.newest(100)} == shown
     desk.close()
 
 
 def test_a_text_that_arrives_after_its_removal_was_told_is_kept_and_nothing_else_of_that_answer(desk: Desk) -> None:
-    one, other = desk.follow("one", kind="reddit"), desk.follow("two", kind="reddit")
-    slow, quick = desk.claim(one), desk.claim(other)
+    first, other = desk.follow("one", kind="reddit"), desk.follow("two", kind="reddit")
+    slow, quick = desk.claim(first), desk.claim(other)
     asked_at = desk.now
     desk.clock.advance(60)
     gone = Item("a", title="One", score=5, author="ann", is_deleted=True, deleted_by="moderator")
@@ -318,5 +321,5 @@ def test_a_text_that_arrives_after_its_removal_was_told_is_kept_and_nothing_else
     )  # fmt: skip
     assert (item["score"], item["author"], item["version"], desk.revisions("a")) == (5, "ann", 1, [])
     assert item["content_change_number"] > before["content_change_number"]
-    desk.show(one, gone)
+    desk.show(first, gone)
     assert desk.item("a")["text"] == "said"

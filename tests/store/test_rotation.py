@@ -29,7 +29,7 @@ def keep(desk: Desk, name: str, keys: str = OLD, secret: str | None = None) -> N
 
 def secrets(desk: Desk, keys: str) -> dict[str, str | None]:
     safe = SecretStore(desk.store.credentials, Cipher(keys))
-    return {one.credential.name: safe.secret(one.credential.name).basic for one in desk.store.credentials.page()}
+    return {row.credential.name: safe.secret(row.credential.name).basic for row in desk.store.credentials.page()}
 
 
 @pytest.fixture
@@ -41,17 +41,17 @@ def full(desk: Desk) -> Desk:
     return desk
 
 
-def at_once(*deeds: Callable[[Event], None]) -> list[BaseException]:
+def at_once(*actions: Callable[[Event], None]) -> list[BaseException]:
     """All of them, until the last one is done; gives what they raised."""
     done, raised = Event(), list[BaseException]()
 
-    def run(deed: Callable[[Event], None]) -> None:
+    def run(action: Callable[[Event], None]) -> None:
         try:
-            deed(done)
+            action(done)
         except BaseException as error:  # noqa: BLE001 — told to the test, which knows what may happen
             raised.append(error)
 
-    *others, last = [Thread(target=run, args=(deed,)) for deed in deeds]
+    *others, last = [Thread(target=run, args=(action,)) for action in actions]
     for thread in (*others, last):
         thread.start()
     last.join()

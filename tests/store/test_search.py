@@ -101,7 +101,7 @@ def parts(text: str) -> list[str]:
         elif sort:
             found.append(char)
         last = sort
-    return [one if is_spaceless(one[0]) else one[:64] for one in found]
+    return [part if is_spaceless(part[0]) else part[:64] for part in found]
 
 
 def answers(question: str, *texts: str) -> bool:
@@ -110,8 +110,8 @@ def answers(question: str, *texts: str) -> bool:
     quoted, rest = pieces[1::2], " ".join(pieces[::2])
     if len(pieces) % 2 == 0:
         quoted, rest = pieces[1:-1:2], " ".join([*pieces[:-1:2], pieces[-1]])
-    wanted = [parts(one) for one in quoted] + [[one] for one in parts(rest)]
-    return all(any(stands(one, parts(text)) for text in texts) for one in wanted if one)
+    wanted = [parts(phrase) for phrase in quoted] + [[part] for part in parts(rest)]
+    return all(any(stands(words, parts(text)) for text in texts) for words in wanted if words)
 
 
 def stands(wanted: list[str], said: list[str]) -> bool:
@@ -165,7 +165,7 @@ def with_too_many_words(desk: Desk) -> None:
 
 
 def found(desk: Desk, question: str, filters: Filter | None = None, **more: Any) -> list[str]:
-    return [one.external_id for one in desk.store.search.find(question, filters, limit=100, **more).items]
+    return [item.external_id for item in desk.store.search.find(question, filters, limit=100, **more).items]
 
 
 def expected(question: str) -> list[str]:
@@ -175,7 +175,7 @@ def expected(question: str) -> list[str]:
 @pytest.mark.parametrize("situation", [not_yet, indexed, partly, edited_and_indexed_again, with_too_many_words])
 def test_all_that_answers_is_found_and_nothing_else(desk: Desk, situation: Callable[[Desk], None]) -> None:
     situation(desk)
-    askable = [one for one in QUESTIONS if parts(one)]
+    askable = [question for question in QUESTIONS if parts(question)]
     wanted = {question: expected(question) for question in askable}
     assert {question: sorted(found(desk, question)) for question in askable} == wanted
     assert {question: sorted(found(desk, question, is_best=True)) for question in askable} == wanted
@@ -200,7 +200,7 @@ def test_any_question_finds_in_any_texts_what_reading_them_finds(
         desk.show(source, *(post(f"{number}", text, title=title) for number, (title, text) in enumerate(said)))
         if of:
             desk.store.index.advance(of)
-        stored = {one.external_id: (one.title or "", one.text or "") for one in desk.store.items.newest(100)}
+        stored = {item.external_id: (item.title or "", item.text or "") for item in desk.store.items.newest(100)}
         for question in [*questions, said[0][1][:4]]:
             if parts(question):
                 wanted = sorted(key for key, both in stored.items() if answers(question, *both))
@@ -240,7 +240,7 @@ def walked(desk: Desk, question: str, filters: Filter | None = None, limit: int 
     keys, after = [], None
     while True:
         page: ResultPage = desk.store.search.find(question, filters, limit=limit, after=after, **more)
-        keys += [one.external_id for one in page.items]
+        keys += [item.external_id for item in page.items]
         if page.next is None:
             return keys
         assert len(page.items) == limit
@@ -250,11 +250,11 @@ def walked(desk: Desk, question: str, filters: Filter | None = None, limit: int 
 def test_newest_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
     many(desk)
     everything = desk.store.search.find("fox", limit=100).items
-    listed = [(one.ordered_at.replace(microsecond=0), one.id) for one in everything]
+    listed = [(item.ordered_at.replace(microsecond=0), item.id) for item in everything]
     assert listed == sorted(listed, reverse=True)
     assert len(listed) == 25
     for limit in (1, 4, 25):
-        assert walked(desk, "fox", limit=limit) == [one.external_id for one in everything]
+        assert walked(desk, "fox", limit=limit) == [item.external_id for item in everything]
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5, 50])
@@ -281,7 +281,7 @@ def test_however_many_texts_are_too_long_for_the_index_a_page_reads_a_few_and_th
         pages.append(desk.store.search.find("fox", limit=limit, after=after))
         assert sum(1 for text in read if len(text) > 100) <= 3
         after = pages[-1].next
-    assert [one.external_id for page in pages for one in page.items] == [key for key in keys if key != "05"]
+    assert [item.external_id for page in pages for item in page.items] == [key for key in keys if key != "05"]
     assert pages[0].is_count_estimated
 
 
@@ -296,7 +296,7 @@ def test_a_page_of_texts_that_do_not_answer_is_empty_and_goes_on(desk: Desk, mon
     second = desk.store.search.find("4", after=first.next)
     assert (second.items, second.next is None) == ([], False)
     third = desk.store.search.find("4", after=second.next)
-    assert ([one.external_id for one in third.items], third.next) == (["4"], None)
+    assert ([item.external_id for item in third.items], third.next) == (["4"], None)
 
 
 def test_best_come_first_and_pages_join_without_a_seam(desk: Desk) -> None:
@@ -317,19 +317,19 @@ def test_what_stands_in_the_title_is_better(desk: Desk) -> None:
 def test_every_filter_keeps_what_has_it(desk: Desk) -> None:
     many(desk)
     numbers = range(25)
-    begin = min(one.created_at for one in desk.store.items.newest(100))
+    begin = min(item.created_at for item in desk.store.items.newest(100))
     cases: list[tuple[Filter, list[int]]] = [
         (Filter(), list(numbers)),
-        (Filter(kind="rss"), [one for one in numbers if one >= 15]),
+        (Filter(kind="rss"), [number for number in numbers if number >= 15]),
         (Filter(kind="entry"), list(numbers)),
-        (Filter(platform="reddit"), [one for one in numbers if one < 15]),
-        (Filter(source_id=2), [one for one in numbers if one >= 15]),
-        (Filter(author="Jane"), [one for one in numbers if one % 2]),
-        (Filter(author="Jane", platform="feeds"), [one for one in numbers if one % 2 and one >= 15]),
-        (Filter(tag="even", source_id=1), [one for one in numbers if one % 2 == 0 and one < 15]),
-        (Filter(until=begin + days(1)), [one for one in numbers if one % 7 == 6]),
-        (Filter(since=begin + days(1), until=begin + days(2)), [one for one in numbers if one % 7 == 5]),
-        (Filter(since=begin + days(6)), [one for one in numbers if one % 7 == 0]),
+        (Filter(platform="reddit"), [number for number in numbers if number < 15]),
+        (Filter(source_id=2), [number for number in numbers if number >= 15]),
+        (Filter(author="Jane"), [number for number in numbers if number % 2]),
+        (Filter(author="Jane", platform="feeds"), [number for number in numbers if number % 2 and number >= 15]),
+        (Filter(tag="even", source_id=1), [number for number in numbers if number % 2 == 0 and number < 15]),
+        (Filter(until=begin + days(1)), [number for number in numbers if number % 7 == 6]),
+        (Filter(since=begin + days(1), until=begin + days(2)), [number for number in numbers if number % 7 == 5]),
+        (Filter(since=begin + days(6)), [number for number in numbers if number % 7 == 0]),
         (Filter(is_deleted=False), list(numbers)),
         (Filter(is_deleted=True), []),
         (Filter(tag="nobody's"), []),
@@ -437,5 +437,5 @@ def test_times_of_any_year_can_be_asked_for(desk: Desk) -> None:
     index_all(desk)
     first, last = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
     asked = (Filter(since=first), Filter(until=first), Filter(since=last), Filter(until=last))
-    assert [len(desk.store.search.find("hello", one).items) for one in asked] == [1, 0, 0, 1]
-    assert [len(desk.store.items.listed(one, 10).items) for one in asked] == [1, 0, 0, 1]
+    assert [len(desk.store.search.find("hello", request).items) for request in asked] == [1, 0, 0, 1]
+    assert [len(desk.store.items.listed(request, 10).items) for request in asked] == [1, 0, 0, 1]

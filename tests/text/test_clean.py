@@ -37,7 +37,7 @@ def refined(*items: Item, **options: Any) -> Refined:
     return refine(Reading(items=items), **{"scope": "s1", "answer_url": ANSWER_URL, **options})
 
 
-def one(**fields: Any) -> RefinedItem:
+def refined_item(**fields: Any) -> RefinedItem:
     (only,) = refined(Item(**{"external_id": "1", **fields})).items
     return only
 
@@ -94,11 +94,11 @@ def test_what_the_reader_skipped_is_passed_on() -> None:
 
 
 def test_a_missing_title_stays_missing() -> None:
-    assert one(text="Only words").item.title is None
+    assert refined_item(text="Only words").item.title is None
 
 
 def test_every_field_is_cleaned() -> None:
-    assert one(
+    assert refined_item(
         external_id=" a\n1 ",
         title=" Two\n lines\x00 ",
         text="First\x07  line \r\n\r\n\r\n\r\n second\tline",
@@ -131,7 +131,7 @@ def test_every_field_is_cleaned() -> None:
 
 
 def test_long_names_and_many_tags_are_capped() -> None:
-    item = one(title="t", author="a" * 999, tags=tuple(f"{n}" + "g" * 999 for n in range(99))).item
+    item = refined_item(title="t", author="a" * 999, tags=tuple(f"{n}" + "g" * 999 for n in range(99))).item
     assert len(item.author or "") == 300
     assert len(item.tags) == 50
     assert {len(tag) for tag in item.tags} == {100}
@@ -139,12 +139,12 @@ def test_long_names_and_many_tags_are_capped() -> None:
 
 @pytest.mark.parametrize("moment", [datetime(1969, 12, 31, tzinfo=UTC), datetime(2201, 1, 1, tzinfo=UTC), datetime.min])
 def test_an_impossible_time_is_no_time(moment: datetime) -> None:
-    item = one(title="t", created_at=moment, edited_at=moment).item
+    item = refined_item(title="t", created_at=moment, edited_at=moment).item
     assert (item.created_at, item.edited_at) == (None, None)
 
 
 def test_a_time_without_a_zone_is_taken_as_utc_and_marked() -> None:
-    item = one(title="t", created_at=datetime(2026, 3, 1, 12)).item
+    item = refined_item(title="t", created_at=datetime(2026, 3, 1, 12)).item
     assert (item.created_at, item.is_zone_guessed) == (NOON, True)
 
 
@@ -168,11 +168,13 @@ def test_a_time_without_a_zone_is_taken_as_utc_and_marked() -> None:
     ],
 )
 def test_only_web_addresses_are_kept_and_made_absolute(given_url: str, kept: str | None) -> None:
-    assert one(title="t", url=given_url).item.url == kept
+    assert refined_item(title="t", url=given_url).item.url == kept
 
 
 def test_relative_addresses_stand_on_the_items_own_base() -> None:
-    item = one(base_url="https://example.net/deep/page", url="x", html='<a href="y">y</a><img src="/z.png">').item
+    item = refined_item(
+        base_url="https://example.net/deep/page", url="x", html='<a href="y">y</a><img src="/z.png">'
+    ).item
     assert item.url == "https://example.net/deep/x"
     assert item.html is not None
     assert 'href="https://example.net/deep/y"' in item.html
@@ -311,7 +313,7 @@ def test_the_fingerprint_is_that_of_rule_1() -> None:
 
 
 def test_a_new_picture_of_a_wordless_post_is_a_change() -> None:
-    comics = [one(html=f'<p><img alt="comic" src="/{n}.png"></p>') for n in (1, 2)]
+    comics = [refined_item(html=f'<p><img alt="comic" src="/{n}.png"></p>') for n in (1, 2)]
     assert [each.item.media for each in comics] == [(Media(f"https://example.org/{n}.png"),) for n in (1, 2)]
     assert comics[0].fingerprint != comics[1].fingerprint
 
@@ -349,7 +351,7 @@ def test_html_becomes_text_that_reads_like_the_page(html: str, text: str) -> Non
 
 
 def test_text_of_the_platform_goes_before_text_of_its_html() -> None:
-    assert one(text="*as typed*", html="<p><em>as typed</em></p>").item.text == "*as typed*"
+    assert refined_item(text="*as typed*", html="<p><em>as typed</em></p>").item.text == "*as typed*"
 
 
 def test_a_cut_is_marked_and_comes_after_the_fingerprint() -> None:
@@ -611,20 +613,20 @@ def many_newlines(n: int) -> str:
     ],
 )
 def test_hostile_html_is_not_parsed_and_keeps_its_text(of: Callable[[int], str]) -> None:
-    outcome = one(html=of(100_000))
+    outcome = refined_item(html=of(100_000))
     assert outcome.is_html_dropped
     assert (outcome.item.text or "").endswith("words")
 
 
 @pytest.mark.parametrize("of", [one_huge_attribute, many_entities, many_newlines, only_closers])
 def test_html_that_is_merely_large_is_kept(of: Callable[[int], str]) -> None:
-    outcome = one(html=of(9_000))
+    outcome = refined_item(html=of(9_000))
     assert not outcome.is_html_dropped
     assert (outcome.item.text or "").endswith("words")
 
 
 def test_html_too_twisted_to_parse_keeps_its_text_and_says_so() -> None:
-    outcome = one(html="<script>x()</script>Tom &amp; <b>Jerry</b>" + tags_to_be_copied(2_500))
+    outcome = refined_item(html="<script>x()</script>Tom &amp; <b>Jerry</b>" + tags_to_be_copied(2_500))
     assert outcome.is_html_dropped
     assert not outcome.is_text_cut
     assert outcome.item.html is None
@@ -635,7 +637,7 @@ def test_a_long_honest_article_keeps_its_html() -> None:
     paragraph = (
         '<p>Some <b>bold</b> and <i><a href="https://example.org/">linked</a></i> <code>code</code>, <em>so</em>.</p>'
     )
-    assert not one(html=paragraph * 700).is_html_dropped
+    assert not refined_item(html=paragraph * 700).is_html_dropped
 
 
 # ── for all input ─────────────────────────────────────────────────────────────────────────────────────────────────

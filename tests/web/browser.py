@@ -33,7 +33,7 @@ def led_to(desk: Desk, path: str, **fields: str) -> str:
 
 def links_of(page: str) -> list[str]:
     """Where one can go from here, within our own pages."""
-    return [unescape(one) for one in re.findall(r'<a\b[^>]*?href="(/[^"]*)"', page)]
+    return [unescape(href) for href in re.findall(r'<a\b[^>]*?href="(/[^"]*)"', page)]
 
 
 def plain(page: str) -> str:

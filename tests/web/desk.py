@@ -1,4 +1,4 @@
-"""A shop with its HTTP door open, and callers of every sort: with a key, without, a browser."""
+"""An app with its HTTP server, and clients: with an API key, without one, a browser."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def portal() -> BlockingPortal:
 
 
 class Desk:
-    """The API of a town's shop, in process."""
+    """The API of an app with a town's feeds, in process."""
 
     def __init__(self, here: TownApp, *, host: str = "127.0.0.1", collects: bool = True, **more: Any) -> None:
         self.here = here

@@ -34,7 +34,7 @@ def refuse(desk: Desk, times: int) -> None:
         pool.failed(use, LoginNeeded(f"not accepted: {SECRET}"))
 
 
-def one(desk: Desk) -> dict[str, Any]:
+def only_credential(desk: Desk) -> dict[str, Any]:
     found: dict[str, Any] = desk.get("/api/credentials")["items"][0]
     return found
 
@@ -50,7 +50,7 @@ def test_how_one_stands_is_told_whole_and_without_its_secret(both: Desk) -> None
     assert told["last_error"] == "not accepted: ***REDACTED***"
     assert SECRET not in answer.text
     both.here.clock.advance(1800)
-    assert (one(both)["state"], one(both)["is_usable"]) == ("active", True)
+    assert (only_credential(both)["state"], only_credential(both)["is_usable"]) == ("active", True)
 
 
 def test_its_story_is_told(both: Desk) -> None:
@@ -100,7 +100,7 @@ def test_no_request_names_a_credential_for_another_host_or_platform(both: Desk, 
         both.client.post("/api/sources", json=body | {"check": True}),
         both.client.patch(f"/api/sources/{source.id}", json={"credential": name}),
     ]
-    assert [(one.status_code, one.json()["error"]["field"]) for one in answers] == [(400, "credential")] * 3
+    assert [(answer.status_code, answer.json()["error"]["field"]) for answer in answers] == [(400, "credential")] * 3
     assert both.here.town.asked == {}
 
 
@@ -116,11 +116,11 @@ def test_no_form_names_a_credential_for_another_host_or_platform(desk: Desk, nam
         sent(desk, "/sources/import", list=json.dumps([fields])),
         sent(desk, "/sources/import", list=json.dumps([fields]), allow_credentials="yes"),
     ]
-    assert [one.status_code for one in answers] == [400, 400, 400, 200, 200]
+    assert [answer.status_code for answer in answers] == [400, 400, 400, 200, 200]
     assert "it names a credential" in answers[3].text
     assert f"the credential &#39;{name}&#39; is for" in answers[4].text
     assert desk.here.app.store.sources.get(source.id).credential is None
-    assert [one.id for one, _ in desk.here.app.store.sources.page(0, 9)] == [source.id]
+    assert [source.id for source, _ in desk.here.app.store.sources.page(0, 9)] == [source.id]
 
 
 # ── what only looks like a secret ─────────────────────────────────────────────────────────────────────────────────

@@ -119,12 +119,12 @@ def test_every_operation_says_what_it_does_what_it_answers_and_that_it_needs_a_k
 
 
 def test_failures_are_described_as_they_are(description: dict[str, Any]) -> None:
-    answers = [one["responses"] for one in of_the_api(description).values()]
-    assert not [one for one in answers if "422" in one]
+    answers = [route["responses"] for route in of_the_api(description).values()]
+    assert not [answer for answer in answers if "422" in answer]
     schemas = {
         answer["content"]["application/json"]["schema"]["$ref"]
-        for one in answers
-        for status, answer in one.items()
+        for statuses in answers
+        for status, answer in statuses.items()
         if not status.startswith("2")
     }
     assert schemas == {"#/components/schemas/Failed"}

@@ -270,7 +270,7 @@ def test_keys_that_cannot_be_checked_are_a_503_not_a_401(desk: Desk) -> None:
 
 
 def every_error(base: type[CatchmentError] = CatchmentError) -> list[type[CatchmentError]]:
-    return [base, *(found for one in base.__subclasses__() for found in every_error(one))]
+    return [base, *(found for subclass in base.__subclasses__() for found in every_error(subclass))]
 
 
 EXPECTED = {
@@ -289,9 +289,9 @@ EXPECTED = {
 
 
 def test_every_error_of_ours_has_a_status() -> None:
-    ours = [one for one in every_error() if one.__module__ == "catchment.errors"]
-    statuses = {one: failure_of(one("what happened")).status for one in ours}
-    assert {one: statuses[one] for one in EXPECTED} == EXPECTED
+    ours = [error for error in every_error() if error.__module__ == "catchment.errors"]
+    statuses = {error: failure_of(error("what happened")).status for error in ours}
+    assert {error: statuses[error] for error in EXPECTED} == EXPECTED
     assert all(status >= 400 for status in statuses.values())
 
 

@@ -27,8 +27,11 @@ def test_metrics_are_told_by_the_hour_and_by_the_day_and_of_one_kind(both: Desk)
     here.clock.advance(3600)
     hours = both.get("/api/metrics")["items"]
     assert len(hours) == 24
-    assert [(one["succeeded"], one["failed"], one["success_rate"]) for one in hours[-2:]] == [(1, 1, 0.5), (0, 0, None)]
-    assert [one["is_over"] for one in hours[-2:]] == [True, False]
+    assert [(hour["succeeded"], hour["failed"], hour["success_rate"]) for hour in hours[-2:]] == [
+        (1, 1, 0.5),
+        (0, 0, None),
+    ]
+    assert [hour["is_over"] for hour in hours[-2:]] == [True, False]
     (kind,) = hours[-2]["kinds"]
     assert (kind["kind"], kind["platform"], kind["new_count"]) == ("rss", "feeds", 1)
     (day,) = both.get("/api/metrics", span="day", limit=1)["items"]
@@ -45,9 +48,13 @@ def test_alerts_are_told_page_by_page_and_those_that_are_over_if_asked_for(both:
     # One after the other: side by side, any of them may be the first.
     for source in (*sources, sources[0]):
         here.collect(source)
-    assert [one["source_id"] for page in both.pages("/api/alerts", limit=1) for one in page] == [3, 2]
-    everything = [one for page in both.pages("/api/alerts", limit=2, include_closed=True) for one in page]
-    assert [(one["source_id"], one["closed_at"] is None) for one in everything] == [(3, True), (2, True), (1, False)]
+    assert [alert["source_id"] for page in both.pages("/api/alerts", limit=1) for alert in page] == [3, 2]
+    everything = [alert for page in both.pages("/api/alerts", limit=2, include_closed=True) for alert in page]
+    assert [(alert["source_id"], alert["closed_at"] is None) for alert in everything] == [
+        (3, True),
+        (2, True),
+        (1, False),
+    ]
 
 
 # ── for Prometheus ────────────────────────────────────────────────────────────────────────────────────────────────
@@ -105,7 +112,7 @@ def test_prometheus_reads_what_is_due_what_came_and_what_is_open(both: Desk) -> 
     assert found.value("catchment_sources_due_seconds", kind="rss") == 1260
     assert found.value("catchment_sources", state="active") == 4
     assert (found.value("catchment_gaps_open"), found.value("catchment_items")) == (0, 1)
-    assert [found.value("catchment_alerts_open", severity=one) for one in ("P0", "P1", "P2")] == [0, 1, 0]
+    assert [found.value("catchment_alerts_open", severity=severity) for severity in ("P0", "P1", "P2")] == [0, 1, 0]
     assert found.value("catchment_hot_reads_total", result="hit") == 3
     assert found.value("catchment_hot_hit_ratio") == 0.75
     # So many a minute has who comes without a key.

@@ -129,7 +129,7 @@ def test_signing_out_ends_the_session_on_the_server(both: Desk) -> None:
 def test_sessions_are_listed_and_ended_by_the_api(both: Desk) -> None:
     first, second = both.browser(), both.browser()
     listed = both.get("/api/sessions")["items"]
-    assert [one["opened_by"] for one in listed] == ["link", "link"]
+    assert [session["opened_by"] for session in listed] == ["link", "link"]
     assert both.client.delete(f"/api/sessions/{listed[1]['id']}").status_code == 204
     assert (first.get("/sources").status_code, second.get("/sources").status_code) == (401, 200)
     assert both.client.delete(f"/api/sessions/{listed[1]['id']}").status_code == 404
@@ -147,7 +147,7 @@ def test_the_settings_page_lists_sessions_and_ends_all_others(desk: Desk) -> Non
 def test_a_link_made_later_signs_in_once_and_only_for_a_while(both: Desk) -> None:
     links, now = both.here.app.store.sign_in_links, SystemClock().now()
     token, late = new_link(links, now), new_link(links, now - timedelta(minutes=LINK_MINUTES))
-    statuses = [both.caller().get("/login", params={"token": one}).status_code for one in (token, token, late)]
+    statuses = [both.caller().get("/login", params={"token": attempt}).status_code for attempt in (token, token, late)]
     assert statuses == [303, 401, 401]
 
 

@@ -29,7 +29,7 @@ def an_edited_feed(desk: Desk) -> None:
     broken = here.town.feed("two")
     broken.says.extend([Missing("not there", status=404)] * 10)
     here.follow(broken)
-    here.collect(*[here.app.store.sources.get(one) for one in (1, 2)])
+    here.collect(*[here.app.store.sources.get(source_id) for source_id in (1, 2)])
 
 
 def test_no_name_of_a_source_holds_terminal_escapes_wherever_it_comes_from(desk: Desk) -> None:
@@ -75,7 +75,7 @@ def test_a_source_lives_its_whole_life_through_the_api(both: Desk) -> None:
     assert both.client.delete(path).status_code == 204
     assert both.client.get(path).status_code == 404
     assert both.get("/api/sources")["items"] == []
-    assert [one["id"] for one in both.get("/api/sources", state="removed")["items"]] == [made["id"]]
+    assert [item["id"] for item in both.get("/api/sources", state="removed")["items"]] == [made["id"]]
 
 
 def test_run_has_the_source_visited_at_the_next_tick_whatever_its_schedule_says(both: Desk) -> None:
@@ -85,7 +85,7 @@ def test_run_has_the_source_visited_at_the_next_tick_whatever_its_schedule_says(
     both.here.collect(source)
     assert both.here.collect() == []
     both.post(f"/api/sources/{source.id}/run", status=202)
-    assert [one.source_id for one in both.here.collect()] == [source.id]
+    assert [result.source_id for result in both.here.collect()] == [source.id]
 
 
 def test_items_of_a_removed_source_stay(both: Desk) -> None:
@@ -97,14 +97,14 @@ def test_items_of_a_removed_source_stay(both: Desk) -> None:
 def test_items_revisions_runs_gaps_and_alerts_are_told(both: Desk) -> None:
     an_edited_feed(both)
     items = both.get("/api/items")["items"]
-    assert [one["external_id"] for one in items] == ["p2", "p1"]
+    assert [item["external_id"] for item in items] == ["p2", "p1"]
     assert both.get(f"/api/items/{items[1]['id']}") == items[1]
     (revision,) = both.get(f"/api/items/{items[1]['id']}/revisions")["items"]
     assert (revision["text"], items[1]["text"], items[1]["version"]) == ("first", "second thoughts", 2)
     # A feed tells no counters, and has no places.
     assert both.get(f"/api/items/{items[1]['id']}/counters") == {"counters": [], "appearances": []}
     runs = both.get("/api/runs")["items"]
-    assert [(one["source_count"], one["failed"]) for one in runs] == [(2, 1), (1, 0)]
+    assert [(run["source_count"], run["failed"]) for run in runs] == [(2, 1), (1, 0)]
     assert both.get("/api/gaps") == {"items": [], "next": None}
     assert both.get("/api/credentials") == {"items": [], "next": None}
 
@@ -140,7 +140,7 @@ def test_a_run_under_way_is_told_as_far_as_it_has_come(both: Desk) -> None:
 
 def test_an_item_is_told_as_it_was_at_a_moment(both: Desk) -> None:
     an_edited_feed(both)
-    (item,) = [one for one in both.get("/api/items")["items"] if one["external_id"] == "p1"]
+    (item,) = [item for item in both.get("/api/items")["items"] if item["external_id"] == "p1"]
     path, before = f"/api/items/{item['id']}", item["first_seen_at"]
     then = both.get(path, at=before)
     assert (then["text"], then["version"], then["valid_to"]) == ("first", 1, item["content_last_changed_at"])
@@ -159,9 +159,9 @@ def test_items_are_listed_by_last_reply_as_far_as_one_is_known(both: Desk) -> No
     at.show(at.follow(), *told)
     at.presence.leave(at.now)
     found = both.get("/api/items", order="replied")["items"]
-    assert [one["external_id"] for one in found] == ["b", "d", "a"]
+    assert [item["external_id"] for item in found] == ["b", "d", "a"]
     pages = both.pages("/api/items", order="replied", limit=2, platform="feeds", source_id=1)
-    assert [[one["external_id"] for one in page] for page in pages] == [["b", "d"], ["a"]]
+    assert [[item["external_id"] for item in page] for page in pages] == [["b", "d"], ["a"]]
     times = {"since": found[1]["last_reply_at"], "until": found[0]["last_reply_at"]}
     assert both.get("/api/items", order="replied", **times)["items"] == [found[1]]
     assert len(both.get("/api/items", order="posted")["items"]) == 4
@@ -191,14 +191,14 @@ def test_changes_are_told_in_order_and_next_goes_on_from_there(both: Desk) -> No
     seen, after = [], "0"
     for _ in range(3):
         page = both.get("/api/changes", after=after, limit=2)
-        seen += [one["external_id"] for one in page["items"]]
+        seen += [item["external_id"] for item in page["items"]]
         after = page["next"]
     assert sorted(seen) == ["p0", "p1", "p2", "p3", "p4"]
     assert (page["is_end"], page["newest"], page["next"]) == (True, 1, "1")
     feed.post("p3", text="second thoughts")
     here.collect(source)
     page = both.get("/api/changes", after=after)
-    assert [(one["external_id"], one["content_change_number"]) for one in page["items"]] == [("p3", 2)]
+    assert [(item["external_id"], item["content_change_number"]) for item in page["items"]] == [("p3", 2)]
     assert both.get("/api/changes", after=page["next"], counters=True)["items"] == []
 
 
@@ -249,7 +249,7 @@ def test_14_the_status_with_a_key_tells_every_source_and_the_figures(both: Desk)
     both.post("/api/sources", {"kind": "rss", "target": "https://three.example/feed"}, status=201)
     both.post("/api/sources/3/pause")
     status = both.get("/api/collector/status")
-    assert [(one["id"], one["type"], one["kind"], one["status"]) for one in status["sources"]] == [
+    assert [(source["id"], source["type"], source["kind"], source["status"]) for source in status["sources"]] == [
         (1, "rss", "rss", "ok"),
         (2, "rss", "rss", "failing"),
         (3, "rss", "rss", "paused"),
@@ -314,9 +314,9 @@ def test_following_next_shows_everything_once_and_in_order(both: Desk) -> None:
         ("/api/runs", 1, [2, 1]),
     ):
         pages = both.pages(path, limit=size)
-        ids = [one["id"] for page in pages for one in page]
+        ids = [row["id"] for page in pages for row in page]
         assert all(len(page) == size for page in pages[:-1])
-        assert ids == (order or [one["id"] for one in here.items()])
+        assert ids == (order or [item["id"] for item in here.items()])
     pages_of_status = [both.get("/api/collector/status", limit=2)]
     pages_of_status.append(both.get("/api/collector/status", limit=2, after=pages_of_status[0]["next"]))
     assert [[row["id"] for row in page["sources"]] for page in pages_of_status] == [[1, 2], [3]]
@@ -324,10 +324,10 @@ def test_following_next_shows_everything_once_and_in_order(both: Desk) -> None:
 
 
 def test_sources_are_filtered_by_kind_and_state(desk: Desk) -> None:
-    one, two = (desk.here.follow(desk.here.town.feed(name)) for name in ("one", "two"))
-    desk.post(f"/api/sources/{two.id}/pause")
-    assert [row["id"] for row in desk.get("/api/sources", kind="rss", state="active")["items"]] == [one.id]
-    assert [row["id"] for row in desk.get("/api/sources", state="paused")["items"]] == [two.id]
+    first, second = (desk.here.follow(desk.here.town.feed(name)) for name in ("one", "two"))
+    desk.post(f"/api/sources/{second.id}/pause")
+    assert [row["id"] for row in desk.get("/api/sources", kind="rss", state="active")["items"]] == [first.id]
+    assert [row["id"] for row in desk.get("/api/sources", state="paused")["items"]] == [second.id]
     assert desk.get("/api/sources", kind="reddit")["items"] == []
 
 
@@ -344,7 +344,7 @@ def test_every_field_that_is_answered_is_described_and_no_other(desk: Desk) -> N
     desk.here.collect(desk.here.app.store.sources.get(1))
     for _ in range(5):
         desk.here.collect(desk.here.app.store.sources.get(2))
-    (edited,) = [one for one in desk.get("/api/items")["items"] if one["version"] == 2]
+    (edited,) = [item for item in desk.get("/api/items")["items"] if item["version"] == 2]
     health = desk.get("/health")
     told: list[tuple[type[BaseModel], Any]] = [
         (sources.SourceSchema, desk.get("/api/sources/1")),

@@ -24,7 +24,7 @@ def asked(both: Desk) -> Desk:
 
 
 def found(desk: Desk, **asked: Any) -> list[str]:
-    return [one["external_id"] for page in desk.pages("/api/search", **asked) for one in page]
+    return [item["external_id"] for page in desk.pages("/api/search", **asked) for item in page]
 
 
 def test_items_are_found_by_their_words_page_by_page(asked: Desk) -> None:

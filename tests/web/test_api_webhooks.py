@@ -133,4 +133,4 @@ def test_watches_are_paused_resumed_and_removed(telling: Desk) -> None:
     assert [telling.post(f"{path}/{verb}")["is_active"] for verb in ("pause", "resume")] == [False, True]
     telling.post("/api/watches", {"name": "w", "authors": ["ann"]}, status=409)
     assert telling.client.delete(path).status_code == 204
-    assert [telling.client.get(one).status_code for one in (path, f"{path}/hits")] == [404, 404]
+    assert [telling.client.get(url).status_code for url in (path, f"{path}/hits")] == [404, 404]

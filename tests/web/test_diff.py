@@ -15,8 +15,8 @@ TEXTS = st.lists(
 @given(TEXTS, TEXTS)
 def test_both_texts_can_be_read_out_of_it(before: str, after: str) -> None:
     pieces = changed(before, after)
-    assert "".join(one.text for one in pieces if one.sort != "new") == before
-    assert "".join(one.text for one in pieces if one.sort != "gone") == after
+    assert "".join(piece.text for piece in pieces if piece.sort != "new") == before
+    assert "".join(piece.text for piece in pieces if piece.sort != "gone") == after
 
 
 @given(TEXTS)
@@ -37,11 +37,11 @@ def test_words_and_chinese_characters_are_told_apart() -> None:
 def test_of_what_stayed_only_the_surroundings_are_shown() -> None:
     stayed = "word " * 200
     pieces = shortened(changed(f"{stayed}old{stayed}", f"{stayed}new{stayed}"))
-    assert [one.sort for one in pieces] == ["skipped", "kept", "gone", "new", "kept", "skipped"]
+    assert [piece.sort for piece in pieces] == ["skipped", "kept", "gone", "new", "kept", "skipped"]
     assert int(pieces[0].text) + len(pieces[1].text) == len(stayed)
 
 
 def test_a_text_that_is_wholly_different_and_very_long_is_told_at_once() -> None:
     """Word by word this would take minutes."""
     before, after = (" ".join(f"{name}{number}" for number in range(100_000)) for name in "ab")
-    assert [one.sort for one in changed(before, after)] == ["gone", "new"]
+    assert [piece.sort for piece in changed(before, after)] == ["gone", "new"]

@@ -46,7 +46,7 @@ def test_every_link_leads_somewhere_and_no_page_holds_anything_inline_or_foreign
     for _, path, page in pages_of(desk, language):
         paths.add(re.sub(r"\d+", "1", path.partition("?")[0]))
         loaded = re.findall(r'(?:src|<link[^>]+href)="([^"]*)"', page)
-        assert all(one.startswith(("/", "data:image/svg+xml,")) for one in loaded), path
+        assert all(url.startswith(("/", "data:image/svg+xml,")) for url in loaded), path
         assert not re.search(r"<style|\sstyle=|\son\w+=|<iframe|<img|http-equiv|javascript:", page), path
         assert "<old>" not in page, path
         assert "<moved>" not in page, path
@@ -72,11 +72,11 @@ def test_headings_are_in_order_fields_have_labels_first_views_are_small_and_comm
         assert "`" not in page, path
         assert re.findall(rf"(?<!\.venv/bin/)\bcatchment (?:{'|'.join(sorted(COMMANDS))})\b.*", page) == [], path
         main = page[page.index("<main") : page.index("</main>")]
-        levels = [int(one) for one in re.findall(r"<h([1-6])\b", re.sub(r'<div class="said".*?</div>', "", main))]
+        levels = [int(level) for level in re.findall(r"<h([1-6])\b", re.sub(r'<div class="said".*?</div>', "", main))]
         assert levels[:1] == [1], path
         assert levels.count(1) == 1, path
         assert all(later - earlier <= 1 for earlier, later in pairwise(levels)), (path, levels)
-        bare = [one for one in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in one]
+        bare = [tag for tag in re.findall(r"<(?:input|select|textarea)\b[^>]*>", main) if 'type="hidden"' not in tag]
         assert len(bare) <= len(re.findall(r"<label\b", main)), path
 
 
@@ -84,12 +84,12 @@ def test_headings_are_in_order_fields_have_labels_first_views_are_small_and_comm
 def test_no_change_without_the_token_of_its_reader(desk: Desk, path: str) -> None:
     a_whole_deployment(desk)
     browser = desk.browser()
-    before = [desk.get(one) for one in ("/api/sources", "/api/watches", "/api/credentials")]
+    before = [desk.get(api_path) for api_path in ("/api/sources", "/api/watches", "/api/credentials")]
     for data in ({}, {"token": ""}, {"token": "0" * 64}):
         assert browser.post(path, data=data).status_code == 403
     stranger = desk.caller({"Accept": "text/html"})
     assert stranger.post(path, data={}).status_code == 401
-    assert [desk.get(one) for one in ("/api/sources", "/api/watches", "/api/credentials")] == before
+    assert [desk.get(api_path) for api_path in ("/api/sources", "/api/watches", "/api/credentials")] == before
 
 
 @pytest.mark.parametrize("path", sorted(browsing_paths("GET") - {"/login", "/static/1"}))

@@ -132,7 +132,7 @@ def test_five_hundred_guesses_make_one_log_line_and_one_alert_which_closes_by_it
     assert statuses.count(429) == 500 - FREE_TRIES + 1
     assert lines.getvalue().count("wrong keys or links") == 1
     app = guarded.here.app
-    (alert,) = [one for one in app.store.alerts.page() if one.subject == GUESSING]
+    (alert,) = [row for row in app.store.alerts.page() if row.subject == GUESSING]
     assert FAR in alert.message
     watch_credentials(app)
     assert app.store.alerts.count_open() == 1

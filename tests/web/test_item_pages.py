@@ -31,7 +31,7 @@ def opened(desk: Desk, path: str, *, status: int = 200, language: str = "en") ->
 
 
 def titles(page: str) -> list[str]:
-    return [unescape(one) for one in re.findall(r'<a class="headline"[^>]*>(.*?)</a>', page)]
+    return [unescape(title) for title in re.findall(r'<a class="headline"[^>]*>(.*?)</a>', page)]
 
 
 def a_feed(desk: Desk, count: int, name: str = "Gazette", **more: Any) -> None:
@@ -85,7 +85,7 @@ def test_the_list_by_last_reply_has_what_was_answered_and_says_so(both: Desk) ->
     assert unescape(by_reply) == "/items?order=replied&author=ada&since=2000-01-01"
     assert len(titles(opened(both, unescape(by_time)))) == 4
     told = both.browser().get(formats(page)["JSON Feed"]).json()
-    assert [one["title"] for one in told["items"]] == ["lively", "middling", "old"]
+    assert [item["title"] for item in told["items"]] == ["lively", "middling", "old"]
     assert told["title"].startswith("catchment · Items by last reply")
     lines = both.browser().get(formats(page)["CSV"]).text.splitlines()
     assert all(line["last_reply_at"] for line in csv.DictReader(lines))
@@ -111,7 +111,7 @@ def test_where_nothing_was_answered_the_list_by_last_reply_explains_itself(desk:
 
 def test_an_item_tells_when_it_was_last_answered(desk: Desk) -> None:
     answered(desk, ("lively", 1), ("silent", 0))
-    (lively, silent) = (one["id"] for one in reversed(desk.get("/api/items")["items"]))
+    (lively, silent) = (item["id"] for item in reversed(desk.get("/api/items")["items"]))
     assert "last reply <time" in opened(desk, f"/items/{lively}")
     assert "last reply" not in opened(desk, f"/items/{silent}")
 
@@ -128,7 +128,7 @@ def test_what_is_filtered_by_is_shown_and_can_be_taken_away(both: Desk) -> None:
     page = opened(both, "/items?source=1&kind=entry&since=2020-01-01")
     assert titles(page) == ["Gazette 0", "Gazette 1"]
     assert "<b>Gazette</b>" in page
-    without = [unescape(one) for one in re.findall(r'<a href="(/items[^"]*)" aria-label="Remove', page)]
+    without = [unescape(href) for href in re.findall(r'<a href="(/items[^"]*)" aria-label="Remove', page)]
     assert set(without) == {
         "/items?kind=entry&since=2020-01-01",
         "/items?source=1&since=2020-01-01",
@@ -244,7 +244,7 @@ def test_a_time_before_an_item_was_first_seen_is_said_to_be_unknown_and_leads_to
     page = opened(desk, "/items/1?at=2001-01-01", status=404)
     assert "This item was first seen on" in plain(page)
     assert "Page not found" not in page
-    (first,) = [one for one in links_of(page) if "?at=" in one]
+    (first,) = [link for link in links_of(page) if "?at=" in link]
     assert "The old bridge is closed." in opened(desk, first)
     assert "此条目首次发现于" in opened(desk, "/items/1?at=2001-01-01", status=404, language="zh")
 
@@ -376,12 +376,12 @@ def test_every_list_is_a_feed_and_a_table_too(both: Desk) -> None:
         assert set(found) == {"Atom", "JSON Feed", "CSV", "JSONL"}
         expected = ["天气"] if "search" in path else ["天气", "=1+1 & more"]
         feed = ElementTree.fromstring(browser.get(found["Atom"]).content)
-        assert [one.findtext(f"{ATOM}title") for one in feed.iter(f"{ATOM}entry")] == expected
-        assert [one["title"] for one in browser.get(found["JSON Feed"]).json()["items"]] == expected
+        assert [entry.findtext(f"{ATOM}title") for entry in feed.iter(f"{ATOM}entry")] == expected
+        assert [item["title"] for item in browser.get(found["JSON Feed"]).json()["items"]] == expected
         rows = list(csv.DictReader(browser.get(found["CSV"]).text.splitlines()))
-        assert [one["title"] for one in rows] == [one.replace("=", "'=") for one in expected]
+        assert [row["title"] for row in rows] == [title.replace("=", "'=") for title in expected]
         lines = browser.get(found["JSONL"]).text.splitlines()
-        assert [json.loads(one)["title"] for one in lines] == expected
+        assert [json.loads(line)["title"] for line in lines] == expected
 
 
 def test_our_own_reader_understands_our_feeds(desk: Desk) -> None:
@@ -392,7 +392,7 @@ def test_our_own_reader_understands_our_feeds(desk: Desk) -> None:
         assert answer.headers["content-type"].startswith(("application/atom+xml", "application/feed+json"))
         told = Answer(200, {}, answer.content, "http://127.0.0.1:8700/items", desk.here.clock.now())
         items = feeds.read(told, Request("http://127.0.0.1:8700/items")).items
-        assert [(one.title, one.url) for one in items] == [
+        assert [(item.title, item.url) for item in items] == [
             ("天气", "https://feeds.example/p2"),
             ("=1+1 & more", "https://feeds.example/p1"),
         ]
@@ -421,9 +421,9 @@ def test_a_long_list_tells_where_it_goes_on(desk: Desk) -> None:
     a_feed(desk, 60)
     browser = desk.browser()
     answer = browser.get(formats(browser.get("/items").text)["JSON Feed"])
-    first = [one["title"] for one in answer.json()["items"]]
+    first = [item["title"] for item in answer.json()["items"]]
     more = desk.caller().get(answer.links["next"]["url"]).json()["items"]
-    assert first + [one["title"] for one in more] == [f"Gazette {number}" for number in range(60)]
+    assert first + [item["title"] for item in more] == [f"Gazette {number}" for number in range(60)]
 
 
 def test_an_unknown_format_is_said(desk: Desk) -> None:
@@ -435,10 +435,12 @@ def test_a_thread_shows_what_was_said_in_it(both: Desk) -> None:
     both.here.app.store.database.write(
         lambda tx: tx.run("UPDATE items SET thread_id = 'a topic', is_head = external_id = 'Gazette-39'")
     )
-    head = next(one["id"] for one in both.get("/api/items", limit=200)["items"] if one["external_id"] == "Gazette-39")
+    head = next(
+        item["id"] for item in both.get("/api/items", limit=200)["items"] if item["external_id"] == "Gazette-39"
+    )
     said = both.pages(f"/api/items/{head}/replies", limit=25)
     expected = [f"Gazette {number}" for number in range(38, -1, -1)]
-    assert [one["title"] for page in said for one in page] == expected
+    assert [item["title"] for page in said for item in page] == expected
     page = opened(both, f"/items/{head}")
     (onwards,) = re.findall(r'href="([^"]+)" rel="next"', page)
     assert titles(page) + titles(opened(both, unescape(onwards).partition("#")[0])) == expected
@@ -485,7 +487,7 @@ def test_images_are_loaded_where_a_reader_asks_for_it_and_only_there(desk: Desk)
     answer = browser.get(link)
     images = re.findall(r"<img[^>]*>", body_of(answer.text))
     assert len(images) == 2
-    assert all('referrerpolicy="no-referrer"' in one and 'loading="lazy"' in one for one in images)
+    assert all('referrerpolicy="no-referrer"' in image and 'loading="lazy"' in image for image in images)
     assert "onerror" not in answer.text
     assert "img-src data: https: http:;" in answer.headers["content-security-policy"]
     assert "img-src data:;" in browser.get("/items").headers["content-security-policy"]
@@ -566,5 +568,5 @@ def test_lists_of_items_and_of_sources_are_filtered_by_category(desk: Desk) -> N
     assert '<option value="News">News (1)</option>' in page
     assert "unknown category" in opened(desk, "/items?category=nowhere", status=400)
     listed = desk.get("/api/items", category="science")["items"]
-    assert [one["title"] for one in listed] == ["From Gazette South"]
-    assert [one["name"] for one in desk.get("/api/sources", category="NEWS")["items"]] == ["Gazette North"]
+    assert [item["title"] for item in listed] == ["From Gazette South"]
+    assert [item["name"] for item in desk.get("/api/sources", category="NEWS")["items"]] == ["Gazette North"]

@@ -42,7 +42,10 @@ def test_visits_under_way_and_those_that_ended_last_are_told(both: Desk) -> None
     (heard,) = told(both)
     assert heard["said"] == "1 collection in progress"
     assert heard["visits"] == [{"name": "Gazette", "href": "/sources/1", "words": "started just now", "tone": "live"}]
-    assert [(one["name"], one["tone"]) for one in heard["results"]] == [("An <old> blog", "bad"), ("Gazette", "good")]
+    assert [(result["name"], result["tone"]) for result in heard["results"]] == [
+        ("An <old> blog", "bad"),
+        ("Gazette", "good"),
+    ]
     assert heard["results"][1]["words"].startswith("1 new item · ")
     (chinese,) = told(both, "zh")
     assert chinese["said"] == "1 个采集正在进行"

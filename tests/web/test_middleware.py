@@ -119,7 +119,9 @@ def test_a_body_too_large_is_refused_whether_or_not_it_says_so(desk: Desk) -> No
     json = {"Content-Type": "application/json"}
     told = desk.client.post("/api/sources", content=b" " * (MOST_BYTES + 1), headers=json)
     untold = desk.client.post("/api/sources", content=drip(), headers=json)
-    assert [(one.status_code, one.json()["error"]["code"]) for one in (told, untold)] == [(413, "TOO_LARGE")] * 2
+    assert [(answer.status_code, answer.json()["error"]["code"]) for answer in (told, untold)] == [
+        (413, "TOO_LARGE")
+    ] * 2
 
 
 # ── health ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -209,7 +209,7 @@ def test_the_forecast_says_what_is_needed_whether_it_suffices_and_who_gives_way(
     for priority, count in counts.items():
         communities(desk, count, priority=priority, interval_minutes=1)
     said = plain(opened(desk, "/"))
-    assert [one for one in told if one not in said] == []
+    assert [sentence for sentence in told if sentence not in said] == []
     assert "预测" in opened(desk, "/", language="zh")
 
 

@@ -150,9 +150,9 @@ def test_nothing_is_loaded_from_elsewhere_and_nothing_is_inline(desk: Desk, spok
     a_lively_town(desk)
     for page in (start_page(desk, spoken), desk.stranger.get("/").text, desk.browser().get("/nothing").text):
         loaded = re.findall(r'(?:src|<link[^>]+href)="([^"]*)"', page)
-        assert all(one.startswith(("/", "data:image/svg+xml,")) for one in loaded)
+        assert all(url.startswith(("/", "data:image/svg+xml,")) for url in loaded)
         assert not re.search(r"<style|\sstyle=|\son\w+=|<iframe|<img|http-equiv", page)
-    assert not any(re.search(rb"@import|url\(|https?://", one.body) for one in ASSETS.values())
+    assert not any(re.search(rb"@import|url\(|https?://", asset.body) for asset in ASSETS.values())
 
 
 def test_the_stylesheet_is_found_and_may_be_kept_for_ever(desk: Desk) -> None:
@@ -212,7 +212,7 @@ def test_the_language_is_the_readers_choice(asked: str | None, accepted: str | N
 )
 def test_times_are_told_as_people_tell_them(distance: timedelta, english: str, chinese: str) -> None:
     at = (NOW + distance).isoformat()
-    assert [Locale(one, NOW).when(at) for one in ("en", "zh")] == [english, chinese]
+    assert [Locale(language, NOW).when(at) for language in ("en", "zh")] == [english, chinese]
 
 
 def test_a_failure_is_told_in_the_readers_language_and_as_it_was_said(desk: Desk) -> None:

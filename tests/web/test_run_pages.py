@@ -51,8 +51,8 @@ def test_runs_are_listed_page_by_page_and_lead_to_their_results(both: Desk) -> N
     (onwards,) = re.findall(r'href="([^"]+)" rel="next"', first)
     second = opened(both, unescape(onwards))
     ids = [re.findall(r'class="headline" href="/runs/(\d+)"', page) for page in (first, second)]
-    assert [len(one) for one in ids] == [30, 5]
-    assert [int(one) for page in ids for one in page] == list(range(35, 0, -1))
+    assert [len(page_ids) for page_ids in ids] == [30, 5]
+    assert [int(item_id) for page in ids for item_id in page] == list(range(35, 0, -1))
     assert "Gazette" in plain(opened(both, "/runs/1"))
 
 
@@ -122,18 +122,18 @@ def test_what_is_not_there_is_said_in_plain_words(desk: Desk, path: str) -> None
 def test_gaps_are_shown_by_source_and_closed_ones_apart(both: Desk) -> None:
     assert "Nothing is known to be missing" in opened(both, "/gaps")
     assert "No closed gaps" in opened(both, "/gaps?show=closed")
-    one, other = a_feed_with_a_gap(both), a_feed_with_a_gap(both, "Other")
+    first, other = a_feed_with_a_gap(both), a_feed_with_a_gap(both, "Other")
     page = opened(both, "/gaps")
     assert "possible gap" in page
     assert "All entries of the feed were replaced between two collections." in page
-    assert f'<a href="/gaps?source={one.id}">Gazette</a> <span class="quiet">1 gap</span>' in page
+    assert f'<a href="/gaps?source={first.id}">Gazette</a> <span class="quiet">1 gap</span>' in page
     of_one = plain(opened(both, f"/gaps?source={other.id}"))
     assert "Other" in of_one
     assert "Gazette" not in of_one
     both.here.app.store.database.write(
         lambda tx: tx.run(
             "UPDATE gaps SET closed_at = 1700000000000000, closed_because = 'gap.shown_again' WHERE source_id = ?",
-            one.id,
+            first.id,
         )
     )
     assert "Gazette" not in plain(opened(both, "/gaps"))

@@ -106,8 +106,8 @@ def started(tmp_path: Path) -> Iterator[Callable[..., Served]]:
         return running[-1]
 
     yield start
-    for one in running:
-        one.close()
+    for server in running:
+        server.close()
 
 
 def test_it_says_where_it_listens_lets_in_by_link_and_key_and_ends_cleanly(

@@ -34,9 +34,9 @@ def test_credentials_are_shown_by_platform_with_their_use_and_no_secret(both: De
     assert "Reddit" in plain(page)
     assert "reader active usable 0 of 100" in plain(page)
     assert "sealed" not in page
-    one = opened(both, "/credentials/1")
-    assert "for any source of the platform" in one
-    assert "sealed" not in one
+    credential_page = opened(both, "/credentials/1")
+    assert "for any source of the platform" in credential_page
+    assert "sealed" not in credential_page
     opened(both, "/credentials/7", status=404)
 
 
@@ -188,7 +188,7 @@ def test_the_interval_of_a_kind_is_set_on_the_page_and_by_the_api(desk: Desk) ->
     assert "Feed 240 min default" in plain(opened(desk, "/settings"))
     assert led_to(desk, "/settings/intervals", kind="rss", interval="45") == "/settings?done=interval_set#intervals"
     assert "Feed 45 min set here" in plain(opened(desk, "/settings?done=interval_set"))
-    found = {one["kind"]: one for one in desk.get("/api/settings/intervals")["items"]}
+    found = {item["kind"]: item for item in desk.get("/api/settings/intervals")["items"]}
     assert (found["rss"]["interval_minutes"], found["rss"]["origin"]) == (45, "database")
     answer = desk.client.put("/api/settings/intervals/rss", json={"interval_minutes": 30})
     assert (answer.status_code, answer.json()["interval_minutes"]) == (200, 30)

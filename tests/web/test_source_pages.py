@@ -50,7 +50,7 @@ def a_broken_feed(desk: Desk, name: str = "Old Blog", times: int = 1) -> Source:
 
 
 def names(page: str) -> list[str]:
-    return [unescape(one) for one in re.findall(r'<a class="headline" href="/sources/\d+">(.*?)</a>', page)]
+    return [unescape(name) for name in re.findall(r'<a class="headline" href="/sources/\d+">(.*?)</a>', page)]
 
 
 # ── the list ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -175,7 +175,7 @@ def test_a_page_renews_itself_while_its_source_waits_to_be_collected(both: Desk)
     assert "data-awaits" not in opened(both, f"/sources/{source.id}")
     assert led_to(both, f"/sources/{source.id}/run") == f"/sources/{source.id}?done=asked"
     assert "data-awaits" in opened(both, f"/sources/{source.id}")
-    assert [one.source_id for one in here.app.scheduler().requested("test", "request")] == [source.id]
+    assert [result.source_id for result in here.app.scheduler().requested("test", "request")] == [source.id]
     assert "data-awaits" not in opened(both, f"/sources/{source.id}")
 
 
@@ -402,14 +402,14 @@ def test_why_it_is_visited_then_and_what_was_noted_is_told_in_the_readers_langua
             tx.run("UPDATE run_sources SET notes = ?", '["junk after the feed", "new <words>"]'),
         ]
     )
-    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=one)) for one in ("en", "zh"))
+    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=language)) for language in ("en", "zh"))
     assert "tier1: every 2 h" in english
     assert "junk after the feed new <words>" in english
     assert "tier1：每 2 小时一次" in chinese
     both.post(f"/api/sources/{source.id}/run", status=202)
     (stored,) = both.here.app.store.database.read(lambda tx: tx.one("SELECT due_reason FROM progress")) or ()
     assert stored == "due.requested"
-    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=one)) for one in ("en", "zh"))
+    english, chinese = (plain(opened(both, f"/sources/{source.id}", language=language)) for language in ("en", "zh"))
     assert "its collection was requested" in english
     assert "已请求立即采集" in chinese
     assert "订阅源之后有多余内容 new <words>" in chinese
@@ -484,7 +484,7 @@ def test_a_kind_without_a_platform_is_added_by_form_and_api_and_shown_as_such(de
     assert "It is not collected: no platform" in opened(desk, "/sources/1")
     added = desk.post("/api/sources", {"kind": "xhs_keyword", "target": "@nasa"}, status=201)
     assert (added["platform"], added["has_platform"]) == ("xiaohongshu", False)
-    status = {one["id"]: one["status"] for one in desk.get("/api/collector/status")["sources"]}
+    status = {source["id"]: source["status"] for source in desk.get("/api/collector/status")["sources"]}
     assert status == {1: "no_platform", 2: "no_platform"}
     tried = sent(desk, "/sources/add", kind="xhs_keyword", target="x", intent="try")
     assert (tried.status_code, "no platform is installed" in tried.text) == (400, True)

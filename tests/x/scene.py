@@ -10,7 +10,7 @@ from typing import Any
 from catchment.app import App, open_app
 from catchment.credentials.secret import Secret
 from catchment.model import Source, VisitResult, as_json
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.x import fate
@@ -44,7 +44,7 @@ class Scene:
         """`more`: settings."""
         self.clock = HandClock(START + timedelta(days=1))
         self.log = folder / "asked.jsonl"
-        self.playground = Playground(world, self.clock, Moods(5, 0.0, script), log=self.log)
+        self.playground = Playground(world, self.clock, FaultPlan(5, 0.0, script), log=self.log)
         self.playground.start()
         settings = Settings(
             **{"rate_limits": dict.fromkeys(SERVICES, 10_000), **more},

@@ -130,7 +130,7 @@ def test_a_key_is_sent_where_its_service_expects_it(stored: str) -> None:
         ("twitterapi_io", {"X-API-Key": "sesame-4711"}),
     ):
         request = first(source_of(FEED, "@nasa", service=service))
-        assert x.dress(request, secret, NOW, "").headers == header
+        assert x.authenticate(request, secret, NOW, "").headers == header
 
 
 def test_the_target_of_a_list_names_it() -> None:
@@ -142,22 +142,22 @@ def followed(scene: Scene, service: str) -> int:
 
 
 @pytest.mark.parametrize("service", SERVICES)
-@pytest.mark.parametrize("mood", ["server_error", "unavailable", "slow_down_somehow", "reset", "torn_body"])
+@pytest.mark.parametrize("fault", ["server_error", "unavailable", "slow_down_somehow", "reset", "torn_body"])
 def test_a_passing_failure_is_retried_and_costs_nothing(
-    scene_of: Callable[..., Scene], service: str, mood: str
+    scene_of: Callable[..., Scene], service: str, fault: str
 ) -> None:
-    scene = scene_of(script=[Cue(mood, first=1, last=2)])
+    scene = scene_of(script=[Cue(fault, first=1, last=2)])
     source_id = followed(scene, service)
     (result,) = scene.app.scheduler().these([source_id], "test", "test")
     assert (result.outcome, result.counts.new) == (Outcome.SUCCEEDED, 20 if service == "twitterapi_io" else 10)
 
 
 @pytest.mark.parametrize("service", SERVICES)
-@pytest.mark.parametrize(("mood", "code"), [("bad_gateway", "SERVER_TROUBLE"), ("slow_down_somehow", "SLOW_DOWN")])
+@pytest.mark.parametrize(("fault", "code"), [("bad_gateway", "SERVER_TROUBLE"), ("slow_down_somehow", "SLOW_DOWN")])
 def test_a_lasting_failure_is_asked_for_three_times_more_at_growing_intervals(
-    scene_of: Callable[..., Scene], service: str, mood: str, code: str
+    scene_of: Callable[..., Scene], service: str, fault: str, code: str
 ) -> None:
-    scene = scene_of(script=[Cue(mood)])
+    scene = scene_of(script=[Cue(fault)])
     source_id = followed(scene, service)
     (result,) = scene.app.scheduler().these([source_id], "test", "test")
     assert (result.outcome, result.error_code) == (Outcome.FAILED, code)

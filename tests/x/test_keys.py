@@ -17,7 +17,7 @@ from catchment.app import App, open_app
 from catchment.collect.tasks import request_task
 from catchment.credentials.secret import Secret
 from catchment.events import notifications, webhooks
-from catchment.playground.faults import Cue, Moods
+from catchment.playground.faults import Cue, FaultPlan
 from catchment.playground.log import read_log
 from catchment.playground.server import Playground
 from catchment.playground.sites.x import fate, user_name
@@ -46,7 +46,8 @@ class TwoHosts:
         script = [Cue("login_needed", path="*tweets", first=2, last=2)]
         self.logs = {service: folder / f"{service}.jsonl" for service in SERVICES}
         self.hosts = {
-            service: Playground(WORLD, self.clock, Moods(5, 0.0, script), log=log) for service, log in self.logs.items()
+            service: Playground(WORLD, self.clock, FaultPlan(5, 0.0, script), log=log)
+            for service, log in self.logs.items()
         }
         for host in self.hosts.values():
             host.start()

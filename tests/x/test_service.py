@@ -20,7 +20,7 @@ from catchment.playground.faults import Cue
 from catchment.playground.log import read_log
 from catchment.playground.sites.x import (
     LIST,
-    Voice,
+    XSimulator,
     fate,
     has_video,
     reference_of,
@@ -284,7 +284,7 @@ def test_an_account_that_is_used_up_is_an_alert_until_somebody_pays_in_although_
     refused = [line for line in read_log(scene.log) if line.status in (402, 429)]
     assert 1 < len(refused) <= 7
     assert scene.app.store.alerts.page()[0].severity == "P0"
-    scene.playground._site._voices["x"]._spent[f"{key}{service}"] = -1_000_000
+    scene.playground._site._simulators["x"]._spent[f"{key}{service}"] = -1_000_000
     clock.advance(25 * 3600)
     for source in (*sources, *sources):
         assert scene.visit(source).error is None
@@ -311,7 +311,7 @@ def test_an_account_that_is_used_up_is_left_alone_by_sources_that_name_it(
     scene.clock.advance(25 * 3600)
     assert [scene.visit(source).error_code for source in sources].count("OUT_OF_CREDITS") == 1
     assert len(scene.asked()) == asked + 1
-    scene.playground._site._voices["x"]._spent[f"{key}{service}"] = -1_000_000
+    scene.playground._site._simulators["x"]._spent[f"{key}{service}"] = -1_000_000
     scene.clock.advance(25 * 3600)
     assert [scene.visit(source).error for source in sources] == [None] * 3
 
@@ -414,7 +414,7 @@ def test_a_key_without_a_user_is_told_so_when_bookmarks_are_asked_for(scene_of: 
 
 # From the second visit on, the pages of a timeline lead back to the first one.
 LOOP = tuple(
-    Cue(mood="looping_cursor", path=path, from_at=START + timedelta(days=2))
+    Cue(fault="looping_cursor", path=path, from_at=START + timedelta(days=2))
     for path in ("/2/users/*/tweets", "/twitter/user/last_tweets")
 )
 
@@ -498,8 +498,8 @@ def test_what_lies_beyond_the_reach_of_a_timeline_is_a_gap(
     scene.visit(source)
     scene.clock.advance(6 * 3600)
     assert scene.visit(source).counts.new == reach
-    voice = Voice(world)
-    posts = [post for post in world.posts(place) if not settings or voice.relation(post) != "replied_to"]
+    simulator = XSimulator(world)
+    posts = [post for post in world.posts(place) if not settings or simulator.relation(post) != "replied_to"]
     (gap,) = scene.app.store.gaps.newest()
     assert (gap.cause, gap.is_certain) == ("reach", True)
     shown = sorted(post.shown_from for post in posts)

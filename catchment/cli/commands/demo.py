@@ -118,7 +118,7 @@ def _demo_app(home: Path, rate: float) -> Iterator[tuple[App, Playground]]:
         log = stack.enter_context((home / "demo.log").open("w", encoding="utf-8"))
         logs.configure("json", "error", log)
         stack.callback(logs.configure)
-        playground = stack.enter_context(Playground(world, clock_from(time_there, home), world.moods()))
+        playground = stack.enter_context(Playground(world, clock_from(time_there, home), world.faults()))
         settings = _settings(home, time_there, playground.url)
         app = stack.enter_context(open_app(settings, "demo", may_migrate=True))
         _follow_all(app, world, playground)

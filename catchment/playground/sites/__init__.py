@@ -1,8 +1,8 @@
 """The simulated platforms: one module each, found automatically, registered nowhere.
 
-A site module has `NAME` and a class `Voice(world)`. It shows the world in its platform's real wire format; it opens no
-socket and reads no clock. Faults in the content (an old snapshot, entries in disorder, wrong dates) are passed to it as
-a `Distortion`; it does not see faults of bytes and connections.
+A site module has `NAME` and `SIMULATOR`, a class that is created with the world. It shows the world in its platform's
+real wire format; it opens no socket and reads no clock. Faults in the content (an old snapshot, entries in disorder,
+wrong dates) are passed to it as a `Distortion`; it does not see faults of bytes and connections.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Ask(Record, frozen=True):
     at: datetime
     base: str
     """Scheme, host and port, as the client knows them."""
-    bend: Distortion = STRAIGHT
+    distortion: Distortion = STRAIGHT
     method: str = "GET"
     body: bytes = b""
 
@@ -84,9 +84,9 @@ class Page(Record, frozen=True):
     entries: tuple[Entry, ...] = ()
 
 
-class Voice(Protocol):
+class SiteSimulator(Protocol):
     """The interface of every site. Four optional methods are looked up by name: `who(headers)` returns the client, if
-    that is not plain from the headers; `refused(mood, ask)` refuses in the platform's own format; `board(query)`
+    that is not plain from the headers; `refused(fault, ask)` refuses in the platform's own format; `board(query)`
     returns the place, where the path alone does not name it; `charge(ask, page)` returns what an answer costs, in
     millionths of a dollar."""
 
@@ -100,12 +100,12 @@ class Voice(Protocol):
 class _Module(Protocol):
     NAME: str
 
-    def Voice(self, world: World) -> Voice: ...
+    def SIMULATOR(self, world: World) -> SiteSimulator: ...
 
 
-def voices(world: World) -> dict[str, Voice]:
+def simulators(world: World) -> dict[str, SiteSimulator]:
     """All sites of this world, by name."""
-    return {module.NAME: module.Voice(world) for module in _modules()}
+    return {module.NAME: module.SIMULATOR(world) for module in _modules()}
 
 
 def _modules() -> Iterator[_Module]:

@@ -82,7 +82,7 @@ def topic_posts(world: World, place: Place) -> tuple[TopicPost, ...]:
     return tuple(posts)
 
 
-class Voice:
+class DiscourseSimulator:
     """Shows the posts of a world as a forum would."""
 
     def __init__(self, world: World) -> None:
@@ -100,14 +100,16 @@ class Voice:
     def posts(self, place: Place) -> dict[str, TopicPost]:
         """By the ids of the world's posts, in the order in which they appear."""
         if place.number not in self._posts:
-            self._posts[place.number] = {one.post.id: one for one in topic_posts(self.world, place)}
+            self._posts[place.number] = {
+                topic_post.post.id: topic_post for topic_post in topic_posts(self.world, place)
+            }
         return self._posts[place.number]
 
     def topics(self, place: Place) -> dict[int, list[TopicPost]]:
         if place.number not in self._topics:
             topics: dict[int, list[TopicPost]] = {}
-            for one in self.posts(place).values():
-                topics.setdefault(one.topic_id, []).append(one)
+            for topic_post in self.posts(place).values():
+                topics.setdefault(topic_post.topic_id, []).append(topic_post)
             self._topics[place.number] = topics
         return self._topics[place.number]
 
@@ -118,35 +120,35 @@ class Voice:
         found = PATH.fullmatch(ask.path)
         assert found is not None
         if found[3]:
-            there = [one for one in self._there(place, ask.at) if one.id == int(found[3])]
+            there = [topic_post for topic_post in self._there(place, ask.at) if topic_post.id == int(found[3])]
             return self._page(self._told(there[0], ask), there, ask) if there else _missing()
         if found[4]:
             return self._topic(place, int(found[4]), int(found[5] or 0), ask)
         # Only a page that could be requested then can be stale; nobody could have continued from here.
-        there = self._there(place, ask.at if _is_later_page(ask) else ask.at - ask.bend.ago)
+        there = self._there(place, ask.at if _is_later_page(ask) else ask.at - ask.distortion.ago)
         return self._list(place, ask, there) if found[2] == "latest" else self._latest_posts(place, ask, there)
 
     def _there(self, place: Place, at: datetime) -> list[TopicPost]:
         """All existing posts, newest first."""
-        return [one for one in reversed(self.posts(place).values()) if one.is_there(at)]
+        return [topic_post for topic_post in reversed(self.posts(place).values()) if topic_post.is_there(at)]
 
     def _latest_posts(self, place: Place, ask: Ask, there: Sequence[TopicPost]) -> Page:
         before = int(parse_qs(ask.query).get("before", ["0"])[0])
-        if before and not ask.bend.is_looping:
-            there = [one for one in there if one.id < before]
-        shown = _bent(there[:PAGE_SIZE], ask)
-        payloads = [self._told(one, ask) | self._titled(place, one) for one in shown]
+        if before and not ask.distortion.is_looping:
+            there = [topic_post for topic_post in there if topic_post.id < before]
+        shown = _distorted(there[:PAGE_SIZE], ask)
+        payloads = [self._told(topic_post, ask) | self._titled(place, topic_post) for topic_post in shown]
         return self._page({"latest_posts": payloads}, shown, ask)
 
     def _list(self, place: Place, ask: Ask, there: Sequence[TopicPost]) -> Page:
         """Topics without the content of their posts: by creation, or by their last post."""
         query = parse_qs(ask.query)
         is_created, number = query.get("order") == ["created"], int(query.get("page", ["0"])[0])
-        ids = [one.topic_id for one in there if one.number == 1 or not is_created]
-        begin = 0 if ask.bend.is_looping else number * TOPICS
+        ids = [topic_post.topic_id for topic_post in there if topic_post.number == 1 or not is_created]
+        begin = 0 if ask.distortion.is_looping else number * TOPICS
         shown = list(dict.fromkeys(ids))[begin : begin + TOPICS]
-        then = ask.at if _is_later_page(ask) else ask.at - ask.bend.ago
-        topics = [self._topic_facts(place, topic_id, then) for topic_id in _bent(shown, ask)]
+        then = ask.at if _is_later_page(ask) else ask.at - ask.distortion.ago
+        topics = [self._topic_facts(place, topic_id, then) for topic_id in _distorted(shown, ask)]
         openers = [self.topics(place)[topic_id][0].post.author for topic_id in shown]
         users = [{"id": _user_id(author), "username": author, "name": author.title()} for author in set(openers)]
         listing: dict[str, Any] = {"per_page": TOPICS, "topics": topics}
@@ -160,44 +162,47 @@ class Voice:
         """The first posts of a topic, or those near a number, also near that of a post that is gone."""
         topic = self.topics(place).get(topic_id, ())
         # A cache has an old copy only of a topic that was there then.
-        then = ask.at - ask.bend.ago
-        if not any(one.is_there(then) for one in topic):
-            ask, then = ask.replace(bend=ask.bend.replace(ago=timedelta())), ask.at
-        there = [one for one in topic if one.is_there(then)]
+        then = ask.at - ask.distortion.ago
+        if not any(topic_post.is_there(then) for topic_post in topic):
+            ask, then = ask.replace(distortion=ask.distortion.replace(ago=timedelta())), ask.at
+        there = [topic_post for topic_post in topic if topic_post.is_there(then)]
         if not there:
             return _missing()
-        low = [one for one in there if one.number < near][-POSTS_BEFORE:]
-        shown = [*low, *[one for one in there if one.number >= near][: POSTS_A_PAGE - len(low)]]
+        low = [topic_post for topic_post in there if topic_post.number < near][-POSTS_BEFORE:]
+        shown = [*low, *[topic_post for topic_post in there if topic_post.number >= near][: POSTS_A_PAGE - len(low)]]
         if shown[-1] is there[-1]:
             shown = there[-POSTS_A_PAGE:] if near else there
-        stream = {"posts": [self._told(one, ask) for one in _bent(shown, ask)], "stream": [one.id for one in there]}
+        stream = {
+            "posts": [self._told(topic_post, ask) for topic_post in _distorted(shown, ask)],
+            "stream": [topic_post.id for topic_post in there],
+        }
         return self._page(self._topic_facts(place, topic_id, then) | {"post_stream": stream}, shown, ask)
 
     def _page(self, body: Any, shown: Sequence[TopicPost], ask: Ask) -> Page:
-        then = ask.at - ask.bend.ago
+        then = ask.at - ask.distortion.ago
         entries = tuple(
             Entry(
-                one.post.id,
-                one.post.version(then).number,
-                one.wire_id,
-                max(0, self.world.counters(one.post, then).score),
-                is_withheld=one.is_hidden(then),
+                topic_post.post.id,
+                topic_post.post.version(then).number,
+                topic_post.wire_id,
+                max(0, self.world.counters(topic_post.post, then).score),
+                is_withheld=topic_post.is_hidden(then),
             )
-            for one in shown
+            for topic_post in shown
         )
         headers = {"Content-Type": "application/json; charset=utf-8"}
         return Page(200, headers, json.dumps(body, ensure_ascii=False).encode(), entries=entries)
 
     # ── the parts ─────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def _titled(self, place: Place, one: TopicPost) -> dict[str, Any]:
+    def _titled(self, place: Place, topic_post: TopicPost) -> dict[str, Any]:
         """What the list of posts shows about their topics. A title stays as it was first written."""
-        title = self.topics(place)[one.topic_id][0].post.versions[0].title
+        title = self.topics(place)[topic_post.topic_id][0].post.versions[0].title
         return {"topic_title": title, "topic_html_title": title, "category_id": 4}
 
     def _topic_facts(self, place: Place, topic_id: int, at: datetime) -> dict[str, Any]:
         head, *_ = posts = self.topics(place)[topic_id]
-        there = [one for one in posts if one.is_there(at)] or [head]
+        there = [topic_post for topic_post in posts if topic_post.is_there(at)] or [head]
         title = head.post.versions[0].title
         last = _iso(there[-1].post.shown_from)
         return {
@@ -222,30 +227,30 @@ class Voice:
             "posters": [{"extras": None, "description": "Original Poster", "user_id": _user_id(head.post.author)}],
         }
 
-    def _told(self, one: TopicPost, ask: Ask) -> dict[str, Any]:
-        at, bend, post = ask.at - ask.bend.ago, ask.bend, one.post
+    def _told(self, topic_post: TopicPost, ask: Ask) -> dict[str, Any]:
+        at, distortion, post = ask.at - ask.distortion.ago, ask.distortion, topic_post.post
         version, counters = post.version(at), self.world.counters(post, at)
         likes = [{"id": 2, "count": counters.score}] if counters.score > 0 else []
-        is_hidden = one.is_hidden(at)
+        is_hidden = topic_post.is_hidden(at)
         told = {
-            "id": one.id,
+            "id": topic_post.id,
             "name": post.author.title(),
             "username": post.author,
             "avatar_template": f"/user_avatar/{post.author}/{{size}}/1.png",
-            "created_at": _iso(post.shown_from, bend),
+            "created_at": _iso(post.shown_from, distortion),
             "cooked": NOTICE if is_hidden else _cooked(version, post),
-            "post_number": one.number,
+            "post_number": topic_post.number,
             "post_type": 1,
-            "updated_at": _iso(version.from_at, bend),
+            "updated_at": _iso(version.from_at, distortion),
             "reply_count": counters.reply_count,
-            "reply_to_post_number": one.number - 1 if one.number > 2 else None,
+            "reply_to_post_number": topic_post.number - 1 if topic_post.number > 2 else None,
             "quote_count": 0,
             "incoming_link_count": 0,
             "reads": 2 * counters.reply_count + 1,
             "score": 0.2,
             "yours": False,
-            "topic_id": one.topic_id,
-            "topic_slug": f"topic-{one.topic_id}",
+            "topic_id": topic_post.topic_id,
+            "topic_slug": f"topic-{topic_post.topic_id}",
             "display_username": post.author.title(),
             "version": version.number,
             "user_title": None,
@@ -264,6 +269,9 @@ class Voice:
         return told | {"cooked_hidden": True} if is_hidden else told
 
 
+SIMULATOR = DiscourseSimulator
+
+
 def _user_id(author: str) -> int:
     return sum(map(ord, author))
 
@@ -278,15 +286,15 @@ def _cooked(version: Version, post: Post) -> str:
     return version.html + picture
 
 
-def _iso(at: datetime, bend: Distortion | None = None) -> str:
-    return (at + bend.skew if bend else at).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+def _iso(at: datetime, distortion: Distortion | None = None) -> str:
+    return (at + distortion.skew if distortion else at).strftime("%Y-%m-%dT%H:%M:%S.000Z")
 
 
-def _bent(shown: Sequence[Shown], ask: Ask) -> list[Shown]:
+def _distorted(shown: Sequence[Shown], ask: Ask) -> list[Shown]:
     entries = list(shown)
-    if ask.bend.is_reordered:
+    if ask.distortion.is_reordered:
         chance_of(ask.path, ask.query, ask.at).shuffle(entries)
-    return [entry for entry in entries for _ in range(2 if ask.bend.is_repeated else 1)]
+    return [entry for entry in entries for _ in range(2 if ask.distortion.is_repeated else 1)]
 
 
 def _missing() -> Page:

@@ -74,7 +74,7 @@ class Feed(Record, frozen=True):
     next_url: str | None = None
 
 
-class Voice:
+class FeedSimulator:
     """Shows the listings of a world as feeds. Caches the last unmodified page of each place."""
 
     def __init__(self, world: World) -> None:
@@ -95,15 +95,15 @@ class Voice:
         if ask.path != true_path:
             return _moved(ask.base + true_path) if ask.path == place.path else _missing()
         page = self.page(place, ask)
-        if ask.bend == STRAIGHT and _is_known(page.headers, ask.headers):
+        if ask.distortion == STRAIGHT and _is_known(page.headers, ask.headers):
             return Page(304, {name: value for name, value in page.headers.items() if name != "Content-Type"})
         return page
 
     def page(self, place: Place, ask: Ask) -> Page:
         """The listing with its validators, whatever the client has already."""
-        at = ask.at - ask.bend.ago
+        at = ask.at - ask.distortion.ago
         changed_at = self.world.changed_at(place, at)
-        if ask.bend != STRAIGHT or ask.query:
+        if ask.distortion != STRAIGHT or ask.query:
             return _page(place, self.world.shown(place, at), changed_at, ask)
         key, page = self._told.get(place.number, (None, None))
         # The URL is in the page: one that has two names, or has moved, is written again.
@@ -111,6 +111,9 @@ class Voice:
             page = _page(place, self.world.shown(place, at), changed_at, ask)
             self._told[place.number] = (changed_at, ask.base + ask.path), page
         return page
+
+
+SIMULATOR = FeedSimulator
 
 
 def wire_id(place: Place, post: Post, at: datetime) -> str:
@@ -154,15 +157,15 @@ def _is_known(given: dict[str, str], told: Mapping[str, str]) -> bool:
 
 
 def _page(place: Place, shown: Shown, changed_at: datetime, ask: Ask) -> Page:
-    tellings = [(_written(place, post, version, changed_at, ask.bend), post, version) for post, version in shown]
-    tellings = _bent(tellings, ask)
+    tellings = [(_written(place, post, version, changed_at, ask.distortion), post, version) for post, version in shown]
+    tellings = _distorted(tellings, ask)
     feed = Feed(
         place=place,
         url=ask.base + ask.path,
-        changed_at=changed_at + ask.bend.skew,
+        changed_at=changed_at + ask.distortion.skew,
         entries=tuple(written for written, _, _ in tellings),
         # Only such a link leads to a second page: there, it leads to itself.
-        next_url=f"{ask.base}{ask.path}?page=2" if ask.bend.is_looping or ask.query else None,
+        next_url=f"{ask.base}{ask.path}?page=2" if ask.distortion.is_looping or ask.query else None,
     )
     body = WRITERS[place.form](feed).encode(CODECS[place.charset])
     return Page(
@@ -179,25 +182,25 @@ def _page(place: Place, shown: Shown, changed_at: datetime, ask: Ask) -> Page:
     )
 
 
-def _written(place: Place, post: Post, version: Version, at: datetime, bend: Distortion) -> Written:
+def _written(place: Place, post: Post, version: Version, at: datetime, distortion: Distortion) -> Written:
     return Written(
         id=wire_id(place, post, at) if place.has_ids else None,
         link=_link(place, post),
         title=version.title,
         text=version.text,
         html=version.html,
-        created_at=post.created_at + bend.skew if place.is_dated else None,
-        edited_at=version.from_at + bend.skew if version.number > 1 else None,
+        created_at=post.created_at + distortion.skew if place.is_dated else None,
+        edited_at=version.from_at + distortion.skew if version.number > 1 else None,
         author=post.author,
         tags=post.tags,
         picture=post.picture,
     )
 
 
-def _bent(tellings: list[Telling], ask: Ask) -> list[Telling]:
-    if ask.bend.is_reordered:
+def _distorted(tellings: list[Telling], ask: Ask) -> list[Telling]:
+    if ask.distortion.is_reordered:
         chance_of(ask.path, ask.at).shuffle(tellings)
-    return [telling for telling in tellings for _ in range(2)] if ask.bend.is_repeated else tellings
+    return [telling for telling in tellings for _ in range(2)] if ask.distortion.is_repeated else tellings
 
 
 def _validators(place: Place, body: bytes, changed_at: datetime) -> dict[str, str]:

@@ -47,7 +47,7 @@ class Row(Record, frozen=True):
     is_sponsored: bool
 
 
-class Voice:
+class GitHubSimulator:
     """Shows each place as a separate page: the first as the page of all languages, the others as those of one."""
 
     def __init__(self, world: World) -> None:
@@ -66,14 +66,14 @@ class Voice:
         return LANGUAGES[number - 1] if number else "all"
 
     def answer(self, place: Place, ask: Ask) -> Page:
-        at = ask.at - ask.bend.ago
+        at = ask.at - ask.distortion.ago
         words, days = PERIODS.get(ask.query.partition("since=")[2].partition("&")[0], PERIODS["daily"])
         shown = sorted(
             self.world.shown(place, at)[:MOST_ROWS], key=lambda row: self._gained(row[0], at, days), reverse=True
         )
-        if ask.bend.is_reordered:
+        if ask.distortion.is_reordered:
             chance_of(ask.path, ask.at).shuffle(shown)
-        shown = [row for row in shown for _ in range(2)] if ask.bend.is_repeated else shown
+        shown = [row for row in shown for _ in range(2)] if ask.distortion.is_repeated else shown
         rows = "".join(_row(self._written(place, post, version, at, days), words) for post, version in shown)
         return Page(
             status=200,
@@ -104,6 +104,9 @@ class Voice:
 
     def _gained(self, post: Post, at: datetime, days: int) -> int:
         return stars(self.world, post, at) - stars(self.world, post, at - timedelta(days=days))
+
+
+SIMULATOR = GitHubSimulator
 
 
 def full_name(post: Post) -> str:
@@ -143,7 +146,7 @@ BLANK = '<div class="blankslate"><h3>It looks like we don’t have any trending 
 
 def _page(rows: str, ask: Ask) -> str:
     # No two answers of the site are byte-identical: forms and clicks are signed anew for each.
-    token = sha256(f"{ask.path} {ask.at.isoformat()}".encode()).hexdigest() if ask.bend == STRAIGHT else "bent"
+    token = sha256(f"{ask.path} {ask.at.isoformat()}".encode()).hexdigest() if ask.distortion == STRAIGHT else "bent"
     return (
         '<!DOCTYPE html>\n<html lang="en" data-color-mode="auto">\n<head>\n<meta charset="utf-8">\n'
         "<title>Trending repositories on GitHub today · GitHub</title>\n"

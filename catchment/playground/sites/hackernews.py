@@ -61,7 +61,7 @@ SITE_HEADERS = {
 SEARCH_HEADERS = {"Content-Type": "application/json; charset=UTF-8", "Access-Control-Allow-Origin": "*"}
 
 
-class Voice:
+class HackerNewsSimulator:
     """Shows the first place of this form: the site has its paths to itself."""
 
     def __init__(self, world: World) -> None:
@@ -80,6 +80,9 @@ class Voice:
         if found := ITEM.fullmatch(ask.path):
             return moment.item(int(found[1]))
         return _site(None)
+
+
+SIMULATOR = HackerNewsSimulator
 
 
 def wire_id(world: World, place: Place, post: Post) -> int:
@@ -119,13 +122,13 @@ class Moment:
 
     def __init__(self, world: World, place: Place, ask: Ask) -> None:
         self.world, self.place, self.ask = world, place, ask
-        self.at = ask.at - ask.bend.ago
+        self.at = ask.at - ask.distortion.ago
 
     def listing(self, name: str) -> Page:
         if name not in LISTS:
             return _site(None)
         # Ids only: they show no post.
-        return _site([self._id(post) for post in self._bent(self._listed(name)[: LISTS[name]])])
+        return _site([self._id(post) for post in self._distorted(self._listed(name)[: LISTS[name]])])
 
     def item(self, number: int) -> Page:
         (index, rest), posts = divmod(number - FIRST_ID, STEP), self.world.posts(self.place)
@@ -145,8 +148,8 @@ class Moment:
         key = self._date if self.ask.path.endswith("_by_date") else self._score
         found.sort(key=lambda post: (key(post), self._id(post)), reverse=True)
         size = min(MOST_HITS, _number(asked, "hitsPerPage", HITS_OF_A_PAGE)) or HITS_OF_A_PAGE
-        page = 0 if self.ask.bend.is_looping else _number(asked, "page", 0)
-        shown = self._bent(found[:MOST_HITS][page * size : (page + 1) * size])
+        page = 0 if self.ask.distortion.is_looping else _number(asked, "page", 0)
+        shown = self._distorted(found[:MOST_HITS][page * size : (page + 1) * size])
         versions = [(post, post.version(self.at)) for post in shown]
         hits = [self._hit(post, version, asked.get("query", "")) for post, version in versions]
         entries = tuple(self._entry(post, version) for post, version in versions)
@@ -183,17 +186,17 @@ class Moment:
         return is_meant and _is_tagged(self._tags(post), asked.get("tags", "")) and self._passes(post, asked)
 
     def _passes(self, post: Post, asked: dict[str, str]) -> bool:
-        if self.ask.bend.is_looping:
+        if self.ask.distortion.is_looping:
             return True
         values = {"created_at_i": self._date(post), "points": self._score(post)}
         filters = FILTER.findall(asked.get("numericFilters", ""))
         return all(COMPARED[sign](values[name], int(bound)) for name, sign, bound in filters)
 
-    def _bent(self, posts: Sequence[Post]) -> list[Post]:
-        bent = [post for post in posts for _ in range(2 if self.ask.bend.is_repeated else 1)]
-        if self.ask.bend.is_reordered:
-            chance_of(self.ask.path, self.ask.at).shuffle(bent)
-        return bent
+    def _distorted(self, posts: Sequence[Post]) -> list[Post]:
+        distorted = [post for post in posts for _ in range(2 if self.ask.distortion.is_repeated else 1)]
+        if self.ask.distortion.is_reordered:
+            chance_of(self.ask.path, self.ask.at).shuffle(distorted)
+        return distorted
 
     # ── formats ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -201,7 +204,7 @@ class Moment:
         return wire_id(self.world, self.place, post)
 
     def _date(self, post: Post) -> int:
-        return int((post.shown_from + self.ask.bend.skew).timestamp())
+        return int((post.shown_from + self.ask.distortion.skew).timestamp())
 
     def _score(self, post: Post) -> int:
         return max(1, self.world.counters(post, self.at).score)
@@ -255,7 +258,7 @@ class Moment:
         payload = {
             "_tags": self._tags(post),
             "author": post.author,
-            "created_at": f"{post.shown_from + self.ask.bend.skew:%Y-%m-%dT%H:%M:%SZ}",
+            "created_at": f"{post.shown_from + self.ask.distortion.skew:%Y-%m-%dT%H:%M:%SZ}",
             "created_at_i": self._date(post),
             "num_comments": self.world.counters(post, self.at).reply_count,
             "objectID": str(id),

@@ -70,7 +70,7 @@ def wire_id(place: Place, post: Post) -> str:
     return str(9_007_199_254_740_993_000 + post.number * 7 + place.number % 7)
 
 
-class Voice:
+class JsonApiSimulator:
     """Shows the posts of a world as an API would."""
 
     def __init__(self, world: World) -> None:
@@ -93,7 +93,7 @@ class Voice:
         headers = {}
         if manner(place) == "link" and listed.following:
             headers["Link"] = f'<{ask.base}{ask.path}?page=1>; rel="first", <{listed.following}>; rel="next"'
-        then = ask.at - ask.bend.ago
+        then = ask.at - ask.distortion.ago
         entries = tuple(
             Entry(post.id, version.number, wire_id(place, post), self.world.counters(post, then).score)
             for post, version in listed.shown
@@ -103,16 +103,16 @@ class Voice:
     def _listed(self, place: Place, ask: Ask, params: dict[str, str]) -> Listed:
         shown = self._shown(place, ask.at, params.get("since"))
         size = min(MOST_A_PAGE, int(params.get("size") or params.get("per_page") or PAGE_SIZE))
-        begin = 0 if ask.bend.is_looping else TURNED[manner(place)](params, shown, size)
+        begin = 0 if ask.distortion.is_looping else TURNED[manner(place)](params, shown, size)
         if begin < 0 or size < 1:
             raise ValueError("before the first")
         if begin == 0:
             # Only a page that could be requested then can be stale; nobody could have requested these others.
-            shown = self._shown(place, ask.at - ask.bend.ago, params.get("since"))
+            shown = self._shown(place, ask.at - ask.distortion.ago, params.get("since"))
         part = shown[begin : begin + size]
         has_more = begin + size < len(shown)
         following = _following(manner(place), ask, params, part, begin, size) if has_more else None
-        return Listed(_bent(part, ask), begin // size, following, len(shown))
+        return Listed(_distorted(part, ask), begin // size, following, len(shown))
 
     def _shown(self, place: Place, at: datetime, since: str | None) -> Shown:
         posts = [
@@ -124,7 +124,7 @@ class Voice:
         )
 
     def _told(self, place: Place, post: Post, version: Version, ask: Ask) -> dict[str, Any]:
-        counters = self.world.counters(post, ask.at - ask.bend.ago)
+        counters = self.world.counters(post, ask.at - ask.distortion.ago)
         dated = DATED[place.number % len(DATED)]
         payload: dict[str, Any] = {
             "id": int(wire_id(place, post)),
@@ -132,23 +132,26 @@ class Voice:
             "body_html": version.html,
             "permalink": f"https://{place.host}.example/posts/{post.number}",
             "author": {"id": post.author, "username": post.author},
-            "created_at": dated(post.shown_from + ask.bend.skew),
+            "created_at": dated(post.shown_from + ask.distortion.skew),
             "likes": str(counters.score) if place.number % 2 else counters.score,
             "commentCount": counters.reply_count,
             "tags": [{"name": tag} for tag in post.tags] if place.number % 2 else list(post.tags),
         }
         if version.number > 1:
-            payload["updatedAt"] = dated(version.from_at + ask.bend.skew)
+            payload["updatedAt"] = dated(version.from_at + ask.distortion.skew)
         if post.picture is not None:
             payload["images"] = [{"url": post.picture, "type": "image/jpeg"}]
         return payload
 
 
-def _bent(shown: Shown, ask: Ask) -> Shown:
+SIMULATOR = JsonApiSimulator
+
+
+def _distorted(shown: Shown, ask: Ask) -> Shown:
     entries = list(shown)
-    if ask.bend.is_reordered:
+    if ask.distortion.is_reordered:
         chance_of(ask.path, ask.query, ask.at).shuffle(entries)
-    return tuple(entry for entry in entries for _ in range(2 if ask.bend.is_repeated else 1))
+    return tuple(entry for entry in entries for _ in range(2 if ask.distortion.is_repeated else 1))
 
 
 def _page(status: int, body: Any, headers: dict[str, str] | None = None, entries: tuple[Entry, ...] = ()) -> Page:

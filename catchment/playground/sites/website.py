@@ -37,7 +37,7 @@ STANDING = (
 )
 
 
-class Voice:
+class WebsiteSimulator:
     def __init__(self, world: World) -> None:
         self.world = world
 
@@ -49,9 +49,14 @@ class Voice:
         return place if place.form == NAME else None
 
     def answer(self, place: Place, ask: Ask) -> Page:
-        shown = self.world.shown(place, ask.at - ask.bend.ago)
-        body, entries = _index(place, _bent(shown, ask)) if ask.path.endswith("/index") else page(place, shown, ask)
+        shown = self.world.shown(place, ask.at - ask.distortion.ago)
+        body, entries = (
+            _index(place, _distorted(shown, ask)) if ask.path.endswith("/index") else page(place, shown, ask)
+        )
         return Page(200, {"Content-Type": "text/html; charset=utf-8"}, body.encode(), entries=entries)
+
+
+SIMULATOR = WebsiteSimulator
 
 
 def link(place: Place, post: Post) -> str:
@@ -59,11 +64,11 @@ def link(place: Place, post: Post) -> str:
     return f"https://{place.host}.example/{place.number}/{post.number}"
 
 
-def _bent(shown: Shown, ask: Ask) -> Shown:
+def _distorted(shown: Shown, ask: Ask) -> Shown:
     ordered = list(shown)
-    if ask.bend.is_reordered:
+    if ask.distortion.is_reordered:
         chance_of(ask.path, ask.at).shuffle(ordered)
-    return tuple(entry for entry in ordered for _ in range(2 if ask.bend.is_repeated else 1))
+    return tuple(entry for entry in ordered for _ in range(2 if ask.distortion.is_repeated else 1))
 
 
 def page(place: Place, shown: Shown, ask: Ask) -> tuple[str, tuple[Entry, ...]]:
@@ -100,7 +105,7 @@ def _standing() -> str:
 
 
 def _date(at: datetime, ask: Ask) -> str:
-    return (at + ask.bend.skew).isoformat()
+    return (at + ask.distortion.skew).isoformat()
 
 
 def _json(value: object) -> str:

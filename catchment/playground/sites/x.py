@@ -170,7 +170,7 @@ class Lore:
         return self._ids[key]
 
 
-class Voice:
+class XSimulator:
     """Shows all places of this form: the site has its paths to itself."""
 
     def __init__(self, world: World) -> None:
@@ -237,6 +237,9 @@ class Voice:
         return int(limited[1]) - self._spent[key] if limited else None
 
 
+SIMULATOR = XSimulator
+
+
 def _key(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key") or headers.get("authorization", "").removeprefix("Bearer ").strip()
 
@@ -280,7 +283,7 @@ class Moment:
         self.params = {name: values[0] for name, values in parse_qs(ask.query).items()}
         # A cursor is used once: no cache has an old copy of the page that it leads to.
         is_copied = not self.params.keys() & CURSORS
-        self.at = ask.at - ask.bend.ago if is_copied else ask.at
+        self.at = ask.at - ask.distortion.ago if is_copied else ask.at
 
     # X's own API
 
@@ -520,7 +523,11 @@ class Moment:
             "extendedEntities": {"media": media} if post.picture else {},
             "quoted_tweet": nested if relation == "quoted" else None,
             "retweeted_tweet": nested if relation == "retweeted" else None,
-        } | ({"editHistoryTweetIds": [str(self.lore.tweet_id(post, one)) for one in versions]} if versions[1:] else {})
+        } | (
+            {"editHistoryTweetIds": [str(self.lore.tweet_id(post, version)) for version in versions]}
+            if versions[1:]
+            else {}
+        )
 
     # Both
 
@@ -547,7 +554,7 @@ class Moment:
 
     def _cut(self, posts: list[Post], cursor: str, size: int) -> tuple[list[Post], str]:
         """The page that a cursor leads to, and the next cursor; the cursor is the id of the last post shown."""
-        if cursor and self.ask.bend.is_looping:
+        if cursor and self.ask.distortion.is_looping:
             cursor = ""
         after = int(cursor) if cursor.isdigit() else None
         rest = [post for post in posts if after is None or self.lore.tweet_id(post) < after]

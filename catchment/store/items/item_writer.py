@@ -81,17 +81,17 @@ def queue_follow_ups(
     )
 
 
-def update_follow_ups(tx: Transaction, source: Source, owed: Sequence[FollowUp], at: datetime) -> None:
+def update_follow_ups(tx: Transaction, source: Source, follow_ups: Sequence[FollowUp], at: datetime) -> None:
     """Update the follow-ups after an answer: remaining requests go to the end of the queue."""
     tx.many(
         "DELETE FROM owed WHERE item_id = ? AND source_id = ?",
-        [(follow_up.item_id, source.id) for follow_up in owed if not follow_up.requests],
+        [(follow_up.item_id, source.id) for follow_up in follow_ups if not follow_up.requests],
     )
     tx.many(
         "UPDATE owed SET owed_at = ?, asked_count = ?, requests = ? WHERE item_id = ? AND source_id = ?",
         [
             (micros(at), follow_up.asked_count, _requests_text(follow_up.requests), follow_up.item_id, source.id)
-            for follow_up in owed
+            for follow_up in follow_ups
             if follow_up.requests
         ],
     )

@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 from catchment.clock import micros, moment
 from catchment.decoders import json_decoder
 from catchment.model import (
-    Closing,
+    FinishedVisit,
     Gap,
     Key,
     Lease,
@@ -88,16 +88,16 @@ class PageWriter:
         """
         return cast(Written, self.group.write((page, decide)))
 
-    def end(self, closings: Sequence[Closing]) -> list[Closing]:
+    def end(self, finished: Sequence[FinishedVisit]) -> list[FinishedVisit]:
         """End visits that had nothing (more) to store, in one transaction; returns those whose lease was lost."""
 
-        def change(tx: Transaction) -> list[Closing]:
-            lost = leases.lost(tx, [closing.lease for closing in closings])
-            kept = [closing for closing in closings if closing.lease not in lost]
+        def change(tx: Transaction) -> list[FinishedVisit]:
+            lost = leases.lost(tx, [visit.lease for visit in finished])
+            kept = [visit for visit in finished if visit.lease not in lost]
             write_ends(tx, kept, tells_ready=self._tells_ready)
-            count_all_attempts(tx, [(closing.source, closing.outcomes) for closing in kept])
+            count_all_attempts(tx, [(visit.source, visit.outcomes) for visit in kept])
             note_boards(tx, kept)
-            return [closing for closing in closings if closing.lease in lost]
+            return [visit for visit in finished if visit.lease in lost]
 
         return self._db.write(change)
 
@@ -136,7 +136,7 @@ class PageWriter:
                 numbers[page.run_id, page.source.id] = number
         write_ends(
             tx,
-            [Closing(page.source, page.lease, page.run_id, write.end) for page, write in written if write.end],
+            [FinishedVisit(page.source, page.lease, page.run_id, write.end) for page, write in written if write.end],
             tells_ready=self._tells_ready,
             change_numbers=numbers,
         )

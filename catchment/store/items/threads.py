@@ -8,8 +8,8 @@ from datetime import datetime
 from catchment.clock import micros
 from catchment.decoders import json_decoder
 from catchment.model import (
-    Closing,
     Counts,
+    FinishedVisit,
     FloorRange,
     HeldFloor,
     Item,
@@ -513,13 +513,13 @@ def note_board(
     )
 
 
-def note_boards(tx: Transaction, closings: Sequence[Closing]) -> None:
+def note_boards(tx: Transaction, finished: Sequence[FinishedVisit]) -> None:
     """Add the requests of ending visits that led to no page to the records of their boards."""
-    for closing in closings:
-        result, requests = closing.end.result, sum(closing.outcomes.values())
+    for visit in finished:
+        result, requests = visit.end.result, sum(visit.outcomes.values())
         at = result.finished_at or result.started_at
-        if closing.board is not None and at is not None and (requests or result.outcome == Outcome.FAILED):
-            note_board(tx, closing.run_id, closing.source.id, closing.board, micros(at), requests=requests)
+        if visit.board is not None and at is not None and (requests or result.outcome == Outcome.FAILED):
+            note_board(tx, visit.run_id, visit.source.id, visit.board, micros(at), requests=requests)
 
 
 def _begin_thread_run(tx: Transaction, run_id: int, thread: ThreadState, now: int) -> None:

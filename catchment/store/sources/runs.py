@@ -11,8 +11,8 @@ from catchment.errors import NotFound
 from catchment.messages import Message, encode, message
 from catchment.model import (
     AlertRequest,
-    Closing,
     Counts,
+    FinishedVisit,
     Lease,
     Outcome,
     Page,
@@ -449,18 +449,18 @@ def note_results(tx: Transaction, results: Sequence[tuple[int, VisitResult]]) ->
 
 def write_ends(
     tx: Transaction,
-    closings: Sequence[Closing],
+    finished: Sequence[FinishedVisit],
     *,
     tells_ready: bool,
     change_numbers: Mapping[tuple[int, int], int] = MappingProxyType({}),
 ) -> None:
     """Write the ends of visits, many with one statement. `tells_ready`: whether a visit with new or edited items emits
     an event of its own; `change_numbers`: the changes of this transaction, by run and source."""
-    set_progress(tx, [(closing.source, closing.end.progress) for closing in closings])
-    note_results(tx, [(closing.run_id, closing.end.result) for closing in closings])
-    keep_paces(tx, [closing.source for closing in closings])
-    for closing in closings:
-        source, end = closing.source, closing.end
+    set_progress(tx, [(visit.source, visit.end.progress) for visit in finished])
+    note_results(tx, [(visit.run_id, visit.end.result) for visit in finished])
+    keep_paces(tx, [visit.source for visit in finished])
+    for visit in finished:
+        source, end = visit.source, visit.end
         if end.new_target is not None and not move_target(tx, source, end.new_target):
             # Another source has that address already: two would store everything twice.
             end = end.replace(retire=message("source.moved_to_known", target=end.new_target))
@@ -469,17 +469,17 @@ def write_ends(
         _change_state(tx, source, end)
         result = end.result
         if tells_ready and result.finished_at is not None and (result.counts.new or result.counts.updated):
-            _tell_ready(tx, closing, change_numbers.get((closing.run_id, source.id)), micros(result.finished_at))
-    leases.release(tx, *(closing.lease for closing in closings))
+            _tell_ready(tx, visit, change_numbers.get((visit.run_id, source.id)), micros(result.finished_at))
+    leases.release(tx, *(visit.lease for visit in finished))
 
 
-def _tell_ready(tx: Transaction, closing: Closing, change_number: int | None, now: int) -> None:
+def _tell_ready(tx: Transaction, visit: FinishedVisit, change_number: int | None, now: int) -> None:
     """Tell which items a visit changed: those of its earlier pages, and of the page that was written just now."""
-    source_id, counts = closing.source.id, closing.end.result.counts
+    source_id, counts = visit.source.id, visit.end.result.counts
     sql = "SELECT first_change_number FROM run_sources WHERE run_id = ? AND source_id = ?"
-    row = tx.one(sql, closing.run_id, source_id)
+    row = tx.one(sql, visit.run_id, source_id)
     first = row[0] if row and row[0] is not None else change_number
-    data = {"source_id": source_id, "run_id": closing.run_id, "new": counts.new, "updated": counts.updated}
+    data = {"source_id": source_id, "run_id": visit.run_id, "new": counts.new, "updated": counts.updated}
     which = changed_items(tx, [source_id], first - 1) if first is not None else {}
     events.tell(tx, "items.ready", {**data, **which}, now)
 

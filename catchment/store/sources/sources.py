@@ -102,12 +102,12 @@ class Claimed(Record, frozen=True):
     source: Source
     progress: Progress
     lease: Lease
-    is_owing: bool = False
+    has_follow_ups: bool = False
     """Follow-up requests about its items are pending."""
 
 
 class _FollowUps(Record, frozen=True):
-    is_owing: bool
+    has_follow_ups: bool
 
 
 class SourceRequest(Record, frozen=True):
@@ -583,12 +583,12 @@ def _claim(
     taken = leases.claim(tx, "source", ids, owner_id, now, limit)
     # Read after the claim: the previous holder may have changed them.
     sql = f"""
-        SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id) AS is_owing
+        SELECT {JOINED_COLUMNS}, EXISTS (SELECT 1 FROM owed o WHERE o.source_id = s.id) AS has_follow_ups
           FROM sources s JOIN progress p ON p.source_id = s.id WHERE s.id IN {{values}}
     """
     rows = tx.select_in(sql, list(taken))
     claimed = {
-        source.id: Claimed(source, progress, taken[source.id], follow_ups.is_owing)
+        source.id: Claimed(source, progress, taken[source.id], follow_ups.has_follow_ups)
         for (source, progress), follow_ups in zip(with_progress(tx, rows), tx.as_records(_FollowUps, rows), strict=True)
     }
     return [claimed[source_id] for source_id in dict.fromkeys(source_ids) if source_id in taken]

@@ -12,7 +12,7 @@ import re
 from datetime import datetime, timedelta
 from urllib.parse import parse_qs
 
-from catchment.playground.faults import Mood
+from catchment.playground.faults import Fault
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import Ask, Entry, Page
 from catchment.playground.sites.nga import markup, payloads
@@ -55,7 +55,7 @@ REFUSALS = {
 """What the site says where others send a status."""
 
 
-class Voice:
+class NgaSimulator:
     """Shows the posts of a world as boards of threads."""
 
     def __init__(self, world: World) -> None:
@@ -94,13 +94,13 @@ class Voice:
             return self._list(found, asked.get("page", 1), form, ask) if found else _said("56", "版面ID不存在", form)
         return self._thread(found, asked, form, ask) if found else _said("2048", "找不到主题", form)
 
-    def refused(self, mood: Mood, ask: Ask) -> Page:
+    def refused(self, fault: Fault, ask: Ask) -> Page:
         """Most errors come as a page with status 200; a 503 comes without a body."""
-        assert mood.status is not None
-        if mood.status in REFUSALS:
-            code, words = REFUSALS[mood.status]
+        assert fault.status is not None
+        if fault.status in REFUSALS:
+            code, words = REFUSALS[fault.status]
             return _said(code, words, _form(ask.query))
-        return Page(mood.status, GBK)
+        return Page(fault.status, GBK)
 
     def who(self, headers: dict[str, str]) -> str | None:
         found = re.search(r"ngaPassportUid=(\d+)", headers.get("cookie", ""))
@@ -128,15 +128,17 @@ class Voice:
     # ── what they asked for ───────────────────────────────────────────────────────────────────────────────────────
 
     def _list(self, place: Place, number: int, form: str, ask: Ask) -> Page:
-        at, fid = ask.at - ask.bend.ago if number == 1 else ask.at, fid_of(place)
+        at, fid = ask.at - ask.distortion.ago if number == 1 else ask.at, fid_of(place)
         there = [thread for thread in reversed(self.threads(place)) if thread.is_there(at)]
-        begin = 0 if ask.bend.is_looping else (number - 1) * payloads.ROWS_A_PAGE
+        begin = 0 if ask.distortion.is_looping else (number - 1) * payloads.ROWS_A_PAGE
         shown = there[begin : begin + payloads.ROWS_A_PAGE]
         if not shown and number > 1:
             return _said("2048", "没有符合条件的结果", form)
-        if ask.bend.is_reordered:
+        if ask.distortion.is_reordered:
             chance_of(ask.path, ask.query, ask.at).shuffle(shown)
-        rows = [payloads.row(thread, fid, at) for thread in shown for _ in range(2 if ask.bend.is_repeated else 1)]
+        rows = [
+            payloads.row(thread, fid, at) for thread in shown for _ in range(2 if ask.distortion.is_repeated else 1)
+        ]
         rows.insert(min(3, len(rows)), payloads.denied_row(700 + number, fid))
         rows += [payloads.mirror_row(thread, fid, at) for thread in shown if thread.is_mirrored]
         # The oldest thread is pinned: it stands above the newest one, and where it belongs as well.
@@ -165,7 +167,7 @@ class Voice:
             return _said("", "帖子被设为隐藏", form)
         begin = (number - 1) * FLOORS_A_PAGE
         # A cache has an old copy only of a page that was there then.
-        for then in (at - ask.bend.ago, at):
+        for then in (at - ask.distortion.ago, at):
             shown = [floor for floor in thread.floors[begin : begin + FLOORS_A_PAGE] if floor.is_there(then)]
             if thread.is_there(then) and shown:
                 page = self._page(thread, shown, number, form, then)
@@ -202,6 +204,9 @@ class Voice:
             version = floor.post.version(at).number
             entries.append(Entry(floor.post.id, version, wire_id, score, is_withheld=is_bare))
         return Page(200, GBK, body, entries=tuple(entries))
+
+
+SIMULATOR = NgaSimulator
 
 
 def _asked(query: str) -> dict[str, int]:

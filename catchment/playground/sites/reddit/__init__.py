@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from catchment.model import Record
-from catchment.playground.faults import Mood
+from catchment.playground.faults import Fault
 from catchment.playground.rng import chance_of
 from catchment.playground.sites import Ask, Entry, Page
 from catchment.playground.sites.reddit import errors, names, threads
@@ -73,7 +73,7 @@ class Asked(Record, frozen=True):
         return min(most, max(1, int(text))) if NUMBER.fullmatch(text) else usual
 
 
-class Voice:
+class RedditSimulator:
     """Shows all places of this form. Counts the requests of each client."""
 
     def __init__(self, world: World) -> None:
@@ -93,10 +93,10 @@ class Voice:
         held = holder(self.world, headers)
         return held[0] if held else basic(headers)[0] or None
 
-    def refused(self, mood: Mood, ask: Ask) -> Page:
+    def refused(self, fault: Fault, ask: Ask) -> Page:
         """A refusal caused only by a fault, in Reddit's format."""
         self._count(ask)
-        return REFUSED[mood.name](ask) if mood.name in REFUSED else _by_status(mood)
+        return REFUSED[fault.name](ask) if fault.name in REFUSED else _by_status(fault)
 
     def answer(self, place: Place, ask: Ask) -> Page:
         rate = self._count(ask)
@@ -165,8 +165,8 @@ class Voice:
         # Only a page that could be requested then can be stale: nobody could have continued from here, nor requested
         # what was not written yet.
         is_copied = OF_A_COMMUNITY.fullmatch(ask.path) and not params.keys() & {"after", "before"}
-        ago = ask.bend.ago if is_copied else timedelta()
-        asked = Asked(ask, params, Glance(self.site, ask.at - ago, ask.bend.skew))
+        ago = ask.distortion.ago if is_copied else timedelta()
+        asked = Asked(ask, params, Glance(self.site, ask.at - ago, ask.distortion.skew))
         path = ask.path
         if found := FEED.fullmatch(path):
             return self._feed(place, found[2] or "hot", asked)
@@ -198,16 +198,16 @@ class Voice:
 
         What was removed just now keeps its position: pages may be shorter than requested, and still continue.
         """
-        at, bend = asked.glance.at, asked.ask.bend
+        at, distortion = asked.glance.at, asked.ask.distortion
         listed = self.site.listed(place, name, asked.params.get("t", USUAL_SPAN), at)
         limit = asked.number("limit", usual, MOST)
         begin, end = _ends(listed, asked, limit)
         part = listed[begin:end]
         after = names.post_id(part[-1]) if part and end < len(listed) and "before" not in asked.params else None
         there = [post for post in part if not post.is_removed(at)]
-        if bend.is_reordered:
+        if distortion.is_reordered:
             chance_of(asked.ask.path, asked.ask.query, asked.ask.at).shuffle(there)
-        return [post for post in there for _ in range(2 if bend.is_repeated else 1)], after
+        return [post for post in there for _ in range(2 if distortion.is_repeated else 1)], after
 
     def _by_names(self, asked: Asked) -> Page:
         """Everything with these names, removed or not: here the marks of removal are visible."""
@@ -256,6 +256,9 @@ class Voice:
         return _written(asked, {"json": {"errors": [], "data": {"things": things}}}, thread.entries)
 
 
+SIMULATOR = RedditSimulator
+
+
 def _names(place: Place) -> list[str]:
     """All names that it ever has."""
     return [names.community(place), *([names.community(place, place.moves_at)] if place.moves_at else [])]
@@ -268,11 +271,11 @@ def _is_former(place: Place, name: str) -> bool:
 def _ends(listed: Sequence[Post], asked: Asked, limit: int) -> tuple[int, int]:
     """Where a page starts and ends. After or before a post that is not listed (any more), there is nothing."""
     after, before = asked.params.get("after"), asked.params.get("before")
-    if asked.ask.bend.is_looping or not (after or before):
+    if asked.ask.distortion.is_looping or not (after or before):
         return 0, limit
     meant = names.numbers(after or before or "")
     anchor = next((at for at, post in enumerate(listed) if meant == (post.place, post.number, 0)), None)
-    if anchor is None or asked.ask.bend.is_anchor_gone:
+    if anchor is None or asked.ask.distortion.is_anchor_gone:
         return 0, 0
     return (anchor + 1, anchor + 1 + limit) if after else (max(0, anchor - limit), anchor)
 
@@ -294,15 +297,15 @@ def _escaped(value: Any) -> Any:
 # ── refusals caused by faults ─────────────────────────────────────────────────────────────────────────────────────
 
 
-def _by_status(mood: Mood) -> Page:
-    seconds = int(mood.retry_after.total_seconds()) if mood.retry_after is not None else None
-    if mood.status == 429:
+def _by_status(fault: Fault) -> Page:
+    seconds = int(fault.retry_after.total_seconds()) if fault.retry_after is not None else None
+    if fault.status == 429:
         return errors.said(429) if seconds is None else errors.wait(seconds)
-    if mood.status == 401:
+    if fault.status == 401:
         return errors.invalid_token()
-    if mood.status == 503:
+    if fault.status == 503:
         return Page(503, errors.JSON | ({"retry-after": str(seconds)} if seconds is not None else {}))
-    return errors.said(mood.status or 500)
+    return errors.said(fault.status or 500)
 
 
 REFUSED: dict[str, Callable[[Ask], Page]] = {

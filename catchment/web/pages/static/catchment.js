@@ -5,11 +5,11 @@
   const all = (selector) => [...document.querySelectorAll(selector)];
   const is_typing = (element) => element.matches("input, textarea, select, [contenteditable]");
 
-  // ── the zone of time: told once, so that the server writes times as the reader lives them ──
+  // ── the time zone: sent once as a cookie, so that the server shows times in the user's zone ──
   const zone = encodeURIComponent(Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC");
-  const told = () => document.cookie.split("; ").find((one) => one.startsWith("catchment_zone="))?.split("=")[1];
-  const told_before = told();
-  if (told_before !== zone) document.cookie = `catchment_zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+  const zone_cookie = () => document.cookie.split("; ").find((cookie) => cookie.startsWith("catchment_zone="))?.split("=")[1];
+  const zone_before = zone_cookie();
+  if (zone_before !== zone) document.cookie = `catchment_zone=${zone}; path=/; max-age=31536000; samesite=lax`;
 
   const page_anew = async () => {
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -23,10 +23,10 @@
     if (fresh && !main.contains(document.activeElement)) main.replaceWith(fresh);
     reveal();
   };
-  if (!told_before && zone !== "UTC" && told() === zone) correct().catch(() => {});
+  if (!zone_before && zone !== "UTC" && zone_cookie() === zone) correct().catch(() => {});
 
   // ── what is shown only where it can work ──
-  const reveal = () => all("[data-shows], [data-reads]").forEach((one) => { one.hidden = false; });
+  const reveal = () => all("[data-shows], [data-reads]").forEach((element) => { element.hidden = false; });
   reveal();
 
   document.addEventListener("click", (event) => {
@@ -40,18 +40,18 @@
     if (file) document.getElementById(reads.dataset.reads).value = await file.text();
   });
 
-  // ── what is running: told as it changes, as long as somebody looks ──
+  // ── live activity: updated by server-sent events while the page is visible ──
   const place = () => document.querySelector("[data-live]");
   let stream = null;
   let renewed = Date.now();
   let is_waiting = false;
 
-  const entry = (one) => {
+  const entry = (visit) => {
     const [line, link, words] = ["li", "a", "span"].map((name) => document.createElement(name));
-    line.className = `is-${one.tone}`;
-    link.href = one.href;
-    link.textContent = one.name;
-    words.textContent = one.words;
+    line.className = `is-${visit.tone}`;
+    link.href = visit.href;
+    link.textContent = visit.name;
+    words.textContent = visit.words;
     line.append(link, " ", words);
     return line;
   };
@@ -83,10 +83,10 @@
     setTimeout(() => renew().catch(() => {}), Math.max(0, renewed + document.body.dataset.renews * 1000 - Date.now()));
   };
 
-  const tell = (told) => {
-    place().querySelector("[data-said]").textContent = told.said;
+  const update_live = (activity) => {
+    place().querySelector("[data-said]").textContent = activity.said;
     for (const part of ["visits", "results"]) {
-      place().querySelector(`[data-${part}]`).replaceChildren(...told[part].map(entry));
+      place().querySelector(`[data-${part}]`).replaceChildren(...activity[part].map(entry));
     }
     renew_soon();
   };
@@ -98,7 +98,7 @@
       stream = null;
     } else if (!stream) {
       stream = new EventSource(place().dataset.live);
-      stream.onmessage = (event) => tell(JSON.parse(event.data));
+      stream.onmessage = (event) => update_live(JSON.parse(event.data));
     }
   };
 
@@ -112,9 +112,9 @@
   let is_going = false;
 
   const move = (step) => {
-    const many = links();
-    const at = many.findIndex((one) => one.closest("[data-row]").contains(document.activeElement));
-    const next = many[at < 0 ? (step > 0 ? 0 : many.length - 1) : at + step];
+    const headlines = links();
+    const at = headlines.findIndex((link) => link.closest("[data-row]").contains(document.activeElement));
+    const next = headlines[at < 0 ? (step > 0 ? 0 : headlines.length - 1) : at + step];
     if (next) {
       next.focus({ preventScroll: true });
       next.closest("[data-row]").scrollIntoView({ block: "nearest" });

@@ -20,7 +20,7 @@ from catchment.playground.sites import (
 from catchment.playground.sites.website import (
     SELECTOR,
     THE_PAGE,
-    Voice,
+    WebsiteSimulator,
     link,
 )
 from catchment.playground.world import Habits, Place, World
@@ -47,24 +47,24 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def voice(world: World) -> Voice:
-    return Voice(world)
+def simulator(world: World) -> WebsiteSimulator:
+    return WebsiteSimulator(world)
 
 
 def places(world: World) -> list[Place]:
     return [place for place in world.places if place.form == "website"]
 
 
-def page(voice: Voice, path: str, at: datetime, bend: Distortion | None = None) -> Page:
-    place = voice.find(path)
+def page(simulator: WebsiteSimulator, path: str, at: datetime, distortion: Distortion | None = None) -> Page:
+    place = simulator.find(path)
     assert place is not None
-    return voice.answer(place, Ask(path, "", {}, at, BASE, bend or Distortion()))
+    return simulator.answer(place, Ask(path, "", {}, at, BASE, distortion or Distortion()))
 
 
 def read(told: Page, path: str, **state: str) -> tuple[Item, ...]:
     headers = {name.lower(): value for name, value in told.headers.items()}
     reading = reader.read(Answer(told.status, headers, told.body, BASE + path, START), Request(BASE, state=state))
-    return tuple(one.item for one in refine(reading, scope="key", answer_url=BASE + path).items)
+    return tuple(item.item for item in refine(reading, scope="key", answer_url=BASE + path).items)
 
 
 def flat(text: str | None) -> str:
@@ -73,11 +73,11 @@ def flat(text: str | None) -> str:
 
 @pytest.mark.parametrize("day", DAYS)
 def test_the_main_text_reads_back_as_the_newest_post_and_nothing_around_it(
-    world: World, voice: Voice, day: float
+    world: World, simulator: WebsiteSimulator, day: float
 ) -> None:
     at = START + timedelta(days=day)
     for place in places(world):
-        (item,) = read(page(voice, place.path, at), place.path)
+        (item,) = read(page(simulator, place.path, at), place.path)
         for post, version in world.shown(place, at)[:1]:
             assert (item.title, item.author, item.created_at) == (flat(version.title), post.author, post.created_at)
             assert [part for part in version.text.split("\n\n") if flat(part) not in flat(item.text)] == []
@@ -86,48 +86,50 @@ def test_the_main_text_reads_back_as_the_newest_post_and_nothing_around_it(
 
 
 @pytest.mark.parametrize("day", DAYS)
-def test_an_index_reads_back_as_the_titles_of_all_that_is_shown(world: World, voice: Voice, day: float) -> None:
+def test_an_index_reads_back_as_the_titles_of_all_that_is_shown(
+    world: World, simulator: WebsiteSimulator, day: float
+) -> None:
     at = START + timedelta(days=day)
     for place in places(world):
         path = f"{place.path}/index"
-        items = read(page(voice, path, at), path, links=SELECTOR)
+        items = read(page(simulator, path, at), path, links=SELECTOR)
         assert [(item.external_id, item.text) for item in items] == [
             (link(place, post), flat(version.title)) for post, version in world.shown(place, at)
         ]
 
 
-def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, voice: Voice) -> None:
+def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, simulator: WebsiteSimulator) -> None:
     at = START + timedelta(days=3)
     for place in places(world):
         shown = [(post.id, version.number) for post, version in world.shown(place, at)]
-        noted = page(voice, place.path, at).entries
+        noted = page(simulator, place.path, at).entries
         assert [(entry.post, entry.version, entry.wire_id) for entry in noted] == [
-            (*one, THE_PAGE) for one in shown[:1]
+            (*shown_post, THE_PAGE) for shown_post in shown[:1]
         ]
         path = f"{place.path}/index"
-        listed = page(voice, path, at)
+        listed = page(simulator, path, at)
         assert [(entry.post, entry.version) for entry in listed.entries] == shown
         assert [entry.wire_id for entry in listed.entries] == [
             item.external_id for item in read(listed, path, links=SELECTOR)
         ]
 
 
-def test_an_old_copy_is_that_of_the_time(world: World, voice: Voice) -> None:
+def test_an_old_copy_is_that_of_the_time(world: World, simulator: WebsiteSimulator) -> None:
     at, ago = START + timedelta(days=5), timedelta(days=2)
     for place in places(world):
-        assert page(voice, place.path, at, Distortion(ago=ago)).body == page(voice, place.path, at - ago).body
+        assert page(simulator, place.path, at, Distortion(ago=ago)).body == page(simulator, place.path, at - ago).body
 
 
-def test_a_page_that_breaks_off_is_not_taken_for_a_new_text(world: World, voice: Voice) -> None:
+def test_a_page_that_breaks_off_is_not_taken_for_a_new_text(world: World, simulator: WebsiteSimulator) -> None:
     (place, *_) = places(world)
-    whole = page(voice, place.path, START + timedelta(days=3))
+    whole = page(simulator, place.path, START + timedelta(days=3))
     for part in range(2, 9):
         with pytest.raises(reader.Unreadable):
             read(whole.replace(body=whole.body[: len(whole.body) * part // 10]), place.path)
 
 
-def test_other_paths_are_none_of_its(world: World, voice: Voice) -> None:
-    assert [voice.find(path) for path in ("/website/0", "/website/999", "/website/x", "/", "/feeds/0.xml")] == [
+def test_other_paths_are_none_of_its(world: World, simulator: WebsiteSimulator) -> None:
+    assert [simulator.find(path) for path in ("/website/0", "/website/999", "/website/x", "/", "/feeds/0.xml")] == [
         None
     ] * 5
 
@@ -141,11 +143,11 @@ def test_robots_are_asked_to_leave_private_pages_alone(world: World) -> None:
     ]
 
 
-def test_the_page_has_what_real_pages_have(world: World, voice: Voice, captures: Path) -> None:
+def test_the_page_has_what_real_pages_have(world: World, simulator: WebsiteSimulator, captures: Path) -> None:
     real = [LexborHTMLParser(path.read_text()) for path in sorted((captures / "websites").glob("*.html"))]
-    ours = LexborHTMLParser(page(voice, places(world)[0].path, START).body.decode())
+    ours = LexborHTMLParser(page(simulator, places(world)[0].path, START).body.decode())
     for selector in RELIED_ON:
-        assert any(one.css(selector) for one in real), f"no real page has {selector}"
+        assert any(page.css(selector) for page in real), f"no real page has {selector}"
         assert ours.css(selector), f"ours has no {selector}"
-    tags = {node.tag for one in real for node in one.css("*")}
+    tags = {node.tag for page in real for node in page.css("*")}
     assert {node.tag for node in ours.css("*")} <= tags

@@ -16,7 +16,7 @@ from catchment.model import Answer, Item, Reading, Request, Source
 from catchment.platforms import nga
 from catchment.platforms.nga import requests
 from catchment.playground.sites import Ask, Distortion
-from catchment.playground.sites.nga import COOKIE, Voice
+from catchment.playground.sites.nga import COOKIE, NgaSimulator
 from catchment.playground.sites.nga.threads import PENALTY, SUB_BOARDS, BoardThread, fid_of
 from catchment.playground.world import Habits, World
 from catchment.text.clean import refine
@@ -36,8 +36,15 @@ def world() -> World:
 class Guest:
     """Asks as a guest or with an account, the way fetching does: what a refusal proposes is done."""
 
-    def __init__(self, world: World, cookies: str = "", at: datetime = AT, bend: Distortion | None = None) -> None:
-        self.voice, self.cookies, self.at, self.bend = Voice(world), cookies, at, bend or Distortion()
+    def __init__(
+        self, world: World, cookies: str = "", at: datetime = AT, distortion: Distortion | None = None
+    ) -> None:
+        self.simulator, self.cookies, self.at, self.distortion = (
+            NgaSimulator(world),
+            cookies,
+            at,
+            distortion or Distortion(),
+        )
         self.place = world.places[0]
         self.source = Source(1, "key", "nga", "nga_forum", str(fid_of(self.place)), "x", START)
         self.statuses: list[int] = []
@@ -45,10 +52,10 @@ class Guest:
     def ask(self, request: Request) -> Ask:
         path, query = urlsplit(request.url).path, urlencode(request.params)
         headers = {"cookie": self.cookies} if self.cookies else {}
-        return Ask(path, query, headers, self.at, "http://x", self.bend)
+        return Ask(path, query, headers, self.at, "http://x", self.distortion)
 
     def send(self, request: Request) -> Answer:
-        page = self.voice.answer(self.place, self.ask(request))
+        page = self.simulator.answer(self.place, self.ask(request))
         self.statuses.append(page.status)
         told = {name.lower(): value for name, value in page.headers.items()}
         return Answer(page.status, told, page.body, request.url, self.at)
@@ -96,7 +103,7 @@ def squeezed(text: str | None) -> str:
 def test_a_board_is_read_back_whole_and_newest_first(world: World, form: str) -> None:
     guest = account(world)
     items, readings = guest.board(form)
-    there = [thread for thread in reversed(guest.voice.threads(guest.place)) if thread.is_there(AT)]
+    there = [thread for thread in reversed(guest.simulator.threads(guest.place)) if thread.is_there(AT)]
     assert len(readings) > 1
     # The oldest one is pinned: it stands on top as well.
     there.insert(0, there[-1])
@@ -116,7 +123,7 @@ def test_a_board_is_read_back_whole_and_newest_first(world: World, form: str) ->
 
 
 def longest(guest: Guest) -> BoardThread:
-    threads = [thread for thread in guest.voice.threads(guest.place) if thread.is_there(AT)]
+    threads = [thread for thread in guest.simulator.threads(guest.place) if thread.is_there(AT)]
     return max(threads, key=lambda thread: len(thread.floors))
 
 
@@ -128,7 +135,7 @@ def pages(thread: BoardThread) -> range:
 def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -> None:
     guest = account(world)
     holes = folded = edited = comments = hidden = 0
-    for thread in guest.voice.threads(guest.place):
+    for thread in guest.simulator.threads(guest.place):
         if not thread.is_there(AT):
             continue
         for number in pages(thread):
@@ -170,7 +177,7 @@ def test_threads_are_read_back_whole_with_their_holes(world: World, form: str) -
 def test_some_pages_in_compact_json_are_broken_and_whole_from_the_other_serializer(world: World) -> None:
     guest = account(world)
     broken = 0
-    for thread in guest.voice.threads(guest.place):
+    for thread in guest.simulator.threads(guest.place):
         if thread.is_there(AT) and not thread.is_hidden:
             request = requests.in_form(requests.thread_page(guest.source, thread.tid, 1), "8")
             refusal = nga.refusal(guest.send(request), request)
@@ -243,7 +250,7 @@ def missing_board(guest: Guest) -> Request:
 
 
 def removed_post(guest: Guest) -> Request:
-    floors = [floor for thread in guest.voice.threads(guest.place) for floor in thread.floors[1:]]
+    floors = [floor for thread in guest.simulator.threads(guest.place) for floor in thread.floors[1:]]
     pid = next(floor.pid for floor in floors if floor.post.is_removed(AT))
     return requests.post(guest.source, pid, f"p{pid}")
 
@@ -269,17 +276,17 @@ def test_one_post_is_read_by_its_id(world: World, form: str) -> None:
 @pytest.mark.parametrize("form", FORMS)
 def test_of_a_comment_that_is_requested_by_its_id_json_tells_neither_text_nor_score(world: World, form: str) -> None:
     guest = account(world)
-    floors = (floor for thread in guest.voice.threads(guest.place) for floor in thread.floors)
+    floors = (floor for thread in guest.simulator.threads(guest.place) for floor in thread.floors)
     comment = next(floor for floor in floors if floor.is_there(AT) and floor.comments_on is not None)
     request = requests.in_form(requests.post(guest.source, comment.pid, f"p{comment.pid}"), form)
-    entry = guest.voice.answer(guest.place, guest.ask(request)).entries[0]
+    entry = guest.simulator.answer(guest.place, guest.ask(request)).entries[0]
     item = guest.read(request).items[0]
     assert item.score == entry.score
     assert (item.score is None, entry.is_withheld) == (bool(form), bool(form))
 
 
 def test_a_list_that_leads_back_to_its_start_ends(world: World) -> None:
-    guest = account(world, bend=Distortion(is_looping=True))
+    guest = account(world, distortion=Distortion(is_looping=True))
     _, readings = guest.board()
     assert [len(reading.items) > 0 for reading in readings] == [True, False]
     assert readings[-1].notes
@@ -319,7 +326,7 @@ def keys(value: Any) -> set[str]:
 )
 def test_its_json_has_no_field_that_real_answers_do_not_have(world: World, name: str, asked: str) -> None:
     guest = account(world)
-    thread = next(thread for thread in guest.voice.threads(guest.place) if thread.is_there(AT))
+    thread = next(thread for thread in guest.simulator.threads(guest.place) if thread.is_there(AT))
     request = requests.board(guest.source) if asked == "board" else requests.thread_page(guest.source, thread.tid, 1)
     body = guest.send(requests.in_form(request, "8")).body.decode("gb18030")
     ours, real = json.loads(body, strict=False)["data"], json.loads(recorded(name), strict=False)["data"]

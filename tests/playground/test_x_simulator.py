@@ -23,11 +23,11 @@ def test_an_old_copy_is_possible_of_a_list_and_not_of_the_page_that_a_cursor_lea
     # A cursor is used once, so that no cache can have the page. From an old one, posts between both pages would be
     # missing, and nobody could tell.
     world = World(3, START, 0, 7, others={"x": 1})
-    voice, place = x.Voice(world), world.places[0]
+    simulator, place = x.XSimulator(world), world.places[0]
 
     def answer(query: str, ago: timedelta) -> Page:
         path, headers = f"/2/users/{x.user_id(place)}/tweets", {"authorization": "Bearer AAAAkey"}
-        return voice.answer(place, Ask(path, f"max_results=5{query}", headers, AT, "http://x", Distortion(ago=ago)))
+        return simulator.answer(place, Ask(path, f"max_results=5{query}", headers, AT, "http://x", Distortion(ago=ago)))
 
     first = answer("", timedelta())
     assert answer("", timedelta(days=1)).entries != first.entries
@@ -64,12 +64,12 @@ UNRECORDED = {"note_tweet", "editHistoryTweetIds", "hashtags", "protected"}
 """Known from descriptions alone. Recorded hashtags of TwitterAPI.io are empty lists."""
 
 
-VOICE = x.Voice(WORLD)
+SIMULATOR = x.XSimulator(WORLD)
 
 
 def answered(path: str, query: str, place: Place, **headers: str) -> Page:
     named = {"name": x.user_name(WORLD, place, DAY_4), "number": x.user_id(place)}
-    return VOICE.answer(place, Ask(path.format(**named), query.format(**named), headers, DAY_4, "http://x"))
+    return SIMULATOR.answer(place, Ask(path.format(**named), query.format(**named), headers, DAY_4, "http://x"))
 
 
 def shape(value: Any) -> set[Field]:
@@ -138,10 +138,10 @@ def test_every_field_of_twitterapi_io_is_recorded_with_that_type(captures: Path,
 
 @pytest.mark.parametrize("name", ["error_403", "error_429_free_tier"])
 def test_recorded_refusals_are_the_playgrounds_own(captures: Path, name: str) -> None:
-    voice, place = x.Voice(WORLD), WORLD.places[0]
+    simulator, place = x.XSimulator(WORLD), WORLD.places[0]
     headers = {"x-api-key": "free-key"} if "429" in name else {}
     for _ in range(2):
-        page = voice.answer(place, Ask("/twitter/user/last_tweets", "userId=70000", headers, DAY_4, "http://x"))
+        page = simulator.answer(place, Ask("/twitter/user/last_tweets", "userId=70000", headers, DAY_4, "http://x"))
     recorded = json.loads((captures / f"twitterapi-io/{name}.json").read_bytes())
     assert str(page.status) in name
     assert json.loads(page.body).keys() == recorded.keys()

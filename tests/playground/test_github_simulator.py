@@ -15,11 +15,11 @@ from catchment.playground.sites import (
     Ask,
     Distortion,
     Page,
-    voices,
+    simulators,
 )
 from catchment.playground.sites.github import (
     LANGUAGES,
-    Voice,
+    GitHubSimulator,
     description,
     full_name,
     stars,
@@ -49,19 +49,21 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def voice(world: World) -> Voice:
-    return Voice(world)
+def simulator(world: World) -> GitHubSimulator:
+    return GitHubSimulator(world)
 
 
 def places(world: World) -> list[Place]:
     return [place for place in world.places if place.form == "github"]
 
 
-def page(voice: Voice, place: Place, at: datetime, since: str = "daily", bend: Distortion | None = None) -> Page:
-    address = reader.understand(voice.target(place)).address
+def page(
+    simulator: GitHubSimulator, place: Place, at: datetime, since: str = "daily", distortion: Distortion | None = None
+) -> Page:
+    address = reader.understand(simulator.target(place)).address
     path = address.removeprefix(BASE)
-    assert voice.find(path) is place
-    return voice.answer(place, Ask(path, f"since={since}", {}, at, BASE, bend or Distortion()))
+    assert simulator.find(path) is place
+    return simulator.answer(place, Ask(path, f"since={since}", {}, at, BASE, distortion or Distortion()))
 
 
 def read(told: Page) -> tuple[Item, ...]:
@@ -71,11 +73,13 @@ def read(told: Page) -> tuple[Item, ...]:
 
 
 @pytest.mark.parametrize("day", DAYS)
-def test_our_own_reader_reads_back_exactly_what_the_world_shows(world: World, voice: Voice, day: float) -> None:
+def test_our_own_reader_reads_back_exactly_what_the_world_shows(
+    world: World, simulator: GitHubSimulator, day: float
+) -> None:
     at = START + timedelta(days=day)
     for place in places(world):
         shown = {full_name(post): (post, version) for post, version in world.shown(place, at)[:25]}
-        items = read(page(voice, place, at))
+        items = read(page(simulator, place, at))
         assert {item.title for item in items} == shown.keys()
         for item in items:
             post, version = shown[item.title or ""]
@@ -85,60 +89,62 @@ def test_our_own_reader_reads_back_exactly_what_the_world_shows(world: World, vo
         assert [item.gained for item in items] == sorted((item.gained or 0 for item in items), reverse=True)
 
 
-def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, voice: Voice) -> None:
+def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, simulator: GitHubSimulator) -> None:
     for place in places(world):
-        told = page(voice, place, START + timedelta(days=3))
+        told = page(simulator, place, START + timedelta(days=3))
         assert [entry.wire_id for entry in told.entries] == [item.external_id for item in read(told)]
         assert {entry.post for entry in told.entries} <= {post.id for post in world.posts(place)}
 
 
-def test_the_first_place_is_the_page_of_all_and_each_other_that_of_a_language(world: World, voice: Voice) -> None:
-    assert [voice.target(place) for place in places(world)] == ["all", *LANGUAGES[:3]]
-    assert [voice.find(path) for path in ("/trending/cobol", "/trending/", "/other")] == [None, None, None]
-    spoken = {tag for place in places(world)[1:2] for item in read(page(voice, place, START)) for tag in item.tags}
+def test_the_first_place_is_the_page_of_all_and_each_other_that_of_a_language(
+    world: World, simulator: GitHubSimulator
+) -> None:
+    assert [simulator.target(place) for place in places(world)] == ["all", *LANGUAGES[:3]]
+    assert [simulator.find(path) for path in ("/trending/cobol", "/trending/", "/other")] == [None, None, None]
+    spoken = {tag for place in places(world)[1:2] for item in read(page(simulator, place, START)) for tag in item.tags}
     assert spoken <= {LANGUAGES[0]}
 
 
-def test_stars_never_shrink(world: World, voice: Voice) -> None:
+def test_stars_never_shrink(world: World, simulator: GitHubSimulator) -> None:
     (place, *_) = places(world)
     for post in world.posts(place)[:20]:
         counted = [stars(world, post, START + timedelta(hours=hours)) for hours in range(0, 160, 7)]
         assert counted == sorted(counted)
 
 
-def test_a_longer_period_gains_more(world: World, voice: Voice) -> None:
+def test_a_longer_period_gains_more(world: World, simulator: GitHubSimulator) -> None:
     (place, *_) = places(world)
     at = START + timedelta(days=6)
     daily, monthly = (
-        {item.external_id: item.gained or 0 for item in read(page(voice, place, at, since))}
+        {item.external_id: item.gained or 0 for item in read(page(simulator, place, at, since))}
         for since in ("daily", "monthly")
     )
     assert all(monthly[name] >= gained for name, gained in daily.items())
 
 
-def test_no_two_answers_are_the_same_to_the_byte(world: World, voice: Voice) -> None:
+def test_no_two_answers_are_the_same_to_the_byte(world: World, simulator: GitHubSimulator) -> None:
     (place, *_) = places(world)
-    assert page(voice, place, START).body != page(voice, place, START + timedelta(seconds=1)).body
+    assert page(simulator, place, START).body != page(simulator, place, START + timedelta(seconds=1)).body
 
 
-def test_bends_are_bent(world: World, voice: Voice) -> None:
+def test_distortions_change_the_page(world: World, simulator: GitHubSimulator) -> None:
     (place, *_) = places(world)
     at = START + timedelta(days=3)
-    straight = page(voice, place, at).entries
-    assert set(page(voice, place, at, bend=Distortion(is_reordered=True)).entries) == set(straight)
-    assert len(page(voice, place, at, bend=Distortion(is_repeated=True)).entries) == 2 * len(straight)
+    straight = page(simulator, place, at).entries
+    assert set(page(simulator, place, at, distortion=Distortion(is_reordered=True)).entries) == set(straight)
+    assert len(page(simulator, place, at, distortion=Distortion(is_repeated=True)).entries) == 2 * len(straight)
     assert (
-        page(voice, place, at, bend=Distortion(ago=timedelta(days=1))).entries
-        == page(voice, place, at - timedelta(days=1)).entries
+        page(simulator, place, at, distortion=Distortion(ago=timedelta(days=1))).entries
+        == page(simulator, place, at - timedelta(days=1)).entries
     )
 
 
-def test_all_that_misleads_occurs(world: World, voice: Voice) -> None:
-    pages = [LexborHTMLParser(page(voice, place, START).body.decode()) for place in places(world)]
+def test_all_that_misleads_occurs(world: World, simulator: GitHubSimulator) -> None:
+    pages = [LexborHTMLParser(page(simulator, place, START).body.decode()) for place in places(world)]
     for selector in MISLEADING:
-        assert any(one.css(selector) for one in pages), selector
+        assert any(page.css(selector) for page in pages), selector
     items = [
-        item for place in places(world) for day in DAYS for item in read(page(voice, place, START + timedelta(day)))
+        item for place in places(world) for day in DAYS for item in read(page(simulator, place, START + timedelta(day)))
     ]
     assert any(item.text is None for item in items)
     assert any(not item.tags for item in items)
@@ -163,19 +169,21 @@ def _trail(node: LexborNode) -> str:
     return ">".join(reversed(names))
 
 
-def test_the_page_has_what_the_reader_goes_by_as_the_real_one_has(world: World, voice: Voice, captures: Path) -> None:
+def test_the_page_has_what_the_reader_goes_by_as_the_real_one_has(
+    world: World, simulator: GitHubSimulator, captures: Path
+) -> None:
     folder = captures / "github-trending"
     real = [
         LexborHTMLParser((folder / name).read_text()) for name in ("daily_2026-04.html", "daily_2026-04_3rows.html")
     ]
-    ours = [LexborHTMLParser(page(voice, place, START).body.decode()) for place in places(world)]
+    ours = [LexborHTMLParser(page(simulator, place, START).body.decode()) for place in places(world)]
     for selector in RELIED_ON:
-        assert any(one.css(selector) for one in real), f"the real page has no {selector}"
-        assert any(one.css(selector) for one in ours), f"ours has no {selector}"
+        assert any(page.css(selector) for page in real), f"the real page has no {selector}"
+        assert any(page.css(selector) for page in ours), f"ours has no {selector}"
 
 
 def test_every_element_of_a_row_stands_where_one_stands_in_a_real_row(
-    world: World, voice: Voice, captures: Path
+    world: World, simulator: GitHubSimulator, captures: Path
 ) -> None:
     folder = captures / "github-trending"
     real = trails(
@@ -186,10 +194,10 @@ def test_every_element_of_a_row_stands_where_one_stands_in_a_real_row(
     ours = trails(
         row
         for place in places(world)
-        for row in LexborHTMLParser(page(voice, place, START).body.decode()).css("article")
+        for row in LexborHTMLParser(page(simulator, place, START).body.decode()).css("article")
     )
     assert ours - real == set()
 
 
-def test_the_voice_is_found_by_looking(world: World) -> None:
-    assert {"github", "website"} <= voices(world).keys()
+def test_the_simulator_is_found_automatically(world: World) -> None:
+    assert {"github", "website"} <= simulators(world).keys()

@@ -10,7 +10,7 @@ import pytest
 
 from catchment.app import App, open_app
 from catchment.model import Outcome, SourceState, VisitResult
-from catchment.playground.faults import MOODS, Cue, Moods
+from catchment.playground.faults import FAULTS, Cue, FaultPlan
 from catchment.playground.server import Playground
 from catchment.playground.world import Place, World
 from catchment.settings import Settings
@@ -54,21 +54,21 @@ MET: dict[str, tuple[Outcome, str | None]] = {
     "looping_cursor": (GOOD, None),
     "outage": (BAD, "NETWORK_ERROR"),
 }
-"""By mood: what a visit comes to that meets it at every attempt."""
+"""By fault: what a visit comes to that meets it at every attempt."""
 SAME_AS_BEFORE = "SLOW_DOWN SERVER_TROUBLE GONE"
 """Codes that rows of the page leave to the row before them."""
 
 
 class Scene:
-    """A busy place of the playground, followed; its second visit meets the mood."""
+    """A busy place of the playground, followed; its second visit meets the fault."""
 
-    def __init__(self, folder: Path, mood: str) -> None:
+    def __init__(self, folder: Path, fault: str) -> None:
         self.clock = HandClock(START + DAY)
         self.world = World(7, START, 40, 7.0)
-        form = "jsonfeed" if mood == "looping_cursor" else "atom"
+        form = "jsonfeed" if fault == "looping_cursor" else "atom"
         self.place = next(place for place in self.world.places if place.form == form and self._is_lively(place))
-        cue = Cue(mood=mood, from_at=FAULTY, to_at=FAULTY + DAY / 2)
-        self.playground = Playground(self.world, self.clock, Moods(7, 0.0, [cue]), slow_seconds=0.05)
+        cue = Cue(fault=fault, from_at=FAULTY, to_at=FAULTY + DAY / 2)
+        self.playground = Playground(self.world, self.clock, FaultPlan(7, 0.0, [cue]), slow_seconds=0.05)
         self.playground.start()
         settings = Settings(
             home=folder,
@@ -107,17 +107,17 @@ class Scene:
 
 @pytest.fixture
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    one = Scene(tmp_path, request.param)
-    yield one
-    one.close()
+    scene = Scene(tmp_path, request.param)
+    yield scene
+    scene.close()
 
 
-def test_every_mood_has_its_expectation_and_its_words() -> None:
-    assert MET.keys() == MOODS.keys()
+def test_every_fault_has_its_expectation_and_its_words() -> None:
+    assert MET.keys() == FAULTS.keys()
     page = (Path(__file__).parents[2] / "docs" / "reliability.md").read_text()
     rows = {line.split("|")[1].strip(" `"): line for line in page.splitlines() if line.startswith("| `")}
-    assert MOODS.keys() <= rows.keys()
-    assert [mood for mood, (_, code) in MET.items() if code and code not in rows[mood] + SAME_AS_BEFORE] == []
+    assert FAULTS.keys() <= rows.keys()
+    assert [fault for fault, (_, code) in MET.items() if code and code not in rows[fault] + SAME_AS_BEFORE] == []
 
 
 @pytest.mark.parametrize(("scene", "expected"), MET.items(), ids=MET, indirect=["scene"])

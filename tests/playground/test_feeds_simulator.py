@@ -18,9 +18,9 @@ from catchment.playground.sites import (
     Ask,
     Distortion,
     Page,
-    voices,
+    simulators,
 )
-from catchment.playground.sites.feeds import CODECS, Voice, wire_id
+from catchment.playground.sites.feeds import CODECS, FeedSimulator, wire_id
 from catchment.playground.world import Habits, Place, World
 from catchment.text.clean import refine
 
@@ -36,13 +36,13 @@ def world() -> World:
 
 
 @pytest.fixture(scope="module")
-def voice(world: World) -> Voice:
-    return Voice(world)
+def simulator(world: World) -> FeedSimulator:
+    return FeedSimulator(world)
 
 
-def ask(place: Place, at: datetime, bend: Distortion | None = None, **headers: str) -> Ask:
+def ask(place: Place, at: datetime, distortion: Distortion | None = None, **headers: str) -> Ask:
     told = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Ask(place.path_at(at), "", told, at, BASE, bend or Distortion())
+    return Ask(place.path_at(at), "", told, at, BASE, distortion or Distortion())
 
 
 def read(page: Page, place: Place, at: datetime) -> tuple[Item, ...]:
@@ -52,7 +52,7 @@ def read(page: Page, place: Place, at: datetime) -> tuple[Item, ...]:
     assert (reading.skipped, reading.notes) == ((), ())
     refined = refine(reading, scope="", answer_url=url)
     assert refined.skipped == ()
-    return tuple(one.item for one in refined.items)
+    return tuple(item.item for item in refined.items)
 
 
 def some(world: World, when: Any, kind: str) -> Place:
@@ -63,11 +63,13 @@ def some(world: World, when: Any, kind: str) -> Place:
 
 
 @pytest.mark.parametrize("day", DAYS)
-def test_our_own_reader_reads_back_exactly_what_the_world_shows(world: World, voice: Voice, day: float) -> None:
+def test_our_own_reader_reads_back_exactly_what_the_world_shows(
+    world: World, simulator: FeedSimulator, day: float
+) -> None:
     at = START + timedelta(days=day)
     for place in world.places:
-        items = read(voice.page(place, ask(place, at)), place, at)
-        assert [told(item) for item in items] == [meant(world, place, at, *one) for one in world.shown(place, at)]
+        items = read(simulator.page(place, ask(place, at)), place, at)
+        assert [told(item) for item in items] == [meant(world, place, at, *shown) for shown in world.shown(place, at)]
 
 
 def told(item: Item) -> dict[str, Any]:
@@ -98,18 +100,18 @@ def meant(world: World, place: Place, at: datetime, post: Any, version: Any) -> 
     }
 
 
-def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, voice: Voice) -> None:
+def test_the_entries_noted_for_the_log_are_those_in_the_page(world: World, simulator: FeedSimulator) -> None:
     at = START + timedelta(days=3)
     for place in world.places:
-        page = voice.page(place, ask(place, at))
+        page = simulator.page(place, ask(place, at))
         shown = [(post.id, version.number) for post, version in world.shown(place, at)]
         assert [(entry.post, entry.version) for entry in page.entries] == shown
         assert [entry.wire_id for entry in page.entries] == [item.external_id for item in read(page, place, at)]
 
 
-def test_nothing_hostile_survives_reading(world: World, voice: Voice) -> None:
+def test_nothing_hostile_survives_reading(world: World, simulator: FeedSimulator) -> None:
     at = START + timedelta(days=3)
-    pages = [(voice.page(place, ask(place, at)), place) for place in world.places]
+    pages = [(simulator.page(place, ask(place, at)), place) for place in world.places]
     assert any(b"script" in page.body for page, _ in pages)
     for page, place in pages:
         for item in read(page, place, at):
@@ -119,23 +121,23 @@ def test_nothing_hostile_survives_reading(world: World, voice: Voice) -> None:
 # ── validators, redirects, farewells, new ids ─────────────────────────────────────────────────────────────────────
 
 
-def test_the_validators_of_a_page_get_a_304_until_the_listing_changes(world: World, voice: Voice) -> None:
+def test_the_validators_of_a_page_get_a_304_until_the_listing_changes(world: World, simulator: FeedSimulator) -> None:
     at = START + timedelta(days=2)
     for place in world.places:
         if place.gone_at is not None:
             continue
-        page = voice.answer(place, ask(place, at))
+        page = simulator.answer(place, ask(place, at))
         sent = {"ETag": "if_none_match", "Last-Modified": "if_modified_since"}
         known = {sent[name]: value for name, value in page.headers.items() if name in sent}
         assert {name for name in page.headers if name in sent} == {
             {"etag": "ETag", "last-modified": "Last-Modified"}[name] for name in place.validators
         }
-        again = voice.answer(place, ask(place, at, **known))
+        again = simulator.answer(place, ask(place, at, **known))
         assert again.status == (304 if place.validators else 200)
         assert again.body == (b"" if place.validators else page.body)
         later = next((change for change in changes(world, place) if change > at), None)
-        if later is not None and voice.page(place, ask(place, later)).body != page.body:
-            assert voice.answer(place, ask(place, later, **known)).status in (200, 301)
+        if later is not None and simulator.page(place, ask(place, later)).body != page.body:
+            assert simulator.answer(place, ask(place, later, **known)).status in (200, 301)
 
 
 def changes(world: World, place: Place) -> list[datetime]:
@@ -148,59 +150,64 @@ CONTENT_TYPE = re.compile(r"application/(rss\+xml|rdf\+xml|atom\+xml|feed\+json)
 GRAMMAR = {"ETag": ETAG, "Last-Modified": HTTP_DATE, "Content-Type": CONTENT_TYPE}
 
 
-def test_headers_are_written_as_http_wants_them(world: World, voice: Voice) -> None:
+def test_headers_are_written_as_http_wants_them(world: World, simulator: FeedSimulator) -> None:
     for place in world.places:
-        headers = voice.page(place, ask(place, START)).headers
+        headers = simulator.page(place, ask(place, START)).headers
         assert "Content-Type" in headers
         assert [name for name, value in headers.items() if not GRAMMAR[name].fullmatch(value)] == []
 
 
-def test_some_chinese_places_still_speak_gb2312(world: World, voice: Voice) -> None:
+def test_some_chinese_places_still_speak_gb2312(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: place.charset == "gb2312", "speaks GB2312")
-    page = voice.page(place, ask(place, START))
+    page = simulator.page(place, ask(place, START))
     assert page.body.startswith(b'<?xml version="1.0" encoding="GB2312"?>')
     assert place.name in page.body.decode("gb18030")
 
 
-def test_an_etag_outranks_a_date(world: World, voice: Voice) -> None:
+def test_an_etag_outranks_a_date(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: len(place.validators) == 2 and not place.gone_at, "gives both")
-    page = voice.answer(place, ask(place, START))
+    page = simulator.answer(place, ask(place, START))
     asked = ask(place, START, if_none_match='"another"', if_modified_since=page.headers["Last-Modified"])
-    assert voice.answer(place, asked).status == 200
+    assert simulator.answer(place, asked).status == 200
 
 
-def test_a_place_that_moves_points_to_its_new_home_from_then_on(world: World, voice: Voice) -> None:
+def test_a_place_that_moves_points_to_its_new_home_from_then_on(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: place.moves_at, "moves")
     assert place.moves_at is not None
     assert place.new_path is not None
     before = place.moves_at - timedelta(seconds=1)
     old, new = ask(place, before), ask(place, place.moves_at)
-    assert [voice.answer(place, old).status, voice.answer(place, old.replace(path=place.new_path)).status] == [200, 404]
-    page = voice.answer(place, new.replace(path=place.path))
+    assert [simulator.answer(place, old).status, simulator.answer(place, old.replace(path=place.new_path)).status] == [
+        200,
+        404,
+    ]
+    page = simulator.answer(place, new.replace(path=place.path))
     assert (page.status, page.headers["Location"]) == (301, BASE + place.new_path)
-    moved = voice.answer(place, new)
+    moved = simulator.answer(place, new)
     assert moved.status == 200
     assert (BASE + place.new_path).encode() in moved.body
     assert (BASE + place.path).encode() not in moved.body
 
 
-def test_a_place_that_is_gone_says_so_for_ever(world: World, voice: Voice) -> None:
+def test_a_place_that_is_gone_says_so_for_ever(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: place.gone_at, "goes")
     assert place.gone_at is not None
-    assert voice.answer(place, ask(place, place.gone_at - timedelta(seconds=1))).status == 200
-    assert {voice.answer(place, ask(place, place.gone_at + timedelta(days=day))).status for day in (0, 1, 9)} == {410}
+    assert simulator.answer(place, ask(place, place.gone_at - timedelta(seconds=1))).status == 200
+    assert {simulator.answer(place, ask(place, place.gone_at + timedelta(days=day))).status for day in (0, 1, 9)} == {
+        410
+    }
 
 
-def test_new_ids_are_given_to_all_entries_at_once_and_their_links_stay(world: World, voice: Voice) -> None:
+def test_new_ids_are_given_to_all_entries_at_once_and_their_links_stay(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: place.new_ids_at and world.shown(place, place.new_ids_at), "changes its ids")
     assert place.new_ids_at is not None
     at = place.new_ids_at - timedelta(seconds=1)
-    before, after = (read(voice.page(place, ask(place, when)), place, when) for when in (at, place.new_ids_at))
+    before, after = (read(simulator.page(place, ask(place, when)), place, when) for when in (at, place.new_ids_at))
     assert {item.external_id for item in before}.isdisjoint(item.external_id for item in after)
     assert [(item.url, item.created_at) for item in before] == [(item.url, item.created_at) for item in after]
 
 
-# ── what moods do to the telling ──────────────────────────────────────────────────────────────────────────────────
+# ── what faults do to the telling ──────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
@@ -211,46 +218,48 @@ def busy(world: World) -> Place:
     )
 
 
-def test_a_stale_page_is_the_page_of_that_time_with_its_validators(world: World, voice: Voice, busy: Place) -> None:
+def test_a_stale_page_is_the_page_of_that_time_with_its_validators(
+    world: World, simulator: FeedSimulator, busy: Place
+) -> None:
     at = START + timedelta(days=3)
-    old = voice.answer(busy, ask(busy, at - timedelta(hours=7)))
-    stale = voice.answer(busy, ask(busy, at, Distortion(ago=timedelta(hours=7))))
+    old = simulator.answer(busy, ask(busy, at - timedelta(hours=7)))
+    stale = simulator.answer(busy, ask(busy, at, Distortion(ago=timedelta(hours=7))))
     assert stale == old
-    assert stale != voice.answer(busy, ask(busy, at))
+    assert stale != simulator.answer(busy, ask(busy, at))
 
 
-def test_entries_in_disorder_or_twice_are_the_same_entries(voice: Voice, busy: Place) -> None:
+def test_entries_in_disorder_or_twice_are_the_same_entries(simulator: FeedSimulator, busy: Place) -> None:
     at = START + timedelta(days=3)
-    straight = voice.answer(busy, ask(busy, at))
-    reordered = voice.answer(busy, ask(busy, at, Distortion(is_reordered=True)))
-    repeated = voice.answer(busy, ask(busy, at, Distortion(is_repeated=True)))
+    straight = simulator.answer(busy, ask(busy, at))
+    reordered = simulator.answer(busy, ask(busy, at, Distortion(is_reordered=True)))
+    repeated = simulator.answer(busy, ask(busy, at, Distortion(is_repeated=True)))
     assert reordered.entries != straight.entries
     assert sorted(entry.post for entry in reordered.entries) == sorted(entry.post for entry in straight.entries)
     assert repeated.entries[::2] == repeated.entries[1::2] == straight.entries
 
 
-def test_a_skewed_clock_shifts_every_date_and_nothing_else(voice: Voice, busy: Place) -> None:
+def test_a_skewed_clock_shifts_every_date_and_nothing_else(simulator: FeedSimulator, busy: Place) -> None:
     at, skew = START + timedelta(days=3), timedelta(hours=5)
-    straight = read(voice.answer(busy, ask(busy, at)), busy, at)
-    skewed = read(voice.answer(busy, ask(busy, at, Distortion(skew=skew))), busy, at)
-    assert [one.created_at for one in skewed] == [one.created_at + skew for one in straight if one.created_at]
-    assert [(one.external_id, one.text) for one in skewed] == [(one.external_id, one.text) for one in straight]
+    straight = read(simulator.answer(busy, ask(busy, at)), busy, at)
+    skewed = read(simulator.answer(busy, ask(busy, at, Distortion(skew=skew))), busy, at)
+    assert [item.created_at for item in skewed] == [item.created_at + skew for item in straight if item.created_at]
+    assert [(item.external_id, item.text) for item in skewed] == [(item.external_id, item.text) for item in straight]
 
 
-def test_a_looping_cursor_never_leads_anywhere_new(world: World, voice: Voice) -> None:
+def test_a_looping_cursor_never_leads_anywhere_new(world: World, simulator: FeedSimulator) -> None:
     place = some(world, lambda place: place.form == "jsonfeed" and not (place.gone_at or place.moves_at), "is JSON")
-    first = json.loads(voice.answer(place, ask(place, START, Distortion(is_looping=True))).body)
+    first = json.loads(simulator.answer(place, ask(place, START, Distortion(is_looping=True))).body)
     path, _, query = first["next_url"].removeprefix(BASE).partition("?")
-    second = json.loads(voice.answer(place, ask(place, START).replace(path=path, query=query)).body)
+    second = json.loads(simulator.answer(place, ask(place, START).replace(path=path, query=query)).body)
     assert second["next_url"] == first["next_url"]
     assert second["items"] == first["items"]
 
 
-def test_voices_are_found_by_looking(world: World) -> None:
-    assert isinstance(voices(world)["feeds"], Voice)
-    assert voices(world)["feeds"].find("/feeds/0.nonsense") is None
-    assert voices(world)["feeds"].find("/feeds/99999.xml") is None
-    assert [voices(world)["feeds"].find(place.path) for place in world.places] == list(world.places)
+def test_simulators_are_found_automatically(world: World) -> None:
+    assert isinstance(simulators(world)["feeds"], FeedSimulator)
+    assert simulators(world)["feeds"].find("/feeds/0.nonsense") is None
+    assert simulators(world)["feeds"].find("/feeds/99999.xml") is None
+    assert [simulators(world)["feeds"].find(place.path) for place in world.places] == list(world.places)
 
 
 # ── as real feeds are ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -299,42 +308,44 @@ def recorded_trees(captures: Path) -> Iterator[Any]:
                 yield root
 
 
-def pages(world: World, voice: Voice, form: str) -> list[str]:
+def pages(world: World, simulator: FeedSimulator, form: str) -> list[str]:
     at = START + timedelta(days=3)
     return [
-        voice.page(place, ask(place, at)).body.decode(CODECS[place.charset])
+        simulator.page(place, ask(place, at)).body.decode(CODECS[place.charset])
         for place in world.places
         if place.form == form
     ]
 
 
-def trees(world: World, voice: Voice, form: str) -> list[Any]:
+def trees(world: World, simulator: FeedSimulator, form: str) -> list[Any]:
     # Without the declaration: what is text already has no encoding.
-    return [etree.fromstring(page.partition("?>")[2].lstrip()) for page in pages(world, voice, form)]
+    return [etree.fromstring(page.partition("?>")[2].lstrip()) for page in pages(world, simulator, form)]
 
 
 @pytest.mark.parametrize("form", ["rss", "rdf", "atom"])
 def test_every_element_and_attribute_occurs_in_real_feeds_of_its_form(
-    world: World, voice: Voice, captures: Path, form: str
+    world: World, simulator: FeedSimulator, captures: Path, form: str
 ) -> None:
     real = {path for root in recorded_trees(captures) if root.tag.endswith(ROOTS[form]) for path in nested(root)}
-    ours = {path for root in trees(world, voice, form) for path in nested(root)}
+    ours = {path for root in trees(world, simulator, form) for path in nested(root)}
     assert ours
     assert ours - real == set()
 
 
-def test_every_field_occurs_in_real_json_feeds_with_its_type(world: World, voice: Voice, captures: Path) -> None:
+def test_every_field_occurs_in_real_json_feeds_with_its_type(
+    world: World, simulator: FeedSimulator, captures: Path
+) -> None:
     real = {path for name in JSON_FILES for path in fields(json.loads((captures / "feeds" / name).read_bytes()))}
-    ours = {path for body in pages(world, voice, "jsonfeed") for path in fields(json.loads(body))}
+    ours = {path for body in pages(world, simulator, "jsonfeed") for path in fields(json.loads(body))}
     assert ours
     assert ours - real == set()
 
 
 @pytest.mark.parametrize("form", ["rss", "rdf", "atom"])
-def test_dates_are_written_as_their_form_wants_them(world: World, voice: Voice, form: str) -> None:
+def test_dates_are_written_as_their_form_wants_them(world: World, simulator: FeedSimulator, form: str) -> None:
     dated = [
         (etree.QName(element).localname, element.text)
-        for root in trees(world, voice, form)
+        for root in trees(world, simulator, form)
         for element in root.iter()
         if etree.QName(element).localname in DATES
     ]

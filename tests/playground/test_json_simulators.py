@@ -27,10 +27,10 @@ from catchment.playground.sites import (
     Ask,
     Distortion,
     Entry,
-    voices,
+    simulators,
 )
-from catchment.playground.sites import discourse as forum_voice
-from catchment.playground.sites import json_api as api_voice
+from catchment.playground.sites import discourse as forum_site
+from catchment.playground.sites import json_api as api_site
 from catchment.playground.world import Habits, Place, World
 from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
@@ -64,31 +64,31 @@ def world() -> World:
 class Reader:
     """Asks a place by way of our own platform, page after page, without a socket in between."""
 
-    def __init__(self, world: World, place: Place, at: datetime, bend: Distortion | None = None) -> None:
-        self.place, self.at, self.bend = place, at, bend or Distortion()
-        self.voice = voices(world)[place.form]
+    def __init__(self, world: World, place: Place, at: datetime, distortion: Distortion | None = None) -> None:
+        self.place, self.at, self.distortion = place, at, distortion or Distortion()
+        self.simulator = simulators(world)[place.form]
         kind = installed().kind(KINDS[place.form])
         platform = installed().of_kind(KINDS[place.form])
         assert kind is not None
         assert platform is not None
         self.platform: Platform = platform
-        settings = checked_settings(kind, api_voice.settings(place)) if place.form == "json_api" else {}
+        settings = checked_settings(kind, api_site.settings(place)) if place.form == "json_api" else {}
         target = platform.understand(BASE + place.path, kind.name).address
         self.source = Source(1, "key", platform.NAME, kind.name, target, "x", START, settings=settings)
         self.entries: list[Entry] = []
         self.pages = 0
 
     @property
-    def forum(self) -> forum_voice.Voice:
-        assert isinstance(self.voice, forum_voice.Voice)
-        return self.voice
+    def forum(self) -> forum_site.DiscourseSimulator:
+        assert isinstance(self.simulator, forum_site.DiscourseSimulator)
+        return self.simulator
 
     def answer(self, request: Request) -> Answer:
         parts = urlsplit(request.url)
         query = "&".join(part for part in (parts.query, urlencode(request.params)) if part)
-        place = self.voice.find(parts.path)
+        place = self.simulator.find(parts.path)
         assert place == self.place
-        page = self.voice.answer(place, Ask(parts.path, query, {}, self.at, BASE, self.bend))
+        page = self.simulator.answer(place, Ask(parts.path, query, {}, self.at, BASE, self.distortion))
         self.entries += page.entries
         headers = {name.lower(): value for name, value in page.headers.items()}
         return Answer(page.status, headers, page.body, request.url, self.at)
@@ -105,7 +105,7 @@ class Reader:
             reading = self.platform.read(answer, request)
             assert reading.skipped == ()
             self.pages += 1
-            yield from (one.item for one in refine(reading, scope="", answer_url=answer.url).items)
+            yield from (item.item for item in refine(reading, scope="", answer_url=answer.url).items)
             waiting += reading.follow
 
 
@@ -128,10 +128,10 @@ def test_an_api_in_every_manner_is_read_back_whole_and_newest_first(world: World
         reader = Reader(world, place, AT)
         items = list(reader.items())
         there = [post for post in reversed(world.posts(place)) if post.shown_from <= AT and not post.is_removed(AT)]
-        there = there[: api_voice.reach(place)]
+        there = there[: api_site.reach(place)]
         assert [told(item) for item in items] == [
             {
-                "id": api_voice.wire_id(place, post),
+                "id": api_site.wire_id(place, post),
                 "text": post.version(AT).text,
                 "author": post.author,
                 "created_at": post.shown_from,
@@ -143,8 +143,8 @@ def test_an_api_in_every_manner_is_read_back_whole_and_newest_first(world: World
         assert [item.score for item in items] == [world.counters(post, AT).score for post in there]
         assert [item.tags for item in items] == [post.tags for post in there]
         assert [len(item.media) for item in items] == [post.picture is not None for post in there]
-        assert reader.pages >= len(items) / api_voice.PAGE_SIZE
-    assert {api_voice.manner(place) for place in places(world, "json_api")} == set(api_voice.MANNERS)
+        assert reader.pages >= len(items) / api_site.PAGE_SIZE
+    assert {api_site.manner(place) for place in places(world, "json_api")} == set(api_site.MANNERS)
 
 
 def test_a_forum_is_read_back_whole_and_newest_first(world: World) -> None:
@@ -154,12 +154,12 @@ def test_a_forum_is_read_back_whole_and_newest_first(world: World) -> None:
         there = [post for post in reversed(world.posts(place)) if post.shown_from <= AT and not post.is_removed(AT)]
         assert [(item.external_id, item.text, item.author, item.created_at) for item in items] == [
             (
-                one.wire_id,
-                None if one.is_hidden(AT) else one.post.version(AT).text,
-                one.post.author,
-                one.post.shown_from,
+                topic_post.wire_id,
+                None if topic_post.is_hidden(AT) else topic_post.post.version(AT).text,
+                topic_post.post.author,
+                topic_post.post.shown_from,
             )
-            for one in (reader.forum.posts(place)[post.id] for post in there)
+            for topic_post in (reader.forum.posts(place)[post.id] for post in there)
         ]
         ids = [int(item.aliases[0] if item.is_head else item.external_id) for item in items]
         assert ids == sorted(ids, reverse=True)
@@ -176,7 +176,7 @@ def test_the_entries_noted_for_the_log_are_those_in_the_pages(world: World, form
 
 
 @pytest.mark.parametrize("form", KINDS)
-def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> None:
+def test_a_distorted_answer_differs_as_its_fault_says(world: World, form: str) -> None:
     for place in places(world, form):
         straight = list(Reader(world, place, AT).items())
         ago = Reader(world, place, AT + timedelta(hours=5), Distortion(ago=timedelta(hours=5))).items()
@@ -186,7 +186,7 @@ def test_a_bent_telling_is_bent_as_its_mood_says(world: World, form: str) -> Non
         shuffled = Reader(world, place, AT, Distortion(is_reordered=True))
         assert {item.external_id for item in shuffled.items()} == {item.external_id for item in straight}
         looping = Reader(world, place, AT, Distortion(is_looping=True))
-        first_page = {item.external_id for item, _ in zip(straight, range(forum_voice.PAGE_SIZE), strict=False)}
+        first_page = {item.external_id for item, _ in zip(straight, range(forum_site.PAGE_SIZE), strict=False)}
         seen = set()
         # A page that repeats the one before it is refused by the JSON API's own parser.
         with suppress(Unreadable):
@@ -205,8 +205,10 @@ def test_the_list_of_topics_shows_each_of_them_once_by_creation(world: World) ->
         assert [(row.external_id, row.author, row.created_at, row.lacks_text) for row in rows] == [
             (f"t{topic[0].topic_id}", topic[0].post.author, topic[0].post.shown_from, True) for topic in there
         ]
-        assert [row.reply_count for row in rows] == [sum(1 for one in topic if one.is_there(AT)) - 1 for topic in there]
-        assert reader.pages == -(-len(there) // forum_voice.TOPICS)
+        assert [row.reply_count for row in rows] == [
+            sum(1 for topic_post in topic if topic_post.is_there(AT)) - 1 for topic in there
+        ]
+        assert reader.pages == -(-len(there) // forum_site.TOPICS)
         assert reader.entries == []
 
 
@@ -215,7 +217,7 @@ def test_topics_are_read_back_whole_with_their_holes(world: World) -> None:
     for place in places(world, "discourse"):
         reader = Reader(world, place, AT)
         for topic_id, topic in reader.forum.topics(place).items():
-            there = {one.number: one for one in topic if one.is_there(AT)}
+            there = {topic_post.number: topic_post for topic_post in topic if topic_post.is_there(AT)}
             if not there:
                 continue
             items: list[Item] = []
@@ -227,10 +229,10 @@ def test_topics_are_read_back_whole_with_their_holes(world: World) -> None:
                 assert reading.thread_page is not None
                 assert (reading.thread_page.number, reading.thread_page.page_count) == (page, pages)
                 absent += reading.thread_page.holes
-                items += (one.item for one in refine(reading, scope="", answer_url=request.url).items)
+                items += (item.item for item in refine(reading, scope="", answer_url=request.url).items)
             assert [(item.external_id, item.floor_number, item.text) for item in items] == [
-                (one.wire_id, number, None if one.is_hidden(AT) else one.post.version(AT).text)
-                for number, one in there.items()
+                (topic_post.wire_id, number, None if topic_post.is_hidden(AT) else topic_post.post.version(AT).text)
+                for number, topic_post in there.items()
             ]
             assert absent == sorted({*range(1, max(there))} - there.keys())
             long, holes = long + (pages > 1), holes + len(absent)
@@ -245,9 +247,15 @@ def test_a_post_can_be_looked_at_again_and_is_missing_once_it_was_removed(world:
         again = Recheck(item.external_id, "key", item.url, reader.source, is_unconfirmed=True)
         (request,) = discourse.recheck([again])
         answer = reader.answer(request)
-        found = [one.item for one in refine(discourse.read(answer, request), scope="", answer_url=answer.url).items]
-        assert (item.external_id, item.title, item.text) in [(one.external_id, one.title, one.text) for one in found]
-    gone = next(one for one in reader.forum.posts(place).values() if one.post.is_removed(AT) and one.number > 1)
+        found = [item.item for item in refine(discourse.read(answer, request), scope="", answer_url=answer.url).items]
+        assert (item.external_id, item.title, item.text) in [
+            (item.external_id, item.title, item.text) for item in found
+        ]
+    gone = next(
+        topic_post
+        for topic_post in reader.forum.posts(place).values()
+        if topic_post.post.is_removed(AT) and topic_post.number > 1
+    )
     assert reader.answer(Request(f"{BASE}{place.path}/posts/{gone.id}.json")).status == 404
 
 
@@ -261,5 +269,5 @@ def test_a_forum_tells_nothing_that_real_forums_do_not_tell(world: World) -> Non
 
 def test_a_parameter_that_makes_no_sense_is_answered_with_an_error(world: World) -> None:
     for place in places(world, "json_api"):
-        query = {"cursor": "after=x", "page": "page=-1", "offset": "skip=x", "link": "page=0"}[api_voice.manner(place)]
-        assert api_voice.Voice(world).answer(place, Ask(place.path, query, {}, AT, BASE)).status == 400
+        query = {"cursor": "after=x", "page": "page=-1", "offset": "skip=x", "link": "page=0"}[api_site.manner(place)]
+        assert api_site.JsonApiSimulator(world).answer(place, Ask(place.path, query, {}, AT, BASE)).status == 400

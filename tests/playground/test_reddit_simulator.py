@@ -26,14 +26,14 @@ from catchment.model import (
 from catchment.model import WalkPlan as Wish
 from catchment.platforms import reddit as reader
 from catchment.platforms.reddit import requests
-from catchment.playground.faults import ALL, MOODS, OF_REDDIT
+from catchment.playground.faults import ALL_FAULTS, FAULTS, REDDIT_FAULTS
 from catchment.playground.sites import (
     Ask,
     Distortion,
     Page,
-    voices,
+    simulators,
 )
-from catchment.playground.sites.reddit import TOKENS, Voice, names
+from catchment.playground.sites.reddit import TOKENS, RedditSimulator, names
 from catchment.playground.sites.reddit.fates import (
     BY_AUTHOR,
     CROSSPOST,
@@ -81,18 +81,20 @@ def crowd(world: World) -> Place:
 
 
 class Client:
-    """Asks the voice without a socket in between."""
+    """Asks the simulator without a socket in between."""
 
     def __init__(self, world: World, number: int = 0) -> None:
-        self.world, self.voice, self.number = world, Voice(world), number
+        self.world, self.simulator, self.number = world, RedditSimulator(world), number
 
-    def ask(self, method: str, path: str, at: datetime = AT, *, bend: Distortion | None = None, **given: Any) -> Page:
+    def ask(
+        self, method: str, path: str, at: datetime = AT, *, distortion: Distortion | None = None, **given: Any
+    ) -> Page:
         headers, body = given.get("headers", {}), given.get("body", "")
-        place = self.voice.find(path)
+        place = self.simulator.find(path)
         assert place is not None
         query = urlencode(given.get("params", {}))
-        return self.voice.answer(
-            place, Ask(path, query, AGENT | headers, at, BASE, bend or Distortion(), method, body.encode())
+        return self.simulator.answer(
+            place, Ask(path, query, AGENT | headers, at, BASE, distortion or Distortion(), method, body.encode())
         )
 
     def login(
@@ -105,10 +107,10 @@ class Client:
         return str(json.loads(self.login(at).body)["access_token"])
 
     def get(
-        self, path: str, at: datetime = AT, *, token: str | None = None, bend: Distortion | None = None, **p: Any
+        self, path: str, at: datetime = AT, *, token: str | None = None, distortion: Distortion | None = None, **p: Any
     ) -> Page:
         headers = {"authorization": f"Bearer {token or self.token(at)}"}
-        return self.ask("GET", path, at, headers=headers, bend=bend, params={"raw_json": "1", **p})
+        return self.ask("GET", path, at, headers=headers, distortion=distortion, params={"raw_json": "1", **p})
 
     def told(self, path: str, at: datetime = AT, **params: Any) -> Any:
         page = self.get(path, at, **params)
@@ -116,10 +118,10 @@ class Client:
         return json.loads(page.body)
 
     def names(self, path: str, at: datetime = AT, **params: Any) -> list[str]:
-        return [one["data"]["name"] for one in self.told(path, at, **params)["data"]["children"]]
+        return [child["data"]["name"] for child in self.told(path, at, **params)["data"]["children"]]
 
     def info(self, *asked: str, at: datetime = AT) -> list[dict[str, Any]]:
-        return [one["data"] for one in self.told("/api/info", at, id=",".join(asked))["data"]["children"]]
+        return [child["data"] for child in self.told("/api/info", at, id=",".join(asked))["data"]["children"]]
 
 
 @pytest.fixture
@@ -152,12 +154,12 @@ def test_new_goes_back_a_thousand_posts_by_their_dates_and_then_says_that_there_
     world: World, reddit: Client, crowd: Place
 ) -> None:
     pages = list(walk(reddit, crowd))
-    listed = [one["data"]["name"] for page in pages for one in page["children"]]
+    listed = [child["data"]["name"] for page in pages for child in page["children"]]
     assert listed == [names.post_id(post) for post in living(world, crowd)][: len(listed)]
     assert REACH - 100 < len(listed) <= REACH
     assert len(pages) == 10
     assert pages[-1]["after"] is None
-    dates = [one["data"]["created_utc"] for page in pages for one in page["children"]]
+    dates = [child["data"]["created_utc"] for page in pages for child in page["children"]]
     assert dates == sorted(dates, reverse=True)
 
 
@@ -182,7 +184,7 @@ def test_a_post_that_was_approved_late_comes_in_below_those_that_were_there_befo
     )
     before, after = (list(walk(reddit, crowd, at=at)) for at in (late.shown_from - MINUTE, late.shown_from))
     assert names.post_id(late) not in str(before)
-    listed = [one["data"]["name"] for page in after for one in page["children"]]
+    listed = [child["data"]["name"] for page in after for child in page["children"]]
     assert before[0]["children"][0]["data"]["name"] in listed[: listed.index(names.post_id(late))]
 
 
@@ -201,7 +203,7 @@ def test_before_gives_what_is_newer_and_nothing_for_ever_once_its_post_is_gone(
 ) -> None:
     listed = reddit.names(path(crowd), limit=100)
     data = reddit.told(path(crowd), before=listed[3], limit=100)["data"]
-    assert [one["data"]["name"] for one in data["children"]] == listed[:3]
+    assert [child["data"]["name"] for child in data["children"]] == listed[:3]
     assert data["after"] is None
     gone = next(post for post in world.posts(crowd) if post.is_removed(AT) and post.is_removed(AT - HOUR))
     for anchor in ("before", "after"):
@@ -213,9 +215,9 @@ def test_top_is_by_score_within_its_time_and_not_all_that_is_new_is_hot(
     world: World, reddit: Client, crowd: Place
 ) -> None:
     for span, length in (("hour", HOUR), ("day", DAY), ("week", 7 * DAY)):
-        data = [one["data"] for one in reddit.told(path(crowd, "top"), t=span, limit=100)["data"]["children"]]
-        assert [one["score"] for one in data] == sorted((one["score"] for one in data), reverse=True)
-        assert min(one["created_utc"] for one in data) >= (AT - length).timestamp()
+        data = [child["data"] for child in reddit.told(path(crowd, "top"), t=span, limit=100)["data"]["children"]]
+        assert [post["score"] for post in data] == sorted((post["score"] for post in data), reverse=True)
+        assert min(post["created_utc"] for post in data) >= (AT - length).timestamp()
     best = max(living(world, crowd), key=lambda post: world.counters(post, AT).score)
     assert reddit.names(path(crowd, "top"), t="all", limit=1) == [names.post_id(best)]
     listings = [tuple(reddit.names(path(crowd, name), limit=50)) for name in ("new", "hot", "rising", "controversial")]
@@ -225,17 +227,17 @@ def test_top_is_by_score_within_its_time_and_not_all_that_is_new_is_hot(
 def test_hot_is_led_by_posts_that_are_held_there_however_old_they_are(
     world: World, reddit: Client, crowd: Place
 ) -> None:
-    data = [one["data"] for one in reddit.told(path(crowd, "hot"))["data"]["children"]]
+    data = [child["data"] for child in reddit.told(path(crowd, "hot"))["data"]["children"]]
     pinned = [post for post in living(world, crowd) if post.number < 2]
-    assert [one["name"] for one in data if one["stickied"]] == [names.post_id(post) for post in reversed(pinned)]
-    assert [one["stickied"] for one in data[: len(pinned)]] == [True] * len(pinned)
+    assert [post["name"] for post in data if post["stickied"]] == [names.post_id(post) for post in reversed(pinned)]
+    assert [post["stickied"] for post in data[: len(pinned)]] == [True] * len(pinned)
     assert pinned
 
 
 def test_a_slow_community_is_listed_whole(world: World, reddit: Client) -> None:
     place = world.places[4]
     at = world.posts(place)[60].shown_from
-    listed = [one["data"]["name"] for page in walk(reddit, place, at=at) for one in page["children"]]
+    listed = [child["data"]["name"] for page in walk(reddit, place, at=at) for child in page["children"]]
     assert listed == [names.post_id(post) for post in living(world, place, at)]
 
 
@@ -257,7 +259,7 @@ def test_a_renamed_community_is_found_by_its_new_name_and_a_closed_one_not_at_al
     other.places = (*world.places[:2], moving, world.places[3].replace(gone_at=AT), world.places[4])
     reddit = Client(other)
     old, new = path(crowd), "/r/NewHome/new"
-    assert [reddit.get(one, AT - MINUTE).status for one in (old, new)] == [200, 302]
+    assert [reddit.get(url, AT - MINUTE).status for url in (old, new)] == [200, 302]
     page = reddit.get(old, limit=3)
     assert (page.status, page.headers["location"]) == (301, f"{BASE}{new}?raw_json=1&limit=3")
     assert reddit.told(new)["data"]["children"][0]["data"]["subreddit"] == "NewHome"
@@ -284,7 +286,7 @@ def test_what_was_taken_away_is_seen_by_name_and_by_thread_with_the_mark_of_who_
 ) -> None:
     seen = set()
     for post in [post for post in world.posts(crowd) if post.is_removed(AT)][:40]:
-        nature = reddit.voice.site.nature(post)
+        nature = reddit.simulator.site.nature(post)
         (told,) = reddit.info(names.post_id(post))
         thread = reddit.told(f"/comments/{told['id']}")[0]["data"]["children"][0]["data"]
         mark, category = ("[deleted]", "deleted") if nature.removed_by == BY_AUTHOR else ("[removed]", "moderator")
@@ -304,7 +306,7 @@ def test_what_moderators_approve_again_is_listed_again(world: World, reddit: Cli
 
 
 def test_an_author_who_has_left_leaves_the_words(world: World, reddit: Client, crowd: Place) -> None:
-    nature = reddit.voice.site.nature
+    nature = reddit.simulator.site.nature
     post = next(
         post
         for post in living(world, crowd)
@@ -316,7 +318,7 @@ def test_an_author_who_has_left_leaves_the_words(world: World, reddit: Client, c
 
 
 def test_an_edit_changes_the_words_and_never_the_title(world: World, reddit: Client, crowd: Place) -> None:
-    nature = reddit.voice.site.nature
+    nature = reddit.simulator.site.nature
     posts = [post for post in living(world, crowd) if post.version(AT).number > 1 and nature(post).sort == "text"]
     for post in posts[:20]:
         (told,) = reddit.info(names.post_id(post))
@@ -327,7 +329,7 @@ def test_an_edit_changes_the_words_and_never_the_title(world: World, reddit: Cli
 
 def test_videos_and_galleries_are_whole_some_minutes_later(world: World, reddit: Client, crowd: Place) -> None:
     for sort in ("video", "gallery"):
-        post = next(post for post in living(world, crowd) if reddit.voice.site.nature(post).sort == sort)
+        post = next(post for post in living(world, crowd) if reddit.simulator.site.nature(post).sort == sort)
         if post.is_removed(post.shown_from + ENCODED_AFTER):
             continue
         early, late = (
@@ -336,7 +338,7 @@ def test_videos_and_galleries_are_whole_some_minutes_later(world: World, reddit:
         if sort == "video":
             assert (early["is_video"], early["media"], late["media"] is None) == (True, None, False)
         else:
-            states = [[one["status"] for one in told["media_metadata"].values()] for told in (early, late)]
+            states = [[medium["status"] for medium in told["media_metadata"].values()] for told in (early, late)]
             assert ("unprocessed" in states[0], set(states[1])) == (True, {"valid"})
 
 
@@ -356,14 +358,14 @@ def test_by_name_a_hundred_things_are_told_in_the_order_asked_and_unknown_ones_l
 ) -> None:
     posts = [names.post_id(post) for post in living(world, crowd)[:120]]
     comment = next(
-        one
+        comment
         for post in living(world, crowd, AT - DAY)
-        for one in reddit.voice.site.comments(post)
-        if one.created_at < AT
+        for comment in reddit.simulator.site.comments(post)
+        if comment.created_at < AT
     )
     future = next(post for post in world.posts(crowd) if post.shown_from > AT)
     asked = [comment.name, "t3_zzzzzzzzzz", "t5_2qh00", "nonsense", names.post_id(future), *posts]
-    assert [one["name"] for one in reddit.info(*asked)] == [comment.name, *posts[:95]]
+    assert [child["name"] for child in reddit.info(*asked)] == [comment.name, *posts[:95]]
 
 
 def test_ids_never_change_however_long_the_world_goes_on(world: World, crowd: Place) -> None:
@@ -394,10 +396,10 @@ def test_a_page_notes_which_version_of_which_post_it_shows(world: World, reddit:
 
 def comments_in(told: Any) -> Iterator[dict[str, Any]]:
     """Every comment and every stub of a nested listing."""
-    for one in told["data"]["children"]:
-        yield one
-        if one["kind"] == "t1" and one["data"]["replies"]:
-            yield from comments_in(one["data"]["replies"])
+    for child in told["data"]["children"]:
+        yield child
+        if child["kind"] == "t1" and child["data"]["replies"]:
+            yield from comments_in(child["data"]["replies"])
 
 
 class Whole:
@@ -430,8 +432,8 @@ class Whole:
             self._stubs.append(stub | {"children": children[100:]})
 
     def _read(self, things: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        self.by_name |= {one["data"]["name"]: one["data"] for one in things if one["kind"] == "t1"}
-        return [one["data"] for one in things if one["kind"] == "more"]
+        self.by_name |= {child["data"]["name"]: child["data"] for child in things if child["kind"] == "t1"}
+        return [child["data"] for child in things if child["kind"] == "more"]
 
 
 def test_a_thread_can_be_read_whole_by_its_stubs_and_permalinks(world: World, reddit: Client, crowd: Place) -> None:
@@ -439,14 +441,14 @@ def test_a_thread_can_be_read_whole_by_its_stubs_and_permalinks(world: World, re
     for post in posts:
         whole = Whole(reddit, post, limit=60)
         count = world.counters(post, AT).reply_count
-        there = reddit.voice.site.comments(post)[:count]
-        assert {one.name for one in there if not one.is_removed(AT)} <= whole.by_name.keys()
-        assert whole.by_name.keys() <= {one.name for one in there}
+        there = reddit.simulator.site.comments(post)[:count]
+        assert {comment.name for comment in there if not comment.is_removed(AT)} <= whole.by_name.keys()
+        assert whole.by_name.keys() <= {comment.name for comment in there}
         assert whole.asked > 3
-        for one in there:
-            if one.name in whole.by_name and not one.is_removed(AT):
-                told = whole.by_name[one.name]
-                assert (told["body"], told["author"]) == (one.text(one.version(AT)), one.author)
+        for comment in there:
+            if comment.name in whole.by_name and not comment.is_removed(AT):
+                told = whole.by_name[comment.name]
+                assert (told["body"], told["author"]) == (comment.text(comment.version(AT)), comment.author)
         marks = {told["body"] for told in whole.by_name.values() if told["author"] == "[deleted]"}
         assert marks <= {"[removed]", "[deleted]"}
         (head,) = reddit.info(names.post_id(post))
@@ -456,11 +458,15 @@ def test_a_thread_can_be_read_whole_by_its_stubs_and_permalinks(world: World, re
 def test_a_stub_counts_more_than_it_names(world: World, reddit: Client, crowd: Place) -> None:
     post = max(living(world, crowd, AT - DAY), key=world.fame)
     told = reddit.told(f"/comments/{names.bare(names.post_id(post))}", limit=40)
-    stubs = [one["data"] for one in comments_in(told[1]) if one["kind"] == "more" and one["data"]["id"] != "_"]
-    shown = [one for one in comments_in(told[1]) if one["kind"] == "t1"]
+    stubs = [
+        comment["data"]
+        for comment in comments_in(told[1])
+        if comment["kind"] == "more" and comment["data"]["id"] != "_"
+    ]
+    shown = [comment for comment in comments_in(told[1]) if comment["kind"] == "t1"]
     assert 0 < len(shown) <= 40
     assert any(stub["count"] > len(stub["children"]) for stub in stubs)
-    assert {one["data"]["depth"] for one in shown} <= set(range(10))
+    assert {child["data"]["depth"] for child in shown} <= set(range(10))
 
 
 def test_a_comment_that_was_taken_away_is_a_mark_or_nothing_in_its_thread_and_a_mark_by_name(
@@ -470,12 +476,12 @@ def test_a_comment_that_was_taken_away_is_a_mark_or_nothing_in_its_thread_and_a_
     for post in sorted(living(world, crowd, AT - DAY), key=world.fame)[-6:]:
         whole = Whole(reddit, post, limit=500)
         count = world.counters(post, AT).reply_count
-        for one in reddit.voice.site.comments(post)[:count]:
-            if one.is_removed(AT):
-                (told,) = reddit.info(one.name)
-                assert told["body"] == ("[deleted]" if one.removed_by == BY_AUTHOR else "[removed]")
+        for comment in reddit.simulator.site.comments(post)[:count]:
+            if comment.is_removed(AT):
+                (told,) = reddit.info(comment.name)
+                assert told["body"] == ("[deleted]" if comment.removed_by == BY_AUTHOR else "[removed]")
                 assert told["author"] == "[deleted]"
-                seen[one.name in whole.by_name] += 1
+                seen[comment.name in whole.by_name] += 1
     assert min(seen.values()) > 0
 
 
@@ -494,7 +500,7 @@ def test_a_stranger_gets_the_feed_and_nothing_else(world: World, reddit: Client,
         page = reddit.ask("GET", path(crowd, rest))
         assert page.status == 200
         entries = ElementTree.fromstring(page.body).findall(f"{ATOM}entry")
-        assert [one.findtext(f"{ATOM}id") for one in entries] == [
+        assert [entry.findtext(f"{ATOM}id") for entry in entries] == [
             names.post_id(post) for post in living(world, crowd)[: len(entries)]
         ]
         assert {entry.score for entry in page.entries} == {None}
@@ -578,8 +584,8 @@ def test_how_much_is_left_is_told_in_decimals_and_for_tokens_without(reddit: Cli
 
 def test_whoever_asks_too_often_is_told_to_wait_by_a_page_and_others_are_not(world: World, crowd: Place) -> None:
     reddit, other = Client(world), Client(world, 1)
-    other.voice = reddit.voice
-    tokens = [one.token() for one in (reddit, other)]
+    other.simulator = reddit.simulator
+    tokens = [client.token() for client in (reddit, other)]
     asked = [reddit.get("/api/info", token=tokens[0]) for _ in range(A_CLIENTS + 1)]
     assert {page.status for page in asked[:-1]} == {200}
     assert (asked[-1].status, asked[-1].headers["retry-after"]) == (429, "600")
@@ -601,7 +607,7 @@ def test_strangers_may_ask_less_and_tokens_have_a_counter_of_their_own(reddit: C
 
 
 def refused(reddit: Client, name: str) -> Page:
-    return reddit.voice.refused(ALL[name], Ask("/r/x/new", "", AGENT, AT, BASE))
+    return reddit.simulator.refused(ALL_FAULTS[name], Ask("/r/x/new", "", AGENT, AT, BASE))
 
 
 @pytest.mark.parametrize(
@@ -637,9 +643,9 @@ def test_some_refusals_are_pages(reddit: Client, name: str, status: int, words: 
     assert (page.status, page.headers["Content-Type"], words in page.body) == (status, "text/html; charset=UTF-8", True)
 
 
-def test_every_mood_with_a_status_has_that_status_in_reddits_words(reddit: Client) -> None:
-    moods = [mood for mood in (MOODS | OF_REDDIT).values() if mood.status]
-    assert [refused(reddit, mood.name).status for mood in moods] == [mood.status for mood in moods]
+def test_every_fault_with_a_status_has_that_status_in_reddits_words(reddit: Client) -> None:
+    faults = [fault for fault in (FAULTS | REDDIT_FAULTS).values() if fault.status]
+    assert [refused(reddit, fault.name).status for fault in faults] == [fault.status for fault in faults]
 
 
 def test_an_address_that_is_too_long_and_a_nameless_asker_are_turned_away(reddit: Client, crowd: Place) -> None:
@@ -647,30 +653,30 @@ def test_an_address_that_is_too_long_and_a_nameless_asker_are_turned_away(reddit
     assert reddit.ask("GET", path(crowd, ".rss"), headers={"user-agent": ""}).status == 403
 
 
-# ── what moods do to the telling ──────────────────────────────────────────────────────────────────────────────────
+# ── what faults do to the telling ──────────────────────────────────────────────────────────────────────────────────
 
 
-def test_bent_tellings_are_bent_as_their_mood_says(reddit: Client, crowd: Place) -> None:
+def test_distorted_answers_differ_as_their_fault_says(reddit: Client, crowd: Place) -> None:
     ago, here = timedelta(hours=5), path(crowd)
-    bent: dict[str, Any] = {"limit": 50}
-    straight = reddit.names(here, **bent)
-    assert reddit.names(here, AT, bend=Distortion(ago=ago), **bent) == reddit.names(here, AT - ago, **bent)
-    assert sorted(reddit.names(here, bend=Distortion(is_reordered=True), **bent)) == sorted(straight)
-    assert reddit.names(here, bend=Distortion(is_repeated=True), **bent)[::2] == straight
-    behind = {**bent, "after": straight[-1]}
-    assert reddit.names(here, bend=Distortion(is_looping=True), **behind) == straight
-    assert reddit.told(here, bend=Distortion(is_anchor_gone=True), **behind)["data"]["children"] == []
-    skewed = reddit.told(here, bend=Distortion(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
+    params: dict[str, Any] = {"limit": 50}
+    straight = reddit.names(here, **params)
+    assert reddit.names(here, AT, distortion=Distortion(ago=ago), **params) == reddit.names(here, AT - ago, **params)
+    assert sorted(reddit.names(here, distortion=Distortion(is_reordered=True), **params)) == sorted(straight)
+    assert reddit.names(here, distortion=Distortion(is_repeated=True), **params)[::2] == straight
+    behind = {**params, "after": straight[-1]}
+    assert reddit.names(here, distortion=Distortion(is_looping=True), **behind) == straight
+    assert reddit.told(here, distortion=Distortion(is_anchor_gone=True), **behind)["data"]["children"] == []
+    skewed = reddit.told(here, distortion=Distortion(skew=HOUR), limit=1)["data"]["children"][0]["data"]["created_utc"]
     assert skewed - 3600 == reddit.told(here, limit=1)["data"]["children"][0]["data"]["created_utc"]
 
 
 def test_the_site_has_its_paths_to_itself(world: World, crowd: Place) -> None:
-    voice = voices(world)["reddit"]
-    assert isinstance(voice, Voice)
-    assert [voice.find(one) for one in (path(crowd), TOKENS, "/api/info", "/comments/abc")] == [crowd] * 4
-    assert voice.find(path(world.places[3])) == world.places[3]
-    assert [voice.find(one) for one in ("/feeds/0.xml", "/api/v1/search", "/rss", "/latest.json")] == [None] * 4
-    assert Voice(World(5, START, places=2, days=1)).find("/r/x/new") is None
+    simulator = simulators(world)["reddit"]
+    assert isinstance(simulator, RedditSimulator)
+    assert [simulator.find(url) for url in (path(crowd), TOKENS, "/api/info", "/comments/abc")] == [crowd] * 4
+    assert simulator.find(path(world.places[3])) == world.places[3]
+    assert [simulator.find(url) for url in ("/feeds/0.xml", "/api/v1/search", "/rss", "/latest.json")] == [None] * 4
+    assert RedditSimulator(World(5, START, places=2, days=1)).find("/r/x/new") is None
 
 
 # ── read by our own reader ────────────────────────────────────────────────────────────────────────────────────────
@@ -679,7 +685,7 @@ KEYED = Wish("new", 100, has_key=True)
 
 
 class Reader(Client):
-    """Our own platform, asking the voice."""
+    """Our own platform, asking the simulator."""
 
     def __init__(self, world: World, place: Place) -> None:
         super().__init__(world)
@@ -702,11 +708,11 @@ class Reader(Client):
     def items(self, request: Request, at: datetime = AT) -> list[Item]:
         reading = self.reading(request, at)
         assert reading.skipped == ()
-        return [one.item for one in refine(reading, scope="", answer_url=request.url).items]
+        return [item.item for item in refine(reading, scope="", answer_url=request.url).items]
 
 
-def told_text(voice: Voice, post: Post, at: datetime) -> str:
-    nature = voice.site.nature(post)
+def told_text(simulator: RedditSimulator, post: Post, at: datetime) -> str:
+    nature = simulator.site.nature(post)
     words = "" if nature.sort in WORDLESS else post.version(at).text
     return f"{words} View Poll Yes No" if nature.sort == "poll" else words
 
@@ -717,8 +723,8 @@ def test_our_own_reader_reads_back_every_post_as_it_is(world: World, crowd: Plac
     items = reddit.items(reddit.first(KEYED))
     for item in items:
         post = by_id[item.external_id]
-        nature, counters = reddit.voice.site.nature(post), world.counters(post, AT)
-        assert " ".join((item.text or "").split()) == " ".join(told_text(reddit.voice, post, AT).split())
+        nature, counters = reddit.simulator.site.nature(post), world.counters(post, AT)
+        assert " ".join((item.text or "").split()) == " ".join(told_text(reddit.simulator, post, AT).split())
         assert (item.title, item.created_at) == (post.versions[0].title, post.began_at)
         assert (item.score, item.reply_count) == (counters.score, counters.reply_count)
         has_left = nature.leaves_at is not None and nature.leaves_at <= AT
@@ -727,7 +733,7 @@ def test_our_own_reader_reads_back_every_post_as_it_is(world: World, crowd: Plac
         assert bool(item.references) == (nature.sort == CROSSPOST)
         assert (item.edited_at is not None) == (post.version(AT).number > 1 and nature.sort not in WORDLESS)
     assert [item.external_id for item in items] == list(by_id)[: len(items)]
-    shown = {reddit.voice.site.nature(by_id[item.external_id]).sort: bool(item.media) for item in items[10:]}
+    shown = {reddit.simulator.site.nature(by_id[item.external_id]).sort: bool(item.media) for item in items[10:]}
     assert {sort for sort, has_media in shown.items() if has_media} >= {"image", "gallery", "video"}
 
 
@@ -751,7 +757,7 @@ def test_our_own_reader_tells_who_took_a_post_away_and_what_is_not_there(world: 
     looks = [Recheck(names.post_id(post), "", None, reddit.source) for post in (*posts, future)]
     (request,) = reader.recheck(looks)
     reading = reddit.reading(request)
-    natures = [reddit.voice.site.nature(post).removed_by for post in posts]
+    natures = [reddit.simulator.site.nature(post).removed_by for post in posts]
     assert [(item.is_deleted, item.deleted_by) for item in reading.items] == [(True, who) for who in natures]
     assert reading.gone == (names.post_id(future),)
 
@@ -764,7 +770,7 @@ def test_our_own_reader_reads_a_stranger_s_feed(world: World, crowd: Place) -> N
     assert len(items) > 80
     for item in items:
         post = by_id[item.external_id]
-        nature = reddit.voice.site.nature(post)
+        nature = reddit.simulator.site.nature(post)
         words = "" if nature.sort in WORDLESS else post.version(AT).text + (" View Poll" * (nature.sort == "poll"))
         assert " ".join((item.text or "").split()) == " ".join(words.split())
         assert (item.title, item.created_at, item.is_partial) == (post.versions[0].title, post.began_at, True)
@@ -783,14 +789,14 @@ def test_our_own_reader_reads_a_thread_whole(world: World, crowd: Place) -> None
             reading = reddit.reading(request)
             items |= {item.external_id: item for item in reading.items}
             waiting += reading.follow
-        there = reddit.voice.site.comments(post)[: world.counters(post, AT).reply_count]
-        assert {one.name for one in there if not one.is_removed(AT)} <= items.keys()
-        for one in there:
-            item = items.get(one.name)
-            if item is not None and not one.is_removed(AT):
+        there = reddit.simulator.site.comments(post)[: world.counters(post, AT).reply_count]
+        assert {comment.name for comment in there if not comment.is_removed(AT)} <= items.keys()
+        for comment in there:
+            item = items.get(comment.name)
+            if item is not None and not comment.is_removed(AT):
                 refined = refine(Reading((item,)), scope="", answer_url="https://www.reddit.com/").items[0].item
-                assert (refined.text, item.author) == (one.text(one.version(AT)), one.author)
-                answered = names.comment_id(post, one.parent) if one.parent else names.post_id(post)
+                assert (refined.text, item.author) == (comment.text(comment.version(AT)), comment.author)
+                answered = names.comment_id(post, comment.parent) if comment.parent else names.post_id(post)
                 assert item.references[0].external_id == answered
 
 
@@ -815,11 +821,11 @@ def plain(found: Field) -> Field:
 
 
 def shape(*told: Any) -> set[Field]:
-    return {plain(found) for one in told for found in fields(one)}
+    return {plain(found) for document in told for found in fields(document)}
 
 
 def real(captures: Path, *found: str) -> list[Any]:
-    return [json.loads((captures / "reddit" / f"{one}.json").read_bytes()) for one in found]
+    return [json.loads((captures / "reddit" / f"{name}.json").read_bytes()) for name in found]
 
 
 def things(told: Any, kind: str) -> Iterator[dict[str, Any]]:
@@ -836,12 +842,12 @@ def things(told: Any, kind: str) -> Iterator[dict[str, Any]]:
 
 def captured(captures: Path, kind: str) -> list[dict[str, Any]]:
     told = real(captures, *LISTINGS, *(f"thread/{name}" for name in THREADS))
-    return [one for document in told for one in things(document, kind)]
+    return [child for document in told for child in things(document, kind)]
 
 
 def apart(posts: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The originals that crossposts carry are posts like any other."""
-    originals = [one for post in posts for one in post.get("crosspost_parent_list", ())]
+    originals = [original for post in posts for original in post.get("crosspost_parent_list", ())]
     return originals + [post | {"crosspost_parent_list": []} for post in posts]
 
 
@@ -853,7 +859,7 @@ def never_seen(
 
 
 def always_there(told: list[dict[str, Any]]) -> set[str]:
-    return set.intersection(*(set(one) for one in told))
+    return set.intersection(*(set(document) for document in told))
 
 
 def test_a_listing_has_the_keys_of_real_ones(captures: Path, reddit: Client, crowd: Place) -> None:
@@ -868,14 +874,14 @@ def test_every_key_of_a_post_occurs_in_real_ones_with_its_type_and_none_is_missi
 ) -> None:
     posts = [post for post in world.posts(crowd) if START - DAY / 24 < post.shown_from <= AT][:600]
     told = [reddit.info(*map(names.post_id, posts[at : at + 100])) for at in range(0, 600, 100)]
-    ours = [one for page in told for one in page]
-    ours += [one["data"] for one in reddit.told(path(crowd))["data"]["children"]]
+    ours = [post for page in told for post in page]
+    ours += [child["data"] for child in reddit.told(path(crowd))["data"]["children"]]
     theirs = captured(captures, "t3")
     assert never_seen(apart(ours), apart(theirs), TOLD_BY_WORDS_ONLY) == set()
     # What all posts of today have: a deleted author's have less.
-    of_today = always_there([one for one in theirs if "author_is_blocked" in one])
-    assert of_today - always_there([one for one in ours if one["author"] != "[deleted]"]) == set()
-    natures = {reddit.voice.site.nature(post).sort for post in posts}
+    of_today = always_there([post for post in theirs if "author_is_blocked" in post])
+    assert of_today - always_there([post for post in ours if post["author"] != "[deleted]"]) == set()
+    natures = {reddit.simulator.site.nature(post).sort for post in posts}
     assert natures == {*SORTS, CROSSPOST}
 
 
@@ -884,15 +890,17 @@ def test_every_key_of_a_comment_occurs_in_real_ones_with_its_type_and_none_is_mi
 ) -> None:
     posts = sorted(living(world, crowd, AT - DAY), key=world.fame)[-5:]
     told = [reddit.told(f"/comments/{names.bare(names.post_id(post))}") for post in posts]
-    in_threads = [{**one, "replies": ""} for document in told for one in things(document, "t1")]
+    in_threads = [{**comment, "replies": ""} for document in told for comment in things(document, "t1")]
     theirs = captured(captures, "t1")
-    alone = [reddit.info(one["name"])[0] for one in in_threads[:50]]
+    alone = [reddit.info(comment["name"])[0] for comment in in_threads[:50]]
     assert never_seen(in_threads + alone, theirs) == set()
     threads = real(captures, "thread/sticky_72_comments")
     needed = always_there(list(things(threads, "t1")))
-    assert needed - always_there([one for one in in_threads if one["author"] != "[deleted]"]) == set()
-    assert needed - {"depth"} - always_there([one for one in alone if one["author"] != "[deleted]"]) == set()
-    assert {type(one["replies"]).__name__ for document in told for one in things(document, "t1")} == {"str", "dict"}
+    assert needed - always_there([comment for comment in in_threads if comment["author"] != "[deleted]"]) == set()
+    assert (
+        needed - {"depth"} - always_there([comment for comment in alone if comment["author"] != "[deleted]"]) == set()
+    )
+    assert {type(child["replies"]).__name__ for document in told for child in things(document, "t1")} == {"str", "dict"}
 
 
 def test_stubs_and_the_answer_about_them_are_like_real_ones(
@@ -900,7 +908,7 @@ def test_stubs_and_the_answer_about_them_are_like_real_ones(
 ) -> None:
     post = max(living(world, crowd, AT - DAY), key=world.fame)
     stubs = [
-        stub for one in (30, 500) for stub in things(reddit.told(f"/comments/{post_path(post)}", limit=one), "more")
+        stub for limit in (30, 500) for stub in things(reddit.told(f"/comments/{post_path(post)}", limit=limit), "more")
     ]
     theirs = list(things(real(captures, "thread/more_two", "thread/morechildren"), "more"))
     assert shape(*stubs) == shape(*theirs)
@@ -923,8 +931,8 @@ def test_what_was_taken_away_by_its_author_or_a_moderator_has_exactly_the_keys_o
         ours = next(
             told
             for post in sorted(living(world, crowd, AT - DAY), key=world.fame, reverse=True)
-            for one in reddit.voice.site.comments(post)
-            if one.is_removed(AT) and (told := reddit.info(one.name)[0])["body"] == mark
+            for comment in reddit.simulator.site.comments(post)
+            if comment.is_removed(AT) and (told := reddit.info(comment.name)[0])["body"] == mark
         )
         assert (theirs["body"], theirs["author"]) == (mark, ours["author"])
         assert theirs.keys() - ours.keys() == set()
@@ -955,7 +963,7 @@ def test_a_token_and_its_errors_are_like_real_ones(captures: Path, reddit: Clien
 
 
 @pytest.mark.parametrize(
-    ("name", "mood"),
+    ("name", "fault"),
     [
         ("401_invalid_token", "login_needed"),
         ("403_bare", "forbidden"),
@@ -968,10 +976,10 @@ def test_a_token_and_its_errors_are_like_real_ones(captures: Path, reddit: Clien
     ],
 )
 def test_refusals_have_the_status_the_headers_and_the_keys_of_real_ones(
-    captures: Path, reddit: Client, name: str, mood: str
+    captures: Path, reddit: Client, name: str, fault: str
 ) -> None:
     (theirs,) = real(captures, f"http/{name}")
-    page = refused(reddit, mood)
+    page = refused(reddit, fault)
     headers = {key.lower(): value for key, value in theirs["headers"].items()}
     assert page.status == theirs["status"]["code"]
     assert headers["content-type"].lower() == page.headers["Content-Type"].lower()
@@ -986,10 +994,10 @@ def test_refusals_have_the_status_the_headers_and_the_keys_of_real_ones(
 def elements(body: bytes) -> set[Field]:
     """Every element with those above it and its attributes."""
 
-    def below(one: ElementTree.Element, above: Field) -> Iterator[Field]:
-        here = (*above, one.tag)
-        yield (*here, *sorted(one.attrib))
-        for inner in one:
+    def below(element: ElementTree.Element, above: Field) -> Iterator[Field]:
+        here = (*above, element.tag)
+        yield (*here, *sorted(element.attrib))
+        for inner in element:
             yield from below(inner, here)
 
     return set(below(ElementTree.fromstring(body), ()))
