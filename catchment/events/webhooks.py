@@ -16,7 +16,7 @@ from catchment.credentials.cipher import Cipher, Sealed
 from catchment.credentials.secret import Secret, strip_url
 from catchment.decoders import json_decoder
 from catchment.errors import Gone, InvalidInput, PlatformError, Refused
-from catchment.fetch.auth import authenticated
+from catchment.fetch.auth import dressed
 from catchment.fetch.client import Fetch
 from catchment.logs import know_secret
 from catchment.model import Answer, Budget, Event, Record, Refusal, Request
@@ -111,7 +111,7 @@ class Webhook:
         address = self._locked.address or self._sealed.url
         request = Request(address, "POST", headers=headers, body=body, is_keepable=False)
         if self._locked.of_address is not None:
-            request = authenticated(request, self._locked.of_address)
+            request = dressed(request, self._locked.of_address)
         try:
             status = self._fetch(request, RECEIVER, subject=f"webhook {self._sealed.name}", attempts=[]).status
         except PlatformError as error:

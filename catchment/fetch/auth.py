@@ -26,16 +26,16 @@ _RENEWED_EARLY = 0.1
 """A token is renewed when this share of its life is left: it must not expire between our check and the server's."""
 
 
-def authenticated(request: Request, secret: Secret) -> Request:
-    """Returns the request with all that the credential holds. Platforms that sign have an `authenticate` of their own
+def dressed(request: Request, secret: Secret) -> Request:
+    """Returns the request with all that the credential holds. Platforms that sign have a `dress` of their own
     instead."""
     if request.secret_header is not None:
         secret = _under(request.secret_header, secret)
     headers = {**request.headers, **secret.headers}
     if secret.basic is not None:
         headers["Authorization"] = f"Basic {b64encode(secret.basic.encode()).decode()}"
-    result = request.replace(headers=headers, params={**request.params, **secret.query})
-    return with_cookies(result, secret.cookies) if secret.cookies else result
+    dressed = request.replace(headers=headers, params={**request.params, **secret.query})
+    return with_cookies(dressed, secret.cookies) if secret.cookies else dressed
 
 
 def _under(header: str, secret: Secret) -> Secret:

@@ -30,8 +30,8 @@ from catchment.errors import (
 from catchment.fetch.auth import (
     CredentialProvider,
     Logins,
-    authenticated,
     cookie_header,
+    dressed,
     has_cookies_per_host,
     is_for,
     mismatch,
@@ -245,7 +245,7 @@ class Fetch:
 
     def _follow(self, call: Call) -> tuple[Answer, Slot]:
         """Sends the request, and follows redirects. Returns the last answer, and where it came from."""
-        settings, platform, request = self._settings, call.platform, self._authenticated(call)
+        settings, platform, request = self._settings, call.platform, self._dressed(call)
         params, secret_params = call.request.params, {}
         if request.params is not params:
             secret_params = {name: value for name, value in request.params.items() if params.get(name) != value}
@@ -295,7 +295,7 @@ class Fetch:
         wait = robots.check(step.place, self._clock.now(), ask)
         self._throttle.keep_distance(step.place, wait, step.is_operators)
 
-    def _authenticated(self, call: Call) -> Request:
+    def _dressed(self, call: Call) -> Request:
         """Returns the request with its credential, cookies and user agent."""
         request, platform, use = call.request, call.platform, call.use
         if (user_agent := self._settings.user_agent_for(platform)) != self._settings.user_agent:
@@ -309,9 +309,9 @@ class Fetch:
             if not is_for(use, platform, place):
                 raise LoginNeeded(*mismatch(use, platform, place))
             secret = self._secret(call, use)
-        if hasattr(platform, "authenticate"):
-            return options(platform).authenticate(request, secret, self._clock.now(), self._nonce())
-        return authenticated(request, secret) if secret is not None else request
+        if hasattr(platform, "dress"):
+            return options(platform).dress(request, secret, self._clock.now(), self._nonce())
+        return dressed(request, secret) if secret is not None else request
 
     def _secret(self, call: Call, use: Use) -> Secret:
         """Returns the secret of this credential; where the platform logs in with it, the token the login yielded."""

@@ -494,7 +494,7 @@ class PlatformOptions(Protocol):
     def token(self, answer: Answer) -> Token:
         """Returns the token in the answer to a login."""
 
-    def authenticate(self, request: Request, secret: Any, now: datetime, nonce: str) -> Request:
+    def dress(self, request: Request, secret: Any, now: datetime, nonce: str) -> Request:
         """Returns the request with its credential and signature, where the platform has its own way to add them."""
 
     def usage(self, request: Request, answer: Answer | None) -> Usage | None:

@@ -285,11 +285,11 @@ def test_what_needs_a_login_is_not_asked_without_one(door, server):
 def test_a_platform_may_dress_requests_itself(door, server):
     door.secrets["login"] = Secret(headers={"X-API-Key": "k3y"})
 
-    def authenticate(request: Request, secret: Secret | None, now: datetime, nonce: str) -> Request:
+    def dress(request: Request, secret: Secret | None, now: datetime, nonce: str) -> Request:
         who = secret.headers["X-API-Key"] if secret else "guest"
         return request.replace(headers={"X-Signature": f"{who}/{now:%Y}/{nonce}"}, params={"sign": "abc"})
 
-    door.platform.authenticate = authenticate
+    door.platform.dress = dress
     url = server.on("/", reply())
     answer = door.ask(url, credential="login")
     door.ask(url)

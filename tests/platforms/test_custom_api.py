@@ -17,7 +17,7 @@ from catchment.errors import (
     SlowDown,
     Unreadable,
 )
-from catchment.fetch.auth import authenticated
+from catchment.fetch.auth import dressed
 from catchment.model import (
     Answer,
     Progress,
@@ -301,5 +301,5 @@ def test_the_credential_goes_into_the_header_that_the_source_names(
     header: str | None, secret: str, sent: dict[str, str]
 ) -> None:
     request = asked(**({"header": header} if header else {}))
-    signed = authenticated(request, Secret.parse(secret))
-    assert {name: signed.headers[name] for name in signed.headers.keys() - request.headers.keys()} == sent
+    put_on = dressed(request, Secret.parse(secret))
+    assert {name: put_on.headers[name] for name in put_on.headers.keys() - request.headers.keys()} == sent

@@ -63,7 +63,7 @@ def test_a_sound_module_has_no_faults(wall: ModuleType) -> None:
         ("def recheck(): ...", ["recheck does not take (rechecks)"]),
         ("def understand(text): ...", ["understand does not take (text, kind)"]),
         ("def read(answer): ...", ["read does not take (answer, request)"]),
-        ("def authenticate(request, secret): ...", ["authenticate does not take (request, secret, now, nonce)"]),
+        ("def dress(request, secret): ...", ["dress does not take (request, secret, now, nonce)"]),
         ("accepts = True", ["accepts does not take (answer, request)"]),
         ("PARSER_VERSION = '1'", ["PARSER_VERSION is not of the type <class 'int'>"]),
         ("HOSTS = ['wall.example']", ["HOSTS is not of the type tuple[str, ...]"]),

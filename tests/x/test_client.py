@@ -130,7 +130,7 @@ def test_a_key_is_sent_where_its_service_expects_it(stored: str) -> None:
         ("twitterapi_io", {"X-API-Key": "sesame-4711"}),
     ):
         request = first(source_of(FEED, "@nasa", service=service))
-        assert x.authenticate(request, secret, NOW, "").headers == header
+        assert x.dress(request, secret, NOW, "").headers == header
 
 
 def test_the_target_of_a_list_names_it() -> None:

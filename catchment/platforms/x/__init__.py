@@ -279,9 +279,9 @@ def reach(source: Source, gap: Gap, plan: WalkPlan, now: datetime) -> list[Reque
     return [requests.search(source, gap, plan, now)] if source.kind == requests.FEED else []
 
 
-def authenticate(request: Request, secret: requests.XKey | None, now: datetime, nonce: str) -> Request:
+def dress(request: Request, secret: requests.XKey | None, now: datetime, nonce: str) -> Request:
     """Adds the key in the header that the service expects."""
-    return requests.authenticated(request, secret) if secret is not None else request
+    return requests.dressed(request, secret) if secret is not None else request
 
 
 read = parser.read

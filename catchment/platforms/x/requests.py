@@ -255,7 +255,7 @@ class XKey(Protocol):
     def cookies(self) -> str | None: ...
 
 
-def authenticated(request: Request, secret: XKey) -> Request:
+def dressed(request: Request, secret: XKey) -> Request:
     """Returns the request with the key where the service expects it, in whatever form it was stored."""
     stored = secret.basic or next(iter(secret.headers.values()), "") or secret.cookies or ""
     key = stored.removeprefix("Bearer ").strip()
