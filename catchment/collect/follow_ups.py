@@ -103,9 +103,8 @@ def _write(visit: Visit, platform: Platform, batch: Batch, follow_ups: tuple[Fol
     at = batch.at or visit.clock.now()
     skipped = tuple(skipped for detail in batch.details for skipped in detail.reading.skipped)
     clean = visit.client.clean(Reading(batch.items, skipped=skipped), platform, visit.source.target, batch.size)
-    page = visit.page(at, clean.items, raws=batch.raws(visit.client))
+    page = visit.pages.page(at, clean.items, raws=batch.raws(visit.client))
     decide = partial(decide_follow_ups, clean.items, len(clean.skipped), follow_ups, at)
-    written = visit.store.page_writer.write(page, decide)
-    visit.client.costs.forget(page.bookings)
+    written = visit.pages.write(page, decide)
     result = visit.state.result
     visit.state = visit.state.replace(result=result.replace(counts=result.counts + written.counts))

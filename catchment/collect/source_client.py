@@ -1,15 +1,16 @@
-"""Platform client of one source: sends its requests, parses the answers and keeps both."""
+"""Platform client of one source: sends its requests, parses the answers and keeps both; and its pages, on their way
+into the store."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from threading import Event
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 import zstandard
 
@@ -37,14 +38,20 @@ from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.messages import about
 from catchment.model import (
     Answer,
+    Counts,
     Identity,
     JsonObject,
+    Kind,
     Lease,
+    Page,
+    PageFacts,
+    PageWrite,
     Platform,
     RawAnswer,
     Reading,
     Record,
     Refined,
+    RefinedItem,
     Request,
     Source,
     options,
@@ -54,7 +61,7 @@ from catchment.platforms import Platforms
 from catchment.policy.outages import Site, site_of
 from catchment.policy.visit import VisitRules
 from catchment.store import Store
-from catchment.text.clean import refine
+from catchment.text.clean import FINGERPRINT_RULE, refine
 
 log = logs.logger(__name__)
 
@@ -63,6 +70,7 @@ MOST_BYTES_A_VISIT = 400_000_000
 _TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
 _compressors = threading.local()
 
+Written = TypeVar("Written", bound=PageWrite)
 Keep = Callable[[datetime, RawAnswer], None]
 """Keeps an answer of that time that could not be parsed."""
 
@@ -262,6 +270,53 @@ class SourceClient:
             body_hash=exchange.body_hash,
             body=_compressed(exchange.answer.body),
         )
+
+
+class SourcePages:
+    """The pages of one source in one run: every page is assembled and written here."""
+
+    def __init__(
+        self,
+        context: CollectContext,
+        rules: VisitRules,
+        source: Source,
+        kind: Kind | None,
+        run_id: int,
+        lease: Lease | None = None,
+    ) -> None:
+        self._writer, self._source, self._kind, self._run_id = context.store.page_writer, source, kind, run_id
+        self.lease = lease
+        """Of the source, or of the thread or gap that is being read; None: nothing is claimed yet."""
+        self.client = SourceClient(context, rules, source, keep=self._keep_raw)
+        self.counts = Counts()
+        """Of all pages written so far."""
+
+    def page(self, at: datetime, items: Sequence[RefinedItem] = (), **more: Any) -> Page:
+        """Returns a page of these items, with the attempts and costs that led to it."""
+        assert self.lease is not None
+        return Page(
+            self._source,
+            self.lease,
+            self._run_id,
+            at,
+            tuple(items),
+            FINGERPRINT_RULE,
+            outcomes=self.client.new_attempts(),
+            bookings=tuple(self.client.costs.unbooked),
+            counts_replies=self._kind is not None and self._kind.collects_replies(self._source.settings),
+            **more,
+        )
+
+    def write(self, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
+        """Writes the page as decided; its costs are booked with it."""
+        written = self._writer.write(page, decide)
+        self.client.costs.forget(page.bookings)
+        self.counts += written.counts
+        return written
+
+    def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
+        if self.lease is not None:
+            self._writer.keep_raw(self._source, self.lease, self._run_id, at, raw)
 
 
 def text_limit_of(platform: Platform, operators: int) -> int:
