@@ -15,7 +15,7 @@ from catchment.cache import has_cached_kinds
 from catchment.clock import Clock
 from catchment.collect import outages
 from catchment.collect.budget_plan import PlanView, is_tight, plan_view, taken_of_late
-from catchment.collect.source_client import SharedCooldowns
+from catchment.collect.cooldowns import SharedCooldowns
 from catchment.credentials.manager import credential_view, rules_from
 from catchment.errors import StoreError
 from catchment.fetch.budgets import Level

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Sequence
-from datetime import datetime
 from functools import partial
 from itertools import groupby
 
 from catchment import logs
 from catchment.cache import has_cached_kinds
-from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.collect.source_client import CollectContext, Exchange, SourcePages
 from catchment.errors import (
     CatchmentError,
     CredentialsExhausted,
@@ -29,13 +28,9 @@ from catchment.errors import (
 from catchment.logs import redact
 from catchment.messages import message, without_subject
 from catchment.model import (
-    Counts,
     Kind,
-    Lease,
     Outcome,
-    Page,
     Platform,
-    RawAnswer,
     Reading,
     Source,
     SourceState,
@@ -55,7 +50,6 @@ from catchment.policy.gap_repair import (
 )
 from catchment.policy.visit import VisitRules, failed_with
 from catchment.store.sources.gaps import ClaimedGap, GapView, RepairEnd
-from catchment.text.clean import FINGERPRINT_RULE
 
 log = logs.logger(__name__)
 
@@ -143,16 +137,15 @@ class SourceGapRepair:
         self._context, self._rules, self._store, self._clock = context, rules, context.store, context.clock
         self._platform, self._kind, self._source, self._run_id = platform, kind, source, run_id
         self._recheck_ages = recheck_ages_of(platform, kind)
-        self._lease: Lease | None = None
-        self.client = SourceClient(context, rules, source, keep=self._keep)
-        self._began = context.clock.now()
-        self._counts, self._results = Counts(), Counter[RepairResult]()
+        self._pages = SourcePages(context, rules, source, kind, run_id)
+        self.client = self._pages.client
+        self._began, self._results = context.clock.now(), Counter[RepairResult]()
         self._error: CatchmentError | None = None
         self.is_told_to_wait = False
 
     def run(self, claimed: ClaimedGap) -> RepairResult:
         """Walks down one gap; records how far it came and why it ended there."""
-        self._lease = claimed.lease
+        self._pages.lease = claimed.lease
         self._walk = begin_repair(claimed.gap, self._kind.listings[0])
         before, error = self.client.requests, None
         try:
@@ -174,7 +167,7 @@ class SourceGapRepair:
             self._source.name,
             self._source.kind,
             Outcome.SUCCEEDED,
-            self._counts,
+            self._pages.counts,
             self.client.requests,
             started_at=self._began,
             finished_at=self._clock.now(),
@@ -201,28 +194,13 @@ class SourceGapRepair:
             waiting.extend(page.next_pages)
 
     def _write(self, exchange: Exchange, reading: Reading) -> RepairPage:
-        assert self._lease is not None
         clean = self.client.clean(reading, self._platform, exchange.answer.url, len(exchange.answer.body))
-        page = Page(
-            self._source,
-            self._lease,
-            self._run_id,
-            exchange.at,
-            clean.items,
-            FINGERPRINT_RULE,
-            raws=self.client.raw(exchange),
-            outcomes=self.client.new_attempts(),
-            bookings=tuple(self.client.costs.unbooked),
-            counts_replies=self._kind.collects_replies(self._source.settings),
-            invalidates_cache=has_cached_kinds(self._platform),
-        )
+        raws, is_cached = self.client.raw(exchange), has_cached_kinds(self._platform)
+        page = self._pages.page(exchange.at, clean.items, raws=raws, invalidates_cache=is_cached)
         decide = partial(
             decide_repair_page, self._walk, reading, clean.items, len(clean.skipped), exchange.at, self._recheck_ages
         )
-        written = self._store.page_writer.write(page, decide)
-        self.client.costs.forget(page.bookings)
-        self._counts += written.counts
-        return written
+        return self._pages.write(page, decide)
 
     def _end(self, claimed: ClaimedGap, error: CatchmentError | None, requests: int) -> RepairResult:
         # Nothing is wrong with the gap: it costs no attempt.
@@ -252,7 +230,3 @@ class SourceGapRepair:
         except StoreError:
             self._context.unreleased_leases.append(claimed.lease)
         return result
-
-    def _keep(self, at: datetime, raw: RawAnswer) -> None:
-        if self._lease is not None:
-            self._store.page_writer.keep_raw(self._source, self._lease, self._run_id, at, raw)

@@ -14,7 +14,7 @@ from threading import Event
 from catchment import logs
 from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import Batch, Detail, Details
-from catchment.collect.source_client import CollectContext, SourceClient
+from catchment.collect.source_client import CollectContext, SourcePages
 from catchment.collect.threads import old_copy
 from catchment.errors import (
     CatchmentError,
@@ -30,15 +30,12 @@ from catchment.errors import (
 from catchment.logs import redact
 from catchment.messages import message
 from catchment.model import (
-    Counts,
     Item,
     Key,
     Lease,
     NextRecheck,
     Outcome,
-    Page,
     Platform,
-    RawAnswer,
     Recheck,
     RefinedItem,
     VisitResult,
@@ -51,7 +48,7 @@ from catchment.policy.threads import is_old_copy
 from catchment.policy.visit import VisitRules, failed_with
 from catchment.store import Presence
 from catchment.store.items.rechecks import DueRecheck
-from catchment.text.clean import FINGERPRINT_RULE, clean_id
+from catchment.text.clean import clean_id
 
 log = logs.logger(__name__)
 
@@ -168,10 +165,9 @@ class _SourceRechecks:
         self._source = rechecks[0].source
         kind = context.platforms.kind(self._source.kind)
         self._ages = kind.recheck_ages if kind else ()
-        self._counts_replies = kind is not None and kind.collects_replies(self._source.settings)
         self._waiting = {recheck.key: recheck for recheck in rechecks}
-        self._client = SourceClient(context, rules, self._source, keep=self._keep)
-        self._counts, self._began = Counts(), context.clock.now()
+        self._pages = SourcePages(context, rules, self._source, kind, run_id, lease)
+        self._client, self._began = self._pages.client, context.clock.now()
         self.is_told_to_wait = False
         self._trouble: PlatformError | None = None
         """The first error that prevented fetching an item."""
@@ -246,27 +242,15 @@ class _SourceRechecks:
         missing = [self._waiting.pop(key) for key in self._missing(batch, scope) if key in self._waiting]
         absent = [self._waiting.pop(key) for key in self._absent(batch, scope) if key in self._waiting]
         gone = [_gone(recheck) for recheck in missing if is_surely_gone(recheck, at)]
-        page = Page(
-            self._source,
-            self._lease,
-            self._run_id,
-            at,
-            (*items, *gone),
-            FINGERPRINT_RULE,
-            raws=batch.raws(self._client),
-            outcomes=self._client.new_attempts(),
-            bookings=tuple(self._client.costs.unbooked),
-            counts_replies=self._counts_replies,
-            invalidates_cache=has_cached_kinds(self._platform),
-        )
+        raws, is_cached = batch.raws(self._client), has_cached_kinds(self._platform)
+        page = self._pages.page(at, (*items, *gone), raws=raws, invalidates_cache=is_cached)
         rechecks = (
             *(after_seeing(recheck, self._ages, at) for recheck in seen),
             *(after_missing(recheck, self._ages, at) for recheck in missing),
             *(after_absence(recheck, at) for recheck in absent),
         )
         decide = partial(decide_rechecks, reading, page.items, rechecks, at)
-        self._counts += self._store.page_writer.write(page, decide).counts
-        self._client.costs.forget(page.bookings)
+        self._pages.write(page, decide)
 
     def _unless_old(self, detail: Detail) -> Detail:
         """Returns what came; the error instead of a page of a thread that is older than the list of threads."""
@@ -301,16 +285,13 @@ class _SourceRechecks:
             self._source.name,
             self._source.kind,
             Outcome.SUCCEEDED,
-            self._counts,
+            self._pages.counts,
             self._client.requests,
             started_at=self._began,
             finished_at=self._clock.now(),
             notes=tuple(notes),
         )
         return result if broke is None else failed_with(result, broke, redact(broke.message))
-
-    def _keep(self, at: datetime, raw: RawAnswer) -> None:
-        self._store.page_writer.keep_raw(self._source, self._lease, self._run_id, at, raw)
 
 
 def _is_page(detail: Detail) -> bool:

@@ -1,31 +1,30 @@
-"""Platform client of one source: sends its requests, parses the answers and keeps both; the cooldowns of platforms,
-shared by all processes through the database; and which part a failed visit is blamed on."""
+"""Platform client of one source: sends its requests, parses the answers and keeps both; and its pages, on their way
+into the store."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
 from collections import Counter, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
-from threading import Event, Lock
-from typing import Any, Protocol
+from datetime import datetime
+from threading import Event
+from typing import Any, Protocol, TypeVar
 
 import zstandard
 
 from catchment import cost_limits, logs
 from catchment.cache import Cache
-from catchment.clock import Clock, micros, moment
+from catchment.clock import Clock
+from catchment.collect.cooldowns import SharedCooldowns
 from catchment.collect.reading_slot import Effort, ReadingSlot
 from catchment.errors import (
     AddressRefused,
-    CredentialsExhausted,
     Missing,
     PlatformError,
     Refused,
     ServerTrouble,
-    SlowDown,
     Stopped,
     StoreError,
     TooLarge,
@@ -34,161 +33,44 @@ from catchment.errors import (
 from catchment.fetch.paid_calls import CallCosts
 from catchment.fetch.responses import keepable_headers
 from catchment.fetch.settings import Attempt
-from catchment.fetch.throttle import Cooldowns
+from catchment.health.reachability import Reachability
 from catchment.logs import HIDDEN, is_secret_parameter, redact
 from catchment.messages import about
 from catchment.model import (
     Answer,
+    Counts,
     Identity,
     JsonObject,
+    Kind,
     Lease,
+    Page,
+    PageFacts,
+    PageWrite,
     Platform,
     RawAnswer,
     Reading,
     Record,
     Refined,
+    RefinedItem,
     Request,
     Source,
     options,
     scope_of,
 )
 from catchment.platforms import Platforms
-from catchment.policy.outages import UNREACHABLE, Site, site_of
-from catchment.policy.visit import Cause, VisitRules
+from catchment.policy.outages import Site, site_of
+from catchment.policy.visit import VisitRules
 from catchment.store import Store
-from catchment.store.settings import BudgetRows
-from catchment.text.clean import refine
+from catchment.text.clean import FINGERPRINT_RULE, refine
 
 log = logs.logger(__name__)
-
-
-class SharedCooldowns:
-    """Stored beside the budgets in the database. Thread-safe."""
-
-    def __init__(self, rows: BudgetRows) -> None:
-        self._rows = rows
-        self._own = Cooldowns()
-        """Cooldowns set in this process; they hold even while the database is unavailable."""
-
-    def start(self, platform: str, until: datetime, now: datetime) -> None:
-        """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
-        if not self._own.until(platform, now):
-            log.info("platform cooldown started", platform=platform, until=until.isoformat())
-        self._own.begin(platform, until)
-
-        def later_end(kept: Any | None) -> tuple[Any, None]:
-            later = max(until, _believed(kept, now) or until)
-            return {"until": micros(later), "told_at": micros(now)}, None
-
-        try:
-            self._rows.change(_name(platform), now, later_end)
-        except StoreError as error:
-            if not error.is_logged:
-                log.error(
-                    "platform cooldown could not be shared with other processes", platform=platform, error=str(error)
-                )
-
-    def until(self, platforms: Iterable[str], now: datetime) -> dict[str, datetime]:
-        """Returns those of the given platforms that are in cooldown, with its end."""
-        names = list(platforms)
-        kept = self._rows.kept([_name(name) for name in names])
-        ends = {name: (self._own.until(name, now), _believed(kept.get(_name(name)), now)) for name in names}
-        return {text: max(known) for text, both in ends.items() if (known := [end for end in both if end is not None])}
-
-
-def _name(platform: str) -> str:
-    return f"closed {platform}"
-
-
-def _believed(kept: Any | None, now: datetime) -> datetime | None:
-    """Returns the end of a stored cooldown. One set in the future is ignored: the clock was wrong then."""
-    if kept is None or not kept["told_at"] <= micros(now) < kept["until"]:
-        return None
-    return moment(kept["until"])
-
-
-_LATELY = timedelta(minutes=10)
-# Longer than the longest wait before a source of an unresponsive site is tried again.
-_MEANWHILE = timedelta(hours=2)
-_MOST_SITES = 10_000
-_OFTEN = 3
-"""A site that failed this often, while others answered in between, fails for a cause of its own."""
-
-
-class Reachability:
-    """Which sites answered or failed lately, in this process. Thread-safe."""
-
-    def __init__(self) -> None:
-        self._reached_at: datetime | None = None
-        """When any site was last reached, whatever it answered."""
-        self._unconnected: set[Site] = set()
-        """Sites that could not be reached since then."""
-        self._unanswered: set[Site] = set()
-        """Sites that failed since any site last answered properly."""
-        self._missed: Counter[Site] = Counter()
-        """How often a site failed before others answered; reset when it answers itself."""
-        self._failing: dict[Site, dict[int, datetime]] = {}
-        self._lock = Lock()
-
-    def answered(self, site: Site, now: datetime) -> None:
-        with self._lock:
-            self._answered(site, now)
-
-    def cause_of(self, error: PlatformError, site: Site, source_id: int, now: datetime) -> Cause:
-        """Returns the cause of a source's failure, and records the failure for later decisions about other sources."""
-        is_reached = error.status is not None or error.is_contact or isinstance(error, ServerTrouble)
-        with self._lock:
-            if is_reached and not site.is_local:
-                self._reached(now)
-            if isinstance(error, SlowDown | CredentialsExhausted):
-                return Cause.WAIT
-            if error.code not in UNREACHABLE:
-                return Cause.SOURCE
-            if len(self._failing) > _MOST_SITES:
-                self._failing.clear()
-                self._missed.clear()
-            failing = self._failing.setdefault(site, {})
-            failing[source_id] = now
-            others = (at for other, at in failing.items() if other != source_id)
-            is_shared = any(at > now - _MEANWHILE for at in others)
-            if site.is_local:
-                # It says nothing about our connection; but without one, it may be out of reach as well.
-                if not is_reached and self._unconnected and not self._is_network_up(now):
-                    return Cause.NETWORK
-            elif self._missed[site] < _OFTEN:
-                self._unanswered.add(site)
-                is_shared = is_shared or len(self._unanswered) > 1
-                if not is_reached:
-                    self._unconnected.add(site)
-                    if not self._is_network_up(now):
-                        return Cause.NETWORK
-            return Cause.SITE if is_shared else Cause.SOURCE
-
-    def _answered(self, site: Site, now: datetime) -> None:
-        self._failing.pop(site, None)
-        if site.is_local:
-            return
-        self._reached(now)
-        self._unanswered.discard(site)
-        self._missed.update(self._unanswered)
-        self._missed.pop(site, None)
-        self._unanswered.clear()
-
-    def _reached(self, now: datetime) -> None:
-        self._reached_at = now
-        self._unconnected.clear()
-
-    def _is_network_up(self, now: datetime) -> bool:
-        """Whether a site was reached lately and at most one could not be reached since."""
-        is_lately = self._reached_at is not None and self._reached_at > now - _LATELY
-        return is_lately and len(self._unconnected) < 2
-
 
 MOST_BYTES_A_VISIT = 400_000_000
 """Uncompressed: twenty answers of the largest size, or thousands of ordinary ones."""
 _TRY_OTHERWISE = (Missing, Unreadable, Refused, ServerTrouble, AddressRefused)
 _compressors = threading.local()
 
+Written = TypeVar("Written", bound=PageWrite)
 Keep = Callable[[datetime, RawAnswer], None]
 """Keeps an answer of that time that could not be parsed."""
 
@@ -388,6 +270,53 @@ class SourceClient:
             body_hash=exchange.body_hash,
             body=_compressed(exchange.answer.body),
         )
+
+
+class SourcePages:
+    """The pages of one source in one run: every page is assembled and written here."""
+
+    def __init__(
+        self,
+        context: CollectContext,
+        rules: VisitRules,
+        source: Source,
+        kind: Kind | None,
+        run_id: int,
+        lease: Lease | None = None,
+    ) -> None:
+        self._writer, self._source, self._kind, self._run_id = context.store.page_writer, source, kind, run_id
+        self.lease = lease
+        """Of the source, or of the thread or gap that is being read; None: nothing is claimed yet."""
+        self.client = SourceClient(context, rules, source, keep=self._keep_raw)
+        self.counts = Counts()
+        """Of all pages written so far."""
+
+    def page(self, at: datetime, items: Sequence[RefinedItem] = (), **more: Any) -> Page:
+        """Returns a page of these items, with the attempts and costs that led to it."""
+        assert self.lease is not None
+        return Page(
+            self._source,
+            self.lease,
+            self._run_id,
+            at,
+            tuple(items),
+            FINGERPRINT_RULE,
+            outcomes=self.client.new_attempts(),
+            bookings=tuple(self.client.costs.unbooked),
+            counts_replies=self._kind is not None and self._kind.collects_replies(self._source.settings),
+            **more,
+        )
+
+    def write(self, page: Page, decide: Callable[[PageFacts], Written]) -> Written:
+        """Writes the page as decided; its costs are booked with it."""
+        written = self._writer.write(page, decide)
+        self.client.costs.forget(page.bookings)
+        self.counts += written.counts
+        return written
+
+    def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
+        if self.lease is not None:
+            self._writer.keep_raw(self._source, self.lease, self._run_id, at, raw)
 
 
 def text_limit_of(platform: Platform, operators: int) -> int:

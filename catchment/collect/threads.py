@@ -15,7 +15,7 @@ from functools import partial
 import msgspec
 
 from catchment import logs
-from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.collect.source_client import CollectContext, Exchange, SourcePages
 from catchment.collect.walk import PlannedWalk, Visit, answer_head, continued, walk
 from catchment.errors import (
     CatchmentError,
@@ -33,16 +33,13 @@ from catchment.logs import redact
 from catchment.messages import about, message
 from catchment.model import (
     Budget,
-    Counts,
     FloorRange,
     Forum,
     Kind,
     ListNote,
     Outcome,
-    Page,
     PageFacts,
     Platform,
-    RawAnswer,
     Reading,
     Record,
     Request,
@@ -72,7 +69,7 @@ from catchment.policy.threads import (
 )
 from catchment.policy.visit import MOST_PAGES, VisitRules, after_answer, begin_walk, pause, succeed, unfinished
 from catchment.store.items.threads import ClaimedThread
-from catchment.text.clean import FINGERPRINT_RULE, clean_text
+from catchment.text.clean import clean_text
 from catchment.text.printable import one_line
 
 log = logs.logger(__name__)
@@ -175,7 +172,7 @@ def _write_list_page(
     listed = listing_of(kind, exchange.request.listing or listing)
     state = after_answer(visit.counted(), answer_head(visit, exchange), reading, listed, name)
     clean = visit.client.clean(reading, exchange.platform, exchange.answer.url, len(exchange.answer.body))
-    page = visit.page(
+    page = visit.pages.page(
         exchange.at,
         clean.items,
         raws=visit.client.raw(exchange),
@@ -193,7 +190,7 @@ def _write_list_page(
         saved = unfinished(decided.state, decided.next_pages, version, exchange.at)
         return decided.replace(unfinished_walk=msgspec.json.encode(saved))
 
-    written = visit.store.page_writer.write(page, decide)
+    written = visit.pages.write(page, decide)
     visit.state, visit.is_continuing = written.state, False
     return written
 
@@ -220,9 +217,8 @@ class ThreadReader:
         self._owner_id, self._run_id = owner_id, run_id
         self._pages_per_run = int(forum_settings(kind, source)["pages_per_run"])
         self._recheck_ages = kind.recheck_ages if hasattr(platform, "recheck") else ()
-        self._claimed: ClaimedThread | None = None
-        self.client = SourceClient(context, rules, source, keep=self._keep)
-        self.counts = Counts()
+        self._pages = SourcePages(context, rules, source, kind, run_id)
+        self.client = self._pages.client
         self.wait: SlowDown | None = None
         self._failures = 0
 
@@ -249,7 +245,7 @@ class ThreadReader:
         left = self._store.threads.count_waiting(self._source.id)
         notes = (message("visit.threads_pending", count=left),) if left else ()
         return result.replace(
-            counts=result.counts + self.counts,
+            counts=result.counts + self._pages.counts,
             requests=result.requests + self.client.requests,
             finished_at=self._clock.now(),
             notes=(*result.notes, *notes),
@@ -295,7 +291,7 @@ class ThreadReader:
         self, request: Request, thread_id: str, page: int, claimed: ClaimedThread
     ) -> tuple[Exchange, Reading, ThreadPage]:
         """Requests a page of a thread; follows it to another form of the same page, if the platform has one."""
-        self._claimed = claimed
+        self._pages.lease = claimed.lease
         request = paced(request, self._kind, self._source)
         for _ in range(4):
             exchange = self.client.send(request, self.platform)
@@ -326,24 +322,13 @@ class ThreadReader:
         """Writes a page of a thread with what it proves."""
         scope = self._source.key if self.platform.IS_SCOPED else ""
         clean = self.client.clean(reading, self.platform, exchange.answer.url, len(exchange.answer.body))
-        page = Page(
-            self._source,
-            claimed.lease,
-            self._run_id,
+        page = self._pages.page(
             exchange.at,
             clean.items,
-            FINGERPRINT_RULE,
             raws=self.client.raw(exchange),
-            outcomes=self.client.new_attempts(),
-            bookings=tuple(self.client.costs.unbooked),
-            counts_replies=True,
             floors=FloorRange(scope, claimed.thread.thread_id, *numbers_on(self._forum, thread_page.number)),
         )
-        decided = partial(decide, clean.items, len(clean.skipped), exchange.at)
-        written = self._store.page_writer.write(page, decided)
-        self.client.costs.forget(page.bookings)
-        self.counts += written.counts
-        return written
+        return self._pages.write(page, partial(decide, clean.items, len(clean.skipped), exchange.at))
 
     def _release(self, claimed: ClaimedThread, result: ThreadResult, marks: ThreadMarks | None) -> None:
         try:
@@ -359,10 +344,6 @@ class ThreadReader:
             self._store.threads.release(claimed.lease)
         except StoreError:
             self._context.unreleased_leases.append(claimed.lease)
-
-    def _keep(self, at: datetime, raw: RawAnswer) -> None:
-        if self._claimed is not None:
-            self._store.page_writer.keep_raw(self._source, self._claimed.lease, self._run_id, at, raw)
 
 
 def old_copy(subject: str, status: int) -> StaleAnswer:

@@ -1,29 +1,20 @@
-"""Visit: brings one source up to date, walk by walk, and records how it ended.
-
-Follow-ups are further requests about items that a listing showed to be new or changed, most often for their replies.
-They are stored with the page that showed the change, so that a kill loses none of them. After its walks, a visit
-sends some of them; the rest stays pending for later visits.
-"""
+"""Visit: brings one source up to date, walk by walk, and records how it ended."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping
-from contextlib import closing, suppress
+from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
-from itertools import islice
-from typing import Any
 
 from catchment import logs
-from catchment.collect.detail_fetch import A_BATCH, Batch, Detail, Details
+from catchment.collect.follow_ups import send_follow_ups
 from catchment.collect.source_client import CollectContext
+from catchment.collect.source_settings import understood_anew
 from catchment.collect.threads import WaitingThreads, collect_board
 from catchment.collect.walk import PlannedWalk, Visit, walk
 from catchment.errors import (
     CatchmentError,
     Gone,
-    InvalidInput,
     LeaseLost,
     Missing,
     PlatformError,
@@ -37,198 +28,20 @@ from catchment.errors import (
     internal_error,
 )
 from catchment.logs import redact
-from catchment.messages import about, counted_reasons, message, reason_of
+from catchment.messages import about
 from catchment.model import (
-    Field,
     FinishedVisit,
-    FollowUp,
     Kind,
     Outcome,
     Platform,
-    Reading,
     Record,
-    SettingValues,
     Source,
     VisitResult,
     recheck_ages_of,
 )
 from catchment.platforms import ANNOUNCED, no_platform, services_of
-from catchment.policy.page import decide_follow_ups
 from catchment.policy.visit import Cause, VisitRules, after_error, after_unchanged, skip, succeed
 from catchment.store.sources.sources import Claimed
-
-MOST_A_VISIT = 30
-"""Requests: half of what Reddit allows in a minute. One busy community must not keep the others waiting."""
-MOST_ABOUT_ONE = 100
-"""Requests: a thread of some ten thousand replies. Reading a longer one stops there, and the visit's record says so."""
-
-
-def send_follow_ups(visit: Visit, platform: Platform) -> None:
-    """Sends the pending follow-ups of a source, up to the limit of one visit, and writes the answers."""
-    pending = {
-        follow_up.external_id: _named(follow_up)
-        for follow_up in visit.store.follow_ups.of_source(visit.source.id, MOST_A_VISIT)
-    }
-    put_off: set[str] = set()
-    """Items about which this visit sends no more requests."""
-    shortfall: Counter[str] = Counter()
-    left = MOST_A_VISIT
-    while left and visit.wait is None:
-        waiting = (follow_up for follow_up in pending.values() if follow_up.external_id not in put_off)
-        requests = list(
-            islice((request for follow_up in waiting for request in follow_up.requests), min(left, A_BATCH))
-        )
-        if not requests:
-            break
-        left -= len(requests)
-        with closing(Details(visit.client, platform, requests).batches()) as batches:
-            for batch in batches:
-                if batch.details:
-                    _write(visit, platform, batch, _settled(visit, batch, pending, put_off, shortfall))
-                if isinstance(batch.broke, SlowDown):
-                    # Waiting loses nothing, and the source itself works: this is not a failure of the visit.
-                    visit.wait = batch.broke
-                elif batch.broke is not None:
-                    raise batch.broke
-    if still_pending := visit.store.follow_ups.count(visit.source.id):
-        visit.state = visit.state.noted(message("visit.follow_ups_pending", count=still_pending))
-    if shortfall:
-        visit.state = visit.state.noted(message("visit.follow_ups_failed", why=counted_reasons(shortfall)))
-
-
-def _named(follow_up: FollowUp) -> FollowUp:
-    """Returns the follow-up with the item set on each request; those a platform proposed may lack it."""
-    requests = (request.replace(about_item=follow_up.external_id) for request in follow_up.requests)
-    return follow_up.replace(requests=tuple(requests))
-
-
-def _settled(
-    visit: Visit, batch: Batch, pending: dict[str, FollowUp], put_off: set[str], shortfall: Counter[str]
-) -> tuple[FollowUp, ...]:
-    """Returns the new state of the follow-ups that the batch is about."""
-    about: dict[str, FollowUp] = {}
-    for detail in batch.details:
-        key = detail.request.about_item or ""
-        pending[key], given_up = after_answer(pending[key], detail)
-        about[key] = pending[key]
-        if given_up:
-            shortfall[message("visit.too_many_pages")] += given_up
-        if _is_to_come(detail):
-            put_off.add(key)
-        elif detail.error is not None:
-            shortfall[detail.error.code] += 1
-        visit.state = visit.state.noted(*detail.reading.notes)
-    return tuple(about.values())
-
-
-def after_answer(follow_up: FollowUp, detail: Detail) -> tuple[FollowUp, int]:
-    """Returns the follow-up after one of its requests was sent, and how many requests are given up.
-
-    What failed temporarily or was cut off is requested again; what cannot be fetched at all is dropped.
-    """
-    asked, left = follow_up.asked_count + 1, follow_up.requests
-    if not _is_to_come(detail):
-        follow = (request.replace(about_item=follow_up.external_id) for request in detail.reading.follow)
-        left = tuple(request for request in (*left, *follow) if request != detail.request)
-    kept = left[: max(0, MOST_ABOUT_ONE - asked)]
-    return follow_up.replace(requests=kept, asked_count=asked), len(left) - len(kept)
-
-
-def _is_to_come(detail: Detail) -> bool:
-    return detail.reading.is_unfinished or detail.reading.is_torn
-
-
-def _write(visit: Visit, platform: Platform, batch: Batch, follow_ups: tuple[FollowUp, ...]) -> None:
-    at = batch.at or visit.clock.now()
-    skipped = tuple(skipped for detail in batch.details for skipped in detail.reading.skipped)
-    clean = visit.client.clean(Reading(batch.items, skipped=skipped), platform, visit.source.target, batch.size)
-    page = visit.page(at, clean.items, raws=batch.raws(visit.client))
-    decide = partial(decide_follow_ups, clean.items, len(clean.skipped), follow_ups, at)
-    written = visit.store.page_writer.write(page, decide)
-    visit.client.costs.forget(page.bookings)
-    result = visit.state.result
-    visit.state = visit.state.replace(result=result.replace(counts=result.counts + written.counts))
-
-
-def checked_settings(kind: Kind, given: SettingValues) -> SettingValues:
-    """Returns the settings of a source with values of the right type; refuses names that its kind does not have."""
-    fields = {field.name: field for field in kind.fields}
-    for name in given:
-        if name not in fields:
-            known = ", ".join(fields) or "none"
-            raise InvalidInput(
-                "{kind} has no setting {name!r}",
-                "its settings: {known}",
-                field=name,
-                kind=kind.name,
-                name=name,
-                known=known,
-            )
-    return {name: _checked(fields[name], value) for name, value in given.items()}
-
-
-def merged_settings(kind: Kind, known: SettingValues, given: SettingValues) -> SettingValues:
-    """Returns the settings with the given ones changed, and those given as None removed."""
-    checked = checked_settings(kind, {name: value for name, value in given.items() if value is not None})
-    return {name: value for name, value in {**known, **checked}.items() if name not in given or name in checked}
-
-
-def _checked(field: Field, value: Any) -> Any:
-    if field.choices and value not in field.choices:
-        raise InvalidInput(
-            "{setting}={value!r}",
-            "one of {choices}",
-            field=field.name,
-            setting=field.name,
-            value=value,
-            choices=", ".join(field.choices),
-        )
-    if field.check is not None:
-        try:
-            return field.check(value)
-        except ValueError as error:
-            # The value of a header may be a secret in the wrong field.
-            raise InvalidInput(
-                "{setting}={value}",
-                "{hint}",
-                field=field.name,
-                setting=field.name,
-                value=redact(repr(value))[:100],
-                hint=reason_of(error),
-            ) from None
-    if field.minimum is None and field.maximum is None:
-        return value
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
-        raise InvalidInput(
-            "{setting}={value!r} is not a whole number", field=field.name, setting=field.name, value=value
-        ) from None
-    low, high = field.minimum, field.maximum
-    if (low is not None and number < low) or (high is not None and number > high):
-        raise InvalidInput(
-            "{setting}={number}",
-            "from {low} to {high}",
-            field=field.name,
-            setting=field.name,
-            number=number,
-            low=low,
-            high=high,
-        )
-    return number
-
-
-def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str, SettingValues]:
-    """Returns the checked URL and settings of a source that was added before its platform was installed. Raises
-    InvalidInput if the platform does not accept them."""
-    target = platform.understand(source.target, kind.name)
-    return target.address, checked_settings(kind, {**target.settings, **source.settings})
-
-
-def _is_lasting(error: CatchmentError) -> bool:
-    """Whether the platform has answered, and the same request would get the same answer again."""
-    return isinstance(error, Unreadable | Missing | Gone | Refused)
-
 
 log = logs.logger(__name__)
 _UNSCHEDULED = timedelta(days=1)
@@ -394,3 +207,8 @@ class Visitor:
         if (address, settings) == (source.target, source.settings):
             return claimed
         return claimed.replace(source=self.store.sources.set_canonical_target(source, address, settings))
+
+
+def _is_lasting(error: CatchmentError) -> bool:
+    """Whether the platform has answered, and the same request would get the same answer again."""
+    return isinstance(error, Unreadable | Missing | Gone | Refused)

@@ -7,14 +7,14 @@ from collections.abc import Collection, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any, TypedDict
+from typing import TypedDict
 
 import msgspec
 
 from catchment.cache import has_cached_kinds
 from catchment.collect.detail_fetch import A_BATCH, Batch, Details
 from catchment.collect.shown_entries import ReadPage, read_page
-from catchment.collect.source_client import CollectContext, Exchange, SourceClient
+from catchment.collect.source_client import CollectContext, Exchange, SourcePages
 from catchment.decoders import json_decoder
 from catchment.errors import LeaseLost, SlowDown, SpendingCapReached, Unreadable
 from catchment.fetch.responses import cache_seconds, validators
@@ -30,10 +30,8 @@ from catchment.model import (
     Page,
     PageFacts,
     Platform,
-    RawAnswer,
     Reading,
     Record,
-    RefinedItem,
     Request,
     WalkPlan,
     scope_of,
@@ -69,7 +67,6 @@ from catchment.policy.visit import (
 )
 from catchment.store.sources.sources import Claimed
 from catchment.text.clean import (
-    FINGERPRINT_RULE,
     clean_text,
     listed,
     listed_ids,
@@ -88,7 +85,9 @@ class Visit:
     def __init__(self, context: CollectContext, rules: VisitRules, claimed: Claimed, run_id: int) -> None:
         self.store, self.clock, self.rules = context.store, context.clock, rules
         self.source, self.lease, self.run_id = claimed.source, claimed.lease, run_id
-        self.client = SourceClient(context, rules, claimed.source, keep=self._keep_raw)
+        kind = context.platforms.kind(claimed.source.kind)
+        self.pages = SourcePages(context, rules, claimed.source, kind, run_id, claimed.lease)
+        self.client = self.pages.client
         self.state = begin(
             claimed.source,
             claimed.progress,
@@ -106,23 +105,6 @@ class Visit:
         """The walk continues where an earlier visit was cut short, and no page of it was written yet."""
         self.is_paid = claimed.source.platform in context.platforms.paid
         """Its platform charges for what it answers."""
-
-    def _keep_raw(self, at: datetime, raw: RawAnswer) -> None:
-        self.store.page_writer.keep_raw(self.source, self.lease, self.run_id, at, raw)
-
-    def page(self, at: datetime, items: Sequence[RefinedItem] = (), **more: Any) -> Page:
-        return Page(
-            self.source,
-            self.lease,
-            self.run_id,
-            at,
-            tuple(items),
-            FINGERPRINT_RULE,
-            outcomes=self.client.new_attempts(),
-            bookings=tuple(self.client.costs.unbooked),
-            counts_replies=self.state.kind is not None and self.state.kind.collects_replies(self.source.settings),
-            **more,
-        )
 
     def counted(self) -> VisitState:
         """Returns the state with the number of requests so far."""
@@ -228,9 +210,7 @@ def continued(
 def _end_without_money(visit: Visit, platform: Platform, error: SpendingCapReached) -> None:
     at = visit.clock.now()
     decide = partial(decide_spending_cap_end, visit.counted(), error, redact(error.message), at)
-    page = visit.page(at, is_continuable=True)
-    visit.state = visit.store.page_writer.write(page, decide).state
-    visit.client.costs.forget(page.bookings)
+    visit.state = visit.pages.write(visit.pages.page(at, is_continuable=True), decide).state
 
 
 def answer_head(visit: Visit, exchange: Exchange) -> AnswerHead:
@@ -298,7 +278,7 @@ def _write_page(
 ) -> VisitPage:
     name = one_line(clean_text(read.reading.title or ""))[:200]
     state = after_answer(visit.counted(), head, read.reading, listing, name)
-    page = visit.page(
+    page = visit.pages.page(
         exchange.at,
         raws=visit.client.raw(exchange),
         shown=read.shown(head.body_hash),
@@ -342,7 +322,7 @@ def _write_details(visit: Visit, exchange: Exchange, requests: Sequence[Request]
 def _write_batch(visit: Visit, exchange: Exchange, batch: Batch, *, is_queue_empty: bool) -> VisitPage:
     reading, at = batch.reading, batch.at or exchange.at
     state = after_details(visit.counted(), reading)
-    page = visit.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))
+    page = visit.pages.page(at, raws=batch.raws(visit.client), **_page_flags(state, exchange.platform))
     waiting = () if is_queue_empty else None
     return _write(visit, state, page, exchange, ReadPage(reading), waiting, last_answer_at=batch.last_at)
 
@@ -395,7 +375,7 @@ def _write(
         saved = unfinished(decided.state, requests, exchange.platform.PARSER_VERSION, at)
         return decided.replace(unfinished_walk=msgspec.json.encode(saved))
 
-    written = visit.store.page_writer.write(
+    written = visit.pages.write(
         page.replace(
             items=items,
             suspects_staleness=suspects_staleness(state, reading, items, at),
@@ -403,6 +383,5 @@ def _write(
         ),
         decide_and_keep,
     )
-    visit.client.costs.forget(page.bookings)
     visit.state, visit.is_continuing = written.state, False
     return written

@@ -1,1 +1,1 @@
-"""Health of a deployment: metrics, monitors, stale sources and platforms."""
+"""Health of a deployment: metrics, monitors, stale sources and platforms, reachability of sites."""

@@ -73,8 +73,12 @@ class ThreadSeen(Record, frozen=True):
     page_count: int | None
     is_changed: bool
     """The list states another time of the last reply than before."""
+    changed_at: datetime | None
+    """When the list first stated this time of the last reply."""
     read_reason: ReadReason | None
     """None: it need not be read."""
+    waiting_since: datetime | None
+    """Since when it has waited to be read."""
     skipped_since: datetime | None = None
 
 

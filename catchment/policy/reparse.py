@@ -6,7 +6,7 @@ adds items. It never makes a revision dated now.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 
 from catchment.model import (
@@ -168,6 +168,12 @@ def _details(
         ordered_at = min(created_at, history.first_seen_at)
         values |= {"created_at": created_at, "is_created_at_guessed": False, "ordered_at": ordered_at}
     return values
+
+
+def is_reindexed(corrected: Collection[str], counters: Collection[str]) -> bool:
+    """Whether corrected columns have to be seen by the search index and by clients that read changes: all but counters
+    and labels of the moment."""
+    return not {*counters, *_OF_THE_MOMENT}.issuperset(corrected)
 
 
 def _stated(item: Item, names: Sequence[str]) -> ItemValues:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import reduce
 
 from catchment.errors import NotFound
 from catchment.messages import Message, message
@@ -85,6 +86,9 @@ class TargetResult(Record, frozen=True):
             **(told if visit.is_settled or visit.outcome == Outcome.DEFERRED else {}),
         )
 
+    def after_all(self, visits: Iterable[TargetVisit]) -> TargetResult:
+        return reduce(TargetResult.after, visits, self)
+
     def without_source(self) -> TargetResult:
         """Returns the result now that the target's source is removed: it is not collected any more."""
         if self.outcome is not None:
@@ -99,7 +103,12 @@ class TaskEnd(Record, frozen=True):
     error_code: str | None = None
     error: Message | None = None
     alert: Message | None = None
-    """What an operator should know; None: nothing, and an earlier alert is over."""
+    """What an operator should know; None: nothing."""
+
+    @property
+    def is_alert_over(self) -> bool:
+        """Whether an alert of an earlier task of the kind is over: only a task that succeeds shows that."""
+        return self.alert is None and self.state == TaskState.COMPLETED
 
 
 def ended(
@@ -142,6 +151,12 @@ def _failed(kind: str, code: str | None, why: Message) -> TaskEnd:
 def next_attempt(started_at: datetime | None, deferred_until: datetime, patience: timedelta) -> datetime:
     """Returns when a task goes on that waits until then: at the end of its time at the latest, to say so."""
     return deferred_until if started_at is None else min(deferred_until, started_at + patience)
+
+
+def state_of_waiting(next_attempt_at: datetime | None) -> TaskState:
+    """Returns the state of a task that goes on later: one that waits for our own limits is still running, one that was
+    stopped waits for a process."""
+    return TaskState.PENDING if next_attempt_at is None else TaskState.RUNNING
 
 
 def is_late(started_at: datetime | None, now: datetime, patience: timedelta) -> bool:

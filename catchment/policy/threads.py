@@ -167,18 +167,30 @@ def _seen_threads(
         if change.item.item.thread_id is not None and (change.stored is not None or change.change != "same")
     }
     return [
-        _seen(board, row, heads[thread_id], stored.get(thread_id), at)
+        seen_thread(board, row, heads[thread_id], stored.get(thread_id), at)
         for thread_id, row in rows.items()
         if thread_id in heads
     ]
 
 
-def _seen(
+def seen_thread(
     board: BoardWalk, row: ThreadRow, head: tuple[str, str], stored: ThreadState | None, at: datetime
 ) -> ThreadSeen:
+    """Returns what a row of the list says about its thread. One that waits to be read keeps its place, whatever the
+    list says now; one with too many pages waits no longer."""
     page_count = row.page_count if row.page_count is not None else (stored.page_count if stored else None)
     is_too_long = page_count is not None and page_count > board.forum.most_pages
-    since = stored.skipped_since if stored else None
+    is_changed = stored is None or stored.last_reply_at != row.last_reply_at
+    changed_at: datetime | None = at
+    waiting_since: datetime | None = at
+    skipped_since = at
+    reason = why_read(stored, row)
+    if stored is not None:
+        changed_at = at if is_changed else stored.changed_at
+        skipped_since = stored.skipped_since or at
+        waiting_since = stored.waiting_since if stored.read_reason else at
+        reason = reason or stored.read_reason
+    is_waiting = reason is not None and not is_too_long
     return ThreadSeen(
         row.thread_id,
         head,
@@ -186,9 +198,11 @@ def _seen(
         board.list_page,
         row.last_reply_at,
         page_count,
-        stored is None or stored.last_reply_at != row.last_reply_at,
-        None if is_too_long else why_read(stored, row),
-        (since or at) if is_too_long else None,
+        is_changed,
+        changed_at,
+        reason if is_waiting else None,
+        waiting_since if is_waiting else None,
+        skipped_since if is_too_long else None,
     )
 
 

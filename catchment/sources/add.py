@@ -11,7 +11,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from catchment.collect.visit import Visitor, checked_settings, merged_settings
+from catchment.collect.source_settings import checked_settings, merged_settings
+from catchment.collect.visit import Visitor
 from catchment.credentials.secret import Secret, strip_url
 from catchment.credentials.secret_store import SecretStore
 from catchment.errors import (

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from catchment.collect.source_client import SharedCooldowns
+from catchment.collect.cooldowns import SharedCooldowns
 from catchment.errors import PlatformError, SlowDown
 from catchment.model import Outcome, Request
 from tests.collect.crowd import Crowd

@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from catchment.collect import visit
+from catchment.collect import follow_ups
 from catchment.collect.detail_fetch import Detail
-from catchment.collect.visit import MOST_A_VISIT, MOST_ABOUT_ONE, after_answer
+from catchment.collect.follow_ups import MOST_A_VISIT, MOST_ABOUT_ONE, after_answer
 from catchment.errors import (
     LoginNeeded,
     Missing,
@@ -149,7 +149,7 @@ def test_beyond_the_bound_of_a_visit_the_rest_is_owed_said_and_asked_for_by_the_
 
 
 def test_of_a_long_thread_the_rest_waits_behind_the_others(quick: TownApp, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visit, "MOST_A_VISIT", 1)
+    monkeypatch.setattr(follow_ups, "MOST_A_VISIT", 1)
     community = followed(quick)
     community.square.post(3)
     community.square.replies = {2: 1, 1: 7, 0: 1}

@@ -6,15 +6,17 @@ from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 from zoneinfo import ZoneInfo
 
 import pytest
 
 from catchment.clock import micros
 from catchment.errors import Missing, Refused, ServerTrouble, SlowDown
-from catchment.model import Counts, Forum, Outcome, ReadReason
+from catchment.fetch.paid_calls import CallCosts
+from catchment.model import Answer, Booking, Counts, Forum, Outcome, ReadReason
 from catchment.policy.threads import window
-from tests.forum import ForumApp
+from tests.forum import Board, ForumApp
 
 DAY = timedelta(days=1)
 
@@ -533,3 +535,19 @@ def test_a_reply_that_comes_while_a_thread_is_read_is_not_lost(forum: ForumApp) 
     assert forum.state(7).read_reason == ReadReason.REPLIED
     forum.app.visitor().read_threads("read-threads", "schedule", owner)
     assert (forum.floors(7), forum.state(7).read_reason) == (list(range(31)), None)
+
+
+def test_of_a_forum_that_charges_every_answer_is_booked_once(forum: ForumApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = Board.__call__
+
+    def charged(board: Board, *request: Any, costs: CallCosts, **more: Any) -> Answer:
+        costs.unbooked.append(Booking("forum", None, costs.source_id, "2026-03-01", amount=100))
+        return answer(board, *request, costs=costs, **more)
+
+    monkeypatch.setattr(Board, "__call__", charged)
+    for tid in range(25):
+        forum.board.thread(tid)
+    forum.run()
+    assert len(forum.asked) == 3 + 25
+    (spent,) = forum.app.store.spending.by_day("2026-03-01")
+    assert spent.amount == 100 * len(forum.asked)

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from catchment.collect.visit import checked_settings
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import CatchmentError
 from catchment.model import (
     Answer,

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from catchment.collect.source_settings import checked_settings
 from catchment.credentials.secret import Secret
 from catchment.errors import (
     InvalidInput,
@@ -30,7 +31,6 @@ from catchment.model import (
 from catchment.platforms import custom_api
 from catchment.platforms.custom_api.fields import OF_ITEMS, PRESETS, settled
 from catchment.platforms.custom_api.items import USUAL
-from catchment.sources.add import checked_settings
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 URL = "https://api.example/v1/posts"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from catchment.collect.visit import checked_settings
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import CatchmentError, InvalidInput, PlatformError
 from catchment.model import (
     Answer,

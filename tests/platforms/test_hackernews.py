@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import (
     InvalidInput,
     Refused,
@@ -30,7 +31,6 @@ from catchment.model import (
     WalkPlan,
 )
 from catchment.platforms import hackernews, listing_of
-from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
 
 NOW = datetime(2026, 8, 6, 9, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from catchment.collect.visit import checked_settings
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import InvalidInput, Unreadable
 from catchment.model import Answer, Identity, Recheck, Request, Source
 from catchment.platforms import nga

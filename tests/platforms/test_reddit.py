@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import InvalidInput, LoginNeeded, Unreadable
 from catchment.model import (
     Answer,
@@ -30,7 +31,6 @@ from catchment.model import (
 )
 from catchment.platforms import reddit
 from catchment.platforms.reddit import requests
-from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)

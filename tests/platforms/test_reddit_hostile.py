@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from catchment.app import App, open_app
-from catchment.collect.visit import MOST_ABOUT_ONE
+from catchment.collect.follow_ups import MOST_ABOUT_ONE
 from catchment.credentials.secret import Secret
 from catchment.errors import (
     AddressRefused,

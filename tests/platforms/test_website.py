@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import (
     CatchmentError,
     InvalidInput,
@@ -32,7 +33,6 @@ from catchment.model import (
 from catchment.platforms import website
 from catchment.platforms.website import metadata
 from catchment.platforms.website.links import normalised
-from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,6 +11,7 @@ from urllib.parse import urlencode, urlsplit
 
 import pytest
 
+from catchment.collect.source_settings import checked_settings
 from catchment.errors import Unreadable
 from catchment.model import (
     Answer,
@@ -32,7 +33,6 @@ from catchment.playground.sites import (
 from catchment.playground.sites import discourse as forum_site
 from catchment.playground.sites import json_api as api_site
 from catchment.playground.world import Habits, Place, World
-from catchment.sources.add import checked_settings
 from catchment.text.clean import refine
 
 START = datetime(2026, 1, 5, tzinfo=UTC)

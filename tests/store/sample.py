@@ -163,7 +163,7 @@ def _fill_forum(desk: Desk, board: Source) -> None:
     store, day = desk.store, date(2026, 1, 1)
     lease = desk.claim(board).lease
     page = Page(board, lease, desk.run_id, desk.now, (), 1)
-    seen = ThreadSeen("d", ("", "t3_d"), None, 1, desk.now, 3, True, ReadReason.NEW)
+    seen = ThreadSeen("d", ("", "t3_d"), None, 1, desk.now, 3, True, desk.now, ReadReason.NEW, desk.now)
     note = ListNote(day, day, 1, 1, True)
     store.page_writer.write(page, lambda facts: PageWrite((), Counts(), threads=(seen,), list_note=note))
     claimed = store.threads.claim(board.id, desk.presence.owner_id, desk.now, desk.run_id)

@@ -9,7 +9,7 @@ from html import unescape
 
 import pytest
 
-from catchment.collect.source_client import SharedCooldowns
+from catchment.collect.cooldowns import SharedCooldowns
 from catchment.errors import (
     Gone,
     Missing,

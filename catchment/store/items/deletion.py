@@ -17,6 +17,7 @@ from catchment.clock import micros
 from catchment.errors import NotFound
 from catchment.lazy import lazy_imports
 from catchment.model import Event, Record, View
+from catchment.policy.retention import Sighting, still_shown_since, unwanted
 from catchment.store.database import Row, StorePart, Transaction, writes
 from catchment.store.item_fields import decode, to_json
 from catchment.store.items.reply_counts import count_replies
@@ -320,8 +321,6 @@ def _unquote(tx: Transaction, keys: Sequence[tuple[int, int]]) -> None:
 
 # Sightings per transaction and items per run; the rest waits for the next run.
 MOST = 50_000
-# A visit of many pages takes a while: what its first page showed is still shown.
-_ONE_VISIT = timedelta(hours=1)
 _NEWEST = 300
 
 
@@ -356,37 +355,33 @@ class Retention(StorePart):
         cursor = (-(2**62), 0)
         while rows := self._all(sql, source_id, *cursor, until):
             ids = [item_id for _, item_id in rows]
-            yield self._db.write(lambda tx, ids=ids: remove_items(tx, _unwanted(tx, ids, before)))  # type: ignore[misc]
+            yield self._db.write(lambda tx, ids=ids: remove_items(tx, _expired(tx, ids, before)))  # type: ignore[misc]
             cursor = rows[-1][0], rows[-1][1]
 
 
-def _unwanted(tx: Transaction, ids: list[int], before: Mapping[str, int]) -> list[int]:
+def _expired(tx: Transaction, ids: list[int], before: Mapping[str, int]) -> list[int]:
     """Returns those that no source keeps any more."""
     sql = """
-        SELECT g.item_id, g.source_id, g.ordered_at, g.last_seen_at, s.kind, p.is_active
+        SELECT g.item_id, g.source_id, s.kind, g.ordered_at, g.last_seen_at, p.is_active
           FROM sightings g JOIN sources s ON s.id = g.source_id LEFT JOIN progress p ON p.source_id = s.id
          WHERE g.item_id IN {values}
     """
-    rows = tx.select_in(sql, ids)
-    active = sorted({row[1] for row in rows if row[5]})
-    shown_since = {source_id: _shown_since(tx, source_id) for source_id in active}
-    wanted = {
-        item_id
-        for item_id, source_id, ordered_at, last_seen_at, kind, _ in rows
-        if ordered_at >= before.get(kind, -(2**62)) or last_seen_at >= shown_since.get(source_id, 2**62)
-    }
-    return [item_id for item_id in ids if item_id not in wanted]
+    rows = [(Sighting(*values), is_active) for *values, is_active in tx.select_in(sql, ids)]
+    active = sorted({sighting.source_id for sighting, is_active in rows if is_active})
+    seen_at = {source_id: _last_seen_at(tx, source_id) for source_id in active}
+    shown_since = {source_id: still_shown_since(at) for source_id, at in seen_at.items() if at is not None}
+    return unwanted(ids, [sighting for sighting, _ in rows], before, shown_since)
 
 
-def _shown_since(tx: Transaction, source_id: int) -> int:
-    """Returns when the last visit that showed anything began: what was seen since then, the source still shows."""
+def _last_seen_at(tx: Transaction, source_id: int) -> int | None:
+    """Returns when the source last showed any of its newest items."""
     sql = f"""
         SELECT max(last_seen_at) FROM
                (SELECT last_seen_at FROM sightings WHERE source_id = ?
                  ORDER BY ordered_at DESC, item_id DESC LIMIT {_NEWEST}) newest
     """
     row = tx.one(sql, source_id)
-    return int(row[0]) - _ONE_VISIT // timedelta(microseconds=1) if row and row[0] is not None else 2**62
+    return None if row is None or row[0] is None else int(row[0])
 
 
 # Deleted in batches of this size: clearing must never lock the database for long.

@@ -32,6 +32,14 @@ from catchment.model import (
     StoredItem,
     floor_key,
 )
+from catchment.policy.item_writes import (
+    FIRST_STATE,
+    Tag,
+    aliases_of,
+    may_move_in_lists,
+    tags_of,
+    writes_references,
+)
 from catchment.store.database import StorePart, Transaction
 from catchment.store.delivery import events
 from catchment.store.item_fields import COLUMNS, item_row, to_json
@@ -162,10 +170,10 @@ def write_items(tx: Transaction, page: Page, write: PageWrite, now: int) -> Writ
         [
             (item_id, change.item.item)
             for item_id, change in rows
-            if change.item.item.references and _is_referring(change)
+            if change.item.item.references and writes_references(change)
         ],
     )
-    relist(tx, {*answered, *(item_id for item_id, change in rows if _is_moved(change, write.is_seen))})
+    relist(tx, {*answered, *(item_id for item_id, change in rows if may_move_in_lists(change, is_seen=write.is_seen))})
     ids = {change.item.key: item_id for item_id, change in rows} if write.threads or page.shown else {}
     return Written(number, tuple(answered), ids)
 
@@ -178,21 +186,13 @@ def _answered_before(tx: Transaction, page: Page, first_id: int, new: Sequence[I
     return {item_id: held[thread] for item_id, thread in threads if thread in held}
 
 
-def _is_moved(change: ItemChange, is_seen: bool) -> bool:
-    """Whether the item's position in the lists by last reply may have changed."""
-    stored = change.stored
-    # An item that another source showed already is now in this source's list, too.
-    is_joining = stored is not None and stored.last_reply_at is not None and not stored.is_shown_by_source
-    return change.values.get("last_reply_at") is not None or (is_joining and is_seen)
-
-
 def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChange]], number: int, now: int) -> None:
     rows, seen, rechecks = [], [], []
     tagged: list[tuple[Tag, int]] = []
     for item_id, change in new:
         item = change.item
         decided = {name: encode(value) for name, value in change.values.items()}
-        decided |= {
+        decided |= FIRST_STATE | {
             "id": item_id,
             "platform": page.source.platform,
             "source_id": page.source.id,
@@ -201,9 +201,6 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
             "applied_at": now,
             "change_number": number,
             "content_change_number": number,
-            "version": 1,
-            "volatile_until": None,
-            "volatile_count": 0,
             "is_text_cut": item.is_text_cut,
             "fingerprint": item.fingerprint,
             "fingerprint_rule": page.fingerprint_rule,
@@ -214,7 +211,7 @@ def _insert_items(tx: Transaction, page: Page, new: Sequence[tuple[int, ItemChan
         rows.append(item_row(tagged_item, decided))
         seen.append((page.source.id, decided["ordered_at"], item_id, now, now))
         if tagged_item.tags:
-            tagged += [(tag, item_id) for tag in _tags_of(tagged_item.tags, item.item)]
+            tagged += [(tag, item_id) for tag in tags_of(tagged_item.tags, item.item)]
         if change.recheck_at is not None:
             rechecks.append((item_id, page.source.platform, page.source.id, micros(change.recheck_at), 0, 0))
     tx.insert("items", tuple(COLUMNS), rows)
@@ -286,16 +283,6 @@ def stored_values(values: ItemValues, fingerprint_rule: int) -> dict[str, Any]:
     return columns | ({"fingerprint_rule": fingerprint_rule} if "fingerprint" in columns else {})
 
 
-Tag = tuple[str, str]
-"""Origin and name."""
-
-
-def _tags_of(names: Sequence[str], item: Item) -> list[Tag]:
-    """Returns these tags with their origins. One that is both a topic tag and a title's prefix has two."""
-    prefixes = [("title_prefix", name) for name in item.title_prefixes]
-    return prefixes + [("topic_tag", name) for name in names if name in item.tags or name not in item.title_prefixes]
-
-
 def _tag(tx: Transaction, tagged: Sequence[tuple[Tag, int]], now: int) -> None:
     """Attaches tags to items, by id."""
     names = sorted({name for (_, name), _ in tagged})
@@ -335,7 +322,7 @@ def tag_again(tx: Transaction, retagged: Sequence[tuple[int, Item, Sequence[str]
     added, removed = [], []
     for item_id, item, names in retagged:
         before = held.get(item_id, {})
-        after = set(_tags_of(list(dict.fromkeys(name for _, name in before)) if names is None else names, item))
+        after = set(tags_of(list(dict.fromkeys(name for _, name in before)) if names is None else names, item))
         added += [(tag, item_id) for tag in sorted(after - before.keys())]
         removed += [(item_id, tag_id) for tag, tag_id in before.items() if tag not in after]
     tx.many("DELETE FROM item_tags WHERE item_id = ? AND tag_id = ?", removed)
@@ -383,19 +370,16 @@ def _resolve_parents(tx: Transaction, referring: Sequence[tuple[int, Item]]) -> 
     )
 
 
-def _is_referring(change: ItemChange) -> bool:
-    """Whether it has references that may have to be written; a stored one is found again by its id only."""
-    is_first = change.stored is None or change.is_completed
-    return is_first or any(reference.external_id for reference in change.item.item.references)
-
-
 _REFERENCE = Reference.__struct_fields__
 _TOLD = ("url", "author", "text", "author_display_name", "created_at")
 """What a later answer may add to a reference; and its media."""
 
 
 def write_references(tx: Transaction, platform: str, referring: Sequence[tuple[int, Item]]) -> None:
-    """Write references, and add to stored ones what was not known of them before; what is known stays."""
+    """Write references, and add to stored ones what was not known of them before; what is known stays.
+
+    In SQL: decided in Python, it would take one more statement a page, to read the stored ones.
+    """
     missing = [f"(item_references.{name} IS NULL AND excluded.{name} IS NOT NULL)" for name in _TOLD]
     missing.append("(item_references.media = '[]' AND excluded.media <> '[]')")
     told = [f"{name} = COALESCE(item_references.{name}, excluded.{name})" for name in _TOLD]
@@ -466,17 +450,15 @@ def add_sightings(tx: Transaction, page: Page, seen: Sequence[tuple[int, ...]]) 
 
 
 def _note_aliases(tx: Transaction, page: Page, rows: Sequence[tuple[int, ItemChange]], now: int) -> None:
-    aliases = []
-    for item_id, change in rows:
-        item, own = change.item.item, change.stored.external_id if change.stored else change.item.item.external_id
-        if change.is_alias:
-            aliases.append((item_id, item.scope, item.external_id, "ids changed"))
-        others = (item.external_id, *item.aliases) if item.aliases else ()
-        aliases += [(item_id, item.scope, other, "stated by the platform") for other in others if other != own]
+    renamed = ((item_id, change) for item_id, change in rows if change.is_alias or change.item.item.aliases)
     tx.insert(
         "aliases",
         ("platform", "scope", "external_id", "item_id", "noticed_at", "reason"),
-        [(page.source.platform, scope, alias, item_id, now, reason) for item_id, scope, alias, reason in aliases],
+        [
+            (page.source.platform, change.item.item.scope, alias, item_id, now, reason)
+            for item_id, change in renamed
+            for alias, reason in aliases_of(change)
+        ],
         "ON CONFLICT DO NOTHING",
     )
 

@@ -29,6 +29,15 @@ from catchment.model import (
     Source,
     StoredItem,
 )
+from catchment.policy.page_facts import (
+    all_keys,
+    believed_aliases,
+    lookalikes,
+    needs_last_point,
+    needs_past_contents,
+    needs_title_fingerprint,
+    possible_keys,
+)
 from catchment.store import cache, leases
 from catchment.store.database import Database, Row, Transaction, is_database_down
 from catchment.store.item_fields import (
@@ -175,7 +184,7 @@ class PageWriter:
 
     def facts(self, tx: Transaction, page: Page) -> PageFacts:
         """Returns what is stored about a page; the rows of its items are locked."""
-        candidates = [(key, item) for item in page.items if item.unchanged_id is None for key in _keys(item)]
+        candidates = [(key, item) for item in page.items if item.unchanged_id is None for key in possible_keys(item)]
         unchanged_ids = [item.unchanged_id for item in page.items if item.unchanged_id is not None]
         stored, unchanged = self._stored(tx, page, [key for key, _ in candidates], unchanged_ids)
         unknown = [(key, item) for key, item in candidates if key not in stored]
@@ -189,9 +198,9 @@ class PageWriter:
             if page.may_have_new_ids and is_any_new
             else (),
             frozenset(forgotten_names(tx, page.source.platform, names)),
-            _earlier(tx, [known.id for item, known in shown if _is_edited(item, known)]),
-            last_points(tx, [known.id for item, known in shown if _is_counted(item, known)]),
-            self._retitled(tx, {known.id: item for item, known in shown if _is_retitled(item, known)}),
+            _earlier(tx, [known.id for item, known in shown if needs_past_contents(item, known)]),
+            last_points(tx, [known.id for item, known in shown if needs_last_point(item, known)]),
+            self._retitled(tx, {known.id: item for item, known in shown if needs_title_fingerprint(item, known)}),
             stored_threads(tx, page.source.id, page.thread_ids),
             held_floors(tx, page.source.platform, page.floors) if page.floors else {},
             floor_holders(tx, page.source.platform, [item.item for _, item in candidates]),
@@ -213,12 +222,10 @@ class PageWriter:
             scopes[item.item.scope] |= dict.fromkeys(item.item.aliases)
         for scope, ids in scopes.items():
             rows |= {(scope, row[1]): row for row in _rows_by_id(tx, page, scope, list(ids))}
-            taken = {row[0] for row in rows.values()}
-            for *row, alias in _rows_by_alias(tx, page, scope, [id_ for id_ in ids if (scope, id_) not in rows]):
-                # Two ids in one answer are two items, whatever an earlier alias said.
-                if row[0] not in taken:
-                    taken.add(row[0])
-                    rows[scope, alias] = tuple(row)
+            if renamed := _rows_by_alias(tx, page, scope, [id_ for id_ in ids if (scope, id_) not in rows]):
+                shown = {row[0] for row in rows.values()}
+                believed = believed_aliases(shown, [(alias, row[0]) for *row, alias in renamed])
+                rows |= {(scope, alias): tuple(row) for *row, alias in renamed if believed.get(alias) == row[0]}
         for item in aliased:
             aliases = ((item.item.scope, alias) for alias in item.item.aliases)
             if item.key not in rows and (known := next((rows[key] for key in aliases if key in rows), None)):
@@ -244,24 +251,19 @@ class PageWriter:
         The columns that identify them are read first: usually there are none, and whole rows of all would cost more
         than the rest of the page.
         """
+        newest = tx.all(
+            f"""
+            SELECT i.id, i.fingerprint, i.fingerprint_rule, i.url, s.last_seen_at
+              FROM sightings s JOIN items i ON i.id = s.item_id
+             WHERE s.source_id = ? ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT {LOOKALIKES}
+            """,
+            page.source.id,
+        )
         strangers = [item for _, item in unknown if not item.is_listed]
-        fingerprints, urls = {item.fingerprint for item in strangers}, {item.item.url for item in strangers} - {None}
-        # An item that this very answer shows under a known id is a different one, however similar.
-        shown = {known.id for known in stored}
-        seen_at = {
-            item_id: last_seen_at
-            for item_id, last_seen_at, fingerprint, rule, url in tx.all(
-                f"""
-                SELECT i.id, s.last_seen_at, i.fingerprint, i.fingerprint_rule, i.url
-                  FROM sightings s JOIN items i ON i.id = s.item_id
-                 WHERE s.source_id = ? ORDER BY s.ordered_at DESC, s.item_id DESC LIMIT {LOOKALIKES}
-                """,
-                page.source.id,
-            )
-            # A fingerprint by another rule says nothing yet.
-            if (bytes(fingerprint) in fingerprints or url in urls or rule != page.fingerprint_rule)
-            and item_id not in shown
-        }
+        alike = lookalikes(
+            strangers, {known.id for known in stored}, [row[:-1] for row in newest], page.fingerprint_rule
+        )
+        seen_at = {row[0]: row[-1] for row in newest if row[0] in alike}
         whole = tx.select_in(f"SELECT {STORED_COLUMNS} FROM items i WHERE i.id IN {{values}}", list(seen_at))
         rows = {(page.source.key, row[1]): row for row in whole}
         return tuple(stored_item(row, seen_at[row[0]], True) for row in self._current(tx, page, rows).values())
@@ -302,42 +304,13 @@ class PageWriter:
 
 def _refuse_overlap(pages: Sequence[Page], facts: Sequence[PageFacts]) -> None:
     keys = [
-        {(page.source.platform, *key) for item in page.items if item.unchanged_id is None for key in _all_keys(item)}
+        {(page.source.platform, *key) for item in page.items if item.unchanged_id is None for key in all_keys(item)}
         for page in pages
     ]
     ids = [{stored.id for stored in (*known.stored.values(), *known.unchanged.values())} for known in facts]
     for sets in (keys, ids):
         if len(set[Any]().union(*sets)) < sum(map(len, sets)):
             raise OverlappingPages
-
-
-def _keys(item: RefinedItem) -> list[Key]:
-    """Returns the ids that an item may have; one without id and link is known by its content, with or without date."""
-    if not item.content_id:
-        return [item.key]
-    return list(dict.fromkeys((item.key, (item.item.scope, item.content_id), (item.item.scope, item.dated_id))))
-
-
-def _all_keys(item: RefinedItem) -> list[Key]:
-    """Returns the ids that an item may have, and its other ones: two versions of a tweet name each other."""
-    return [*_keys(item), *((item.item.scope, alias) for alias in item.item.aliases)]
-
-
-def _is_edited(item: RefinedItem, stored: StoredItem) -> bool:
-    shown = item.fingerprint, item.item.is_deleted, item.item.is_folded
-    return shown != (stored.fingerprint, stored.is_deleted, stored.is_folded)
-
-
-def _is_retitled(item: RefinedItem, stored: StoredItem) -> bool:
-    return item.item.lacks_text and item.item.title not in (None, stored.title)
-
-
-def _is_counted(item: RefinedItem, stored: StoredItem) -> bool:
-    shown = item.item
-    return shown.is_counted and (
-        (shown.score, shown.reply_count, shown.view_count) != (stored.score, stored.reply_count, stored.view_count)
-        or _is_edited(item, stored)
-    )
 
 
 def _rows_by_id(tx: Transaction, page: Page, scope: str, ids: Sequence[str]) -> list[Row]:

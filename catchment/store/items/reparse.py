@@ -29,7 +29,7 @@ from catchment.model import (
     ReparseWrite,
     Version,
 )
-from catchment.policy.reparse import MENDED
+from catchment.policy.reparse import MENDED, is_reindexed
 from catchment.store import cache
 from catchment.store.database import Database, StorePart, Transaction, placeholders
 from catchment.store.item_fields import COLUMNS, Group, names_of, to_micros
@@ -51,8 +51,7 @@ with lazy_imports():
     from catchment.store import schema
 
 Decide = Callable[[ReparseFacts], ReparseWrite]
-# Columns that neither the index nor clients that read changes look at.
-_COUNTED = {*names_of(Group.COUNTER), "is_pinned", "is_digest"}
+_COUNTERS = names_of(Group.COUNTER)
 _CONTENT = ", ".join(names_of(Group.CONTENT))
 # Item columns that a revision does not have.
 _ONLY_ITEMS = ("fingerprint_rule", "is_text_cut", "is_brief", "deleted_by")
@@ -249,7 +248,9 @@ def _correct_all(
         if "ordered_at" in values:
             # The index has it under its old position; it is found again by its change number.
             index.remove(tx, [row["id"]])
-        numbers = {"change_number": number} | ({"content_change_number": number} if values.keys() - _COUNTED else {})
+        numbers = {"change_number": number}
+        if is_reindexed(values, _COUNTERS):
+            numbers["content_change_number"] = number
         _set(tx, "items", row["id"], values | numbers)
         _follow(tx, page, item, values)
         if "last_reply_at" in values:

@@ -327,7 +327,7 @@ def write_threads(tx: Transaction, page: Page, write: PageWrite, ids: Mapping[Ke
     if write.list_note is not None:
         _resume(tx, page.source.id, write.list_note, now)
         _insert_threads(tx, page, [seen for seen in write.threads if seen.stored is None], ids, now)
-        _update_threads(tx, [seen for seen in write.threads if seen.stored is not None], ids, now)
+        _update_threads(tx, [seen for seen in write.threads if seen.stored is not None], ids)
     if (marks := write.thread_marks) is not None:
         if not marks.is_repair:
             set_marks(tx, marks, now)
@@ -342,7 +342,8 @@ def write_threads(tx: Transaction, page: Page, write: PageWrite, ids: Mapping[Ke
 
 
 def _resume(tx: Transaction, source_id: int, note: ListNote, now: int) -> None:
-    """A new round begins: it continues with what earlier ones left."""
+    """A new round begins: it continues with what earlier ones left. A rule in SQL: it is about all threads of a board,
+    which no page reads."""
     if note.is_first:
         sql = """
             UPDATE threads SET read_reason = 'pages_pending', waiting_since = ?
@@ -366,11 +367,11 @@ def _insert_threads(tx: Transaction, page: Page, seen: Sequence[ThreadSeen], ids
                 thread.list_page,
                 thread.list_page,
                 to_micros(thread.last_reply_at),
-                now,
+                to_micros(thread.changed_at),
                 thread.page_count,
                 to_micros(thread.skipped_since),
                 thread.read_reason and str(thread.read_reason),
-                now if thread.read_reason else None,
+                to_micros(thread.waiting_since),
                 now,
             )
             for thread in seen
@@ -379,24 +380,22 @@ def _insert_threads(tx: Transaction, page: Page, seen: Sequence[ThreadSeen], ids
     )
 
 
-def _update_threads(tx: Transaction, seen: Sequence[ThreadSeen], ids: Mapping[Key, int], now: int) -> None:
+def _update_threads(tx: Transaction, seen: Sequence[ThreadSeen], ids: Mapping[Key, int]) -> None:
     rows = []
     for thread in seen:
         stored = thread.stored
         assert stored is not None
-        reason = thread.read_reason or (None if thread.skipped_since else stored.read_reason)
-        waiting_since = to_micros(stored.waiting_since) if stored.read_reason else now
         rows.append(
             (
                 stored.id,
                 ids.get(thread.head, stored.item_id),
                 thread.list_page,
                 to_micros(thread.last_reply_at),
-                now if thread.is_changed else to_micros(stored.changed_at),
+                to_micros(thread.changed_at),
                 thread.page_count,
                 to_micros(thread.skipped_since),
-                reason and str(reason),
-                waiting_since if reason else None,
+                thread.read_reason and str(thread.read_reason),
+                to_micros(thread.waiting_since),
             )
         )
     columns = (
@@ -407,7 +406,8 @@ def _update_threads(tx: Transaction, seen: Sequence[ThreadSeen], ids: Mapping[Ke
 
 
 def set_marks(tx: Transaction, marks: ThreadMarks, now: int, *, is_read: bool = True) -> None:
-    """Write how far a thread is captured. A thread that got another reply while it was read keeps waiting."""
+    """Write how far a thread is captured. A thread that got another reply while it was read keeps waiting: this is
+    decided in SQL, because a list page may have written the reply since the thread was claimed."""
     thread = marks.thread
     sql = f"""
         UPDATE threads

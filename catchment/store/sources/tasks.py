@@ -9,7 +9,7 @@ from catchment.clock import micros
 from catchment.errors import Conflict, NotFound
 from catchment.messages import Message, decode, encode
 from catchment.model import AlertRequest, Lease, Outcome, Record, View
-from catchment.policy.tasks import TargetResult, TargetVisit, TaskEnd, TaskState
+from catchment.policy.tasks import TargetResult, TargetVisit, TaskEnd, TaskState, state_of_waiting
 from catchment.store import leases
 from catchment.store.database import StorePart, Transaction, reads, writes
 from catchment.store.delivery import events
@@ -98,7 +98,8 @@ class Tasks(StorePart):
     ) -> str:
         """Add a task; returns its id, or that of the task with the same request id. Raises TaskRunning.
 
-        Of two at once, one fails at a unique index; its transaction is repeated, and finds the other's task.
+        That there is one unfinished task per kind is checked here, because only the database can promise it: of two at
+        once, one fails at a unique index; its transaction is repeated, and finds the other's task.
         """
         if request_id is not None and (row := tx.one("SELECT task_id FROM tasks WHERE request_id = ?", request_id)):
             return str(row[0])
@@ -187,10 +188,9 @@ class Tasks(StorePart):
     def put_back(self, tx: Transaction, lease: Lease, now: datetime, next_attempt_at: datetime | None) -> None:
         """Leave the rest to a later run: a stop was requested, or (with a time) our own limits make it wait."""
         leases.check(tx, lease)
-        state = TaskState.PENDING if next_attempt_at is None else TaskState.RUNNING
         at = None if next_attempt_at is None else micros(next_attempt_at)
         sql = "UPDATE tasks SET state = ?, updated_at = ?, next_attempt_at = ? WHERE id = ?"
-        tx.run(sql, str(state), micros(now), at, lease.resource_id)
+        tx.run(sql, str(state_of_waiting(next_attempt_at)), micros(now), at, lease.resource_id)
         leases.release(tx, lease)
 
     @writes
@@ -240,7 +240,7 @@ def _with_targets(tx: Transaction, tasks: Sequence[TaskView]) -> list[TaskView]:
     visits = _visits(tx, numbers)
     targets: dict[int, list[TargetResult]] = {number: [] for number in numbers}
     for number, source_id, name, address, is_removed in tx.select_in(sql, numbers):
-        result = _after_all(TargetResult(name, address, source_id), visits.get((number, source_id), ()))
+        result = TargetResult(name, address, source_id).after_all(visits.get((number, source_id), ()))
         targets[number].append(result.without_source() if is_removed else result)
     active = _active(tx, [task.id for task in tasks if task.finished_at is None])
     shown = []
@@ -252,12 +252,6 @@ def _with_targets(tx: Transaction, tasks: Sequence[TaskView]) -> list[TaskView]:
         )
         shown.append(task.replace(targets=tuple(results), current=current))
     return shown
-
-
-def _after_all(target: TargetResult, visits: Sequence[TargetVisit]) -> TargetResult:
-    for visit in visits:
-        target = target.after(visit)
-    return target
 
 
 def _visits(tx: Transaction, numbers: Sequence[int]) -> dict[tuple[int, int | None], list[TargetVisit]]:
@@ -297,7 +291,7 @@ def _finish(tx: Transaction, task: TaskView, end: TaskEnd, now: datetime, *, tel
     subject = f"task {task.kind} failing"
     if end.alert is not None:
         alerts.raise_alert(tx, AlertRequest(subject, end.alert), at)
-    elif end.state == TaskState.COMPLETED:
+    elif end.is_alert_over:
         alerts.close(tx, subject, at)
     counts = {"new": task.new, "updated": task.updated}
     failed = sum(1 for target in task.targets if target.is_failed)
