@@ -74,7 +74,7 @@ IsDeleted = Annotated[
     typer.Option("--deleted/--not-deleted", help="Only items deleted at the source, or only items that are not."),
 ]
 OnlyThreads = Annotated[bool, typer.Option("--threads", help="Only the opening posts of forum threads.")]
-Limit = Annotated[int, typer.Option(metavar="N", callback=countable, help="How many to show at most.")]
+Limit = Annotated[int, typer.Option(metavar="N", callback=countable, help="Maximum number to show.")]
 Since = Annotated[
     datetime | None,
     typer.Option(

@@ -21,7 +21,7 @@ class SharedCooldowns:
     def __init__(self, rows: BudgetRows) -> None:
         self._rows = rows
         self._own = Cooldowns()
-        """Cooldowns set in this process; they hold even while the database is unavailable."""
+        """Cooldowns set in this process; they hold even if they could not be stored."""
 
     def start(self, platform: str, until: datetime, now: datetime) -> None:
         """Starts a cooldown. The later end wins: a second answer of a burst must not shorten the first one's."""
@@ -46,7 +46,7 @@ class SharedCooldowns:
         names = list(platforms)
         kept = self._rows.kept([_name(name) for name in names])
         ends = {name: (self._own.until(name, now), _believed(kept.get(_name(name)), now)) for name in names}
-        return {text: max(known) for text, both in ends.items() if (known := [end for end in both if end is not None])}
+        return {name: max(known) for name, both in ends.items() if (known := [end for end in both if end is not None])}
 
 
 def _name(platform: str) -> str:
@@ -54,7 +54,7 @@ def _name(platform: str) -> str:
 
 
 def _believed(kept: Any | None, now: datetime) -> datetime | None:
-    """Returns the end of a stored cooldown. One set in the future is ignored: the clock was wrong then."""
+    """Returns the end of a stored cooldown unless it is over. One set in the future is ignored: the clock was wrong."""
     if kept is None or not kept["told_at"] <= micros(now) < kept["until"]:
         return None
     return moment(kept["until"])

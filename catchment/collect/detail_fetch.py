@@ -52,7 +52,7 @@ _TROUBLE = (NetworkError, TimedOut, ServerTrouble)
 
 
 class Detail(Record, frozen=True):
-    """The result of one request: a parsed answer, or the error that came instead."""
+    """The result of one request: a parsed answer, or the error that was raised instead."""
 
     request: Request
     came: Exchange | None = None

@@ -36,39 +36,37 @@ def merged_settings(kind: Kind, known: SettingValues, given: SettingValues) -> S
 def _checked(field: Field, value: Any) -> Any:
     if field.choices and value not in field.choices:
         raise InvalidInput(
-            "{setting}={value!r}",
+            "{setting}={value}",
             "one of {choices}",
             field=field.name,
             setting=field.name,
-            value=value,
+            value=_shown(value),
             choices=", ".join(field.choices),
         )
     if field.check is not None:
         try:
             return field.check(value)
         except ValueError as error:
-            # The value of a header may be a secret in the wrong field.
             raise InvalidInput(
                 "{setting}={value}",
                 "{hint}",
                 field=field.name,
                 setting=field.name,
-                value=redact(repr(value))[:100],
+                value=_shown(value),
                 hint=reason_of(error),
             ) from None
     if field.minimum is None and field.maximum is None:
         return value
-    try:
-        number = int(value)
-    except (TypeError, ValueError):
+    number = _whole_number(value)
+    if number is None:
         raise InvalidInput(
-            "{setting}={value!r} is not a whole number", field=field.name, setting=field.name, value=value
-        ) from None
+            "{setting}={value} is not a whole number", field=field.name, setting=field.name, value=_shown(value)
+        )
     low, high = field.minimum, field.maximum
     if (low is not None and number < low) or (high is not None and number > high):
         raise InvalidInput(
             "{setting}={number}",
-            "from {low} to {high}",
+            "at least {low}" if high is None else "at most {high}" if low is None else "from {low} to {high}",
             field=field.name,
             setting=field.name,
             number=number,
@@ -78,7 +76,23 @@ def _checked(field: Field, value: Any) -> Any:
     return number
 
 
-def understood_anew(platform: Platform, kind: Kind, source: Source) -> tuple[str, SettingValues]:
+def _shown(value: Any) -> str:
+    """Returns the value for an error message. It may be a secret in the wrong field."""
+    return redact(repr(value))[:100]
+
+
+def _whole_number(value: Any) -> int | None:
+    """Returns the number that was given, as text or as a number without a fraction."""
+    if isinstance(value, bool):
+        return None
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return None if isinstance(value, float) and number != value else number
+
+
+def reinterpreted(platform: Platform, kind: Kind, source: Source) -> tuple[str, SettingValues]:
     """Returns the checked URL and settings of a source that was added before its platform was installed. Raises
     InvalidInput if the platform does not accept them."""
     target = platform.understand(source.target, kind.name)

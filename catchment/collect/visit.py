@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from catchment import logs
 from catchment.collect.follow_ups import send_follow_ups
 from catchment.collect.source_client import CollectContext
-from catchment.collect.source_settings import understood_anew
+from catchment.collect.source_settings import reinterpreted
 from catchment.collect.threads import WaitingThreads, collect_board
 from catchment.collect.walk import PlannedWalk, Visit, walk
 from catchment.errors import (
@@ -203,7 +203,7 @@ class Visitor:
         is_checked = claimed.progress.last_success_at is not None or source.kind not in ANNOUNCED
         if platform is None or kind is None or is_checked:
             return claimed
-        address, settings = understood_anew(platform, kind, source)
+        address, settings = reinterpreted(platform, kind, source)
         if (address, settings) == (source.target, source.settings):
             return claimed
         return claimed.replace(source=self.store.sources.set_canonical_target(source, address, settings))

@@ -134,6 +134,10 @@ class Slot(NamedTuple):
         }
 
 
+RACES = 12
+"""How many times as long to wait for a budget whose window is shorter than the longest wait."""
+
+
 class Throttle:
     def __init__(self, settings: FetchSettings, clock: Clock, stop: Event, budgets: Budgets) -> None:
         self._settings, self._clock, self._stop = settings, clock, stop
@@ -216,7 +220,10 @@ class Throttle:
             self.wait(wait.total_seconds())
 
     def _wait_for_tokens(self, budgets: Sequence[Budget], credential: str | None) -> None:
-        give_up_at = self._clock.now() + self._longest_wait
+        # A window of a second opens again at once, for whoever asks first: to lose some of these races is no reason to
+        # put a walk of many pages off.
+        is_soon_open = all(budget.window_seconds <= self._longest_wait.total_seconds() for budget in budgets)
+        give_up_at = self._clock.now() + self._longest_wait * (RACES if is_soon_open else 1)
         while True:
             missing = self._tokens.take_each(budgets, credential, self._clock.now())
             if missing is None:

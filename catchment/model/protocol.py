@@ -184,7 +184,7 @@ class Forum(Record, frozen=True):
 
 
 class ThreadRow(Record, frozen=True):
-    """What a list page says about one thread, besides the row itself, which is an item that `lacks_text`."""
+    """More about a thread from its row on a list page. The row itself becomes an item that `lacks_text`."""
 
     thread_id: str
     """`thread_id` of all items of the thread."""

@@ -11,7 +11,7 @@ _ONE_VISIT = timedelta(hours=1) // timedelta(microseconds=1)
 
 
 class Sighting(NamedTuple):
-    """That a source showed an item."""
+    """A record that a source showed an item."""
 
     item_id: int
     source_id: int
@@ -22,7 +22,7 @@ class Sighting(NamedTuple):
 
 
 def still_shown_since(last_seen_at: int) -> int:
-    """Returns when the last visit that showed anything began: what was seen since then, the source still shows."""
+    """Returns about when the last visit that showed anything began: what was seen since then is still shown."""
     return last_seen_at - _ONE_VISIT
 
 

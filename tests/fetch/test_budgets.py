@@ -235,6 +235,35 @@ def test_a_call_whose_tokens_came_too_late_goes_on_with_one_that_does_not():
         assert clock.now() == NOW + seconds(120)
 
 
+class ContestedBudgets(MemoryBudgets):
+    """Others are quicker: so many times, whoever asks finds the window closed until the next opens."""
+
+    def __init__(self, losses):
+        super().__init__()
+        self.losses = losses
+
+    def take(self, budget, credential, now):
+        if self.losses:
+            self.losses -= 1
+            return super().take(budget, credential, now).replace(
+                tokens=0, wait_until=now + timedelta(seconds=budget.window_seconds)
+            )
+        return super().take(budget, credential, now + timedelta(seconds=2 * budget.window_seconds))
+
+
+@pytest.mark.parametrize(("window", "losses", "is_admitted"), [(1.0, 50, True), (1.0, 70, False), (6.0, 1, False)])
+def test_whoever_loses_the_race_for_a_short_window_waits_for_the_next_one(window, losses, is_admitted):
+    clock, platform = WallClock(NOW), SomePlatform(budget=Budget("nga", 1, window))
+    throttle = Throttle(FetchSettings("test"), clock, Event(), ContestedBudgets(losses))
+    slot = Slot(platform, None, parse_url("https://example.org/"))
+    if is_admitted:
+        with throttle.admission(slot, is_operators=False):
+            assert clock.now() >= NOW + seconds(losses * window)
+    else:
+        with pytest.raises(SlowDown), throttle.admission(slot, is_operators=False):
+            pass
+
+
 def test_of_a_short_window_a_token_that_came_in_the_usual_time_is_used():
     clock, short = WallClock(NOW), Budget("nga", 1, 1.0)
     shared = SlowBudgets(clock)

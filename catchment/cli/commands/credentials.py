@@ -27,7 +27,7 @@ from catchment.store.credentials import StoredCredential, Terms
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The name of the credential.")]
 Priority = Annotated[
     int | None,
-    typer.Option(metavar="N", min=-1000, max=1000, help="The highest priority is used first; default 0."),
+    typer.Option(metavar="N", min=-1000, max=1000, help="Those with a higher priority are used first; default 0."),
 ]
 DailyLimit = Annotated[
     int | None,

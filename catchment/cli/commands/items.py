@@ -185,7 +185,9 @@ def show(
     at: Annotated[
         datetime | None,
         typer.Option(
-            parser=moment, metavar="TIME", help="Show it as it was then: a day, a time (UTC), yesterday, 2d or 12h."
+            parser=moment,
+            metavar="TIME",
+            help="Show it as it was at a date or time (UTC), yesterday, 2d or 12h ago.",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -168,7 +168,7 @@ def reparse(
     everything: Annotated[bool, typer.Option("--all", help="All sources.")] = False,
     since: Since = None,
     again: Annotated[
-        bool, typer.Option("--again", help="Include answers that the current parser has parsed already.")
+        bool, typer.Option("--again", help="Include answers that the current parser has already parsed.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
     as_json: AsJson = False,
@@ -253,7 +253,7 @@ def _interval_cells(row: KindIntervalView) -> tuple[object, ...]:
     return row.kind, row.interval_minutes, _ORIGINS[row.origin], fallback or row.default_minutes
 
 
-Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="Why; kept in the record of deletions.")]
+Reason = Annotated[str | None, typer.Option(metavar="TEXT", help="The reason, kept in the record of deletions.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 
 STILL = (

@@ -68,7 +68,7 @@ class StopPipes:
             os.close(end)
 
     def leave_to_worker(self) -> None:
-        """Call it in a child: as long as any process holds the other end, no process notices that it is closed."""
+        """Closes the end of the pipe that a child inherited: while any process keeps it, no reader sees its end."""
         if os.getpid() != self._owner:
             self.tell_stop()
             self.tell_cut()

@@ -1,4 +1,4 @@
-"""Paging of an API: by a cursor, a number, an offset or a link; and where it ends.
+"""Paging of an API by cursor, page number, offset or link, and how the last page is recognised.
 
 The end must be certain, or else be reported: a walk that we break off (too many pages, a cursor that comes again)
 has not seen everything.

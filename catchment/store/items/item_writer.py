@@ -32,7 +32,7 @@ from catchment.model import (
     StoredItem,
     floor_key,
 )
-from catchment.policy.item_writes import (
+from catchment.policy.item_relations import (
     FIRST_STATE,
     Tag,
     aliases_of,

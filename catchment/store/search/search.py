@@ -53,7 +53,7 @@ class Places(NamedTuple):
 
 
 def places(tx: Transaction, match: Match, wanted: int, counted: int) -> Places:
-    """Returns matching places. `wanted`: how many will most likely be read; up to `counted` the count is exact."""
+    """Returns matching places. `wanted` is how many will probably be read; the count is exact up to `counted`."""
     known = facet_ids(tx, {name for group in match.groups for name in group})
     facets = [[facet_term(known[name]) for name in group if name in known] for group in match.groups]
     if not all(facets):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from catchment.model import Change, Item, ItemChange, Reference, RefinedItem
-from catchment.policy.item_writes import aliases_of, may_move_in_lists, tags_of, writes_references
+from catchment.policy.item_relations import aliases_of, may_move_in_lists, tags_of, writes_references
 from tests.policy.items import NOW, known
 
 

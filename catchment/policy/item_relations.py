@@ -1,4 +1,4 @@
-"""What the change of an item means beyond its row: tags, aliases, references and lists. Pure; the store writes it."""
+"""How a changed item relates to others: tags, aliases, references, lists; and how its history begins. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def aliases_of(change: ItemChange) -> list[tuple[str, str]]:
 
 
 def writes_references(change: ItemChange) -> bool:
-    """Whether its references may have to be written; a stored one is found again by its id only."""
+    """Whether its references may have to be written. Those of a stored item can be matched by their ids only."""
     is_first = change.stored is None or change.is_completed
     return is_first or any(reference.external_id for reference in change.item.item.references)
 
