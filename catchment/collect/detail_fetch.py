@@ -131,7 +131,7 @@ class Details:
             while waiting:
                 before = len(waiting)
                 details, broke = self._brought(hands, waiting)
-                *earlier, last = _apart(details)
+                *earlier, last = apart(details)
                 for unlike in earlier:
                     yield Batch(unlike, before)
                 yield Batch(last, len(waiting), broke)
@@ -169,12 +169,16 @@ class Details:
         return detail.error if self._troubles_in_a_row >= _MOST_TROUBLES else None
 
 
-def _apart(details: Sequence[Detail]) -> list[tuple[Detail, ...]]:
+def apart(details: Sequence[Detail]) -> list[tuple[Detail, ...]]:
     """Splits the details so that no part shows an item twice: two observations are two states of one item, and neither
-    must pass for an item of its own."""
+    must pass for an item of its own. Parts are in the order of their answers, so that the later state is written as the
+    later one; without a repeated item, the listing's order stays."""
+    shown = [item.external_id for detail in details for item in detail.reading.items]
+    if len(shown) == len(set(shown)):
+        return [tuple(details)]
     parts: list[list[Detail]] = [[]]
     seen_ids: set[str] = set()
-    for detail in details:
+    for detail in sorted(details, key=lambda detail: (detail.came is None, detail.came and detail.came.at)):
         ids = {item.external_id for item in detail.reading.items}
         if ids & seen_ids:
             parts.append([])

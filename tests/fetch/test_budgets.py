@@ -245,8 +245,10 @@ class ContestedBudgets(MemoryBudgets):
     def take(self, budget, credential, now):
         if self.losses:
             self.losses -= 1
-            return super().take(budget, credential, now).replace(
-                tokens=0, wait_until=now + timedelta(seconds=budget.window_seconds)
+            return (
+                super()
+                .take(budget, credential, now)
+                .replace(tokens=0, wait_until=now + timedelta(seconds=budget.window_seconds))
             )
         return super().take(budget, credential, now + timedelta(seconds=2 * budget.window_seconds))
 
