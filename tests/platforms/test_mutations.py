@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
+from random import Random
 from types import FrameType
 
 import pytest
-from hypothesis import given
+from hypothesis import given, note
 from hypothesis import strategies as st
 
 from catchment.errors import CatchmentError
@@ -36,7 +37,7 @@ from catchment.platforms.nga.requests import BOARD
 from catchment.text.clean import refine
 from tests.conftest import CAPTURES
 from tests.platforms import cases, x_oracle
-from tests.platforms.mutations import mutated
+from tests.platforms.mutations import MOST_AT_ONCE, mutated
 from tests.stateful.effort import ASKED_FOR, effort
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -60,6 +61,8 @@ SECONDS = 20
 """Of the processor's time for one input. Nothing takes a tenth of one; what takes so many would take for ever."""
 TYPES = ("", "application/json", "text/html; charset=gbk", "application/xml", "text/plain; charset=nonsense")
 STATUSES = (200, 200, 200, 301, 400, 401, 403, 404, 429, 500, 503)
+AT_A_TIME = 20
+"""Inputs for each example of Hypothesis, which takes several times as long to make one as a platform to read it."""
 
 
 class Hung(BaseException):
@@ -124,28 +127,49 @@ def test_every_platform_has_bodies_to_mutate_and_requests_that_they_answer(name:
 Situation = tuple[Platform, Request, bytes, str, int]
 
 
-def situations(name: str) -> st.SearchStrategy[Situation]:
-    return st.tuples(
-        st.just(PLATFORMS[name]),
-        st.sampled_from(requests(name)),
-        mutated(bodies(name)),
-        st.sampled_from(TYPES),
-        st.sampled_from(STATUSES),
-    )
+def situations(names: list[str]) -> st.SearchStrategy[list[Situation]]:
+    return st.builds(_situations, st.sampled_from(names), st.integers(1, MOST_AT_ONCE), st.integers(0, 2**32))
+
+
+def _situations(name: str, most: int, seed: int) -> list[Situation]:
+    chance = Random(seed)
+    return [
+        (
+            PLATFORMS[name],
+            chance.choice(requests(name)),
+            mutated(bodies(name), most, chance),
+            chance.choice(TYPES),
+            chance.choice(STATUSES),
+        )
+        for _ in range(AT_A_TIME)
+    ]
+
+
+def check_each(situations: list[Situation], check: Callable[[Situation], object]) -> None:
+    for situation in situations:
+        try:
+            check(situation)
+        except BaseException:
+            note(f"the input: {situation[1:]!r}")
+            raise
 
 
 OTHERS = [name for name in PLATFORMS if name not in ("nga", "x")]
 
 
-@effort(800)
-@given(st.deferred(lambda: st.one_of([situations(name) for name in OTHERS if bodies(name)])))
-def test_a_mutated_body_is_read_or_refused_with_an_error_of_ours(situation: Situation) -> None:
-    read_or_refused(situation)
+@effort(800, at_a_time=AT_A_TIME)
+@given(st.deferred(lambda: situations([name for name in OTHERS if bodies(name)])))
+def test_a_mutated_body_is_read_or_refused_with_an_error_of_ours(situations: list[Situation]) -> None:
+    check_each(situations, read_or_refused)
 
 
-@effort(150)
-@given(st.deferred(lambda: situations("nga")))
-def test_a_mutated_page_of_nga_is_read_or_refused(situation: Situation) -> None:
+@effort(150, at_a_time=AT_A_TIME)
+@given(st.deferred(lambda: situations(["nga"])))
+def test_a_mutated_page_of_nga_is_read_or_refused(situations: list[Situation]) -> None:
+    check_each(situations, check_page_of_nga)
+
+
+def check_page_of_nga(situation: Situation) -> None:
     reading = read_or_refused(situation)
     if reading is None:
         return
@@ -171,9 +195,13 @@ def test_a_mutated_page_of_nga_is_read_or_refused(situation: Situation) -> None:
         assert re.search(marks, text)
 
 
-@effort(150)
-@given(st.deferred(lambda: situations("x")))
-def test_a_mutated_answer_of_x_gives_posts_that_it_contains_or_an_error(situation: Situation) -> None:
+@effort(150, at_a_time=AT_A_TIME)
+@given(st.deferred(lambda: situations(["x"])))
+def test_a_mutated_answer_of_x_gives_posts_that_it_contains_or_an_error(situations: list[Situation]) -> None:
+    check_each(situations, check_answer_of_x)
+
+
+def check_answer_of_x(situation: Situation) -> None:
     reading = read_or_refused(situation)
     items = reading.items if reading else ()
     assert len({item.external_id for item in items}) == len(items)

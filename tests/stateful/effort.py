@@ -16,10 +16,10 @@ from hypothesis import HealthCheck, settings
 ASKED_FOR = os.environ.get("CATCHMENT_EXAMPLES")
 
 
-def effort(usual: int, steps: int = 30) -> settings:
-    """So many histories of at most so many steps."""
+def effort(usual: int, steps: int = 30, at_a_time: int = 1) -> settings:
+    """So many histories of at most so many steps; of tests that try several with each example, so many in all."""
     return settings(
-        max_examples=int(ASKED_FOR) if ASKED_FOR else usual,
+        max_examples=-(-int(ASKED_FOR or usual) // at_a_time),
         stateful_step_count=steps,
         # The same histories at every run: what fails in `make test` failed because of a change, not of a draw.
         derandomize=ASKED_FOR is None,
